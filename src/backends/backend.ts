@@ -1,0 +1,34 @@
+import type { Family } from '../model/ip.ts';
+import type { ServicePlan } from '../plan/service-plan.ts';
+
+export type ProxyMode = 'iptables' | 'ipvs' | 'nftables' | 'userspace';
+
+/** What one sync is to establish. */
+export interface SyncRequest {
+  /** Every plan of this family, by service port key. */
+  readonly plans: ReadonlyMap<string, ServicePlan>;
+  /**
+   * Keys whose plan was added, changed or removed since the last sync that succeeded; 'all' after a start, a
+   * failure, or a change that touches everything.
+   */
+  readonly changed: ReadonlySet<string> | 'all';
+  /** Canonical ServiceCIDRs of this family. */
+  readonly serviceCIDRs: readonly string[];
+  /** Endpoints known over all service ports, usable or not. */
+  readonly totalEndpoints: number;
+}
+
+/** Service ports that the kernel refused while the rest was programmed. */
+export interface SyncResult {
+  readonly refused: readonly { readonly key: string; readonly error: Error }[];
+}
+
+/**
+ * One mode in one family. `sync` throws when nothing, or not everything, could be written for a reason that no
+ * single service port explains; the caller then keeps its delta and tries again with `changed: 'all'`.
+ */
+export interface Backend {
+  readonly family: Family;
+  sync(request: SyncRequest): Promise<SyncResult>;
+  close(): Promise<void>;
+}

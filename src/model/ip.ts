@@ -1,0 +1,167 @@
+/** An IP family as Kubernetes spells it. */
+export type Family = 'IPv4' | 'IPv6';
+
+/** A parsed address: 4 bytes for IPv4 (IPv4-mapped IPv6 text included), 16 for IPv6, network order. */
+export interface IP {
+  readonly family: Family;
+  readonly bytes: Uint8Array;
+}
+
+/** An address prefix with its host bits cleared. */
+export interface CIDR {
+  readonly family: Family;
+  readonly bytes: Uint8Array;
+  readonly prefix: number;
+}
+
+/** Parses what Kubernetes accepts as an address: leading zeros in IPv4 octets are decimal, zones are refused. */
+export function parseIP(text: string): IP | undefined {
+  if (!text.includes(':')) {
+    const bytes = new Uint8Array(4);
+    return readIPv4(text, bytes, 0) ? { family: 'IPv4', bytes } : undefined;
+  }
+  const bytes = readIPv6(text);
+  if (!bytes) return undefined;
+  return isMappedIPv4(bytes) ? { family: 'IPv4', bytes: bytes.slice(12) } : { family: 'IPv6', bytes };
+}
+
+/** Parses `address/prefix`; host bits may be set and are cleared, as Go's net.ParseCIDR does. */
+export function parseCIDR(text: string): CIDR | undefined {
+  const slash = text.indexOf('/');
+  if (slash < 0) return undefined;
+  const ip = parseIP(text.slice(0, slash));
+  const digits = text.slice(slash + 1);
+  if (!ip || !/^[0-9]{1,6}$/.test(digits)) return undefined;
+  // "::ffff:1.2.3.4/120" counts its prefix over 128 bits although it is an IPv4 address.
+  const mapped = ip.family === 'IPv4' && text.lastIndexOf(':', slash) >= 0;
+  const prefix = Number(digits) - (mapped ? 96 : 0);
+  if (prefix < 0 || prefix > bitsOf(ip.family)) return undefined;
+  return { family: ip.family, bytes: maskBytes(ip.bytes, prefix), prefix };
+}
+
+/** Canonical text of an address: dotted decimal, or RFC 5952 lower case. */
+export function formatIP(ip: IP): string {
+  return ip.family === 'IPv4' ? ip.bytes.join('.') : formatIPv6(ip.bytes);
+}
+
+export function formatCIDR(cidr: CIDR): string {
+  return `${formatIP(cidr)}/${cidr.prefix}`;
+}
+
+/** Canonical text of an address given in any accepted form; undefined when it is none. */
+export function canonicalIP(text: string): string | undefined {
+  const ip = parseIP(text);
+  return ip && formatIP(ip);
+}
+
+/** The family of an address text; undefined when it does not parse. */
+export function familyOf(text: string): Family | undefined {
+  return parseIP(text)?.family;
+}
+
+export function otherFamily(family: Family): Family {
+  return family === 'IPv4' ? 'IPv6' : 'IPv4';
+}
+
+export function bitsOf(family: Family): number {
+  return family === 'IPv4' ? 32 : 128;
+}
+
+export function isLoopback(ip: IP): boolean {
+  if (ip.family === 'IPv4') return ip.bytes[0] === 127;
+  return ip.bytes[15] === 1 && ip.bytes.subarray(0, 15).every((b) => b === 0);
+}
+
+/** True for 0.0.0.0 and :: */
+export function isUnspecified(ip: IP): boolean {
+  return ip.bytes.every((b) => b === 0);
+}
+
+export function cidrContains(cidr: CIDR, ip: IP): boolean {
+  if (cidr.family !== ip.family) return false;
+  return sameBytes(maskBytes(ip.bytes, cidr.prefix), cidr.bytes);
+}
+
+/** `ip:port`, with brackets around IPv6. */
+export function joinHostPort(host: string, port: number | string): string {
+  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
+}
+
+function sameBytes(a: Uint8Array, b: Uint8Array): boolean {
+  return a.length === b.length && a.every((byte, i) => byte === b[i]);
+}
+
+function maskBytes(bytes: Uint8Array, prefix: number): Uint8Array {
+  return bytes.map((byte, i) => {
+    const bits = Math.min(8, Math.max(0, prefix - i * 8));
+    return byte & (0xff << (8 - bits));
+  });
+}
+
+function isMappedIPv4(bytes: Uint8Array): boolean {
+  return bytes[10] === 0xff && bytes[11] === 0xff && bytes.subarray(0, 10).every((b) => b === 0);
+}
+
+function readIPv4(text: string, into: Uint8Array, at: number): boolean {
+  const octets = text.split('.');
+  if (octets.length !== 4) return false;
+  for (const [i, octet] of octets.entries()) {
+    if (!/^[0-9]+$/.test(octet)) return false;
+    const value = Number(octet);
+    if (value > 255) return false;
+    into[at + i] = value;
+  }
+  return true;
+}
+
+function readIPv6(text: string): Uint8Array | undefined {
+  const halves = text.split('::');
+  if (halves.length > 2) return undefined;
+  const head = readGroups(halves[0] ?? '', halves.length === 1);
+  const tail = halves.length === 2 ? readGroups(halves[1] ?? '', true) : [];
+  if (!head || !tail) return undefined;
+  const length = head.length + tail.length;
+  if (halves.length === 1 ? length !== 16 : length > 14) return undefined;
+  const bytes = new Uint8Array(16);
+  bytes.set(head, 0);
+  bytes.set(tail, 16 - tail.length);
+  return bytes;
+}
+
+/** Bytes of colon-separated groups; only the end of the whole text may be an embedded IPv4 address. */
+function readGroups(text: string, isEnd: boolean): number[] | undefined {
+  if (text === '') return [];
+  const bytes: number[] = [];
+  const groups = text.split(':');
+  for (const [i, group] of groups.entries()) {
+    if (isEnd && i === groups.length - 1 && group.includes('.')) {
+      const v4 = new Uint8Array(4);
+      if (!readIPv4(group, v4, 0)) return undefined;
+      bytes.push(...v4);
+    } else {
+      if (!/^[0-9a-fA-F]{1,4}$/.test(group)) return undefined;
+      const value = Number.parseInt(group, 16);
+      bytes.push(value >> 8, value & 0xff);
+    }
+  }
+  return bytes;
+}
+
+function formatIPv6(bytes: Uint8Array): string {
+  const groups = Array.from({ length: 8 }, (_, i) => ((bytes[2 * i] ?? 0) << 8) | (bytes[2 * i + 1] ?? 0));
+  const [start, length] = longestZeroRun(groups);
+  const hex = groups.map((g) => g.toString(16));
+  if (length < 2) return hex.join(':');
+  return `${hex.slice(0, start).join(':')}::${hex.slice(start + length).join(':')}`;
+}
+
+function longestZeroRun(groups: readonly number[]): [start: number, length: number] {
+  let best: [number, number] = [0, 0];
+  for (let i = 0; i < groups.length; i++) {
+    let end = i;
+    while (end < groups.length && groups[end] === 0) end++;
+    if (end - i > best[1]) best = [i, end - i];
+    i = Math.max(i, end - 1);
+  }
+  return best;
+}

@@ -1,0 +1,94 @@
+/**
+ * The cluster's objects, cut down to the fields that kube-proxy uses. Every source (API server, manifests)
+ * yields these shapes and nothing else; strings that repeat across objects are interned by the source.
+ */
+
+export type Protocol = 'TCP' | 'UDP' | 'SCTP';
+
+export interface ObjectKey {
+  readonly namespace: string;
+  readonly name: string;
+}
+
+export interface ServiceObject extends ObjectKey {
+  readonly resourceVersion: string;
+  /** `spec.type`, as written. */
+  readonly type: string;
+  readonly clusterIP: string;
+  readonly clusterIPs: readonly string[];
+  readonly ipFamilies: readonly string[];
+  readonly externalIPs: readonly string[];
+  readonly loadBalancerIngress: readonly { readonly ip: string; readonly ipMode?: string }[];
+  readonly loadBalancerSourceRanges: readonly string[];
+  readonly externalTrafficPolicy: string;
+  readonly internalTrafficPolicy: string;
+  readonly healthCheckNodePort: number;
+  readonly sessionAffinity: string;
+  /** `spec.sessionAffinityConfig.clientIP.timeoutSeconds`; undefined when the object does not say. */
+  readonly affinityTimeoutSeconds?: number;
+  readonly ports: readonly ServicePortObject[];
+}
+
+export interface ServicePortObject {
+  readonly name: string;
+  readonly protocol: string;
+  readonly port: number;
+  readonly nodePort: number;
+}
+
+export interface EndpointSliceObject extends ObjectKey {
+  readonly resourceVersion: string;
+  /** Value of label `kubernetes.io/service-name`; empty when absent. */
+  readonly serviceName: string;
+  readonly addressType: string;
+  /** `endpoints.kubernetes.io/last-change-trigger-time`, as written. */
+  readonly triggerTime?: string;
+  readonly endpoints: readonly EndpointObject[];
+  readonly ports: readonly SlicePortObject[];
+}
+
+export interface EndpointObject {
+  /** Only the first is used; an endpoint without any is reported and skipped. */
+  readonly address?: string;
+  /** The three conditions after their null rules: null ready and null serving mean true, null terminating false. */
+  readonly ready: boolean;
+  readonly serving: boolean;
+  readonly terminating: boolean;
+  readonly nodeName?: string;
+  readonly zoneHints?: readonly string[];
+  readonly nodeHints?: readonly string[];
+}
+
+export interface SlicePortObject {
+  /** Null in the API stays undefined here: such a port is reported and skipped. */
+  readonly name?: string;
+  readonly protocol: string;
+  readonly port?: number;
+}
+
+export interface NodeObject {
+  readonly name: string;
+  readonly resourceVersion: string;
+  readonly labels: Readonly<Record<string, string>>;
+  /** InternalIP and ExternalIP entries of `status.addresses`, in order. */
+  readonly addresses: readonly { readonly type: string; readonly address: string }[];
+  readonly podCIDRs: readonly string[];
+  readonly taintKeys: readonly string[];
+  readonly deleting: boolean;
+}
+
+export interface ServiceCIDRObject {
+  readonly name: string;
+  readonly resourceVersion: string;
+  readonly cidrs: readonly string[];
+}
+
+/** The resources that are watched, and the shape each yields. */
+export interface Resources {
+  services: ServiceObject;
+  endpointSlices: EndpointSliceObject;
+  nodes: NodeObject;
+  serviceCIDRs: ServiceCIDRObject;
+}
+
+export type ResourceName = keyof Resources;

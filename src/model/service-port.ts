@@ -1,0 +1,50 @@
+import type { Family } from './ip.ts';
+import type { Protocol } from './objects.ts';
+
+/**
+ * One port of one Service in one family: what policy needs to know, with addresses in canonical form and of
+ * this family only. Two records with equal fields are interchangeable.
+ */
+export interface ServicePort {
+  /** `namespace/name:port/PROTOCOL`: unique, stable, sorted byte-wise wherever order matters. */
+  readonly key: string;
+  readonly namespace: string;
+  readonly name: string;
+  readonly portName: string;
+  readonly protocol: Protocol;
+  readonly family: Family;
+  readonly clusterIP: string;
+  readonly port: number;
+  /** 0 = none. */
+  readonly nodePort: number;
+  /** Seconds of ClientIP affinity; 0 = none. */
+  readonly affinitySeconds: number;
+  /** External IPs as configured; empty lists of them still count as externally accessible when gated off. */
+  readonly externalIPs: readonly string[];
+  readonly loadBalancerVIPs: readonly string[];
+  /** Canonical CIDRs of this family; empty = open to everyone. */
+  readonly sourceRanges: readonly string[];
+  readonly externalPolicyLocal: boolean;
+  readonly internalPolicyLocal: boolean;
+  /** 0 = none. */
+  readonly healthCheckNodePort: number;
+}
+
+/** `namespace/name:port`, or `namespace/name` for an unnamed port: what people and rule comments call it. */
+export function servicePortName(port: {
+  readonly namespace: string;
+  readonly name: string;
+  readonly portName: string;
+}): string {
+  const service = `${port.namespace}/${port.name}`;
+  return port.portName === '' ? service : `${service}:${port.portName}`;
+}
+
+export function servicePortKey(
+  namespace: string,
+  name: string,
+  portName: string,
+  protocol: Protocol,
+): string {
+  return `${servicePortName({ namespace, name, portName })}/${protocol}`;
+}

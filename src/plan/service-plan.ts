@@ -1,0 +1,34 @@
+import type { Endpoint } from '../model/endpoint.ts';
+import type { ServicePort } from '../model/service-port.ts';
+
+/** What becomes of new connections of one kind to one service port, and why, in words. */
+export type Decision =
+  | { readonly action: 'forward'; readonly endpoints: 'cluster' | 'local'; readonly reason: string }
+  | { readonly action: 'drop'; readonly reason: string }
+  | { readonly action: 'reject'; readonly reason: string };
+
+/**
+ * Everything a backend needs to program one service port in one family. Backends render it; they decide nothing.
+ * Endpoint lists are sorted byte-wise by id.
+ */
+export interface ServicePlan {
+  readonly port: ServicePort;
+  /** External IPs to capture: empty when the feature gate AllowServiceExternalIPs is off. */
+  readonly externalIPs: readonly string[];
+  readonly usesClusterEndpoints: boolean;
+  readonly usesLocalEndpoints: boolean;
+  /** Reachable through an address other than the cluster IP (node port, load balancer, external IP). */
+  readonly externallyAccessible: boolean;
+  /** Endpoints under policy Cluster, under policy Local, and every endpoint in either. */
+  readonly cluster: readonly Endpoint[];
+  readonly local: readonly Endpoint[];
+  readonly all: readonly Endpoint[];
+  /** Some node has an endpoint that may take traffic. */
+  readonly hasAnyEndpoints: boolean;
+  /** Traffic to the cluster IP. */
+  readonly internal: Decision;
+  /** Traffic from outside to external IPs, load balancer VIPs and the node port. */
+  readonly external: Decision;
+  /** How the cluster set was narrowed: by hints for this node, for this zone, or not. */
+  readonly topology: { readonly mode: 'none' | 'PreferSameNode' | 'PreferSameZone'; readonly reason: string };
+}
