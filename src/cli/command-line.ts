@@ -1,0 +1,33 @@
+import { quoteList } from '../lib/go-quote.ts';
+import { parseFlags } from './flag-set.ts';
+import { allFlags } from './flags.ts';
+import { type Options, optionsOf } from './options.ts';
+import { UsageError } from './usage-error.ts';
+import { versionText } from './version.ts';
+
+/** What a command line that parses asks the program to do. Print the warnings on stderr first in every case. */
+export type ParsedCommandLine = { readonly warnings: readonly string[] } & (
+  | { readonly action: 'help' }
+  | { readonly action: 'version'; readonly text: string }
+  | { readonly action: 'run'; readonly options: Options }
+);
+
+/**
+ * Reads the arguments of kube-proxy. Throws a UsageError when a flag is wrong or an argument is left over. Help
+ * is checked for before left-over arguments, the version after them.
+ */
+export function parseCommandLine(argv: readonly string[]): ParsedCommandLine {
+  const parsed = parseFlags(allFlags, argv);
+  const { warnings } = parsed;
+  const options = optionsOf(parsed);
+  if (options.help) return { action: 'help', warnings };
+  if (parsed.positionals.some((argument) => argument !== '')) {
+    const got = quoteList(parsed.positionals);
+    throw new UsageError(`"kube-proxy" does not take any arguments, got ${got}`, {
+      showUsage: false,
+      warnings,
+    });
+  }
+  const text = versionText(options.version);
+  return text === undefined ? { action: 'run', warnings, options } : { action: 'version', warnings, text };
+}

@@ -1,0 +1,73 @@
+/** A place in a value where its quoting is wrong, and how to say so. */
+interface Fault {
+  readonly at: number;
+  readonly cause: string;
+}
+
+const BARE_QUOTE = 'bare " in non-quoted-field';
+const BAD_QUOTE = 'extraneous or missing " in quoted-field';
+
+/**
+ * Reads the first record of comma-separated text the way Go's encoding/csv does: blank lines are skipped, CRLF
+ * counts as LF, double quotes protect commas and line ends. Throws an Error with Go's text.
+ */
+export function readCsvRecord(text: string): string[] {
+  const source = text.replace(/\r\n/g, '\n').replace(/\r$/, '');
+  const start = /^\n*/.exec(source)?.[0].length ?? 0;
+  if (start === source.length) throw new Error('EOF');
+  const fields: string[] = [];
+  let at = start;
+  for (;;) {
+    const { value, end, fault } = source[at] === '"' ? quotedField(source, at) : plainField(source, at);
+    if (fault) throw new Error(describe(source, start, fault));
+    fields.push(value);
+    if (source[end] !== ',') return fields;
+    at = end + 1;
+  }
+}
+
+/** One record as Go's encoding/csv writes it, without the line end. */
+export function writeCsvRecord(fields: readonly string[]): string {
+  return fields.map((field) => (needsQuotes(field) ? `"${field.replaceAll('"', '""')}"` : field)).join(',');
+}
+
+function plainField(source: string, at: number): { value: string; end: number; fault?: Fault } {
+  const length = source.slice(at).search(/[,\n]/);
+  const end = length < 0 ? source.length : at + length;
+  const value = source.slice(at, end);
+  const quote = value.indexOf('"');
+  return quote < 0 ? { value, end } : { value, end, fault: { at: at + quote, cause: BARE_QUOTE } };
+}
+
+function quotedField(source: string, at: number): { value: string; end: number; fault?: Fault } {
+  let value = '';
+  let from = at + 1;
+  for (;;) {
+    const quote = source.indexOf('"', from);
+    if (quote < 0) return { value, end: source.length, fault: { at: source.length, cause: BAD_QUOTE } };
+    value += source.slice(from, quote);
+    const next = source[quote + 1];
+    if (next === undefined || next === ',' || next === '\n') return { value, end: quote + 1 };
+    if (next !== '"') return { value, end: quote, fault: { at: quote, cause: BAD_QUOTE } };
+    value += '"';
+    from = quote + 2;
+  }
+}
+
+function describe(source: string, start: number, { at, cause }: Fault): string {
+  // A line end that closes the text belongs to the line before it: there is no line behind it to point at.
+  const lineStart = source.lastIndexOf('\n', at === source.length ? at - 2 : at - 1) + 1;
+  const line = lineOf(source, lineStart);
+  const recordLine = lineOf(source, start);
+  const column = Buffer.byteLength(source.slice(lineStart, at)) + 1;
+  const record = line === recordLine ? '' : `record on line ${recordLine}; `;
+  return `${record}parse error on line ${line}, column ${column}: ${cause}`;
+}
+
+function lineOf(source: string, at: number): number {
+  return source.slice(0, at).split('\n').length;
+}
+
+function needsQuotes(field: string): boolean {
+  return field === '\\.' || /^\s|[",\r\n]/u.test(field);
+}

@@ -1,0 +1,150 @@
+import { formatDuration, parseDuration } from '../lib/duration.ts';
+import { quote } from '../lib/go-quote.ts';
+import { parseQuantity } from '../lib/quantity.ts';
+import { parseIP } from '../model/ip.ts';
+import { readCsvRecord, writeCsvRecord } from './csv-record.ts';
+import { splitHostPort } from './host-port.ts';
+import { formatFloat, parseBool, parseFloat32, parseInt32, parseUint31 } from './strconv.ts';
+
+/**
+ * How the text behind a flag becomes a value and back. `parse` throws an Error whose message is the cause shown
+ * to the user; it gets the value so far, and whether this is the first time the flag is given.
+ */
+export interface FlagType<T> {
+  /** The word help uses for the value. */
+  readonly name: string;
+  /** What the flag means without a value. A flag that has this never takes the next argument as its value. */
+  readonly noOptDefault?: string;
+  parse(text: string, previous: T, first: boolean): T;
+  /** The text pflag prints for the value, as seen on /flagz. */
+  format(value: T): string;
+}
+
+export const bool: FlagType<boolean> = {
+  name: 'bool',
+  noOptDefault: 'true',
+  parse: parseBool,
+  format: String,
+};
+
+export const int32: FlagType<number> = { name: 'int32', parse: parseInt32, format: String };
+
+export const float32: FlagType<number> = { name: 'float32', parse: parseFloat32, format: formatFloat };
+
+export const string: FlagType<string> = text('string');
+export const proxyMode: FlagType<string> = text('ProxyMode');
+export const localMode: FlagType<string> = text('LocalMode');
+
+export const duration: FlagType<bigint> = { name: 'duration', parse: parseDuration, format: formatDuration };
+
+export const quantity: FlagType<string> = {
+  name: 'quantity',
+  parse: (value) => parseQuantity(value).text,
+  format: (value) => value,
+};
+
+export const level: FlagType<number> = { name: 'Level', parse: parseUint31, format: String };
+
+/** A list in one CSV record. The first occurrence replaces the default, later ones append. */
+export const stringSlice: FlagType<readonly string[]> = {
+  name: 'strings',
+  parse(value, previous, first) {
+    const items = value === '' ? [] : readCsvRecord(value);
+    return first ? items : [...previous, ...items];
+  },
+  format: (items) => `[${writeCsvRecord(items)}]`,
+};
+
+export const mapStringBool: FlagType<Readonly<Record<string, boolean>>> = {
+  name: 'mapStringBool',
+  parse(value, previous, first) {
+    const entries = new Map(first ? [] : Object.entries(previous));
+    for (const pair of value.split(',')) {
+      if (pair === '') continue;
+      const separator = pair.indexOf('=');
+      if (separator < 0) throw new Error('malformed pair, expect string=bool');
+      const key = pair.slice(0, separator).trim();
+      entries.set(key, boolOf(key, pair.slice(separator + 1).trim()));
+    }
+    return Object.fromEntries(entries);
+  },
+  format(map) {
+    const pairs = Object.entries(map).map(([key, value]) => `${key}=${value}`);
+    return pairs.sort().join(',');
+  },
+};
+
+/** An address; the empty text leaves the value as it was. */
+export const ip: FlagType<string> = {
+  name: 'ip',
+  parse(value, previous) {
+    if (value === '') return previous;
+    requireIP(value);
+    return value;
+  },
+  format: (value) => value,
+};
+
+/** An address with or without a port; the empty text leaves the value as it was. */
+export const ipport: FlagType<string> = {
+  name: 'ipport',
+  parse(value, previous) {
+    if (value === '') return previous;
+    if (parseIP(value)) return value;
+    const split = splitHostPort(value);
+    if ('fault' in split) {
+      throw new Error(
+        `${quote(value)} is not in a valid format (ip or ip:port): address ${value}: ${split.fault}`,
+      );
+    }
+    requireIP(split.host);
+    if (!/^[0-9]+$/.test(split.port) || Number(split.port) > 65535) {
+      throw new Error(`${quote(split.port)} is not a valid number`);
+    }
+    return value;
+  },
+  format: (value) => value,
+};
+
+/** One `--vmodule` rule: the verbosity of the source files a pattern names. */
+export interface ModuleVerbosity {
+  readonly filePattern: string;
+  readonly verbosity: number;
+}
+
+export const vmodule: FlagType<readonly ModuleVerbosity[]> = {
+  name: 'pattern=N,...',
+  parse(value, previous) {
+    const items = value.split(',').filter((item) => item !== '');
+    return [...previous, ...items.map(moduleVerbosity)];
+  },
+  format: (items) => items.map((item) => `${item.filePattern}=${item.verbosity}`).join(','),
+};
+
+function text(name: string): FlagType<string> {
+  return { name, parse: (value) => value, format: (value) => value };
+}
+
+function boolOf(key: string, value: string): boolean {
+  try {
+    return parseBool(value);
+  } catch (error) {
+    throw new Error(`invalid value of ${key}: ${value}, err: ${(error as Error).message}`);
+  }
+}
+
+function requireIP(value: string): void {
+  if (!parseIP(value)) throw new Error(`${quote(value)} is not a valid IP address`);
+}
+
+function moduleVerbosity(item: string): ModuleVerbosity {
+  const [filePattern = '', verbosity = '', ...rest] = item.split('=');
+  if (filePattern === '' || verbosity === '' || rest.length > 0) {
+    throw new Error(`${quote(item)} does not have the pattern=N format`);
+  }
+  try {
+    return { filePattern, verbosity: parseUint31(verbosity) };
+  } catch (error) {
+    throw new Error(`parsing verbosity in ${quote(item)}: ${(error as Error).message}`);
+  }
+}

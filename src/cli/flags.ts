@@ -1,0 +1,34 @@
+import type { ProxyFlag } from './flags/flag.ts';
+import { loggingFlags } from './flags/logging.ts';
+import { nodeFlags } from './flags/node.ts';
+import { programFlags, sourceFlags } from './flags/program.ts';
+import { retiredFlags } from './flags/retired.ts';
+import { servingFlags } from './flags/serving.ts';
+import { iptablesFlags, ipvsFlags, trafficFlags } from './flags/traffic.ts';
+
+/** Flags that help shows under one heading. */
+export interface FlagGroup {
+  readonly title: string;
+  readonly flags: readonly ProxyFlag[];
+}
+
+/** Every flag that means something, in the order help shows the groups. */
+export const flagGroups: readonly FlagGroup[] = [
+  { title: 'Program', flags: programFlags },
+  { title: 'Cluster', flags: sourceFlags },
+  { title: 'Traffic', flags: trafficFlags },
+  { title: 'iptables and nftables modes', flags: iptablesFlags },
+  { title: 'ipvs mode', flags: ipvsFlags },
+  { title: 'Health and metrics', flags: servingFlags },
+  { title: 'Connection tracking and process', flags: nodeFlags },
+  { title: 'Logging', flags: loggingFlags },
+];
+
+/** The flags of the groups, and those of earlier releases that are accepted and ignored. */
+export const allFlags: readonly ProxyFlag[] = [
+  ...flagGroups.flatMap((group) => group.flags),
+  ...retiredFlags,
+];
+
+/** Names that are accepted but are no flags of this release: /flagz and the log leave them out. */
+export const retiredNames: ReadonlySet<string> = new Set(retiredFlags.map((flag) => flag.name));

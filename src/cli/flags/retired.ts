@@ -1,0 +1,26 @@
+import { bool, type FlagType, string } from '../flag-types.ts';
+import { flag, type ProxyFlag } from './flag.ts';
+
+/** Flags of earlier releases. Old command lines keep working: each use is reported and has no effect. */
+export const retiredFlags: readonly ProxyFlag[] = [
+  retired('udp-timeout', string, '', 'v1.25'),
+  retired('proxy-port-range', string, '', 'v1.30'),
+  retired('boot-id-file', string, '', 'v1.36'),
+  retired('machine-id-file', string, '', 'v1.36'),
+  retired('add-dir-header', bool, false, 'v1.25'),
+  retired('alsologtostderr', bool, false, 'v1.25'),
+  retired('log-backtrace-at', string, '', 'v1.25'),
+  retired('log-dir', string, '', 'v1.25'),
+  retired('log-file', string, '', 'v1.25'),
+  retired('log-file-max-size', string, '', 'v1.25'),
+  retired('logtostderr', bool, false, 'v1.25'),
+  retired('one-output', bool, false, 'v1.25'),
+  retired('skip-headers', bool, false, 'v1.25'),
+  retired('skip-log-headers', bool, false, 'v1.25'),
+  retired('stderrthreshold', string, '', 'v1.25'),
+];
+
+function retired<T>(name: string, type: FlagType<T>, value: T, last: string): ProxyFlag {
+  const deprecated = `${last} was the last release that knew it; it is ignored.`;
+  return flag(name, type, value, () => {}, '', { deprecated });
+}

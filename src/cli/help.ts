@@ -1,0 +1,98 @@
+import { quote } from '../lib/go-quote.ts';
+import type { ProxyFlag } from './flags/flag.ts';
+import { flagGroups } from './flags.ts';
+
+/** A feature gate as far as help shows it. */
+export interface ListedGate {
+  readonly name: string;
+  readonly stage: 'ALPHA' | 'BETA' | 'GA' | 'DEPRECATED';
+  readonly default: boolean;
+}
+
+/** How help is laid out. */
+export interface HelpOptions {
+  readonly gates: readonly ListedGate[];
+  /** Columns to wrap at. Without it, as into a pipe, every flag stays on one line, where grep finds it whole. */
+  readonly width?: number | undefined;
+}
+
+const description = `kube-proxy makes the Services of a Kubernetes cluster reachable from the node it runs on: it watches
+Services and EndpointSlices and programs the kernel so that connections to a Service address arrive at one of the
+pods behind it.
+
+Settings come from the flags below or from the file that --config names.`;
+
+/** Narrower than this, a description stands under its flag instead of beside it. */
+const SIDE_BY_SIDE = 120;
+const UNDER_INDENT = 10;
+
+/** What --help prints. */
+export function helpText(options: HelpOptions): string {
+  const words = description.split('\n\n').map((paragraph) => wrap(paragraph, options.width ?? 0).join('\n'));
+  return `${words.join('\n\n')}\n\n${usageText(options)}`;
+}
+
+/** How the program is called and what its flags are: printed with an error in the command line. */
+export function usageText(options: HelpOptions): string {
+  const column = Math.max(...visibleFlags().map((flag) => heading(flag).length)) + 2;
+  const groups = flagGroups.map(({ title, flags }) => {
+    const lines = sorted(flags).flatMap((flag) => flagLines(flag, column, options));
+    return `\n${title}:\n${lines.join('\n')}\n`;
+  });
+  return `Usage:\n  kube-proxy [flags]\n${groups.join('')}`;
+}
+
+function flagLines(flag: ProxyFlag, column: number, { gates, width }: HelpOptions): string[] {
+  const words = flag.help + defaultNote(flag);
+  const listed = flag.name === 'feature-gates' ? gateLines(gates) : [];
+  const beside = width === undefined || width >= SIDE_BY_SIDE;
+  const indent = ' '.repeat(beside ? column : UNDER_INDENT);
+  const text = [...wrap(words, (width ?? 0) - indent.length), ...listed];
+  if (!beside) return [heading(flag), ...text.map((line) => indent + line)];
+  return text.map((line, i) => (i === 0 ? heading(flag).padEnd(column) : indent) + line);
+}
+
+/** `  -v, --v Level`: the name, and the word for its value unless it is a switch. */
+function heading(flag: ProxyFlag): string {
+  const short = flag.shorthand === undefined ? '      ' : `  -${flag.shorthand}, `;
+  if (flag.typeName === 'bool') return `${short}--${flag.name}`;
+  const optional = flag.noOptDefault === undefined ? '' : `[=${flag.noOptDefault}]`;
+  return `${short}--${flag.name} ${flag.typeName}${optional}`;
+}
+
+/** Defaults that are the plain zero of their type say nothing and are left out. */
+function defaultNote({ typeName, defaultText }: ProxyFlag): string {
+  if (['', '0', '0s', '[]', 'false'].includes(defaultText)) return '';
+  return ` (default ${typeName === 'string' ? quote(defaultText) : defaultText})`;
+}
+
+function gateLines(gates: readonly ListedGate[]): string[] {
+  const open = gates.filter((gate) => gate.stage === 'ALPHA' || gate.stage === 'BETA');
+  const lines = open.map((gate) => `${gate.name}=true|false (${gate.stage} - default=${gate.default})`);
+  return lines.length === 0 ? [] : ['The gates are:', ...lines.sort()];
+}
+
+/** Breaks text at spaces so that no line is longer than the width, if its words allow; below 1 nothing is broken. */
+function wrap(text: string, width: number): string[] {
+  const words = text.split(/\s+/);
+  const lines: string[] = [];
+  let line = '';
+  for (const word of words) {
+    const longer = line === '' ? word : `${line} ${word}`;
+    if (width > 0 && line !== '' && longer.length > width) {
+      lines.push(line);
+      line = word;
+    } else line = longer;
+  }
+  return [...lines, line];
+}
+
+function visibleFlags(): ProxyFlag[] {
+  return flagGroups.flatMap((group) => sorted(group.flags));
+}
+
+/** The flags of a group that help shows, by name. */
+function sorted(flags: readonly ProxyFlag[]): ProxyFlag[] {
+  const visible = flags.filter((flag) => flag.deprecated === undefined);
+  return visible.sort((a, b) => (a.name < b.name ? -1 : 1));
+}

@@ -1,0 +1,76 @@
+import { quote } from '../lib/go-quote.ts';
+
+const trueWords = ['1', 't', 'T', 'true', 'TRUE', 'True'];
+const falseWords = ['0', 'f', 'F', 'false', 'FALSE', 'False'];
+
+const digits = '[0-9](?:_?[0-9])*';
+const decimalLiteral = new RegExp(
+  `^[+-]?(?:${digits}(?:\\.(?:${digits})?)?|\\.${digits})(?:[eE][+-]?${digits})?$`,
+);
+
+/** Go's boolean words. Like all parsers here it throws an Error with the text Go's strconv package gives. */
+export function parseBool(text: string): boolean {
+  if (trueWords.includes(text)) return true;
+  if (falseWords.includes(text)) return false;
+  throw syntaxError('ParseBool', text);
+}
+
+/** A signed 32-bit integer in any Go notation: `0x1F`, `0o17`, `017`, `0b11`, `1_000`. */
+export function parseInt32(text: string): number {
+  const [, sign, unsigned = ''] = /^([+-]?)(.*)$/s.exec(text) ?? [];
+  const literal = integerLiteral(unsigned);
+  if (literal === undefined) throw syntaxError('ParseInt', text);
+  const value = sign === '-' ? -BigInt(literal) : BigInt(literal);
+  if (BigInt.asIntN(32, value) !== value) throw rangeError('ParseInt', text);
+  return Number(value);
+}
+
+/** An unsigned decimal that also fits a signed 32-bit integer: the form of log verbosities. */
+export function parseUint31(text: string): number {
+  if (!/^[0-9]+$/.test(text)) throw syntaxError('ParseUint', text);
+  const value = BigInt(text);
+  if (value >= 1n << 31n) throw rangeError('ParseUint', text);
+  return Number(value);
+}
+
+/**
+ * A decimal number rounded to 32-bit precision. The result is the shortest decimal that names that 32-bit value
+ * (0.1, not 0.10000000149011612), so that it prints the way it was written.
+ */
+export function parseFloat32(text: string): number {
+  if (!decimalLiteral.test(text)) throw syntaxError('ParseFloat', text);
+  const value = Math.fround(Number(text.replaceAll('_', '')));
+  if (!Number.isFinite(value)) throw rangeError('ParseFloat', text);
+  for (let precision = 1; precision < 9; precision++) {
+    const short = Number(value.toPrecision(precision));
+    if (Math.fround(short) === value) return short;
+  }
+  return Number(value.toPrecision(9));
+}
+
+/** Go's `%g` of a number that `parseFloat32` returned: `1e-05`, `0.0001`, `999999`, `1e+06`. */
+export function formatFloat(value: number): string {
+  const [mantissa = '', exponentText = ''] = value.toExponential().split('e');
+  const exponent = Number(exponentText);
+  if (exponent < -4 || exponent >= 6) {
+    const sign = exponent < 0 ? '-' : '+';
+    return `${mantissa}e${sign}${Math.abs(exponent).toString().padStart(2, '0')}`;
+  }
+  return value.toString();
+}
+
+/** The digits in a notation BigInt reads; undefined when they are no Go integer literal. */
+function integerLiteral(text: string): string | undefined {
+  const plain = text.replaceAll('_', '').toLowerCase();
+  if (/^0(x(_?[0-9a-f])+|o(_?[0-7])+|b(_?[01])+)$/i.test(text)) return plain;
+  if (/^[1-9](_?[0-9])*$/.test(text)) return plain;
+  return /^0(_?[0-7])*$/.test(text) ? `0o0${plain}` : undefined;
+}
+
+function syntaxError(parser: string, text: string): Error {
+  return new Error(`strconv.${parser}: parsing ${quote(text)}: invalid syntax`);
+}
+
+function rangeError(parser: string, text: string): Error {
+  return new Error(`strconv.${parser}: parsing ${quote(text)}: value out of range`);
+}

@@ -1,0 +1,50 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { buildInfo, noVersionRequest, type VersionRequest, versionFlag, versionText } from './version.ts';
+
+const runtime = { version: 'v24.1.2', platform: 'linux', arch: 'x64' };
+
+function given(...texts: string[]): VersionRequest {
+  return texts.reduce((request, text) => versionFlag.parse(text, request, false), noVersionRequest);
+}
+
+test('--version prints one line, --version=false nothing', () => {
+  assert.equal(versionText(noVersionRequest), undefined);
+  assert.equal(versionText(given('true')), 'Kubernetes v1.37.0');
+  assert.equal(versionText(given('true', 'false')), undefined);
+});
+
+test('--version=raw prints the Go structure', () => {
+  assert.equal(
+    versionText(given('raw'), runtime),
+    'version.Info{Major:"1", Minor:"37", EmulationMajor:"", EmulationMinor:"", MinCompatibilityMajor:"", ' +
+      'MinCompatibilityMinor:"", GitVersion:"v1.37.0", GitCommit:"unknown", GitTreeState:"unknown", ' +
+      'BuildDate:"unknown", GoVersion:"node-v24.1.2", Compiler:"v8", Platform:"linux/amd64"}',
+  );
+});
+
+test('a version with the built-in release is taken on, and the program goes on', () => {
+  for (const text of ['v1.37.0', 'v1.37.0-mine', 'v1.37.0-rc.1+abc']) {
+    assert.equal(versionText(given(text)), undefined);
+    assert.equal(given(text).gitVersion, text);
+  }
+  assert.equal(versionText(given('v1.37.0-mine', 'true')), 'Kubernetes v1.37.0-mine');
+});
+
+test('another release is refused', () => {
+  assert.throws(() => given('v1.36.0'), {
+    message: 'version "v1.36.0" must match major/minor/patch of default version "v1.37.0"',
+  });
+  assert.throws(() => given('v1.37.1-mine'), { message: /must match/ });
+  for (const text of ['v1.37', 'vx', 'v1.37.0-', 'v1.37.0 ', 'v01.37.0']) {
+    assert.throws(() => given(text), { message: `"${text}" is not a version of the form vX.Y.Z[-suffix]` });
+  }
+  assert.throws(() => given('1.37.0'), { message: 'strconv.ParseBool: parsing "1.37.0": invalid syntax' });
+});
+
+test('the build tells its runtime in Go words', () => {
+  assert.equal(buildInfo(undefined, runtime).platform, 'linux/amd64');
+  assert.equal(buildInfo(undefined, { ...runtime, arch: 'arm64' }).platform, 'linux/arm64');
+  assert.equal(buildInfo('v1.37.0-mine', runtime).gitVersion, 'v1.37.0-mine');
+  assert.equal(buildInfo().goVersion, `node-${process.version}`);
+});

@@ -1,0 +1,106 @@
+import { quote } from '../lib/go-quote.ts';
+import type { FlagType } from './flag-types.ts';
+import { parseBool } from './strconv.ts';
+
+/** The Kubernetes release whose behaviour this program has. */
+export const KUBERNETES_VERSION = 'v1.37.0';
+
+/** What this build says about itself on --version=raw, /statusz and the build-info metric. */
+export interface BuildInfo {
+  readonly major: string;
+  readonly minor: string;
+  readonly gitVersion: string;
+  readonly gitCommit: string;
+  readonly gitTreeState: string;
+  readonly buildDate: string;
+  /** The language runtime; the name is the one clients of these pages know. */
+  readonly goVersion: string;
+  readonly compiler: string;
+  readonly platform: string;
+}
+
+/** The parts of `process` that the build information names. */
+export interface Runtime {
+  readonly version: string;
+  readonly platform: string;
+  readonly arch: string;
+}
+
+const goArchitectures = new Map([
+  ['x64', 'amd64'],
+  ['ia32', '386'],
+]);
+
+/** Build facts that are not recorded (there is no build stamp) are called unknown, never made up. */
+export function buildInfo(gitVersion = KUBERNETES_VERSION, runtime: Runtime = process): BuildInfo {
+  const [major = '', minor = ''] = KUBERNETES_VERSION.slice(1).split('.');
+  return {
+    major,
+    minor,
+    gitVersion,
+    gitCommit: 'unknown',
+    gitTreeState: 'unknown',
+    buildDate: 'unknown',
+    goVersion: `node-${runtime.version}`,
+    compiler: 'v8',
+    platform: `${runtime.platform}/${goArchitectures.get(runtime.arch) ?? runtime.arch}`,
+  };
+}
+
+/** The state of --version: what it prints, and the version the program calls itself. */
+export interface VersionRequest {
+  /** `false`, `true`, `raw`, or the version that was set. */
+  readonly text: string;
+  readonly gitVersion: string;
+}
+
+export const noVersionRequest: VersionRequest = { text: 'false', gitVersion: KUBERNETES_VERSION };
+
+/** `--version`, `--version=raw`, `--version=false` or `--version=v1.37.0-mine`. */
+export const versionFlag: FlagType<VersionRequest> = {
+  name: 'version',
+  noOptDefault: 'true',
+  parse(text, previous) {
+    if (text === 'raw') return { ...previous, text };
+    if (text.startsWith('v')) return { text, gitVersion: requireSameRelease(text) };
+    return { ...previous, text: String(parseBool(text)) };
+  },
+  format: (request) => request.text,
+};
+
+/** The line that --version asks for; undefined when the program should go on. */
+export function versionText({ text, gitVersion }: VersionRequest, runtime?: Runtime): string | undefined {
+  if (text === 'true') return `Kubernetes ${gitVersion}`;
+  return text === 'raw' ? rawVersion(buildInfo(gitVersion, runtime)) : undefined;
+}
+
+function rawVersion(info: BuildInfo): string {
+  const fields: [string, string][] = [
+    ['Major', info.major],
+    ['Minor', info.minor],
+    ['EmulationMajor', ''],
+    ['EmulationMinor', ''],
+    ['MinCompatibilityMajor', ''],
+    ['MinCompatibilityMinor', ''],
+    ['GitVersion', info.gitVersion],
+    ['GitCommit', info.gitCommit],
+    ['GitTreeState', info.gitTreeState],
+    ['BuildDate', info.buildDate],
+    ['GoVersion', info.goVersion],
+    ['Compiler', info.compiler],
+    ['Platform', info.platform],
+  ];
+  return `version.Info{${fields.map(([name, value]) => `${name}:${quote(value)}`).join(', ')}}`;
+}
+
+function requireSameRelease(text: string): string {
+  const release =
+    /^(v(?:0|[1-9][0-9]*)(?:\.(?:0|[1-9][0-9]*)){2})(?:-[0-9A-Za-z.-]+)?(?:\+[0-9A-Za-z.-]+)?$/.exec(text);
+  if (!release) throw new Error(`${quote(text)} is not a version of the form vX.Y.Z[-suffix]`);
+  if (release[1] !== KUBERNETES_VERSION) {
+    throw new Error(
+      `version ${quote(text)} must match major/minor/patch of default version ${quote(KUBERNETES_VERSION)}`,
+    );
+  }
+  return text;
+}
