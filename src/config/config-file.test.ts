@@ -1,0 +1,29 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { readConfigFile } from './config-file.ts';
+
+test('a file is read, or the reason told', async () => {
+  const directory = mkdtempSync(join(tmpdir(), 'kpt-file-'));
+  const path = (name: string) => join(directory, name);
+  try {
+    writeFileSync(path('good'), 'mode: é');
+    writeFileSync(path('large'), 'x'.repeat(300_000));
+    symlinkSync('loop', path('loop'));
+    assert.equal(await readConfigFile(path('good')), 'mode: é');
+    const reasons: [name: string, message: string][] = [
+      ['missing', `open ${path('missing')}: no such file or directory`],
+      ['good/below', `open ${path('good/below')}: not a directory`],
+      ['', `read ${path('')}: is a directory`],
+      ['large', `${path('large')} has 300000 bytes, at most 262144 are read`],
+    ];
+    for (const [name, message] of reasons) {
+      await assert.rejects(readConfigFile(path(name)), { name: 'ConfigError', message });
+    }
+    await assert.rejects(readConfigFile(path('loop')), { name: 'ConfigError', message: /symbolic links/ });
+  } finally {
+    rmSync(directory, { recursive: true });
+  }
+});

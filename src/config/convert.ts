@@ -1,0 +1,54 @@
+import { zeroOf } from './schema.ts';
+import type { ProxyConfig } from './types.ts';
+import { API_VERSION, KIND, type V1Alpha1, v1alpha1 } from './v1alpha1.ts';
+
+/** The section of the file whose sync periods and masqueradeAll count in a mode. */
+function sectionOf(mode: string): 'iptables' | 'ipvs' | 'nftables' {
+  return mode === 'ipvs' || mode === 'nftables' ? mode : 'iptables';
+}
+
+/** From the layout of the file to the one the program works with. */
+export function toInternal(external: V1Alpha1): ProxyConfig {
+  const { kind, apiVersion, portRange, clusterCIDR, conntrack, oomScoreAdj, ...same } = external;
+  const { syncPeriod, minSyncPeriod, ...ipvs } = external.ipvs;
+  const { iptables, nftables, logging, detectLocal } = external;
+  const section = external[sectionOf(external.mode)];
+  return {
+    ...same,
+    featureGates: external.featureGates ?? {},
+    logging: { ...logging, vmodule: logging.vmodule ?? [] },
+    iptables: { masqueradeBit: iptables.masqueradeBit, localhostNodePorts: iptables.localhostNodePorts },
+    ipvs,
+    nftables: { masqueradeBit: nftables.masqueradeBit },
+    detectLocal: { ...detectLocal, clusterCIDRs: clusterCIDR === '' ? [] : clusterCIDR.split(',') },
+    syncPeriod: section.syncPeriod,
+    minSyncPeriod: section.minSyncPeriod,
+    linux: {
+      masqueradeAll: (external.mode === 'nftables' ? nftables : iptables).masqueradeAll,
+      oomScoreAdj,
+      conntrack,
+    },
+  };
+}
+
+/** Back to the layout of the file. What belongs to modes that are not in use is left at zero. */
+export function toExternal(config: ProxyConfig): V1Alpha1 {
+  const { linux, syncPeriod, minSyncPeriod, detectLocal, iptables, ipvs, nftables, ...same } = config;
+  const { clusterCIDRs, ...detectLocalFields } = detectLocal;
+  const external: V1Alpha1 = {
+    ...zeroOf(v1alpha1),
+    ...same,
+    kind: KIND,
+    apiVersion: API_VERSION,
+    iptables: { ...zeroOf(v1alpha1.fields.iptables.type), ...iptables },
+    ipvs: { ...zeroOf(v1alpha1.fields.ipvs.type), ...ipvs },
+    nftables: { ...zeroOf(v1alpha1.fields.nftables.type), ...nftables },
+    detectLocal: detectLocalFields,
+    clusterCIDR: clusterCIDRs.join(','),
+    oomScoreAdj: linux.oomScoreAdj,
+    conntrack: linux.conntrack,
+  };
+  Object.assign(external[sectionOf(config.mode)], { syncPeriod, minSyncPeriod });
+  external[config.mode === 'nftables' ? 'nftables' : 'iptables'].masqueradeAll = linux.masqueradeAll;
+  return external;
+}

@@ -1,0 +1,83 @@
+import { quote } from '../lib/go-quote.ts';
+import { toInternal } from './convert.ts';
+import { decodeValue } from './decode-value.ts';
+import { setDefaults } from './defaults.ts';
+import { ConfigError } from './errors.ts';
+import { type Json, type JsonObject, jsonKind } from './json-tree.ts';
+import { readJson } from './read-json.ts';
+import { readYaml } from './read-yaml.ts';
+import type { ProxyConfig } from './types.ts';
+import { API_VERSION, KIND, v1alpha1 } from './v1alpha1.ts';
+
+/** A configuration file with its defaults filled in. */
+export interface DecodedConfig {
+  readonly config: ProxyConfig;
+  /** What is wrong with the file but does not stop it from being used; see `strictDecodingError`. */
+  readonly strictErrors: string[];
+}
+
+/** Far more than any useful file has; keeps a hostile one from holding up the program for long. */
+export const MAX_CONFIG_SIZE = 256 * 1024;
+
+/**
+ * Reads a configuration file: JSON when its first character is a brace, else the first document of YAML. Unknown
+ * fields are dropped and of repeated ones the last wins; both are told in `strictErrors`. Anything else that is
+ * wrong throws a ConfigError. Platform defaults are not applied yet.
+ */
+export async function decodeConfig(text: string): Promise<DecodedConfig> {
+  if (text.length > MAX_CONFIG_SIZE) {
+    throw new ConfigError(`configuration has ${text.length} characters, at most ${MAX_CONFIG_SIZE} are read`);
+  }
+  const { value, duplicates } = await readTree(text);
+  const object = checkTypeMeta(value, text);
+  const { value: external, strictErrors } = decodeValue(v1alpha1, object);
+  if (duplicates.length > 0) {
+    strictErrors.unshift(`yaml: unmarshal errors:\n${duplicates.map((line) => `  ${line}`).join('\n')}`);
+  }
+  return { config: toInternal(setDefaults(external)), strictErrors };
+}
+
+/** The text upstream logs when it falls back to lenient decoding. */
+export function strictDecodingError(strictErrors: readonly string[]): string {
+  return `strict decoding error: ${strictErrors.join(', ')}`;
+}
+
+async function readTree(text: string): Promise<{ value: Json; duplicates: string[] }> {
+  if (!text.trimStart().startsWith('{')) return readYaml(text);
+  try {
+    return { value: readJson(text), duplicates: [] };
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    throw typeMetaError(error.message);
+  }
+}
+
+/** Makes sure that the file is one of ours before its fields are looked at. */
+function checkTypeMeta(json: Json, text: string): JsonObject {
+  const object = json ?? { kind: 'object', entries: [] };
+  if (typeof object !== 'object' || object.kind !== 'object') {
+    throw typeMetaError(`json: cannot unmarshal ${jsonKind(json)} into Go value of type ${KIND}`);
+  }
+  const apiVersion = typeMetaField(object, 'apiVersion');
+  const kind = typeMetaField(object, 'kind');
+  const parts = apiVersion.split('/');
+  if (parts.length > 2) throw new ConfigError(`unexpected GroupVersion string: ${apiVersion}`);
+  if (kind === '') throw new ConfigError(`Object 'Kind' is missing in '${text}'`);
+  if (parts.at(-1) === '') throw new ConfigError(`Object 'apiVersion' is missing in '${text}'`);
+  if (kind !== KIND || apiVersion !== API_VERSION) {
+    throw new ConfigError(`no kind ${quote(kind)} is registered for version ${quote(apiVersion)}`);
+  }
+  return object;
+}
+
+function typeMetaField(object: JsonObject, name: string): string {
+  const value = object.entries.findLast(([key, entry]) => key === name && entry !== null)?.[1] ?? '';
+  if (typeof value === 'string') return value;
+  throw typeMetaError(
+    `json: cannot unmarshal ${jsonKind(value)} into Go struct field .${name} of type string`,
+  );
+}
+
+function typeMetaError(cause: string): ConfigError {
+  return new ConfigError(`couldn't get version/kind; json parse error: ${cause}`);
+}

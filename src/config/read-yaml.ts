@@ -1,0 +1,188 @@
+import type { Alias, ParsedNode, Scalar, YAMLMap } from 'yaml';
+import { quote } from '../lib/go-quote.ts';
+import { ConfigError } from './errors.ts';
+import type { Json, JsonArray, JsonObject } from './json-tree.ts';
+import { type LineOf, lineIndex, yamlSyntaxError } from './yaml-errors.ts';
+import { resolvePlain } from './yaml-scalar.ts';
+
+type Yaml = typeof import('yaml');
+
+/** A first document as JSON, with the keys that occur twice in one map (`line 4: key "mode" already set in map`). */
+export interface YamlDocument {
+  readonly value: Json;
+  readonly duplicates: string[];
+}
+
+/** Nothing in a configuration nests deeper than five levels. */
+const MAX_DEPTH = 100;
+/** Values a document may come to once its aliases are expanded; the count upstream's reader starts to refuse at. */
+const MAX_VALUES = 400_000;
+
+/** The characters of YAML; a byte order mark may only come first. */
+const readable =
+  /^\ufeff?[\t\n\r\x20-\x7e\u0085\u00a0-\ud7ff\ue000-\ufefe\uff00-\ufffd\u{10000}-\u{10ffff}]*$/u;
+
+/**
+ * Reads the first document of a YAML 1.1 stream. Throws a ConfigError that begins with `yaml: `. The parser is
+ * loaded here and not above because it costs 9 MB of memory that a process with a JSON file need not spend.
+ */
+export async function readYaml(text: string): Promise<YamlDocument> {
+  if (!readable.test(text)) throw new ConfigError('yaml: control characters are not allowed');
+  const yaml = await import('yaml');
+  const document = firstDocument(yaml, text);
+  if (!document) return { value: null, duplicates: [] };
+  const lineOf = lineIndex(text);
+  const error = yamlSyntaxError(document.errors, lineOf);
+  if (error) throw error;
+  const reader = new YamlReader(yaml, lineOf);
+  return { value: reader.read(document.contents), duplicates: reader.duplicates };
+}
+
+/** Tags stay unresolved: what a scalar means is decided by resolvePlain. */
+function firstDocument(yaml: Yaml, text: string) {
+  const composer = new yaml.Composer({
+    version: '1.1',
+    schema: 'failsafe',
+    uniqueKeys: false,
+    prettyErrors: false,
+    logLevel: 'silent',
+  });
+  for (const document of composer.compose(new yaml.Parser().parse(text), true, text.length)) return document;
+  return undefined;
+}
+
+/** Turns nodes into JSON. An alias shares the value of its anchor, so that a bomb of aliases costs nothing. */
+class YamlReader {
+  readonly duplicates: string[] = [];
+  readonly #yaml: Yaml;
+  readonly #lineOf: LineOf;
+  readonly #anchors = new Map<string, { value?: Json }>();
+  /** How many values a container holds with aliases expanded. */
+  readonly #sizes = new WeakMap<JsonArray | JsonObject, number>();
+  #merged = 0;
+
+  constructor(yaml: Yaml, lineOf: LineOf) {
+    this.#yaml = yaml;
+    this.#lineOf = lineOf;
+  }
+
+  read(node: ParsedNode | null, depth = 0): Json {
+    if (node === null) return null;
+    if (depth > MAX_DEPTH) throw new ConfigError(`yaml: exceeded max depth of ${MAX_DEPTH}`);
+    if (this.#yaml.isAlias(node)) return this.#alias(node);
+    if (!node.anchor) return this.#content(node, depth);
+    const anchor: { value?: Json } = {};
+    this.#anchors.set(node.anchor, anchor);
+    anchor.value = this.#content(node, depth);
+    return anchor.value;
+  }
+
+  #content(node: Exclude<ParsedNode, Alias.Parsed>, depth: number): Json {
+    if (this.#yaml.isScalar(node)) return this.#scalar(node);
+    if (this.#yaml.isMap<ParsedNode, ParsedNode | null>(node)) return this.#map(node, depth);
+    const items = node.items.map((item) => this.read(item, depth + 1));
+    return this.#sized({ kind: 'array', items }, items);
+  }
+
+  #sized<T extends JsonArray | JsonObject>(container: T, values: readonly Json[]): T {
+    let size = 1;
+    for (const value of values) {
+      size +=
+        typeof value === 'object' && value !== null && value.kind !== 'number' ? this.#sizeOf(value) : 1;
+    }
+    if (size > MAX_VALUES) throw excessiveAliasing();
+    this.#sizes.set(container, size);
+    return container;
+  }
+
+  #sizeOf(container: JsonArray | JsonObject): number {
+    return this.#sizes.get(container) ?? 1;
+  }
+
+  #alias(node: Alias): Json {
+    const target = this.#anchors.get(node.source);
+    if (!target) throw new ConfigError(`yaml: unknown anchor '${node.source}' referenced`);
+    if (target.value === undefined) {
+      throw new ConfigError(`yaml: anchor '${node.source}' value contains itself`);
+    }
+    return target.value;
+  }
+
+  #scalar(node: Scalar): Json {
+    const text = String(node.value ?? '').toWellFormed();
+    const tag = /^tag:yaml\.org,2002:(null|bool|int|float)$/.exec(node.tag ?? '')?.[1];
+    if (tag === undefined && (node.tag !== undefined || node.type !== 'PLAIN')) return text;
+    const { type, value } = resolvePlain(text);
+    if (tag !== undefined && type !== tag && !(tag === 'float' && type === 'int')) {
+      throw new ConfigError(`yaml: cannot decode !!str \`${text}\` as a !!${tag}`);
+    }
+    if (type === 'float' && typeof value === 'string') {
+      throw new ConfigError(`json: unsupported value: ${infinityName(value)}`);
+    }
+    return value;
+  }
+
+  /** Keys come out sorted, as they do upstream, where the map passes through Go's JSON encoder. */
+  #map(map: YAMLMap<ParsedNode, ParsedNode | null>, depth: number): Json {
+    const values = new Map<string, Json>();
+    for (const { key, value: node } of map.items) {
+      const value = this.read(node, depth + 1);
+      const entries: JsonObject['entries'] = isMergeKey(key)
+        ? this.#merge(value)
+        : [[this.#key(key, depth), value]];
+      for (const [name, entry] of entries) {
+        if (values.has(name)) {
+          const line = this.#lineOf((node ?? key).range[0]);
+          this.duplicates.push(`line ${line}: key ${quote(name)} already set in map`);
+        }
+        values.set(name, entry);
+      }
+    }
+    const entries = [...values].sort(([a], [b]) => (a < b ? -1 : 1));
+    return this.#sized({ kind: 'object', entries }, [...values.values()]);
+  }
+
+  /** Entries of `<<: *a` or `<<: [*a, *b]`; of several maps the first has the last word. */
+  #merge(source: Json): JsonObject['entries'] {
+    const maps = isKind(source, 'array') ? [...source.items].reverse() : [source];
+    const merged: JsonObject['entries'] = [];
+    for (const map of maps) {
+      if (!isKind(map, 'object')) {
+        throw new ConfigError('yaml: map merge requires map or sequence of maps as the value');
+      }
+      // Merging copies where an alias shares, so the work has a bound of its own.
+      this.#merged += map.entries.length;
+      if (this.#merged > MAX_VALUES) throw excessiveAliasing();
+      for (const entry of map.entries) merged.push(entry);
+    }
+    return merged;
+  }
+
+  #key(node: ParsedNode, depth: number): string {
+    const value = this.read(node, depth + 1);
+    if (typeof value === 'string') return value;
+    if (typeof value === 'boolean') return String(value);
+    if (isKind(value, 'number')) return value.text;
+    throw new ConfigError(`yaml: line ${this.#lineOf(node.range[0])}: a key must be a scalar`);
+  }
+}
+
+function isMergeKey(key: ParsedNode): boolean {
+  return 'value' in key && key.value === '<<' && key.type === 'PLAIN';
+}
+
+function isKind<K extends 'number' | 'array' | 'object'>(
+  json: Json,
+  kind: K,
+): json is Extract<Json, { kind: K }> {
+  return typeof json === 'object' && json !== null && json.kind === kind;
+}
+
+function excessiveAliasing(): ConfigError {
+  return new ConfigError('yaml: document contains excessive aliasing');
+}
+
+function infinityName(text: string): string {
+  if (text.toLowerCase() === '.nan') return 'NaN';
+  return text.startsWith('-') ? '-Inf' : '+Inf';
+}

@@ -1,0 +1,236 @@
+import assert from 'node:assert/strict';
+import * as fs from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import type { Timer } from '../lib/clock.ts';
+import { FakeClock } from '../lib/fake-clock.ts';
+import { API_VERSION, KIND } from './v1alpha1.ts';
+import { watchConfigFile } from './watch.ts';
+
+const head = `apiVersion: ${API_VERSION}\nkind: ${KIND}\n`;
+const first = `${head}mode: iptables\n`;
+const second = `${head}mode: nftables\n`;
+const third = `${head}mode: ipvs\n`;
+
+/** Tells how often the watch has put off looking, which it does for every event. */
+class CountingClock extends FakeClock {
+  scheduled = 0;
+
+  override setTimeout(run: () => void, ms: number): Timer {
+    this.scheduled++;
+    return super.setTimeout(run, ms);
+  }
+}
+
+/** A directory with a configuration file, and a watch whose reports are kept in order. */
+function setUp(t: TestContext, prepare: (directory: string) => void = writeFirst) {
+  const directory = fs.realpathSync(fs.mkdtempSync(join(tmpdir(), 'kpt-watch-')));
+  prepare(directory);
+  const path = join(directory, 'config.conf');
+  const clock = new CountingClock();
+  const reports: string[] = [];
+  const watch = watchConfigFile(path, {
+    content: first,
+    clock,
+    onChange: () => reports.push('changed'),
+    onError: (error) => reports.push(error.message),
+  });
+  t.after(() => {
+    watch.close();
+    fs.rmSync(directory, { recursive: true, force: true });
+  });
+  return { directory, path, clock, reports, watch };
+}
+
+type Watched = ReturnType<typeof setUp>;
+
+function writeFirst(directory: string): void {
+  fs.writeFileSync(join(directory, 'config.conf'), first);
+}
+
+/** Writes so that no look at the file that is under way can see half of it. */
+function replace(path: string, text: string): void {
+  fs.writeFileSync(`${path}.new`, text);
+  fs.renameSync(`${path}.new`, path);
+}
+
+/** Waits for the real file system, and for nothing else: time stands still in these tests. */
+async function until(condition: () => boolean): Promise<void> {
+  const deadline = performance.now() + 10_000;
+  while (!condition()) {
+    assert.ok(performance.now() < deadline, 'nothing happened');
+    await new Promise((resolve) => setTimeout(resolve, 2));
+  }
+}
+
+/** Lets an event arrive and the quiet time pass, until the next report. */
+async function nextReport({ clock, reports }: Watched): Promise<string | undefined> {
+  const seen = reports.length;
+  await until(() => {
+    if (clock.pending > 0) void clock.advance(100);
+    return reports.length > seen;
+  });
+  return reports.at(-1);
+}
+
+test('a write in place is reported', async (t) => {
+  const watched = setUp(t);
+  watched.watch.start();
+  fs.writeFileSync(watched.path, second);
+  assert.equal(await nextReport(watched), 'changed');
+  fs.appendFileSync(watched.path, 'enableProfiling: true\n');
+  assert.equal(await nextReport(watched), 'changed');
+  assert.deepEqual(watched.reports, ['changed', 'changed']);
+});
+
+test('a rename over the file is reported, and so is a write to the new one', async (t) => {
+  const watched = setUp(t);
+  watched.watch.start();
+  replace(watched.path, second);
+  assert.equal(await nextReport(watched), 'changed');
+  fs.appendFileSync(watched.path, 'enableProfiling: true\n');
+  assert.equal(await nextReport(watched), 'changed');
+});
+
+/** As the kubelet lays out a ConfigMap volume. */
+function publish(directory: string, version: string, text: string): void {
+  fs.mkdirSync(join(directory, version));
+  fs.writeFileSync(join(directory, version, 'config.conf'), text);
+  fs.symlinkSync(version, join(directory, '..data_tmp'));
+  fs.renameSync(join(directory, '..data_tmp'), join(directory, '..data'));
+}
+
+test('the swap of a ConfigMap volume is reported, again and again', async (t) => {
+  const watched = setUp(t, (directory) => {
+    publish(directory, '..1', first);
+    fs.symlinkSync('..data/config.conf', join(directory, 'config.conf'));
+  });
+  watched.watch.start();
+  for (const [version, text, previous] of [
+    ['..2', second, '..1'],
+    ['..3', third, '..2'],
+  ] as const) {
+    publish(watched.directory, version, text);
+    fs.rmSync(join(watched.directory, previous), { recursive: true });
+    assert.equal(await nextReport(watched), 'changed');
+  }
+  assert.deepEqual(watched.reports, ['changed', 'changed']);
+});
+
+test('the same content, a touch or another file is not a change', async (t) => {
+  const watched = setUp(t);
+  watched.watch.start();
+  const changes = [
+    () => fs.writeFileSync(watched.path, first, { flag: 'r+' }),
+    () => fs.utimesSync(watched.path, 1, 1),
+    () => fs.chmodSync(watched.path, 0o600),
+    () => replace(watched.path, first),
+  ];
+  for (const change of changes) {
+    await watched.clock.advance(1000);
+    change();
+    await until(() => watched.clock.pending > 0);
+  }
+  await watched.clock.advance(1000);
+  // A report that the watch is bound to make shows that nothing was made before it.
+  replace(watched.path, 'mode: {');
+  assert.match((await nextReport(watched)) ?? '', /^yaml: /);
+  assert.equal(watched.reports.length, 1);
+});
+
+test('a file that is deleted is told once, and watched when it comes back', async (t) => {
+  const watched = setUp(t);
+  watched.watch.start();
+  fs.rmSync(watched.path);
+  const missing = `open ${watched.path}: no such file or directory`;
+  assert.equal(await nextReport(watched), missing);
+  replace(watched.path, first);
+  await until(() => watched.clock.pending > 0);
+  await watched.clock.advance(1000);
+  replace(watched.path, second);
+  assert.equal(await nextReport(watched), 'changed');
+  assert.deepEqual(watched.reports, [missing, 'changed']);
+});
+
+test('the whole directory can go and come back', async (t) => {
+  const watched = setUp(t);
+  watched.watch.start();
+  fs.renameSync(watched.directory, `${watched.directory}-old`);
+  t.after(() => fs.rmSync(`${watched.directory}-old`, { recursive: true }));
+  assert.equal(await nextReport(watched), `open ${watched.path}: no such file or directory`);
+  fs.mkdirSync(`${watched.directory}-new`);
+  fs.writeFileSync(join(`${watched.directory}-new`, 'config.conf'), second);
+  fs.renameSync(`${watched.directory}-new`, watched.directory);
+  assert.equal(await nextReport(watched), 'changed');
+});
+
+test('a half-written file is told once and acted on when it is whole', async (t) => {
+  const watched = setUp(t);
+  watched.watch.start();
+  fs.truncateSync(watched.path);
+  assert.equal(await nextReport(watched), "Object 'Kind' is missing in ''");
+  replace(watched.path, `${head}mode: nft`);
+  assert.match(
+    (await nextReport(watched)) ?? '',
+    /^KubeProxyConfiguration\.Mode\.ProxyMode: Invalid value: "nft"/,
+  );
+  fs.utimesSync(watched.path, 1, 1);
+  await until(() => watched.clock.pending > 0);
+  await watched.clock.advance(1000);
+  replace(watched.path, second);
+  assert.equal(await nextReport(watched), 'changed');
+  assert.equal(watched.reports.length, 3);
+});
+
+test('truncated and written within the quiet time is one change', async (t) => {
+  const watched = setUp(t);
+  watched.watch.start();
+  fs.truncateSync(watched.path);
+  fs.writeFileSync(watched.path, second);
+  assert.equal(await nextReport(watched), 'changed');
+  assert.deepEqual(watched.reports, ['changed']);
+});
+
+test('an endless trickle of writes is looked at nevertheless', async (t) => {
+  const watched = setUp(t);
+  watched.watch.start();
+  const { clock, path, reports } = watched;
+  for (let i = 0; i < 200 && reports.length === 0; i++) {
+    const { scheduled } = clock;
+    replace(path, `${second}# ${i}\n`);
+    await until(() => clock.scheduled > scheduled);
+    await clock.advance(50);
+  }
+  assert.equal(reports[0], 'changed');
+});
+
+test('what happens before the start is reported on start', async (t) => {
+  const watched = setUp(t);
+  fs.writeFileSync(watched.path, second);
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  assert.equal(watched.clock.pending, 0);
+  watched.watch.start();
+  assert.equal(await nextReport(watched), 'changed');
+});
+
+test('nothing is reported after closing', async (t) => {
+  const watched = setUp(t);
+  watched.watch.start();
+  fs.writeFileSync(watched.path, second);
+  await until(() => watched.clock.pending > 0);
+  watched.watch.close();
+  assert.equal(watched.clock.pending, 0);
+  fs.writeFileSync(watched.path, third);
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  await watched.clock.advance(1000);
+  assert.deepEqual(watched.reports, []);
+});
+
+test('a path that leads nowhere is watched from where it breaks off', async (t) => {
+  const watched = setUp(t, () => {});
+  watched.watch.start();
+  assert.equal(await nextReport(watched), `open ${watched.path}: no such file or directory`);
+  replace(watched.path, second);
+  assert.equal(await nextReport(watched), 'changed');
+});
