@@ -16,7 +16,8 @@ export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
   setTimeout(run, ms) {
-    const handle = setTimeout(run, ms);
+    // Node runs a longer timeout at once; 24 days is as good as "much later" to every caller.
+    const handle = setTimeout(run, Math.min(ms, 0x7fffffff));
     return { cancel: () => clearTimeout(handle) };
   },
 };

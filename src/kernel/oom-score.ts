@@ -1,0 +1,23 @@
+import type { Clock } from '../lib/clock.ts';
+import type { SystemFiles } from './system-files.ts';
+
+const PATH = '/proc/self/oom_score_adj';
+const TRIES = 2;
+const PAUSE_MS = 100;
+
+/**
+ * Tells the kernel how readily to kill this process when memory runs out. Tries twice; a missing file ends it at
+ * once. Throws the last error, which the caller only logs: the proxy works without.
+ */
+export async function applyOOMScoreAdj(score: number, files: SystemFiles, clock: Clock): Promise<void> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      files.write(PATH, String(score));
+      return;
+    } catch (error) {
+      const missing = error instanceof Error && 'code' in error && error.code === 'ENOENT';
+      if (missing || attempt === TRIES) throw error;
+      await new Promise<void>((resolve) => clock.setTimeout(resolve, PAUSE_MS));
+    }
+  }
+}

@@ -1,0 +1,89 @@
+import type { Clock, Timer } from './clock.ts';
+
+export interface RunnerOptions {
+  /** The work; a rejection schedules a retry. */
+  readonly work: () => Promise<void>;
+  /** At least this long between the end of a run and the start of the next, in ms. */
+  readonly minInterval: number;
+  /** After a failed run, try again after this long even if nobody asks. */
+  readonly retryInterval: number;
+  /** Run at least this often. */
+  readonly maxInterval: number;
+  readonly onError: (error: unknown) => void;
+  readonly clock: Clock;
+}
+
+/**
+ * Runs one piece of work on request, never twice at once and never more often than `minInterval` allows.
+ * Requests made meanwhile collapse into one. The work also runs by itself after `retryInterval` when it failed and
+ * after `maxInterval` in any case; each run starts all these intervals anew.
+ */
+export class BoundedFrequencyRunner {
+  readonly #options: RunnerOptions;
+  #started = false;
+  #stopped = false;
+  #requested = false;
+  #running: Promise<void> | undefined;
+  #cooldown: Timer | undefined;
+  #nextRun: Timer | undefined;
+
+  constructor(options: RunnerOptions) {
+    if (options.maxInterval < options.minInterval) {
+      throw new RangeError(
+        `maxInterval ${options.maxInterval} ms is shorter than minInterval ${options.minInterval} ms`,
+      );
+    }
+    this.#options = options;
+  }
+
+  /** Begins serving requests; one made before this call is served at once. */
+  start(): void {
+    this.#started = true;
+    this.#armNextRun(this.#options.maxInterval);
+    this.#runIfDue();
+  }
+
+  /** Asks for a run. */
+  request(): void {
+    this.#requested = true;
+    this.#runIfDue();
+  }
+
+  /** Takes no further requests; resolves when a run under way has ended. */
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    this.#cooldown?.cancel();
+    this.#nextRun?.cancel();
+    await this.#running;
+  }
+
+  #runIfDue(): void {
+    const blocked = !this.#started || this.#stopped || this.#running || this.#cooldown;
+    if (blocked || !this.#requested) return;
+    this.#requested = false;
+    this.#nextRun?.cancel();
+    this.#running = this.#run();
+  }
+
+  async #run(): Promise<void> {
+    const { work, minInterval, retryInterval, maxInterval, onError, clock } = this.#options;
+    let next = maxInterval;
+    try {
+      await work();
+    } catch (error) {
+      next = Math.min(retryInterval, maxInterval);
+      onError(error);
+    }
+    this.#running = undefined;
+    if (this.#stopped) return;
+    this.#armNextRun(next);
+    this.#cooldown = clock.setTimeout(() => {
+      this.#cooldown = undefined;
+      this.#runIfDue();
+    }, minInterval);
+  }
+
+  #armNextRun(ms: number): void {
+    this.#nextRun = this.#options.clock.setTimeout(() => this.request(), ms);
+  }
+}
