@@ -1,3 +1,5 @@
+import { sameStrings } from './same-strings.ts';
+
 /** One endpoint of one service port, as merged from all slices of the Service. */
 export interface Endpoint {
   /** `ip:port`, IPv6 in brackets: identity within a service port, and its sort key (byte-wise). */
@@ -11,4 +13,18 @@ export interface Endpoint {
   readonly terminating: boolean;
   readonly zoneHints?: readonly string[];
   readonly nodeHints?: readonly string[];
+}
+
+/** Equal in everything; two such records are interchangeable. */
+export function sameEndpoint(a: Endpoint, b: Endpoint): boolean {
+  if (a === b) return true;
+  return (
+    a.id === b.id &&
+    a.isLocal === b.isLocal &&
+    a.ready === b.ready &&
+    a.serving === b.serving &&
+    a.terminating === b.terminating &&
+    sameStrings(a.zoneHints, b.zoneHints) &&
+    sameStrings(a.nodeHints, b.nodeHints)
+  );
 }

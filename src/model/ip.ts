@@ -18,7 +18,7 @@ export interface CIDR {
 export function parseIP(text: string): IP | undefined {
   if (!text.includes(':')) {
     const bytes = new Uint8Array(4);
-    return readIPv4(text, bytes, 0) ? { family: 'IPv4', bytes } : undefined;
+    return readIPv4(text, bytes) ? { family: 'IPv4', bytes } : undefined;
   }
   const bytes = readIPv6(text);
   if (!bytes) return undefined;
@@ -50,8 +50,19 @@ export function formatCIDR(cidr: CIDR): string {
 
 /** Canonical text of an address given in any accepted form; undefined when it is none. */
 export function canonicalIP(text: string): string | undefined {
+  if (readIPv4(text, undefined, true)) return text;
   const ip = parseIP(text);
-  return ip && formatIP(ip);
+  if (!ip) return undefined;
+  const canonical = formatIP(ip);
+  // Hands back the string it was given, so that a caller that keeps both keeps one.
+  return canonical === text ? text : canonical;
+}
+
+/** Like `canonicalIP`, and undefined as well when the address is of the other family. */
+export function canonicalIPOf(family: Family, text: string): string | undefined {
+  const canonical = canonicalIP(text);
+  // Canonical IPv6 text always has a colon, canonical IPv4 text never.
+  return canonical?.includes(':') === (family === 'IPv6') ? canonical : undefined;
 }
 
 /** The family of an address text; undefined when it does not parse. */
@@ -102,16 +113,32 @@ function isMappedIPv4(bytes: Uint8Array): boolean {
   return bytes[10] === 0xff && bytes[11] === 0xff && bytes.subarray(0, 10).every((b) => b === 0);
 }
 
-function readIPv4(text: string, into: Uint8Array, at: number): boolean {
-  const octets = text.split('.');
-  if (octets.length !== 4) return false;
-  for (const [i, octet] of octets.entries()) {
-    if (!/^[0-9]+$/.test(octet)) return false;
-    const value = Number(octet);
-    if (value > 255) return false;
-    into[at + i] = value;
+const dot = 0x2e;
+const zero = 0x30;
+
+/**
+ * Reads dotted decimal; `strict` refuses the leading zeros that canonical text does not have. Every address of
+ * an endpoint slice passes here, hence no split and no regular expression.
+ */
+function readIPv4(text: string, into?: Uint8Array, strict = false): boolean {
+  let octet = 0;
+  let digits = 0;
+  let value = 0;
+  for (let i = 0; i <= text.length; i++) {
+    const code = i < text.length ? text.charCodeAt(i) : dot;
+    if (code === dot) {
+      if (digits === 0 || octet > 3) return false;
+      if (into) into[octet] = value;
+      octet++;
+      digits = value = 0;
+    } else {
+      if (code < zero || code > zero + 9 || (strict && digits > 0 && value === 0)) return false;
+      value = value * 10 + code - zero;
+      digits++;
+      if (value > 255) return false;
+    }
   }
-  return true;
+  return octet === 4;
 }
 
 function readIPv6(text: string): Uint8Array | undefined {
@@ -136,7 +163,7 @@ function readGroups(text: string, isEnd: boolean): number[] | undefined {
   for (const [i, group] of groups.entries()) {
     if (isEnd && i === groups.length - 1 && group.includes('.')) {
       const v4 = new Uint8Array(4);
-      if (!readIPv4(group, v4, 0)) return undefined;
+      if (!readIPv4(group, v4)) return undefined;
       bytes.push(...v4);
     } else {
       if (!/^[0-9a-fA-F]{1,4}$/.test(group)) return undefined;

@@ -1,5 +1,6 @@
 import type { Family } from './ip.ts';
 import type { Protocol } from './objects.ts';
+import { sameStrings } from './same-strings.ts';
 
 /**
  * One port of one Service in one family: what policy needs to know, with addresses in canonical form and of
@@ -47,4 +48,27 @@ export function servicePortKey(
   protocol: Protocol,
 ): string {
   return `${servicePortName({ namespace, name, portName })}/${protocol}`;
+}
+
+/** Reachable through an address other than the cluster IP, whether or not a feature gate hides it. */
+export function isExternallyAccessible(port: ServicePort): boolean {
+  return port.nodePort !== 0 || port.loadBalancerVIPs.length > 0 || port.externalIPs.length > 0;
+}
+
+export function sameServicePort(a: ServicePort, b: ServicePort): boolean {
+  if (a === b) return true;
+  return (
+    a.key === b.key &&
+    a.family === b.family &&
+    a.clusterIP === b.clusterIP &&
+    a.port === b.port &&
+    a.nodePort === b.nodePort &&
+    a.affinitySeconds === b.affinitySeconds &&
+    a.externalPolicyLocal === b.externalPolicyLocal &&
+    a.internalPolicyLocal === b.internalPolicyLocal &&
+    a.healthCheckNodePort === b.healthCheckNodePort &&
+    sameStrings(a.externalIPs, b.externalIPs) &&
+    sameStrings(a.loadBalancerVIPs, b.loadBalancerVIPs) &&
+    sameStrings(a.sourceRanges, b.sourceRanges)
+  );
 }

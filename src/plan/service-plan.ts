@@ -1,15 +1,20 @@
 import type { Endpoint } from '../model/endpoint.ts';
 import type { ServicePort } from '../model/service-port.ts';
 
-/** What becomes of new connections of one kind to one service port, and why, in words. */
+/**
+ * What becomes of new connections of one kind to one service port, and why, in words. `reason` is put into
+ * words each time it is read: read it to explain, not to program.
+ */
 export type Decision =
   | { readonly action: 'forward'; readonly endpoints: 'cluster' | 'local'; readonly reason: string }
   | { readonly action: 'drop'; readonly reason: string }
   | { readonly action: 'reject'; readonly reason: string };
 
+export type TopologyMode = 'none' | 'PreferSameNode' | 'PreferSameZone';
+
 /**
  * Everything a backend needs to program one service port in one family. Backends render it; they decide nothing.
- * Endpoint lists are sorted byte-wise by id.
+ * Endpoint lists are sorted byte-wise by id. A decision to forward always names a list that is not empty.
  */
 export interface ServicePlan {
   readonly port: ServicePort;
@@ -19,6 +24,8 @@ export interface ServicePlan {
   readonly usesLocalEndpoints: boolean;
   /** Reachable through an address other than the cluster IP (node port, load balancer, external IP). */
   readonly externallyAccessible: boolean;
+  /** Every endpoint known for the port, usable or not; what `all` leaves out takes no traffic. */
+  readonly endpoints: readonly Endpoint[];
   /** Endpoints under policy Cluster, under policy Local, and every endpoint in either. */
   readonly cluster: readonly Endpoint[];
   readonly local: readonly Endpoint[];
@@ -30,5 +37,5 @@ export interface ServicePlan {
   /** Traffic from outside to external IPs, load balancer VIPs and the node port. */
   readonly external: Decision;
   /** How the cluster set was narrowed: by hints for this node, for this zone, or not. */
-  readonly topology: { readonly mode: 'none' | 'PreferSameNode' | 'PreferSameZone'; readonly reason: string };
+  readonly topology: { readonly mode: TopologyMode; readonly reason: string };
 }

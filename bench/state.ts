@@ -1,0 +1,207 @@
+import { fork } from 'node:child_process';
+import { decoders } from '../src/kube/decode.ts';
+import { createIntern } from '../src/lib/intern.ts';
+import type { EndpointSliceObject, ServiceObject } from '../src/model/objects.ts';
+import { Planner } from '../src/plan/planner.ts';
+import { FamilyState } from '../src/state/family-state.ts';
+
+/** Endpoints that the control plane puts into one slice. */
+const sliceSize = 100;
+/** Services, with their slices, that a source delivers before it lets go of the event loop. */
+const batchSize = 500;
+const changes = 2_000;
+const context = { nodeName: 'node-0', zone: 'zone-0', allowExternalIPs: true };
+
+interface Result {
+  readonly loadMs: number;
+  readonly stallMs: number;
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+  readonly heapMB: number;
+  readonly rssMB: number;
+}
+
+/** Objects → state → plans at several sizes, each in a process of its own so that memory can be told apart. */
+export async function run(): Promise<void> {
+  const sizes = [
+    [1_000, 3],
+    [10_000, 10],
+    [50_000, 10],
+    [1, 100_000],
+  ] as const;
+  const rows: Record<string, unknown>[] = [];
+  for (const [services, endpoints] of sizes) {
+    const result = await measureApart(services, endpoints);
+    rows.push({
+      'services × endpoints': `${services.toLocaleString('en')} × ${endpoints}`,
+      'load (ms)': result.loadMs.toFixed(0),
+      'longest stall (ms)': result.stallMs.toFixed(0),
+      'one change p50 (µs)': (result.p50Ms * 1000).toFixed(0),
+      'one change p99 (µs)': (result.p99Ms * 1000).toFixed(0),
+      'heap after load (MB)': result.heapMB.toFixed(0),
+      'RSS after load (MB)': result.rssMB.toFixed(0),
+    });
+  }
+  console.table(rows);
+}
+
+function measureApart(services: number, endpoints: number): Promise<Result> {
+  const child = fork(import.meta.filename, [String(services), String(endpoints)], {
+    execArgv: ['--expose-gc'],
+  });
+  return new Promise((resolve, reject) => {
+    child.once('message', (message) => resolve(message as Result));
+    child.once('exit', (code) => reject(new Error(`ended with code ${code} before it measured anything`)));
+  });
+}
+
+async function measure(services: number, endpoints: number): Promise<Result> {
+  const world = new World(services, endpoints);
+  const load = await world.load();
+  globalThis.gc?.();
+  const { rss, heapUsed } = process.memoryUsage();
+  const times = Array.from({ length: changes }, (_, i) => world.change(i * 7_919)).sort((a, b) => a - b);
+  const at = (share: number) => times[Math.floor(times.length * share)] ?? 0;
+  return { ...load, p50Ms: at(0.5), p99Ms: at(0.99), heapMB: heapUsed / 1e6, rssMB: rss / 1e6 };
+}
+
+/** A family with its planner, and the objects as a source would keep them. */
+class World {
+  readonly #services: number;
+  readonly #endpoints: number;
+  readonly #slicesPerService: number;
+  #version = 0;
+  readonly #intern = createIntern();
+  readonly #state = new FamilyState({
+    family: 'IPv4',
+    nodeName: context.nodeName,
+    startTime: 0,
+    onProblem: (problem) => {
+      throw new Error(`${problem.field}: ${problem.value} ${problem.fault}`);
+    },
+  });
+  readonly #planner = new Planner();
+  readonly #objects: { readonly service: ServiceObject; readonly slices: readonly EndpointSliceObject[] }[] =
+    [];
+
+  constructor(services: number, endpoints: number) {
+    this.#services = services;
+    this.#endpoints = endpoints;
+    this.#slicesPerService = Math.ceil(endpoints / sliceSize);
+  }
+
+  /** Decoding is not counted: only what state and plan cost. */
+  async load(): Promise<{ loadMs: number; stallMs: number }> {
+    const turns: number[] = [];
+    for (let from = 0; from < this.#services; from += batchSize) {
+      const batch = Array.from({ length: Math.min(batchSize, this.#services - from) }, (_, i) => ({
+        service: this.#decodeService(from + i),
+        slices: this.#decodeSlices(from + i),
+      }));
+      this.#objects.push(...batch);
+      turns.push(
+        elapsed(() => {
+          for (const { service, slices } of batch) {
+            this.#state.updateService(undefined, service);
+            for (const slice of slices) this.#state.updateSlice(slice, false);
+          }
+        }),
+      );
+      await nextTurn();
+    }
+    turns.push(...(await this.#firstSync()));
+    if (this.#planner.plans.size !== this.#services) throw new Error('services went missing');
+    return { loadMs: turns.reduce((sum, ms) => sum + ms, 0), stallMs: Math.max(...turns) };
+  }
+
+  /** One endpoint of one slice stops being ready, or becomes ready again. */
+  change(index: number): number {
+    const slice = this.#decodeSlice(index % this.#services, index % this.#slicesPerService, ++this.#version);
+    return elapsed(() => {
+      this.#state.updateSlice(slice, false);
+      this.#sync();
+    });
+  }
+
+  /** Applies and plans in turns, as a start does; returns how long each took. */
+  async #firstSync(): Promise<number[]> {
+    const turns: number[] = [];
+    let start = performance.now();
+    const pause = async () => {
+      turns.push(performance.now() - start);
+      await nextTurn();
+      start = performance.now();
+    };
+    while (this.#state.applyPending(batchSize)) await pause();
+    const delta = this.#state.takeDelta();
+    await pause();
+    await this.#planner.applyInTurns(delta.changed, this.#state, context, pause);
+    this.#state.acknowledge(delta);
+    await pause();
+    return turns;
+  }
+
+  #sync(): void {
+    const delta = this.#state.takeDelta();
+    this.#planner.apply(delta.changed, this.#state, context);
+    this.#state.acknowledge(delta);
+  }
+
+  #decodeService(i: number): ServiceObject {
+    const clusterIP = `10.${96 + (i >> 16)}.${(i >> 8) & 255}.${i & 255}`;
+    const text = JSON.stringify({
+      metadata: { namespace: `ns-${i % 100}`, name: `service-${i}`, resourceVersion: String(i) },
+      spec: {
+        type: 'ClusterIP',
+        clusterIP,
+        clusterIPs: [clusterIP],
+        ipFamilies: ['IPv4'],
+        ports: [{ name: 'http', protocol: 'TCP', port: 80, targetPort: 8080 }],
+      },
+    });
+    return decoders.services(JSON.parse(text), this.#intern);
+  }
+
+  #decodeSlices(i: number): EndpointSliceObject[] {
+    return Array.from({ length: this.#slicesPerService }, (_, part) => this.#decodeSlice(i, part, 0));
+  }
+
+  #decodeSlice(i: number, part: number, version: number): EndpointSliceObject {
+    const length = Math.min(sliceSize, this.#endpoints);
+    const endpoints = Array.from({ length }, (_, n) => {
+      const number = i * this.#endpoints + part * sliceSize + n;
+      return {
+        addresses: [`10.${(number >> 16) & 255}.${(number >> 8) & 255}.${number & 255}`],
+        conditions: { ready: n > 0 || version % 2 === 0, serving: true, terminating: false },
+        nodeName: `node-${number % 1000}`,
+      };
+    });
+    const text = JSON.stringify({
+      metadata: {
+        namespace: `ns-${i % 100}`,
+        name: `service-${i}-${part}`,
+        resourceVersion: `${i}-${version}`,
+        labels: { 'kubernetes.io/service-name': `service-${i}` },
+      },
+      addressType: 'IPv4',
+      endpoints,
+      ports: [{ name: 'http', protocol: 'TCP', port: 8080 }],
+    });
+    return decoders.endpointSlices(JSON.parse(text), this.#intern);
+  }
+}
+
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}
+
+function elapsed(work: () => void): number {
+  const start = performance.now();
+  work();
+  return performance.now() - start;
+}
+
+if (import.meta.main) {
+  const [services = 0, endpoints = 0] = process.argv.slice(2).map(Number);
+  process.send?.(await measure(services, endpoints));
+}

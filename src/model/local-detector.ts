@@ -1,0 +1,75 @@
+import { type Family, formatCIDR, parseCIDR } from './ip.ts';
+
+/** How a packet from a pod of this node is told from others; `none` leaves out the rules that need to know. */
+export type LocalDetector =
+  | { readonly kind: 'cidr'; readonly cidr: string }
+  | { readonly kind: 'interface'; readonly name: string }
+  | { readonly kind: 'prefix'; readonly prefix: string }
+  | { readonly kind: 'none' };
+
+export interface LocalDetectorOptions {
+  /** `detectLocalMode`; a mode that is not known detects nothing. */
+  readonly mode: string;
+  readonly clusterCIDRs: readonly string[];
+  /** `spec.podCIDRs` of the node, as found at start-up. */
+  readonly podCIDRs: readonly string[];
+  readonly bridgeInterface: string;
+  readonly interfaceNamePrefix: string;
+  readonly primary: Family;
+}
+
+/** Something to log about the choice; none of it stops the program. */
+export interface DetectorProblem {
+  readonly severity: 'error' | 'info';
+  readonly text: string;
+}
+
+export interface LocalDetectors {
+  readonly detectors: Readonly<Record<Family, LocalDetector>>;
+  readonly problems: readonly DetectorProblem[];
+}
+
+const none: LocalDetector = { kind: 'none' };
+
+/** Chooses the detector of each family. */
+export function localDetectors(options: LocalDetectorOptions): LocalDetectors {
+  switch (options.mode) {
+    case 'ClusterCIDR':
+      return fromCIDRs('clusterCIDR', options.clusterCIDRs, options.primary);
+    case 'NodeCIDR':
+      return fromCIDRs('spec.podCIDRs of the node', options.podCIDRs, options.primary);
+    case 'BridgeInterface':
+      return forBoth({ kind: 'interface', name: options.bridgeInterface });
+    case 'InterfaceNamePrefix':
+      return forBoth({ kind: 'prefix', prefix: options.interfaceNamePrefix });
+    default:
+      return forBoth(none);
+  }
+}
+
+function forBoth(detector: LocalDetector): LocalDetectors {
+  return { detectors: { IPv4: detector, IPv6: detector }, problems: [] };
+}
+
+function fromCIDRs(source: string, entries: readonly string[], primary: Family): LocalDetectors {
+  const detectors: Record<Family, LocalDetector> = { IPv4: none, IPv6: none };
+  const problems: DetectorProblem[] = [];
+  for (const entry of entries) {
+    const text = entry.trim();
+    if (text === '') continue;
+    const cidr = parseCIDR(text);
+    if (!cidr) {
+      problems.push({
+        severity: 'error',
+        text: `${source}: ${JSON.stringify(entry)} is not a CIDR; ignored`,
+      });
+    } else if (detectors[cidr.family].kind === 'none') {
+      detectors[cidr.family] = { kind: 'cidr', cidr: formatCIDR(cidr) };
+    }
+  }
+  if (detectors[primary].kind === 'none') {
+    const text = `${source} has no ${primary} entry; local ${primary} traffic is not detected`;
+    problems.push({ severity: 'info', text });
+  }
+  return { detectors, problems };
+}

@@ -1,0 +1,78 @@
+import {
+  bitsOf,
+  type CIDR,
+  cidrContains,
+  type Family,
+  formatIP,
+  isLoopback,
+  parseCIDR,
+  parseIP,
+} from './ip.ts';
+
+/** Which of the node's addresses serve node ports in one family. */
+export interface NodePortAddresses {
+  readonly family: Family;
+  /** Canonical and of this family; never empty. */
+  readonly cidrs: readonly CIDR[];
+  /** Every local address qualifies; `cidrs` is then the zero CIDR alone. */
+  readonly matchAll: boolean;
+  /** Some CIDR covers IPv4 loopback, be it 0.0.0.0/0; always false for IPv6. */
+  readonly containsIPv4Loopback: boolean;
+  /** Some CIDR is itself one of loopback addresses; the zero CIDR does not count. */
+  readonly explicitLoopback: boolean;
+}
+
+const families: readonly Family[] = ['IPv4', 'IPv6'];
+
+/** Replaces the keywords `primary`, `localhost` and `all` by CIDRs; order and duplicates are kept. */
+export function expandNodePortAddresses(
+  entries: readonly string[],
+  nodeIPs: Readonly<Record<Family, string>>,
+): string[] {
+  return entries.flatMap((entry) => {
+    switch (entry) {
+      case 'primary':
+        return families.flatMap((family) => hostCIDR(nodeIPs[family], family));
+      case 'localhost':
+        return ['127.0.0.0/8', '::1/128'];
+      case 'all':
+        return ['0.0.0.0/0', '::/0'];
+      default:
+        return [entry];
+    }
+  });
+}
+
+/** The set of one family, from expanded entries; a family without any entry matches everything. */
+export function nodePortAddresses(family: Family, entries: readonly string[]): NodePortAddresses {
+  const own = entries.flatMap((entry) => parseCIDR(entry.trim()) ?? []).filter((c) => c.family === family);
+  const matchAll = own.length === 0 || own.some((cidr) => cidr.prefix === 0);
+  const cidrs = matchAll ? [zeroCIDR(family)] : own;
+  const explicitLoopback = cidrs.some(isLoopback);
+  return {
+    family,
+    cidrs,
+    matchAll,
+    containsIPv4Loopback: family === 'IPv4' && (explicitLoopback || cidrs.some(coversIPv4Loopback)),
+    explicitLoopback,
+  };
+}
+
+/** Those of the given interface addresses that are in the set: canonical, each once, in the order given. */
+export function nodePortIPs(set: NodePortAddresses, interfaceAddresses: readonly string[]): string[] {
+  const ips = interfaceAddresses.flatMap((text) => parseIP(text) ?? []);
+  return [...new Set(ips.filter((ip) => set.cidrs.some((cidr) => cidrContains(cidr, ip))).map(formatIP))];
+}
+
+function hostCIDR(nodeIP: string, family: Family): string[] {
+  const ip = parseIP(nodeIP);
+  return ip === undefined || isLoopback(ip) ? [] : [`${formatIP(ip)}/${bitsOf(family)}`];
+}
+
+function zeroCIDR(family: Family): CIDR {
+  return { family, bytes: new Uint8Array(bitsOf(family) / 8), prefix: 0 };
+}
+
+function coversIPv4Loopback(cidr: CIDR): boolean {
+  return cidrContains(cidr, { family: 'IPv4', bytes: Uint8Array.of(127, 0, 0, 0) });
+}

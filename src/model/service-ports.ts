@@ -1,0 +1,216 @@
+import { canonicalIP, canonicalIPOf, type Family, formatCIDR, parseCIDR } from './ip.ts';
+import type { ObjectProblem } from './object-problem.ts';
+import type { Protocol, ServiceObject, ServicePortObject } from './objects.ts';
+import { type ServicePort, servicePortKey } from './service-port.ts';
+
+/** What the API server fills in when ClientIP affinity comes without a timeout. */
+const defaultAffinitySeconds = 10_800;
+/** The longest timeout that the API accepts: a day. */
+const maxAffinitySeconds = 86_400;
+
+const nothing: readonly never[] = [];
+
+type Report = (field: string, value: unknown, fault: string) => void;
+
+/**
+ * The ports of a Service as one family sees them: none when the Service is headless, an ExternalName, or has no
+ * cluster IP of this family. Whatever cannot be used is left out and reported; addresses and ranges of the other
+ * family are left out without a word, because a dual-stack Service carries both.
+ */
+export function servicePortsOf(
+  service: ServiceObject,
+  family: Family,
+): { readonly ports: readonly ServicePort[]; readonly problems: readonly ObjectProblem[] } {
+  const problems: ObjectProblem[] = [];
+  const { namespace, name } = service;
+  const report: Report = (field, value, fault) =>
+    problems.push({ kind: 'Service', namespace, name, field, value: String(value), fault });
+  const clusterIP = isIgnored(service) ? undefined : clusterIPOf(service, family, report);
+  if (clusterIP === undefined || !isUsableName(service, report)) return { ports: nothing, problems };
+  return { ports: buildPorts(service, family, clusterIP, report), problems };
+}
+
+export function parseProtocol(text: string): Protocol | undefined {
+  if (text === 'TCP' || text === 'UDP' || text === 'SCTP') return text;
+  // What the API server makes of a missing protocol.
+  return text === '' ? 'TCP' : undefined;
+}
+
+export function isPortNumber(value: number | undefined): value is number {
+  return value !== undefined && Number.isInteger(value) && value >= 1 && value <= 65_535;
+}
+
+function isIgnored(service: ServiceObject): boolean {
+  return service.clusterIP === '' || service.clusterIP === 'None' || service.type === 'ExternalName';
+}
+
+/** Keys of service ports are cut at these characters; the API allows neither, a manifest might hold them. */
+function isUsableName({ namespace, name }: ServiceObject, report: Report): boolean {
+  const ok = (text: string) => text !== '' && !text.includes('/') && !text.includes(':');
+  if (!ok(namespace)) report('metadata.namespace', namespace, 'is not a namespace');
+  else if (!ok(name)) report('metadata.name', name, 'is not a Service name');
+  else return true;
+  return false;
+}
+
+function clusterIPOf(service: ServiceObject, family: Family, report: Report): string | undefined {
+  if (service.ipFamilies.length === 0) {
+    // An API server that predates dual stack says one address and no family.
+    if (canonicalIP(service.clusterIP) === undefined) {
+      report('spec.clusterIP', service.clusterIP, 'is not an IP address');
+    }
+    return canonicalIPOf(family, service.clusterIP);
+  }
+  const index = service.ipFamilies.indexOf(family);
+  const text = service.clusterIPs[index];
+  if (text === undefined) return undefined;
+  const clusterIP = canonicalIPOf(family, text);
+  if (clusterIP === undefined) report(`spec.clusterIPs[${index}]`, text, `is not an ${family} address`);
+  return clusterIP;
+}
+
+function buildPorts(
+  service: ServiceObject,
+  family: Family,
+  clusterIP: string,
+  report: Report,
+): readonly ServicePort[] {
+  const externalPolicyLocal = isExternalPolicyLocal(service);
+  const shared = {
+    namespace: service.namespace,
+    name: service.name,
+    family,
+    clusterIP,
+    affinitySeconds: affinitySecondsOf(service, report),
+    externalIPs: externalIPsOf(service, family, report),
+    loadBalancerVIPs: loadBalancerVIPsOf(service, family, report),
+    sourceRanges: sourceRangesOf(service, family, report),
+    externalPolicyLocal,
+    internalPolicyLocal: service.internalTrafficPolicy === 'Local',
+    healthCheckNodePort: healthCheckNodePortOf(service, externalPolicyLocal, report),
+  };
+  const ports: ServicePort[] = [];
+  for (const [i, object] of service.ports.entries()) {
+    const port = buildPort(shared, object, `spec.ports[${i}]`, report);
+    if (!port) continue;
+    const twin = ports.findIndex((other) => other.key === port.key);
+    if (twin < 0) ports.push(port);
+    else {
+      report(`spec.ports[${i}].name`, port.portName, `is the second ${port.protocol} port of that name`);
+      ports[twin] = port;
+    }
+  }
+  return ports;
+}
+
+type SharedFields = Omit<ServicePort, 'key' | 'portName' | 'protocol' | 'port' | 'nodePort'>;
+
+function buildPort(
+  shared: SharedFields,
+  object: ServicePortObject,
+  field: string,
+  report: Report,
+): ServicePort | undefined {
+  const protocol = parseProtocol(object.protocol);
+  if (!protocol) {
+    report(`${field}.protocol`, object.protocol, 'is not TCP, UDP or SCTP');
+    return undefined;
+  }
+  if (!isPortNumber(object.port)) {
+    report(`${field}.port`, object.port, 'is not a port number from 1 to 65535');
+    return undefined;
+  }
+  const nodePort = portOrNone(object.nodePort, `${field}.nodePort`, report);
+  // Written out field by field: all records then share one shape, and the whole of it is in view.
+  return {
+    key: servicePortKey(shared.namespace, shared.name, object.name, protocol),
+    namespace: shared.namespace,
+    name: shared.name,
+    portName: object.name,
+    protocol,
+    family: shared.family,
+    clusterIP: shared.clusterIP,
+    port: object.port,
+    nodePort,
+    affinitySeconds: shared.affinitySeconds,
+    externalIPs: shared.externalIPs,
+    loadBalancerVIPs: shared.loadBalancerVIPs,
+    sourceRanges: shared.sourceRanges,
+    externalPolicyLocal: shared.externalPolicyLocal,
+    internalPolicyLocal: shared.internalPolicyLocal,
+    healthCheckNodePort: shared.healthCheckNodePort,
+  };
+}
+
+/** The policy counts only where outside traffic can arrive; external IPs of either family are such a place. */
+function isExternalPolicyLocal(service: ServiceObject): boolean {
+  if (service.externalTrafficPolicy !== 'Local') return false;
+  if (service.type === 'LoadBalancer' || service.type === 'NodePort') return true;
+  return service.type === 'ClusterIP' && service.externalIPs.length > 0;
+}
+
+function affinitySecondsOf(service: ServiceObject, report: Report): number {
+  if (service.sessionAffinity !== 'ClientIP') return 0;
+  const seconds = service.affinityTimeoutSeconds;
+  if (seconds === undefined) return defaultAffinitySeconds;
+  if (Number.isInteger(seconds) && seconds >= 1 && seconds <= maxAffinitySeconds) return seconds;
+  report('spec.sessionAffinityConfig.clientIP.timeoutSeconds', seconds, 'is not from 1 to 86400');
+  return defaultAffinitySeconds;
+}
+
+function externalIPsOf(service: ServiceObject, family: Family, report: Report): readonly string[] {
+  if (service.externalIPs.length === 0) return nothing;
+  const kept: string[] = [];
+  for (const [i, text] of service.externalIPs.entries()) {
+    const ip = canonicalIPOf(family, text);
+    if (ip !== undefined) kept.push(ip);
+    else reportUnlessAddress(text, `spec.externalIPs[${i}]`, report);
+  }
+  return kept;
+}
+
+function loadBalancerVIPsOf(service: ServiceObject, family: Family, report: Report): readonly string[] {
+  if (service.loadBalancerIngress.length === 0) return nothing;
+  const kept: string[] = [];
+  for (const [i, { ip: text, ipMode }] of service.loadBalancerIngress.entries()) {
+    if (text === '' || (ipMode !== undefined && ipMode !== 'VIP')) continue;
+    const ip = canonicalIPOf(family, text);
+    if (ip !== undefined) kept.push(ip);
+    else reportUnlessAddress(text, `status.loadBalancer.ingress[${i}].ip`, report);
+  }
+  return kept;
+}
+
+function reportUnlessAddress(text: string, field: string, report: Report): void {
+  if (text.trim() !== '' && canonicalIP(text) === undefined) report(field, text, 'is not an IP address');
+}
+
+function sourceRangesOf(service: ServiceObject, family: Family, report: Report): readonly string[] {
+  if (service.loadBalancerSourceRanges.length === 0) return nothing;
+  const kept: string[] = [];
+  let open = false;
+  for (const [i, text] of service.loadBalancerSourceRanges.entries()) {
+    const trimmed = text.trim();
+    const cidr = parseCIDR(trimmed);
+    if (cidr?.family === family) {
+      kept.push(formatCIDR(cidr));
+      open ||= cidr.prefix === 0;
+    } else if (!cidr && trimmed !== '') report(`spec.loadBalancerSourceRanges[${i}]`, text, 'is not a CIDR');
+  }
+  return open ? nothing : kept;
+}
+
+function healthCheckNodePortOf(service: ServiceObject, externalPolicyLocal: boolean, report: Report): number {
+  if (service.type !== 'LoadBalancer' || !externalPolicyLocal) return 0;
+  const field = 'spec.healthCheckNodePort';
+  if (service.healthCheckNodePort === 0) {
+    report(field, 0, 'leaves a load balancer under policy Local without a health check');
+  }
+  return portOrNone(service.healthCheckNodePort, field, report);
+}
+
+function portOrNone(port: number, field: string, report: Report): number {
+  if (port === 0 || isPortNumber(port)) return port;
+  report(field, port, 'is not a port number from 1 to 65535');
+  return 0;
+}

@@ -1,0 +1,125 @@
+import type { Endpoint } from '../model/endpoint.ts';
+import { isExternallyAccessible, type ServicePort } from '../model/service-port.ts';
+import { clusterEndpoints, isUsable, localEndpoints, unionOf } from './endpoint-sets.ts';
+import { type Explainable, explain, type Subject } from './reasons.ts';
+import type { Decision, ServicePlan, TopologyMode } from './service-plan.ts';
+import { type PlanContext, surveyHints, topologyModeOf } from './topology.ts';
+
+export type { PlanContext } from './topology.ts';
+
+const none: readonly never[] = [];
+
+/**
+ * Decides everything about one service port: which endpoints serve which traffic, what is dropped or rejected, and
+ * why. Pure: equal arguments give equal plans. `endpoints` are all that are known for the port, sorted by id.
+ */
+export function planServicePort(
+  port: ServicePort,
+  endpoints: readonly Endpoint[],
+  context: PlanContext,
+): PlannedPort {
+  return new PlannedPort(port, endpoints, context);
+}
+
+/** A plan that remembers what it was made from, to explain itself and to tell whether it is still current. */
+export class PlannedPort implements ServicePlan, Explainable {
+  readonly port: ServicePort;
+  /** What the plan was made for; its zone may be an older one where no hint asks for it. */
+  readonly context: PlanContext;
+  readonly mode: TopologyMode;
+  readonly externalIPs: readonly string[];
+  readonly usesClusterEndpoints: boolean;
+  readonly usesLocalEndpoints: boolean;
+  readonly externallyAccessible: boolean;
+  readonly endpoints: readonly Endpoint[];
+  readonly cluster: readonly Endpoint[];
+  readonly local: readonly Endpoint[];
+  readonly all: readonly Endpoint[];
+  readonly hasAnyEndpoints: boolean;
+  readonly internal: Decision;
+  readonly external: Decision;
+  readonly topology: ServicePlan['topology'];
+
+  constructor(port: ServicePort, endpoints: readonly Endpoint[], context: PlanContext) {
+    const reachable = isExternallyAccessible(port);
+    this.port = port;
+    this.context = context;
+    this.endpoints = endpoints;
+    this.externalIPs = context.allowExternalIPs ? port.externalIPs : none;
+    this.externallyAccessible = reachable;
+    // Under Local/Local, pods and the node itself still reach external addresses through the cluster set.
+    this.usesClusterEndpoints = !port.internalPolicyLocal || reachable;
+    this.usesLocalEndpoints = port.internalPolicyLocal || (port.externalPolicyLocal && reachable);
+    this.mode = this.usesClusterEndpoints ? topologyModeOf(surveyHints(endpoints, context)) : 'none';
+    this.cluster = this.usesClusterEndpoints ? clusterEndpoints(endpoints, this.mode, context) : none;
+    this.local = this.usesLocalEndpoints ? localEndpoints(endpoints) : none;
+    this.all = unionOf(this.cluster, this.local);
+    this.hasAnyEndpoints = this.cluster.length > 0 || (this.usesLocalEndpoints && endpoints.some(isUsable));
+    this.internal = decide(this, 'internal', port.internalPolicyLocal);
+    this.external = decide(this, 'external', port.externalPolicyLocal);
+    this.topology = new Topology(this);
+  }
+
+  /** There are endpoints, but policy Local keeps cluster IP traffic from them on this node. */
+  get lacksInternalEndpoints(): boolean {
+    return this.hasAnyEndpoints && this.port.internalPolicyLocal && this.local.length === 0;
+  }
+
+  /** The same for outside traffic; true as well while there is no external address that it could arrive at. */
+  get lacksExternalEndpoints(): boolean {
+    return this.hasAnyEndpoints && this.port.externalPolicyLocal && this.local.length === 0;
+  }
+}
+
+function decide(plan: PlannedPort, subject: Subject, isLocal: boolean): Decision {
+  if (!plan.hasAnyEndpoints) return new Reject(plan, subject);
+  const endpoints = isLocal ? 'local' : 'cluster';
+  return plan[endpoints].length === 0 ? new Drop(plan, subject) : new Forward(plan, subject, endpoints);
+}
+
+/** Words are made when they are asked for: three sentences for each of 50,000 services would fill megabytes. */
+class Reasoned {
+  readonly #plan: Explainable;
+  readonly #subject: Subject;
+
+  constructor(plan: Explainable, subject: Subject) {
+    this.#plan = plan;
+    this.#subject = subject;
+  }
+
+  get reason(): string {
+    return explain(this.#plan, this.#subject);
+  }
+
+  /** Serialised with the reason in words. */
+  toJSON(): object {
+    return { ...this, reason: this.reason };
+  }
+}
+
+class Forward extends Reasoned {
+  readonly action = 'forward';
+  readonly endpoints: 'cluster' | 'local';
+
+  constructor(plan: Explainable, subject: Subject, endpoints: 'cluster' | 'local') {
+    super(plan, subject);
+    this.endpoints = endpoints;
+  }
+}
+
+class Drop extends Reasoned {
+  readonly action = 'drop';
+}
+
+class Reject extends Reasoned {
+  readonly action = 'reject';
+}
+
+class Topology extends Reasoned {
+  readonly mode: TopologyMode;
+
+  constructor(plan: Explainable) {
+    super(plan, 'topology');
+    this.mode = plan.mode;
+  }
+}

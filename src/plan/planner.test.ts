@@ -1,0 +1,126 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { endpoints, numbers, servicePort } from '../../test/plan/builders.ts';
+import type { Endpoint } from '../model/endpoint.ts';
+import type { ServicePort } from '../model/service-port.ts';
+import { Planner, type PlannerInput } from './planner.ts';
+
+const here = { nodeName: 'n1', zone: 'za', allowExternalIPs: true };
+
+/** What a planner reads, by Service: ports by their shorthand under their names, and endpoints for all of them. */
+type World = Record<string, { ports: Record<string, string>; endpoints: string }>;
+
+function input(world: World): PlannerInput {
+  return {
+    serviceNames: () => Object.keys(world),
+    service(name) {
+      const found = world[name];
+      if (!found) return undefined;
+      const [namespace = '', service = ''] = name.split('/');
+      const ports = Object.entries(found.ports).map(([portName, shorthand]): ServicePort => {
+        const key = `${name}:${portName}/TCP`;
+        return servicePort(shorthand, { key, namespace, name: service, portName });
+      });
+      return { ports, endpoints: (): Endpoint[] => endpoints(found.endpoints) };
+    },
+  };
+}
+
+const sorted = (keys: ReadonlySet<string>) => [...keys].sort();
+
+test('only what is named is planned, and what did not change keeps its identity', () => {
+  const planner = new Planner();
+  const world: World = {
+    'a/x': { ports: { p: '', q: 'np' }, endpoints: '1R@n1' },
+    'a/y': { ports: { p: '' }, endpoints: '1R@n2' },
+  };
+  assert.deepEqual(sorted(planner.apply('all', input(world), here)), ['a/x:p/TCP', 'a/x:q/TCP', 'a/y:p/TCP']);
+  const before = new Map(planner.plans);
+  assert.deepEqual(sorted(planner.apply(['a/x', 'a/y'], input(world), { ...here })), []);
+
+  world['a/x'] = { ports: { p: '', q: 'np eL' }, endpoints: '1R@n1' };
+  world['a/y'] = { ports: { p: '' }, endpoints: '2R@n2' };
+  assert.deepEqual(sorted(planner.apply(['a/x'], input(world), here)), ['a/x:q/TCP']);
+  assert.equal(planner.plans.get('a/x:p/TCP'), before.get('a/x:p/TCP'));
+  assert.notEqual(planner.plans.get('a/x:q/TCP'), before.get('a/x:q/TCP'));
+  assert.equal(planner.plans.get('a/y:p/TCP'), before.get('a/y:p/TCP'), 'not named, not planned');
+  assert.deepEqual(sorted(planner.apply('all', input(world), here)), ['a/y:p/TCP']);
+});
+
+test('ports and Services that went are reported', () => {
+  const planner = new Planner();
+  planner.apply('all', input({ 'a/x': { ports: { p: '', q: '' }, endpoints: '' } }), here);
+  const rest = input({ 'a/x': { ports: { q: '' }, endpoints: '' } });
+  assert.deepEqual(sorted(planner.apply(['a/x'], rest, here)), ['a/x:p/TCP']);
+  assert.deepEqual(sorted(planner.apply('all', input({}), here)), ['a/x:q/TCP']);
+  assert.equal(planner.plans.size, 0);
+  assert.deepEqual(sorted(planner.apply(['a/x', 'a/unknown'], input({}), here)), []);
+});
+
+test('an endpoint that takes no traffic still makes a new plan, for it is listed there', () => {
+  const planner = new Planner();
+  planner.apply('all', input({ 'a/x': { ports: { p: '' }, endpoints: '1R@n1' } }), here);
+  const world = input({ 'a/x': { ports: { p: '' }, endpoints: '1R@n1 2X@n1' } });
+  assert.deepEqual(sorted(planner.apply(['a/x'], world, here)), ['a/x:p/TCP']);
+  assert.equal(numbers(planner.plans.get('a/x:p/TCP')?.endpoints ?? []), '1 2');
+});
+
+test('another zone plans everything anew, and replaces only what has hints', () => {
+  const planner = new Planner();
+  const world = input({
+    'a/x': { ports: { p: '' }, endpoints: '1R@n1/za 2R@n2/zb' },
+    'a/y': { ports: { p: '' }, endpoints: '1R@n1 2R@n2' },
+  });
+  planner.apply('all', world, here);
+  const untouched = planner.plans.get('a/y:p/TCP');
+  assert.deepEqual(sorted(planner.apply([], world, { ...here, zone: 'zb' })), ['a/x:p/TCP']);
+  assert.equal(numbers(planner.plans.get('a/x:p/TCP')?.cluster ?? []), '2');
+  assert.equal(planner.plans.get('a/y:p/TCP'), untouched);
+  assert.deepEqual(sorted(planner.apply(['a/x', 'a/y'], world, { ...here, zone: 'zb' })), []);
+});
+
+test('the feature gate for external IPs plans everything anew', () => {
+  const planner = new Planner();
+  const world = input({ 'a/x': { ports: { p: 'xip' }, endpoints: '1R@n1' } });
+  planner.apply('all', world, here);
+  assert.deepEqual(sorted(planner.apply([], world, { ...here, allowExternalIPs: false })), ['a/x:p/TCP']);
+  assert.deepEqual(planner.plans.get('a/x:p/TCP')?.externalIPs, []);
+});
+
+test('service ports and Services without local endpoints are counted', () => {
+  const planner = new Planner();
+  const counts = () => [planner.noLocalEndpoints, planner.servicesWithoutLocalEndpoints];
+  const world: World = {
+    // Both policies, two ports: twice in the one count, once in the other.
+    'a/both': { ports: { p: 'iL eL np', q: 'iL eL np' }, endpoints: '1R@n2' },
+    // Policy Local outside counts even while nothing can come in.
+    'a/quirk': { ports: { p: 'eL' }, endpoints: '1R@n1' },
+    'a/here': { ports: { p: 'iL eL np' }, endpoints: '1R@n1' },
+    'a/nothing': { ports: { p: 'iL eL np' }, endpoints: '1X@n2' },
+  };
+  planner.apply('all', input(world), here);
+  assert.deepEqual(counts(), [
+    { internal: 2, external: 3 },
+    { internal: 1, external: 2 },
+  ]);
+  world['a/both'] = { ports: { p: 'iL eL np' }, endpoints: '1T@n1 2R@n2' };
+  delete world['a/quirk'];
+  planner.apply(['a/both', 'a/quirk'], input(world), here);
+  assert.deepEqual(counts(), [
+    { internal: 0, external: 0 },
+    { internal: 0, external: 0 },
+  ]);
+});
+
+test('planning in turns gives the same as planning at once', async () => {
+  const world: World = {};
+  for (let i = 0; i < 1_200; i++) world[`a/s${i}`] = { ports: { p: '' }, endpoints: '1R@n1' };
+  const planner = new Planner();
+  let pauses = 0;
+  const keys = await planner.applyInTurns('all', input(world), here, async () => {
+    pauses++;
+  });
+  assert.equal(pauses, 2);
+  assert.equal(keys.size, 1_200);
+  assert.deepEqual(sorted(planner.apply('all', input(world), here)), []);
+});

@@ -1,0 +1,96 @@
+import type { Endpoint } from '../model/endpoint.ts';
+import { isDraining, isUsable } from './endpoint-sets.ts';
+import type { ServicePlan } from './service-plan.ts';
+import { type PlanContext, surveyHints } from './topology.ts';
+
+/** What a plan was made from and what came out; enough to say why. */
+export interface Explainable
+  extends Omit<ServicePlan, 'internal' | 'external' | 'topology' | 'hasAnyEndpoints' | 'externalIPs'> {
+  readonly context: PlanContext;
+  readonly mode: ServicePlan['topology']['mode'];
+}
+
+export type Subject = 'internal' | 'external' | 'topology';
+
+/** The sentence for one choice of a plan. */
+export function explain(plan: Explainable, subject: Subject): string {
+  if (subject === 'topology') return explainTopology(plan);
+  if (subject === 'internal') {
+    return explainTraffic(plan, 'internalTrafficPolicy', plan.port.internalPolicyLocal);
+  }
+  if (!plan.externallyAccessible) return 'no node port, load balancer IP or external IP to come in by';
+  return explainTraffic(plan, 'externalTrafficPolicy', plan.port.externalPolicyLocal);
+}
+
+function explainTraffic(plan: Explainable, policy: string, isLocal: boolean): string {
+  if (!plan.endpoints.some(isUsable)) return explainNothingUsable(plan.endpoints);
+  return isLocal
+    ? `${policy} is Local${explainLocal(plan)}`
+    : `${policy} is Cluster; ${explainCluster(plan)}`;
+}
+
+function explainNothingUsable(endpoints: readonly Endpoint[]): string {
+  if (endpoints.length === 0) return 'there are no endpoints';
+  return `none of ${count(endpoints.length, 'endpoint')} is ready, or terminating and still serving`;
+}
+
+function explainLocal({ endpoints, context }: Explainable): string {
+  const here = endpoints.filter(({ isLocal }) => isLocal);
+  const ready = here.filter((endpoint) => endpoint.ready).length;
+  if (ready > 0) return `; ${count(ready, 'ready endpoint')} on node ${context.nodeName}`;
+  const draining = here.filter(isDraining).length;
+  const usable = endpoints.filter(isUsable).length;
+  const rest =
+    draining > 0
+      ? `${count(draining, 'terminating endpoint')} there still serving`
+      : `${count(usable, 'endpoint')} ${usable === 1 ? 'is' : 'are'} elsewhere`;
+  return ` and no endpoint on node ${context.nodeName} is ready; ${rest}`;
+}
+
+function explainCluster({ cluster, endpoints, mode, context }: Explainable): string {
+  const used = `${cluster.length} of ${count(endpoints.length, 'endpoint')} used`;
+  if (!cluster.some(({ ready }) => ready)) return `${used}: none ready, terminating and still serving`;
+  if (mode === 'PreferSameNode') return `${used}: ready and hinted for node ${context.nodeName}`;
+  if (mode === 'PreferSameZone') return `${used}: ready and hinted for zone ${context.zone}`;
+  return `${used}: ready`;
+}
+
+function explainTopology({ endpoints, context, usesClusterEndpoints, mode }: Explainable): string {
+  if (!usesClusterEndpoints) return `only endpoints on node ${context.nodeName} are used, hints play no part`;
+  const hints = surveyHints(endpoints, context);
+  const { ready, withNodeHints, withZoneHints } = hints;
+  if (ready === 0) return 'no endpoint is ready, hints play no part';
+  const findings: string[] = [];
+  const nodeName = `node ${context.nodeName}`;
+  if (withNodeHints > 0) findings.push(findHints(ready, 'node', withNodeHints, hints.forThisNode, nodeName));
+  if (withZoneHints > 0 && mode !== 'PreferSameNode') {
+    const zone =
+      context.zone === '' ? `the zone of ${nodeName}, which has no zone label` : `zone ${context.zone}`;
+    findings.push(findHints(ready, 'zone', withZoneHints, hints.forThisZone, zone));
+  }
+  if (findings.length === 0) return `${count(ready, 'ready endpoint')} without hints`;
+  return mode === 'none' ? `${findings.join('; ')}: hints ignored` : findings.join('; ');
+}
+
+function findHints(ready: number, kind: string, hinted: number, hits: number, place: string): string {
+  const of = `of ${count(ready, 'ready endpoint')}`;
+  return hinted < ready
+    ? `${ready - hinted} ${of} without ${kind} hints`
+    : `${hits} ${of} hinted for ${place}`;
+}
+
+/** Why one endpoint of a plan takes the traffic it takes, or none. */
+export function explainEndpoint(plan: Explainable, endpoint: Endpoint): string {
+  const sets = [];
+  if (plan.cluster.includes(endpoint)) sets.push('Cluster');
+  if (plan.local.includes(endpoint)) sets.push('Local');
+  if (sets.length > 0) return `used under policy ${sets.join(' and ')}`;
+  if (!isUsable(endpoint)) return endpoint.terminating ? 'terminating and no longer serving' : 'not ready';
+  if (!plan.usesClusterEndpoints && !endpoint.isLocal) return `not on node ${plan.context.nodeName}`;
+  if (isDraining(endpoint)) return 'terminating, and others are ready';
+  return plan.mode === 'PreferSameNode' ? 'hinted for other nodes' : 'hinted for other zones';
+}
+
+function count(n: number, noun: string): string {
+  return `${n} ${noun}${n === 1 ? '' : 's'}`;
+}

@@ -1,0 +1,79 @@
+import type { Endpoint } from '../model/endpoint.ts';
+
+/** Endpoints sorted byte-wise by id, no id twice. Ids are ASCII, so comparing UTF-16 units compares bytes. */
+export type EndpointList = readonly Endpoint[];
+
+export const noEndpoints: EndpointList = [];
+
+export function byId(a: Endpoint, b: Endpoint): number {
+  return a.id < b.id ? -1 : a.id > b.id ? 1 : 0;
+}
+
+/**
+ * Sorts, and resolves endpoints that appear more than once: a record that is not terminating beats the ones before
+ * it, a terminating one beats nothing.
+ */
+export function sortUnique(records: readonly Endpoint[]): EndpointList {
+  const sorted = records.toSorted(byId);
+  let kept = 0;
+  for (const record of sorted) {
+    const last = sorted[kept - 1];
+    if (last?.id !== record.id) sorted[kept++] = record;
+    else if (!record.terminating) sorted[kept - 1] = record;
+  }
+  sorted.length = kept;
+  return sorted;
+}
+
+/** One list out of several; later lists win where `sortUnique` lets the last record win. */
+export function mergeLists(lists: readonly EndpointList[]): EndpointList {
+  const [first] = lists;
+  if (!first) return noEndpoints;
+  return lists.length === 1 ? first : sortUnique(lists.flat());
+}
+
+/** The endpoint of that id, found by bisection. */
+export function findEndpoint(list: EndpointList, id: string): Endpoint | undefined {
+  const found = list[lowerBound(list, id)];
+  return found?.id === id ? found : undefined;
+}
+
+/** Beyond so many edits, moving pointers about costs more than a merge. */
+const maxPatch = 256;
+
+/**
+ * The list without some of its members and with some more, for a fraction of the comparisons of a merge. Undefined
+ * when that is too much for a patch, or when an added id is already there: then only a merge of all records can
+ * tell which one wins.
+ */
+export function patchList(
+  list: EndpointList,
+  removed: readonly Endpoint[],
+  added: readonly Endpoint[],
+): EndpointList | undefined {
+  if (removed.length + added.length > maxPatch) return undefined;
+  const patched = list.slice();
+  for (const { id } of removed) {
+    const at = lowerBound(patched, id);
+    if (patched[at]?.id === id) patched.splice(at, 1);
+  }
+  for (const endpoint of added) {
+    const at = lowerBound(patched, endpoint.id);
+    if (patched[at]?.id === endpoint.id) return undefined;
+    patched.splice(at, 0, endpoint);
+  }
+  return patched;
+}
+
+/** Index of the first member whose id is not less. */
+function lowerBound(list: EndpointList, id: string): number {
+  let low = 0;
+  let high = list.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    const candidate = list[middle];
+    if (candidate && candidate.id < id) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}

@@ -1,0 +1,398 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { numbers, service, slice } from '../../test/plan/builders.ts';
+import { describeProblem } from '../model/object-problem.ts';
+import type { EndpointSliceObject, ServiceObject } from '../model/objects.ts';
+import { FamilyState } from './family-state.ts';
+
+const startTime = Date.UTC(2026, 0, 1);
+const later = '2026-01-01T00:00:05Z';
+const dns = [{ name: 'dns', protocol: 'UDP', port: 53 }];
+
+function newState(): { state: FamilyState; problems: string[] } {
+  const problems: string[] = [];
+  const onProblem = (problem: Parameters<typeof describeProblem>[0]) =>
+    problems.push(describeProblem(problem));
+  return { state: new FamilyState({ family: 'IPv4', nodeName: 'n1', startTime, onProblem }), problems };
+}
+
+/** Takes, acknowledges, and says what changed. */
+function sync(state: FamilyState): string[] {
+  const delta = state.takeDelta();
+  state.acknowledge(delta);
+  return [...delta.changed].sort();
+}
+
+const edit = <T extends ServiceObject | EndpointSliceObject>(
+  object: T,
+  fields: Partial<T>,
+  version = '2',
+): T => ({
+  ...object,
+  resourceVersion: version,
+  ...fields,
+});
+
+test('nothing is visible before it is taken', () => {
+  const { state } = newState();
+  assert.equal(state.updateService(undefined, service()), true);
+  assert.equal(state.updateSlice(slice('s', '1R@n1'), false), true);
+  assert.equal(state.servicePorts.size, 0);
+  assert.equal(state.totalEndpoints, 0);
+  assert.deepEqual([state.pendingServices, state.pendingSlices], [1, 1]);
+  assert.deepEqual([...state.takeDelta().changed], ['a/web']);
+  assert.deepEqual([...state.servicePorts.keys()], ['a/web:http/TCP']);
+  assert.equal(numbers(state.endpointsOf('a/web:http/TCP')), '1');
+  assert.deepEqual([state.pendingServices, state.pendingSlices, state.totalEndpoints], [0, 0, 1]);
+});
+
+test('service events: what is pending, what changed', () => {
+  const np = (nodePort: number) => service({}, [{ nodePort }]);
+  const rows: readonly {
+    readonly name: string;
+    /** Objects in the order they arrive, from what was synced before; undefined is a deletion. */
+    readonly events: readonly (ServiceObject | undefined)[];
+    readonly changed: boolean;
+  }[] = [
+    { name: 'unchanged', events: [service()], changed: false },
+    { name: 'a field that is not kept', events: [edit(service(), {})], changed: false },
+    { name: 'a node port', events: [np(30000)], changed: true },
+    { name: 'there and back', events: [np(30000), service()], changed: false },
+    { name: 'several edits', events: [np(30000), np(30001), np(30002)], changed: true },
+    { name: 'deleted', events: [undefined], changed: true },
+    { name: 'deleted and made again', events: [undefined, service()], changed: false },
+    { name: 'turned headless', events: [service({ clusterIP: 'None' })], changed: true },
+    { name: 'turned into an ExternalName', events: [service({ type: 'ExternalName' })], changed: true },
+    { name: 'one more port', events: [service({}, [{}, { name: 'b' }])], changed: true },
+    {
+      name: 'lost its family',
+      events: [service({ ipFamilies: ['IPv6'], clusterIPs: ['fd00::1'] })],
+      changed: true,
+    },
+  ];
+  for (const { name, events, changed } of rows) {
+    const { state } = newState();
+    state.updateService(undefined, service());
+    sync(state);
+    let previous: ServiceObject | undefined = service();
+    let needed = false;
+    for (const object of events) {
+      needed = state.updateService(previous, object);
+      previous = object;
+    }
+    assert.equal(needed, changed, name);
+    assert.equal(state.pendingServices, changed ? 1 : 0, name);
+    assert.deepEqual(sync(state), changed ? ['a/web'] : [], name);
+  }
+});
+
+test('a service made, edited and deleted between two syncs leaves no work', () => {
+  const { state } = newState();
+  const first = service();
+  const second = service({}, [{ nodePort: 30000 }]);
+  assert.equal(state.updateService(undefined, first), true);
+  assert.equal(state.updateService(first, second), true);
+  assert.equal(state.updateService(second, undefined), false);
+  assert.deepEqual(sync(state), []);
+});
+
+test('an event that changes nothing still asks for a sync while others wait', () => {
+  const { state } = newState();
+  const other = service({ name: 'other' });
+  state.updateService(undefined, other);
+  sync(state);
+  state.updateService(undefined, service());
+  assert.equal(state.updateService(other, other), true);
+  assert.equal(state.updateService(undefined, undefined), true);
+});
+
+test('ports come, go and change hands', () => {
+  const { state } = newState();
+  const first = service({}, [{ name: 'a' }, { name: 'b' }]);
+  const second = service({}, [{ name: 'b' }, { name: 'c' }]);
+  state.updateService(undefined, first);
+  sync(state);
+  const b = state.servicePorts.get('a/web:b/TCP');
+  const reordered = service({}, [{ name: 'b' }, { name: 'a' }]);
+  assert.equal(state.updateService(first, reordered), false, 'order says nothing');
+  state.updateService(reordered, second);
+  sync(state);
+  assert.deepEqual([...state.servicePorts.keys()].sort(), ['a/web:b/TCP', 'a/web:c/TCP']);
+  assert.equal(state.servicePorts.get('a/web:b/TCP'), b, 'an unchanged port keeps its identity');
+  state.updateService(second, undefined);
+  sync(state);
+  assert.equal(state.servicePorts.size, 0);
+  assert.deepEqual([...state.serviceNames()], []);
+});
+
+test('slice events: what counts as a change', () => {
+  const base = slice('s', '1R@n1');
+  const rows: readonly {
+    readonly name: string;
+    readonly event: EndpointSliceObject;
+    readonly removed?: boolean;
+    readonly changed: boolean;
+    readonly left: string;
+  }[] = [
+    { name: 'a resync', event: base, changed: false, left: '1' },
+    { name: 'a relist', event: structuredClone(base), changed: false, left: '1' },
+    { name: 'a write that touches nothing kept', event: edit(base, {}), changed: true, left: '1' },
+    { name: 'another endpoint', event: edit(base, slice('s', '1R@n1 2R@n2')), changed: true, left: '1 2' },
+    { name: 'an edit without a new version', event: slice('s', '2R@n1'), changed: true, left: '2' },
+    { name: 'removed', event: base, removed: true, changed: true, left: '' },
+    {
+      name: 'a removal of an unknown slice',
+      event: slice('t', ''),
+      removed: true,
+      changed: false,
+      left: '1',
+    },
+    { name: 'a new slice', event: slice('t', '3R@n1'), changed: true, left: '1 3' },
+    {
+      name: 'the other family',
+      event: slice('t', '3R@', { addressType: 'IPv6' }),
+      changed: false,
+      left: '1',
+    },
+    {
+      name: 'another address type',
+      event: slice('t', '3R@', { addressType: 'FQDN' }),
+      changed: false,
+      left: '1',
+    },
+    { name: 'no service label', event: slice('t', '3R@', { serviceName: '' }), changed: false, left: '1' },
+    { name: 'the label is gone', event: edit(base, { serviceName: '' }), changed: true, left: '' },
+  ];
+  for (const { name, event, removed = false, changed, left } of rows) {
+    const { state } = newState();
+    state.updateService(undefined, service());
+    state.updateSlice(base, false);
+    sync(state);
+    assert.equal(state.updateSlice(event, removed), changed, name);
+    assert.equal(state.pendingSlices, changed ? 1 : 0, name);
+    assert.deepEqual(sync(state), changed ? ['a/web'] : [], name);
+    assert.equal(numbers(state.endpointsOf('a/web:http/TCP')), left, name);
+  }
+});
+
+test('a slice is compared with its pending version first', () => {
+  const { state } = newState();
+  const first = slice('s', '1R@n1');
+  const second = edit(first, slice('s', '2R@n1'));
+  assert.equal(state.updateSlice(first, false), true);
+  assert.equal(state.updateSlice(structuredClone(first), false), false);
+  assert.equal(state.updateSlice(second, false), true);
+  assert.equal(state.updateSlice(second, true), true);
+  assert.equal(state.updateSlice(second, true), false);
+  assert.equal(state.pendingSlices, 3);
+  assert.deepEqual(sync(state), []);
+});
+
+test('a slice that changes its Service leaves the old one', () => {
+  const { state } = newState();
+  state.updateService(undefined, service());
+  state.updateService(undefined, service({ name: 'other' }));
+  const object = slice('s', '1R@n1');
+  state.updateSlice(object, false);
+  sync(state);
+  assert.equal(state.updateSlice(edit(object, { serviceName: 'other' }), false), true);
+  assert.deepEqual(sync(state), ['a/other', 'a/web']);
+  assert.equal(numbers(state.endpointsOf('a/web:http/TCP')), '');
+  assert.equal(numbers(state.endpointsOf('a/other:http/TCP')), '1');
+});
+
+test('endpoints wait for their Service, whoever comes first', () => {
+  const { state } = newState();
+  state.updateSlice(slice('s', '1R@n1'), false);
+  sync(state);
+  assert.equal(state.totalEndpoints, 0);
+  state.updateService(undefined, service());
+  assert.deepEqual(sync(state), ['a/web']);
+  assert.equal(numbers(state.endpointsOf('a/web:http/TCP')), '1');
+  assert.equal(state.totalEndpoints, 1);
+});
+
+test('endpoints belong to the port of their name and protocol', () => {
+  const { state } = newState();
+  state.updateService(
+    undefined,
+    service({}, [{}, { name: 'dns', protocol: 'UDP', port: 53 }, { name: 'dns', port: 53 }]),
+  );
+  state.updateSlice(slice('s', '1R@n1'), false);
+  state.updateSlice(slice('t', '2R@n1', { ports: dns }), false);
+  sync(state);
+  assert.equal(numbers(state.endpointsOf('a/web:http/TCP')), '1');
+  assert.equal(numbers(state.endpointsOf('a/web:dns/UDP')), '2');
+  assert.equal(numbers(state.endpointsOf('a/web:dns/TCP')), '');
+  assert.equal(numbers(state.endpointsOf('a/none/TCP')), '');
+});
+
+test('an endpoint in two slices outlives either', () => {
+  const { state } = newState();
+  state.updateService(undefined, service());
+  const one = slice('one', '1T@n1 2R@n1');
+  const two = slice('two', '1R@n1');
+  state.updateSlice(one, false);
+  state.updateSlice(two, false);
+  sync(state);
+  const first = () => state.endpointsOf('a/web:http/TCP').find(({ ip }) => ip === '10.1.0.1');
+  assert.equal(first()?.terminating, false);
+  state.updateSlice(two, true);
+  sync(state);
+  assert.equal(first()?.terminating, true, 'the record behind it comes up');
+  state.updateSlice(two, false);
+  sync(state);
+  assert.equal(first()?.terminating, false);
+  state.updateSlice(one, true);
+  sync(state);
+  assert.equal(numbers(state.endpointsOf('a/web:http/TCP')), '1');
+});
+
+test('an endpoint in two of three slices outlives either', () => {
+  const { state } = newState();
+  state.updateService(undefined, service());
+  const two = slice('two', '1R@n1');
+  for (const object of [slice('one', '1T@n1'), two, slice('three', '2R@n1')])
+    state.updateSlice(object, false);
+  sync(state);
+  const terminating = () => state.endpointsOf('a/web:http/TCP').map((endpoint) => endpoint.terminating);
+  assert.deepEqual(terminating(), [false, false]);
+  state.updateSlice(two, true);
+  sync(state);
+  assert.deepEqual(terminating(), [true, false]);
+});
+
+test('health check ports and local ready counts follow', () => {
+  const { state } = newState();
+  const lb = { type: 'LoadBalancer', externalTrafficPolicy: 'Local', healthCheckNodePort: 32100 };
+  const object = service(lb, [
+    { name: 'http', port: 80 },
+    { name: 'https', port: 443 },
+  ]);
+  const ports = [
+    { name: 'http', protocol: 'TCP', port: 80 },
+    { name: 'https', protocol: 'TCP', port: 443 },
+  ];
+  const endpoints = slice('s', '1R@n1 4T@n1 5R@n2', { ports });
+  state.updateService(undefined, object);
+  state.updateSlice(endpoints, false);
+  sync(state);
+  assert.deepEqual([...state.healthCheckPorts()], [['a/web', 32100]]);
+  assert.deepEqual([...state.localReadyCounts()], [['a/web', 1]], 'two ports, one ready address');
+  state.updateSlice(edit(endpoints, { endpoints: slice('s', '1R@n1 2R@n1 5R@n2').endpoints }), false);
+  sync(state);
+  assert.deepEqual([...state.localReadyCounts()], [['a/web', 2]]);
+  state.updateSlice(endpoints, true);
+  state.updateService(object, undefined);
+  sync(state);
+  assert.deepEqual([...state.healthCheckPorts(), ...state.localReadyCounts()], []);
+});
+
+test('UDP endpoints that changed call for a conntrack clean-up', () => {
+  const tcp = slice('tcp', '1R@n1');
+  const udp = slice('udp', '1R@n1', { ports: dns });
+  const rows: readonly {
+    readonly name: string;
+    readonly before: readonly EndpointSliceObject[];
+    readonly event: (state: FamilyState) => void;
+    readonly cleanup: boolean;
+  }[] = [
+    { name: 'TCP only', before: [], event: (s) => s.updateSlice(tcp, false), cleanup: false },
+    { name: 'UDP added', before: [], event: (s) => s.updateSlice(udp, false), cleanup: true },
+    { name: 'UDP removed', before: [udp], event: (s) => s.updateSlice(udp, true), cleanup: true },
+    {
+      name: 'TCP of a Service with UDP',
+      before: [udp],
+      event: (s) => s.updateSlice(tcp, false),
+      cleanup: true,
+    },
+    {
+      name: 'a Service only',
+      before: [udp],
+      event: (s) => s.updateService(undefined, service()),
+      cleanup: false,
+    },
+    { name: 'nothing', before: [udp], event: (s) => s.updateSlice(udp, false), cleanup: false },
+    {
+      name: 'UDP without endpoints',
+      before: [],
+      event: (s) => s.updateSlice(slice('udp', '', { ports: dns }), false),
+      cleanup: false,
+    },
+  ];
+  for (const { name, before, event, cleanup } of rows) {
+    const { state } = newState();
+    for (const object of before) state.updateSlice(object, false);
+    sync(state);
+    event(state);
+    assert.equal(state.takeDelta().conntrackCleanup, cleanup, name);
+  }
+});
+
+test('trigger times: later than the start, of changes only, gone with a removal', () => {
+  const { state, problems } = newState();
+  const at = (seconds: string, version: string) =>
+    slice('s', '1R@n1', { resourceVersion: version, triggerTime: `2026-01-01T00:00:${seconds}Z` });
+  state.updateSlice(at('05', '1'), false);
+  state.updateSlice(at('05', '1'), false);
+  state.updateSlice(at('06.5', '2'), false);
+  state.updateSlice(slice('t', '2R@n1', { triggerTime: '2025-12-31T23:59:59Z' }), false);
+  state.updateSlice(slice('u', '3R@n1', { triggerTime: '2026-01-01T00:00:00Z' }), false);
+  state.updateSlice(slice('v', '4R@n1'), false);
+  const delta = state.takeDelta();
+  assert.deepEqual([...delta.triggerTimes], [['a/web', [startTime + 5000, startTime + 6500]]]);
+  state.acknowledge(delta);
+  assert.deepEqual(problems, []);
+
+  state.updateSlice(at('07', '3'), false);
+  state.updateSlice(slice('t', ''), true);
+  state.updateSlice(at('08', '4'), false);
+  state.updateSlice(slice('unknown', ''), true);
+  assert.deepEqual([...state.takeDelta().triggerTimes], [['a/web', [startTime + 8000]]]);
+});
+
+test('a relabelled slice takes the trigger times of its old Service with it', () => {
+  const { state } = newState();
+  state.updateSlice(slice('s', '1R@n1', { triggerTime: later }), false);
+  state.updateSlice(slice('s', '1R@n1', { triggerTime: later, serviceName: 'other' }), false);
+  assert.deepEqual([...state.takeDelta().triggerTimes.keys()], ['a/other']);
+});
+
+test('problems are reported when they arrive, and once', () => {
+  const { state, problems } = newState();
+  const bad = service({ externalIPs: ['bogus'] });
+  state.updateService(undefined, bad);
+  sync(state);
+  state.updateService(bad, bad);
+  state.updateSlice(slice('s', '1R@n1', { triggerTime: 'yesterday' }), false);
+  state.updateSlice(slice('t', '1R@n1', { serviceName: '' }), false);
+  state.updateSlice(slice('u', '1R@n1', { serviceName: '', addressType: 'IPv6' }), false);
+  assert.deepEqual(problems, [
+    'Service a/web: spec.externalIPs[0]: "bogus" is not an IP address',
+    'EndpointSlice a/s: metadata.annotations[endpoints.kubernetes.io/last-change-trigger-time]: "yesterday" is not an RFC 3339 time',
+    'EndpointSlice a/t: metadata.labels[kubernetes.io/service-name]: "" names no Service',
+  ]);
+});
+
+test('slice events are counted when they concern this family, changes or not', () => {
+  const { state } = newState();
+  state.updateSlice(slice('s', '1R@n1'), false);
+  state.updateSlice(slice('s', '1R@n1'), false);
+  state.updateSlice(slice('s', '1R@n1'), true);
+  state.updateSlice(slice('t', '1R@n1', { addressType: 'IPv6' }), false);
+  state.updateSlice(slice('u', '1R@n1', { serviceName: '' }), false);
+  assert.equal(state.sliceEvents, 3);
+});
+
+test('a large load can be applied in steps', () => {
+  const { state } = newState();
+  for (let i = 0; i < 5; i++) {
+    state.updateService(undefined, service({ name: `s${i}` }));
+    state.updateSlice(slice(`s${i}`, '1R@n1 2R@n2', { serviceName: `s${i}` }), false);
+  }
+  let steps = 1;
+  while (state.applyPending(2)) steps++;
+  assert.equal(steps, 3);
+  assert.deepEqual([state.pendingServices, state.pendingSlices, state.totalEndpoints], [0, 0, 10]);
+  assert.deepEqual([...state.takeDelta().changed].sort(), ['a/s0', 'a/s1', 'a/s2', 'a/s3', 'a/s4']);
+});

@@ -1,0 +1,72 @@
+/**
+ * Everything that a successful sync has to account for: it is recorded here as it is applied to the state, handed
+ * out by `take`, and forgotten only by `acknowledge`.
+ */
+export interface Delta {
+  /** Which take this was; deltas are acknowledged up to here. */
+  readonly sequence: number;
+  /** `namespace/name` of every Service whose ports or endpoints changed. */
+  readonly changed: ReadonlySet<string>;
+  /** A UDP endpoint may have gone: stale flows have to be looked for. */
+  readonly conntrackCleanup: boolean;
+  /** When the changes were triggered, milliseconds since the Unix epoch, by `namespace/name`. */
+  readonly triggerTimes: ReadonlyMap<string, readonly number[]>;
+}
+
+type TriggerTime = { readonly sequence: number; readonly time: number };
+
+/** Changes that no successful sync has covered yet. */
+export class Ledger {
+  /** The take that will hand out what is recorded now. */
+  #sequence = 1;
+  readonly #changed = new Map<string, number>();
+  readonly #times = new Map<string, TriggerTime[]>();
+  #conntrackCleanup = 0;
+
+  recordChange(service: string): void {
+    this.#changed.set(service, this.#sequence);
+  }
+
+  recordConntrackCleanup(): void {
+    this.#conntrackCleanup = this.#sequence;
+  }
+
+  recordTriggerTime(service: string, time: number): void {
+    const entry = { sequence: this.#sequence, time };
+    const times = this.#times.get(service);
+    if (times) times.push(entry);
+    else this.#times.set(service, [entry]);
+  }
+
+  /** After a removal, how long earlier changes took to be programmed no longer says anything. */
+  discardTriggerTimes(service: string): void {
+    this.#times.delete(service);
+  }
+
+  take(): Delta {
+    const triggerTimes = new Map<string, readonly number[]>();
+    for (const [service, times] of this.#times) {
+      triggerTimes.set(
+        service,
+        times.map(({ time }) => time),
+      );
+    }
+    return {
+      sequence: this.#sequence++,
+      changed: new Set(this.#changed.keys()),
+      conntrackCleanup: this.#conntrackCleanup > 0,
+      triggerTimes,
+    };
+  }
+
+  /** Forgets what the delta holds, except what was recorded again after it was taken. */
+  acknowledge({ sequence }: Delta): void {
+    for (const [service, last] of this.#changed) if (last <= sequence) this.#changed.delete(service);
+    for (const [service, times] of this.#times) {
+      const later = times.filter((entry) => entry.sequence > sequence);
+      if (later.length > 0) this.#times.set(service, later);
+      else this.#times.delete(service);
+    }
+    if (this.#conntrackCleanup <= sequence) this.#conntrackCleanup = 0;
+  }
+}

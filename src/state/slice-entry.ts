@@ -1,0 +1,149 @@
+import { type Endpoint, sameEndpoint } from '../model/endpoint.ts';
+import { canonicalIP, canonicalIPOf, type Family } from '../model/ip.ts';
+import type { ObjectProblem } from '../model/object-problem.ts';
+import type { EndpointObject, EndpointSliceObject, Protocol, SlicePortObject } from '../model/objects.ts';
+import { isPortNumber, parseProtocol } from '../model/service-ports.ts';
+import { type EndpointList, findEndpoint, noEndpoints, sortUnique } from './endpoint-list.ts';
+
+/** The endpoints that something offers under one port name and protocol. */
+export interface PortEndpoints {
+  readonly portName: string;
+  readonly protocol: Protocol;
+  readonly endpoints: EndpointList;
+}
+
+/** A slice as it was received, and what it contributes to its Service. */
+export interface SliceEntry {
+  readonly object: EndpointSliceObject;
+  readonly lists: readonly PortEndpoints[];
+}
+
+export interface SliceContext {
+  readonly family: Family;
+  readonly nodeName: string;
+  readonly onProblem: (problem: ObjectProblem) => void;
+}
+
+export function isSamePort(
+  a: { readonly portName: string; readonly protocol: Protocol },
+  b: { readonly portName: string; readonly protocol: Protocol },
+): boolean {
+  return a.portName === b.portName && a.protocol === b.protocol;
+}
+
+/** The family that handles a slice; undefined for any other address type, such as FQDN. */
+export function sliceFamily(slice: EndpointSliceObject): Family | undefined {
+  const { addressType } = slice;
+  return addressType === 'IPv4' || addressType === 'IPv6' ? addressType : undefined;
+}
+
+/**
+ * Reads a slice once, when it arrives. Endpoints that did not change since `previous` keep their identity, and
+ * ports with the same number share theirs, so that a change costs what it changes. A list exists only when it
+ * has an endpoint.
+ */
+export function readSlice(
+  object: EndpointSliceObject,
+  previous: SliceEntry | undefined,
+  context: SliceContext,
+): SliceEntry {
+  const ips = object.endpoints.map((endpoint, i) => addressOf(endpoint, i, object, context));
+  const lists: PortEndpoints[] = [];
+  const byNumber = new Map<number, EndpointList>();
+  for (const [i, slicePort] of object.ports.entries()) {
+    const port = readPort(slicePort, `ports[${i}]`, object, context);
+    if (!port) continue;
+    const before = previous?.lists.find((list) => isSamePort(list, port))?.endpoints ?? noEndpoints;
+    const endpoints =
+      byNumber.get(port.number) ?? buildList(object.endpoints, ips, port.number, before, context.nodeName);
+    byNumber.set(port.number, endpoints);
+    addList(lists, port, endpoints);
+  }
+  // A copy has no room to grow: arrays that were pushed to keep some, and there is one per slice.
+  return { object, lists: lists.slice() };
+}
+
+function addList(lists: PortEndpoints[], port: Omit<PortEndpoints, 'endpoints'>, endpoints: EndpointList) {
+  if (endpoints.length === 0) return;
+  const twin = lists.findIndex((list) => isSamePort(list, port));
+  const before = lists[twin];
+  const list = { portName: port.portName, protocol: port.protocol, endpoints };
+  if (!before) lists.push(list);
+  else lists[twin] = { ...list, endpoints: sortUnique([...before.endpoints, ...endpoints]) };
+}
+
+function buildList(
+  objects: readonly EndpointObject[],
+  ips: readonly (string | undefined)[],
+  port: number,
+  before: EndpointList,
+  nodeName: string,
+): EndpointList {
+  const records: Endpoint[] = [];
+  for (const [i, object] of objects.entries()) {
+    const ip = ips[i];
+    if (ip === undefined) continue;
+    const record = endpointOf(object, ip, port, object.nodeName === nodeName);
+    const known = findEndpoint(before, record.id);
+    records.push(known && sameEndpoint(known, record) ? known : record);
+  }
+  const list = sortUnique(records);
+  const unchanged = list.length === before.length && list.every((endpoint, i) => endpoint === before[i]);
+  return unchanged ? before : list;
+}
+
+function endpointOf(object: EndpointObject, ip: string, port: number, isLocal: boolean): Endpoint {
+  const { ready, serving, terminating, zoneHints = [], nodeHints = [] } = object;
+  const plain = { id: flatHostPort(ip, port), ip, port, isLocal, ready, serving, terminating };
+  if (zoneHints.length === 0 && nodeHints.length === 0) return plain;
+  return {
+    ...plain,
+    ...(zoneHints.length > 0 && { zoneHints }),
+    ...(nodeHints.length > 0 && { nodeHints }),
+  };
+}
+
+/** `joinHostPort` in one piece: concatenation would keep its parts alive besides the whole, for every endpoint. */
+function flatHostPort(ip: string, port: number): string {
+  return [ip.includes(':') ? `[${ip}]` : ip, port].join(':');
+}
+
+function addressOf(
+  endpoint: EndpointObject,
+  index: number,
+  slice: EndpointSliceObject,
+  { family, onProblem }: SliceContext,
+): string | undefined {
+  const text = endpoint.address ?? '';
+  const ip = canonicalIPOf(family, text);
+  if (ip !== undefined) return ip;
+  const fault = canonicalIP(text) === undefined ? 'is not an IP address' : `is not an ${family} address`;
+  onProblem(problemOf(slice, `endpoints[${index}].addresses[0]`, text, fault));
+  return undefined;
+}
+
+function readPort(
+  port: SlicePortObject,
+  field: string,
+  slice: EndpointSliceObject,
+  { onProblem }: SliceContext,
+): { portName: string; protocol: Protocol; number: number } | undefined {
+  const protocol = parseProtocol(port.protocol);
+  if (port.name === undefined) onProblem(problemOf(slice, `${field}.name`, 'null', 'is not a port name'));
+  else if (!isPortNumber(port.port)) {
+    const value = String(port.port ?? null);
+    onProblem(problemOf(slice, `${field}.port`, value, 'is not a port number from 1 to 65535'));
+  } else if (!protocol) {
+    onProblem(problemOf(slice, `${field}.protocol`, port.protocol, 'is not TCP, UDP or SCTP'));
+  } else return { portName: port.name, protocol, number: port.port };
+  return undefined;
+}
+
+export function problemOf(
+  { namespace, name }: EndpointSliceObject,
+  field: string,
+  value: string,
+  fault: string,
+): ObjectProblem {
+  return { kind: 'EndpointSlice', namespace, name, field, value, fault };
+}

@@ -1,0 +1,112 @@
+import type { EndpointSliceObject } from '../model/objects.ts';
+import type { Ledger } from './ledger.ts';
+import { sameSlice } from './same-slice.ts';
+import type { SliceChange } from './service-record.ts';
+import { problemOf, readSlice, type SliceContext, type SliceEntry } from './slice-entry.ts';
+import { takeFirst } from './take-first.ts';
+import { parseTriggerTime } from './trigger-time.ts';
+
+/** Every slice of one family in its newest version, and which of them wait to be applied. */
+export class SliceTracker {
+  readonly #context: SliceContext;
+  readonly #startTime: number;
+  readonly #ledger: Ledger;
+  readonly #latest = new Map<string, SliceEntry>();
+  /** The applied version, if there was one, of every slice that has changed since. */
+  readonly #superseded = new Map<string, SliceEntry | undefined>();
+  #pendingChanges = 0;
+  #events = 0;
+
+  constructor(context: SliceContext, startTime: number, ledger: Ledger) {
+    this.#context = context;
+    this.#startTime = startTime;
+    this.#ledger = ledger;
+  }
+
+  get pendingChanges(): number {
+    return this.#pendingChanges;
+  }
+
+  get events(): number {
+    return this.#events;
+  }
+
+  /** True when the slice changed: a write of any kind, or the removal of a slice that was known. */
+  update(object: EndpointSliceObject, removed: boolean): boolean {
+    const usable = this.#isUsable(object);
+    if (usable) this.#events++;
+    const key = `${object.namespace}/${object.name}`;
+    const previous = this.#latest.get(key);
+    // A slice that lost its label or changed its type leaves the Service it belonged to.
+    if (removed || !usable) return previous !== undefined && this.#remove(key, previous);
+    if (previous && sameSlice(previous.object, object)) return false;
+    this.#supersede(key, previous);
+    const entry = readSlice(object, previous, this.#context);
+    this.#latest.set(key, entry);
+    if (previous && serviceOf(previous) !== serviceOf(entry)) {
+      this.#ledger.discardTriggerTimes(serviceOf(previous));
+    }
+    this.#recordTriggerTime(entry);
+    return true;
+  }
+
+  get hasPending(): boolean {
+    return this.#superseded.size > 0;
+  }
+
+  /** Up to `limit` of the slices that changed since they were last taken, by `namespace/name` of the Service. */
+  takeChanges(limit: number): ReadonlyMap<string, SliceChange> {
+    const changes = new Map<string, SliceChange>();
+    for (const [key, before] of takeFirst(this.#superseded, limit)) {
+      const after = this.#latest.get(key);
+      if (before) changeOf(changes, before).removed.push(before);
+      if (after) changeOf(changes, after).added.push(after);
+    }
+    if (!this.hasPending) this.#pendingChanges = 0;
+    return changes;
+  }
+
+  #isUsable(object: EndpointSliceObject): boolean {
+    if (object.addressType !== this.#context.family) return false;
+    const { namespace, name, serviceName } = object;
+    if (namespace !== '' && name !== '' && serviceName !== '') return true;
+    const field = 'metadata.labels[kubernetes.io/service-name]';
+    this.#context.onProblem(problemOf(object, field, serviceName, 'names no Service'));
+    return false;
+  }
+
+  #remove(key: string, previous: SliceEntry): boolean {
+    this.#supersede(key, previous);
+    this.#latest.delete(key);
+    this.#ledger.discardTriggerTimes(serviceOf(previous));
+    return true;
+  }
+
+  #supersede(key: string, previous: SliceEntry | undefined): void {
+    if (!this.#superseded.has(key)) this.#superseded.set(key, previous);
+    this.#pendingChanges++;
+  }
+
+  #recordTriggerTime(entry: SliceEntry): void {
+    const text = entry.object.triggerTime;
+    if (text === undefined) return;
+    const time = parseTriggerTime(text);
+    if (time === undefined) {
+      const field = 'metadata.annotations[endpoints.kubernetes.io/last-change-trigger-time]';
+      this.#context.onProblem(problemOf(entry.object, field, text, 'is not an RFC 3339 time'));
+    } else if (time > this.#startTime) this.#ledger.recordTriggerTime(serviceOf(entry), time);
+  }
+}
+
+function serviceOf({ object }: SliceEntry): string {
+  return `${object.namespace}/${object.serviceName}`;
+}
+
+function changeOf(changes: Map<string, SliceChange>, entry: SliceEntry): SliceChange {
+  const service = serviceOf(entry);
+  const known = changes.get(service);
+  if (known) return known;
+  const change: SliceChange = { removed: [], added: [] };
+  changes.set(service, change);
+  return change;
+}

@@ -1,0 +1,9 @@
+/** Takes up to `limit` entries out of a map, oldest first. Entries that are added meanwhile come last. */
+export function* takeFirst<K, V>(map: Map<K, V>, limit: number): Iterable<[K, V]> {
+  let left = limit;
+  for (const entry of map) {
+    if (left-- <= 0) return;
+    map.delete(entry[0]);
+    yield entry;
+  }
+}

@@ -1,0 +1,191 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import type { EndpointSliceObject, ServiceObject } from '../../src/model/objects.ts';
+import type { PlanContext } from '../../src/plan/plan.ts';
+import { Planner } from '../../src/plan/planner.ts';
+import type { ServicePlan } from '../../src/plan/service-plan.ts';
+import { FamilyState } from '../../src/state/family-state.ts';
+import type { Delta } from '../../src/state/ledger.ts';
+import { planContext, serviceObject, sliceObject } from './arbitraries.ts';
+
+type Step =
+  | { readonly kind: 'service'; readonly object: ServiceObject; readonly removed: boolean }
+  | { readonly kind: 'slice'; readonly object: EndpointSliceObject; readonly removed: boolean }
+  | { readonly kind: 'take'; readonly context: PlanContext }
+  | { readonly kind: 'acknowledge'; readonly which: number };
+
+const removed = fc.integer({ min: 0, max: 3 }).map((n) => n === 0);
+const step: fc.Arbitrary<Step> = fc.oneof(
+  { weight: 3, arbitrary: fc.record({ kind: fc.constant('service'), object: serviceObject, removed }) },
+  { weight: 5, arbitrary: fc.record({ kind: fc.constant('slice'), object: sliceObject, removed }) },
+  { weight: 2, arbitrary: fc.record({ kind: fc.constant('take'), context: planContext }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('acknowledge'), which: fc.nat(3) }) },
+);
+// Unless told, fast-check keeps to ten steps or so, too few for slices to overlap and part again.
+const steps = fc.array(step, { maxLength: 60, size: 'max' });
+
+/** What a Service comes down to, so that two moments can be compared. */
+type View = ReadonlyMap<string, { readonly text: string; readonly udp: string }>;
+
+/** A state under test, fed step by step, beside the objects that it should hold. */
+class World {
+  readonly state = newState();
+  readonly planner = new Planner();
+  readonly #services = new Map<string, ServiceObject>();
+  readonly #slices = new Map<string, EndpointSliceObject>();
+  #time = 0;
+  /** Every trigger time that no acknowledged delta held. */
+  times: { service: string; time: number; sequence: number | undefined }[] = [];
+
+  service({ object, removed }: Step & { kind: 'service' }): void {
+    const previous = this.#services.get(object.name);
+    if (removed) this.#services.delete(object.name);
+    else this.#services.set(object.name, object);
+    this.state.updateService(previous, removed ? undefined : object);
+  }
+
+  slice({ object, removed }: Step & { kind: 'slice' }): void {
+    const known = this.#slices.get(object.name);
+    const isOurs = object.addressType === 'IPv4' && object.serviceName !== '';
+    if (removed || !isOurs) this.#slices.delete(object.name);
+    else this.#slices.set(object.name, object);
+    const time = ++this.#time * 1000;
+    const stamped = { ...object, triggerTime: new Date(time).toISOString() };
+    this.state.updateSlice(stamped, removed);
+    const isMoved = known !== undefined && known.serviceName !== object.serviceName;
+    if (known && (removed || !isOurs || isMoved)) {
+      this.times = this.times.filter(({ service }) => service !== `a/${known.serviceName}`);
+    }
+    if (!removed && isOurs)
+      this.times.push({ service: `a/${object.serviceName}`, time, sequence: undefined });
+  }
+
+  take(context: PlanContext): { delta: Delta; keys: ReadonlySet<string> } {
+    const delta = this.state.takeDelta();
+    for (const entry of this.times) entry.sequence ??= delta.sequence;
+    return { delta, keys: this.planner.apply(delta.changed, this.state, context) };
+  }
+
+  acknowledge(delta: Delta): void {
+    this.state.acknowledge(delta);
+    this.times = this.times.filter(({ sequence }) => sequence === undefined || sequence > delta.sequence);
+  }
+
+  /** The same objects, given to a new state all at once and backwards. */
+  rebuilt(): FamilyState {
+    const state = newState();
+    for (const object of [...this.#slices.values()].toReversed()) state.updateSlice(object, false);
+    for (const object of [...this.#services.values()].toReversed()) state.updateService(undefined, object);
+    state.takeDelta();
+    return state;
+  }
+}
+
+function newState(): FamilyState {
+  return new FamilyState({ family: 'IPv4', nodeName: 'n1', startTime: 0, onProblem: () => {} });
+}
+
+function viewOf(state: FamilyState): View {
+  const views = new Map<string, { text: string; udp: string }>();
+  for (const name of state.serviceNames()) {
+    const service = state.service(name);
+    const ports = (service?.ports ?? []).map((port) => ({ port, endpoints: service?.endpoints(port) }));
+    const udp = service?.endpoints({ portName: 'dns', protocol: 'UDP' });
+    views.set(name, { text: JSON.stringify(ports), udp: JSON.stringify(udp ?? []) });
+  }
+  return views;
+}
+
+test('applying deltas equals computing everything anew', () => {
+  fc.assert(
+    fc.property(steps, planContext, (steps, last) => {
+      const world = new World();
+      for (const step of [...steps, { kind: 'take', context: last } as const]) {
+        if (step.kind === 'service') world.service(step);
+        if (step.kind === 'slice') world.slice(step);
+        if (step.kind !== 'take') continue;
+        const before = new Map(world.planner.plans);
+        const { delta, keys } = world.take(step.context);
+        world.acknowledge(delta);
+        assertSame(world, step.context);
+        for (const key of new Set([...before.keys(), ...world.planner.plans.keys()])) {
+          assert.equal(keys.has(key), before.get(key) !== world.planner.plans.get(key), key);
+        }
+      }
+    }),
+    { numRuns: 200 },
+  );
+});
+
+function assertSame(world: World, context: PlanContext): void {
+  const fresh = world.rebuilt();
+  const planner = new Planner();
+  planner.apply('all', fresh, context);
+  const { state } = world;
+  assert.deepEqual(new Map(state.servicePorts), new Map(fresh.servicePorts));
+  assert.equal(state.totalEndpoints, fresh.totalEndpoints);
+  assert.deepEqual(new Map(state.healthCheckPorts()), new Map(fresh.healthCheckPorts()));
+  assert.deepEqual(new Map(state.localReadyCounts()), new Map(fresh.localReadyCounts()));
+  assert.deepEqual(new Set(state.serviceNames()), new Set(fresh.serviceNames()));
+  assert.deepEqual(planner.noLocalEndpoints, world.planner.noLocalEndpoints);
+  assert.deepEqual(planner.servicesWithoutLocalEndpoints, world.planner.servicesWithoutLocalEndpoints);
+  assert.deepEqual([...world.planner.plans.keys()].sort(), [...planner.plans.keys()].sort());
+  for (const [key, plan] of planner.plans) {
+    assert.equal(describe(world.planner.plans.get(key)), describe(plan), key);
+  }
+}
+
+/** All of a plan, words included, but for the context: its zone may be an older one where no hint asks for it. */
+function describe(plan: ServicePlan | undefined): string {
+  return JSON.stringify(plan, (key, value: unknown) => (key === 'context' ? undefined : value));
+}
+
+test('however syncs fail and succeed, no change, trigger time or clean-up is lost', () => {
+  fc.assert(
+    fc.property(steps, planContext, (steps, context) => {
+      const world = new World();
+      const taken: { delta: Delta; view: View }[] = [];
+      let programmed: View = new Map();
+      let programmedUpTo = 0;
+      for (const step of [...steps, { kind: 'take', context } as const]) {
+        if (step.kind === 'service') world.service(step);
+        if (step.kind === 'slice') world.slice(step);
+        if (step.kind === 'take') {
+          const { delta } = world.take(step.context);
+          const view = viewOf(world.state);
+          assertNothingLost(delta, programmed, view);
+          assert.deepEqual(
+            timesOf(delta),
+            world.times.map(({ service, time }) => `${service} ${time}`).sort(),
+          );
+          taken.push({ delta, view });
+        }
+        if (step.kind === 'acknowledge') {
+          const sync = taken.at(-1 - step.which);
+          if (!sync) continue;
+          world.acknowledge(sync.delta);
+          if (sync.delta.sequence <= programmedUpTo) continue;
+          programmedUpTo = sync.delta.sequence;
+          programmed = sync.view;
+        }
+      }
+    }),
+    { numRuns: 200 },
+  );
+});
+
+function assertNothingLost(delta: Delta, programmed: View, view: View): void {
+  for (const name of new Set([...programmed.keys(), ...view.keys()])) {
+    const before = programmed.get(name);
+    const after = view.get(name);
+    if (before?.text !== after?.text) assert.ok(delta.changed.has(name), `${name} is not in the delta`);
+    if ((before?.udp ?? '[]') !== (after?.udp ?? '[]')) assert.ok(delta.conntrackCleanup, `UDP of ${name}`);
+  }
+}
+
+function timesOf(delta: Delta): string[] {
+  return [...delta.triggerTimes]
+    .flatMap(([service, times]) => times.map((time) => `${service} ${time}`))
+    .sort();
+}

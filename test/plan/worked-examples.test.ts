@@ -1,0 +1,171 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Family } from '../../src/model/ip.ts';
+import type { EndpointSliceObject, ServiceObject } from '../../src/model/objects.ts';
+import { type PlanContext, planServicePort } from '../../src/plan/plan.ts';
+import { Planner } from '../../src/plan/planner.ts';
+import { FamilyState } from '../../src/state/family-state.ts';
+import { numbers, service, slice } from './builders.ts';
+
+/** From objects to the plan of their only service port, as one node sees it. */
+function run(
+  object: ServiceObject,
+  slices: readonly EndpointSliceObject[],
+  {
+    family = 'IPv4',
+    nodeName = 'n1',
+    zone = 'za',
+  }: { family?: Family; nodeName?: string; zone?: string } = {},
+) {
+  const state = new FamilyState({ family, nodeName, startTime: 0, onProblem: () => {} });
+  state.updateService(undefined, object);
+  for (const one of slices) state.updateSlice(one, false);
+  const context: PlanContext = { nodeName, zone, allowExternalIPs: true };
+  const planner = new Planner();
+  planner.apply(state.takeDelta().changed, state, context);
+  const [key] = planner.plans.keys();
+  assert.ok(key !== undefined);
+  const port = state.servicePorts.get(key);
+  assert.ok(port);
+  return { state, planner, plan: planServicePort(port, state.endpointsOf(key), context) };
+}
+
+const nodePortLocal = service({ type: 'NodePort', externalTrafficPolicy: 'Local' }, [{ nodePort: 31000 }]);
+
+test('plain ClusterIP', () => {
+  const { plan } = run(service(), [slice('s', '1R@n1 2R@n2 3X@n2')]);
+  assert.deepEqual(
+    [numbers(plan.cluster), numbers(plan.all), plan.usesLocalEndpoints],
+    ['1 2', '1 2', false],
+  );
+  assert.equal(plan.hasAnyEndpoints, true);
+});
+
+test('order and duplicates', () => {
+  for (const [one, two] of [
+    ['s1', 's2'],
+    ['s2', 's1'],
+  ] as const) {
+    const { plan } = run(service(), [slice(one, '10T@n1 1R@n1'), slice(two, '10R@n1')]);
+    assert.deepEqual(
+      plan.cluster.map(({ id, ready }) => [id, ready]),
+      [
+        ['10.1.0.10:80', true],
+        ['10.1.0.1:80', true],
+      ],
+    );
+  }
+});
+
+test('external policy Local without local pods', () => {
+  const lb = service(
+    {
+      type: 'LoadBalancer',
+      externalTrafficPolicy: 'Local',
+      loadBalancerIngress: [{ ip: '192.0.2.7' }],
+      healthCheckNodePort: 32100,
+    },
+    [{ nodePort: 31000 }],
+  );
+  const { state, planner, plan } = run(lb, [slice('s', '2R@n2')]);
+  assert.deepEqual([numbers(plan.cluster), numbers(plan.local), numbers(plan.all)], ['2', '', '2']);
+  assert.deepEqual([plan.internal.action, plan.external.action], ['forward', 'drop']);
+  assert.deepEqual(planner.noLocalEndpoints, { internal: 0, external: 1 });
+  assert.deepEqual(
+    [state.healthCheckPorts().get('a/web'), state.localReadyCounts().get('a/web')],
+    [32100, undefined],
+  );
+});
+
+test('internal policy Local, internal only', () => {
+  const local = service({ internalTrafficPolicy: 'Local' });
+  const { plan, planner } = run(local, [slice('s', '2R@n2')]);
+  assert.deepEqual([plan.usesClusterEndpoints, numbers(plan.all), plan.hasAnyEndpoints], [false, '', true]);
+  assert.equal(plan.internal.action, 'drop');
+  assert.deepEqual(planner.noLocalEndpoints, { internal: 1, external: 0 });
+  assert.equal(run(local, []).plan.internal.action, 'reject');
+});
+
+test('zone hints', () => {
+  const hinted = [slice('s', '1R@n1/za 2R@n2/zb 3X@n2')];
+  assert.equal(numbers(run(service(), hinted).plan.cluster), '1');
+  assert.equal(run(service(), hinted).plan.topology.mode, 'PreferSameZone');
+  const vetoed = run(service(), [slice('s', '1R@n1/za 2R@n2/zb 3R@n2')]).plan;
+  assert.deepEqual([vetoed.topology.mode, numbers(vetoed.cluster)], ['none', '1 2 3']);
+  const elsewhere = run(service(), hinted, { zone: 'zc' }).plan;
+  assert.deepEqual([elsewhere.topology.mode, numbers(elsewhere.cluster)], ['none', '1 2']);
+});
+
+test('node hints', () => {
+  const hinted = [slice('s', '1R@n2/za!n2 2R@n3/zb!n3')];
+  const here = run(service(), hinted).plan;
+  assert.deepEqual([here.topology.mode, numbers(here.cluster)], ['PreferSameZone', '1']);
+  const there = run(service(), hinted, { nodeName: 'n3', zone: 'zb' }).plan;
+  assert.deepEqual([there.topology.mode, numbers(there.cluster)], ['PreferSameNode', '2']);
+});
+
+test('terminating endpoints step in for each set on its own', () => {
+  const { plan, state } = run(nodePortLocal, [slice('s', '1T@n1 2R@n2 3T@n2')]);
+  assert.deepEqual([numbers(plan.cluster), numbers(plan.local), numbers(plan.all)], ['2', '1', '1 2']);
+  assert.equal(state.localReadyCounts().get('a/web'), undefined);
+});
+
+test('topology conflicts with locality', () => {
+  const { plan } = run(nodePortLocal, [slice('s', '1R@n1/zb 2R@n2/za')]);
+  assert.deepEqual(
+    [plan.topology.mode, numbers(plan.cluster), numbers(plan.local)],
+    ['PreferSameZone', '2', '1'],
+  );
+  assert.equal(numbers(plan.all), '1 2');
+});
+
+test('source ranges across families', () => {
+  const ranges = (loadBalancerSourceRanges: string[], family: Family) =>
+    run(service({ type: 'LoadBalancer', loadBalancerSourceRanges }), [], { family }).plan.port.sourceRanges;
+  assert.deepEqual(ranges([' 203.0.113.5/24 ', 'bogus'], 'IPv4'), ['203.0.113.0/24']);
+  assert.deepEqual(ranges([' 203.0.113.5/24 ', 'bogus'], 'IPv6'), []);
+  assert.deepEqual(ranges([' 203.0.113.5/24 ', 'bogus', '0.0.0.0/0'], 'IPv4'), []);
+});
+
+test('ipMode and types', () => {
+  const object = service({
+    loadBalancerIngress: [
+      { ip: '192.0.2.1', ipMode: 'Proxy' },
+      { ip: '192.0.2.2' },
+      { ip: '' },
+      { ip: '2001:db8::2', ipMode: 'VIP' },
+    ],
+  });
+  assert.deepEqual(run(object, []).plan.port.loadBalancerVIPs, ['192.0.2.2']);
+  assert.deepEqual(run(object, [], { family: 'IPv6' }).plan.port.loadBalancerVIPs, ['2001:db8::2']);
+});
+
+test('an annotation edit lists the Service, with the same endpoints and the same plan', () => {
+  const { state, planner } = run(service(), [slice('s', '1R@n1')]);
+  state.acknowledge(state.takeDelta());
+  const [key = ''] = planner.plans.keys();
+  const before = { plan: planner.plans.get(key), endpoints: state.endpointsOf(key) };
+  assert.equal(state.updateSlice(slice('s', '1R@n1', { resourceVersion: '2' }), false), true);
+  const delta = state.takeDelta();
+  assert.deepEqual([...delta.changed], ['a/web']);
+  assert.equal(state.endpointsOf(key), before.endpoints);
+  const keys = planner.apply(delta.changed, state, { nodeName: 'n1', zone: 'za', allowExternalIPs: true });
+  assert.equal(keys.size, 0);
+  assert.equal(planner.plans.get(key), before.plan);
+});
+
+test('a dual-stack Service with a slice of one family', () => {
+  const slices = [slice('s', '1R@n1')];
+  const ipv4 = run(service(), slices).plan;
+  assert.deepEqual([ipv4.port.clusterIP, ipv4.internal.action], ['10.96.0.1', 'forward']);
+  const ipv6 = run(service(), slices, { family: 'IPv6' }).plan;
+  assert.deepEqual([ipv6.port.clusterIP, ipv6.internal.action], ['fd00:96::1', 'reject']);
+});
+
+test('nothing is local, and no zone is ours, under another node name', () => {
+  const { plan } = run(nodePortLocal, [slice('s', '1R@n1/za 2R@n2/zb')], {
+    nodeName: 'n1.example.com',
+    zone: '',
+  });
+  assert.deepEqual([numbers(plan.cluster), numbers(plan.local), plan.topology.mode], ['1 2', '', 'none']);
+});
