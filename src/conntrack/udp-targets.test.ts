@@ -1,0 +1,88 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { type UDPFlow, type UDPTarget, UDPTargets } from './udp-targets.ts';
+
+const dns: UDPTarget = {
+  addresses: ['10.96.0.10'],
+  port: 53,
+  nodePort: 30053,
+  serving: new Set(['10.1.0.5:53', '10.1.0.6:53']),
+};
+
+function flow(destination: string, answerer: string): UDPFlow {
+  const [destinationIP = '', destinationPort] = destination.split(':');
+  const [answererIP = '', answererPort] = answerer.split(':');
+  return {
+    destinationIP,
+    destinationPort: Number(destinationPort),
+    answererIP,
+    answererPort: Number(answererPort),
+  };
+}
+
+const isOwn = (ip: string) => ip === '172.18.0.2';
+
+function verdicts(targets: UDPTargets, flows: readonly [string, string][]): boolean[] {
+  return flows.map(([destination, answerer]) => targets.isStale(flow(destination, answerer), isOwn));
+}
+
+const flows: [string, string][] = [
+  ['10.96.0.10:53', '10.1.0.5:53'],
+  ['10.96.0.10:53', '10.1.0.6:53'],
+  ['10.96.0.10:53', '10.1.0.9:53'],
+  ['10.96.0.10:53', '10.96.0.10:53'],
+  ['172.18.0.2:30053', '10.1.0.5:53'],
+  ['172.18.0.2:30053', '10.1.0.9:53'],
+  ['172.18.0.2:30053', '172.18.0.2:30053'],
+  ['198.51.100.1:30053', '198.51.100.1:30053'],
+  ['192.0.2.1:53', '192.0.2.1:53'],
+];
+
+test('flows to a frontend must be answered by a serving endpoint, flows that pass by are let be', () => {
+  const targets = new UDPTargets();
+  targets.update('kube-system/dns/UDP', dns);
+  assert.deepEqual(verdicts(targets, flows), [false, false, true, true, false, true, true, false, false]);
+});
+
+test('with no serving endpoint left every flow to the service is stale, node port flows too', () => {
+  const targets = new UDPTargets();
+  targets.update('kube-system/dns/UDP', { ...dns, serving: new Set() });
+  assert.deepEqual(verdicts(targets, flows), [true, true, true, true, true, true, true, false, false]);
+});
+
+test('flows of a deleted service are stale until a pass has covered the deletion', () => {
+  const targets = new UDPTargets();
+  targets.update('kube-system/dns/UDP', dns);
+  targets.settle(targets.changes);
+  targets.update('kube-system/dns/UDP', undefined);
+  assert.equal(targets.isSettled, false);
+  assert.deepEqual(verdicts(targets, flows).slice(0, 6), [true, true, true, true, true, true]);
+  targets.settle(targets.changes);
+  assert.equal(targets.isSettled, true);
+  assert.deepEqual(new Set(verdicts(targets, flows)), new Set([false]));
+});
+
+test('an address that moves from one service to another is judged by its new owner', () => {
+  const targets = new UDPTargets();
+  targets.update('a/old/UDP', dns);
+  targets.update('a/old/UDP', undefined);
+  targets.update('a/new/UDP', { ...dns, serving: new Set(['10.1.0.9:53']) });
+  targets.settle(targets.changes);
+  assert.deepEqual(verdicts(targets, flows).slice(0, 4), [true, true, false, true]);
+});
+
+test('a change made during a pass waits for the next one', () => {
+  const targets = new UDPTargets();
+  targets.update('a/x/UDP', dns);
+  const pass = targets.changes;
+  targets.update('a/x/UDP', undefined);
+  targets.settle(pass);
+  assert.equal(targets.isSettled, false);
+  assert.equal(targets.isStale(flow('10.96.0.10:53', '10.1.0.5:53'), isOwn), true);
+});
+
+test('ports that never were UDP change nothing', () => {
+  const targets = new UDPTargets();
+  targets.update('a/web/TCP', undefined);
+  assert.equal(targets.isSettled, true);
+});

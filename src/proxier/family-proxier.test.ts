@@ -1,0 +1,233 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Backend, SyncRequest, SyncResult } from '../backends/backend.ts';
+import { FakeClock } from '../lib/fake-clock.ts';
+import type { EndpointSliceObject, ServiceObject } from '../model/objects.ts';
+import { silentLogger } from '../obs/log.ts';
+import { createProxyMetrics } from '../obs/proxy-metrics.ts';
+import { Registry } from '../obs/registry.ts';
+import { formatText } from '../obs/text-exposition.ts';
+import { FamilyProxier } from './family-proxier.ts';
+
+const SECOND = 1000;
+
+function service(name: string, overrides: Partial<ServiceObject> = {}): ServiceObject {
+  return {
+    namespace: 'shop',
+    name,
+    resourceVersion: '1',
+    type: 'ClusterIP',
+    clusterIP: '10.96.0.1',
+    clusterIPs: ['10.96.0.1'],
+    ipFamilies: ['IPv4'],
+    externalIPs: [],
+    loadBalancerIngress: [],
+    loadBalancerSourceRanges: [],
+    externalTrafficPolicy: 'Cluster',
+    internalTrafficPolicy: 'Cluster',
+    healthCheckNodePort: 0,
+    sessionAffinity: 'None',
+    ports: [{ name: '', protocol: 'TCP', port: 80, nodePort: 0 }],
+    ...overrides,
+  };
+}
+
+function slice(serviceName: string, addresses: readonly string[], triggerTime?: string): EndpointSliceObject {
+  return {
+    namespace: 'shop',
+    name: `${serviceName}-1`,
+    resourceVersion: addresses.join() + triggerTime,
+    serviceName,
+    addressType: 'IPv4',
+    ...(triggerTime !== undefined && { triggerTime }),
+    endpoints: addresses.map((address) => ({ address, ready: true, serving: true, terminating: false })),
+    ports: [{ name: '', protocol: 'TCP', port: 8080 }],
+  };
+}
+
+/** A kernel that records what it was asked for and refuses on demand. */
+class RecordingBackend implements Backend {
+  readonly family = 'IPv4';
+  readonly requests: { changed: string[] | 'all'; endpoints: Record<string, string[]> }[] = [];
+  failure: Error | undefined;
+  result: SyncResult = { refused: [] };
+
+  async sync({ changed, plans }: SyncRequest): Promise<SyncResult> {
+    this.requests.push({
+      changed: changed === 'all' ? 'all' : [...changed].sort(),
+      endpoints: Object.fromEntries([...plans].map(([key, plan]) => [key, plan.cluster.map(({ id }) => id)])),
+    });
+    if (this.failure) throw this.failure;
+    return this.result;
+  }
+
+  async close(): Promise<void> {}
+}
+
+function harness() {
+  const clock = new FakeClock(Date.UTC(2026, 0, 1));
+  const backend = new RecordingBackend();
+  const registry = new Registry({ clock, onCollectError: (error) => assert.fail(String(error)) });
+  const log: string[] = [];
+  const proxier = new FamilyProxier({
+    family: 'IPv4',
+    nodeName: 'n1',
+    backend,
+    allowExternalIPs: true,
+    minSyncPeriod: SECOND,
+    syncPeriod: 30 * SECOND,
+    countsServices: false,
+    metrics: createProxyMetrics(registry, 'nftables'),
+    health: { queued: () => log.push('queued'), updated: () => log.push('updated') },
+    serviceHealth: { sync: () => log.push('service health') },
+    flows: {
+      note: (keys) => {
+        log.push(`note ${[...keys].sort().join(' ')}`);
+      },
+      reconcile: () => log.push('reconcile'),
+      close: async () => {},
+    },
+    onProblem: (problem) => log.push(`problem ${problem.field}`),
+    onRefused: (refused) => log.push(`refused ${refused.map(({ key }) => key).join(' ')}`),
+    clock,
+    logger: silentLogger,
+  });
+  const metric = async (line: string) => {
+    const text = formatText(await registry.gather());
+    return text.split('\n').find((candidate) => candidate.startsWith(line));
+  };
+  return { clock, backend, proxier, log, metric };
+}
+
+function listed(proxier: FamilyProxier): void {
+  proxier.synced('services');
+  proxier.synced('endpointSlices');
+}
+
+test('nothing is written before both lists are complete; the first sync is full', async () => {
+  const { clock, backend, proxier } = harness();
+  proxier.start();
+  proxier.updateService(undefined, service('web'));
+  proxier.updateSlice(slice('web', ['10.1.0.1']), false);
+  proxier.synced('services');
+  await clock.advance(5 * SECOND);
+  assert.deepEqual(backend.requests, []);
+  proxier.synced('endpointSlices');
+  await clock.advance(1);
+  assert.deepEqual(backend.requests, [{ changed: 'all', endpoints: { 'shop/web/TCP': ['10.1.0.1:8080'] } }]);
+});
+
+test('a change is synced alone, and health hears of the request and of the success', async () => {
+  const { clock, backend, proxier, log } = harness();
+  proxier.start();
+  proxier.updateService(undefined, service('web'));
+  proxier.updateService(undefined, service('api', { clusterIP: '10.96.0.2', clusterIPs: ['10.96.0.2'] }));
+  listed(proxier);
+  await clock.advance(2 * SECOND);
+  log.length = 0;
+  proxier.updateSlice(slice('api', ['10.1.0.2']), false);
+  await clock.advance(1);
+  assert.deepEqual(backend.requests.at(-1), {
+    changed: ['shop/api/TCP'],
+    endpoints: { 'shop/web/TCP': [], 'shop/api/TCP': ['10.1.0.2:8080'] },
+  });
+  assert.deepEqual(log, [
+    'queued',
+    'note shop/api/TCP',
+    'reconcile',
+    'refused ',
+    'updated',
+    'service health',
+  ]);
+});
+
+test('a failed sync loses nothing: it is retried in full, with latency samples and flows still due', async () => {
+  const { clock, backend, proxier, log, metric } = harness();
+  proxier.start();
+  proxier.updateService(undefined, service('web'));
+  listed(proxier);
+  await clock.advance(2 * SECOND);
+  backend.failure = new Error('no buffer space');
+  log.length = 0;
+  const triggered = new Date(clock.now()).toISOString();
+  proxier.updateSlice(slice('web', ['10.1.0.1'], triggered), false);
+  await clock.advance(2 * SECOND);
+  assert.deepEqual(log, ['queued', 'note shop/web/TCP']);
+  backend.failure = undefined;
+  await clock.advance(30 * SECOND);
+  assert.equal(backend.requests.at(-1)?.changed, 'all');
+  assert.deepEqual(log.slice(2), ['note ', 'reconcile', 'refused ', 'updated', 'service health']);
+  assert.match(
+    (await metric('kubeproxy_network_programming_duration_seconds_count')) ?? '',
+    /ip_family="IPv4"} 1$/,
+  );
+});
+
+test('refused service ports are reported and do not fail the sync', async () => {
+  const { clock, backend, proxier, log } = harness();
+  backend.result = { refused: [{ key: 'shop/web/TCP', error: new Error('EINVAL') }] };
+  proxier.start();
+  proxier.updateService(undefined, service('web'));
+  listed(proxier);
+  await clock.advance(1);
+  assert.ok(log.includes('refused shop/web/TCP'));
+  assert.ok(log.includes('updated'));
+});
+
+test('a new zone is planned for and synced in full; the same zone is not', async () => {
+  const { clock, backend, proxier } = harness();
+  proxier.start();
+  listed(proxier);
+  await clock.advance(2 * SECOND);
+  const before = backend.requests.length;
+  proxier.setZone('za');
+  await clock.advance(2 * SECOND);
+  proxier.setZone('za');
+  await clock.advance(2 * SECOND);
+  assert.deepEqual(
+    backend.requests.slice(before).map(({ changed }) => changed),
+    ['all'],
+  );
+});
+
+test('ServiceCIDRs take effect at once', async () => {
+  const { clock, backend, proxier } = harness();
+  proxier.start();
+  listed(proxier);
+  await clock.advance(2 * SECOND);
+  const before = backend.requests.length;
+  proxier.setServiceCIDRs(['10.96.0.0/16']);
+  await clock.advance(1);
+  assert.equal(backend.requests.length, before + 1);
+});
+
+test('after an hour without a full sync the next one is full', async () => {
+  const { clock, backend, proxier } = harness();
+  proxier.start();
+  listed(proxier);
+  await clock.advance(3601 * SECOND);
+  const last = backend.requests.at(-1);
+  assert.ok(backend.requests.length >= 2);
+  assert.equal(last?.changed, 'all');
+});
+
+test('pending gauges follow events and fall to zero with a sync', async () => {
+  const { clock, proxier, metric } = harness();
+  proxier.start();
+  proxier.updateService(undefined, service('web'));
+  proxier.updateSlice(slice('web', ['10.1.0.1']), false);
+  assert.equal(
+    await metric('kubeproxy_sync_proxy_rules_service_changes_pending'),
+    'kubeproxy_sync_proxy_rules_service_changes_pending 1',
+  );
+  assert.equal(
+    await metric('kubeproxy_sync_proxy_rules_endpoint_changes_pending'),
+    'kubeproxy_sync_proxy_rules_endpoint_changes_pending 1',
+  );
+  listed(proxier);
+  await clock.advance(1);
+  assert.equal(
+    await metric('kubeproxy_sync_proxy_rules_endpoint_changes_pending'),
+    'kubeproxy_sync_proxy_rules_endpoint_changes_pending 0',
+  );
+});

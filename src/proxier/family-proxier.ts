@@ -1,0 +1,224 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { Backend, SyncResult } from '../backends/backend.ts';
+import { BoundedFrequencyRunner } from '../lib/bounded-frequency-runner.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { Family } from '../model/ip.ts';
+import type { ObjectProblem } from '../model/object-problem.ts';
+import type { EndpointSliceObject, ServiceObject } from '../model/objects.ts';
+import type { Logger } from '../obs/log.ts';
+import type { ProxyMetrics } from '../obs/proxy-metrics.ts';
+import { Planner } from '../plan/planner.ts';
+import type { ServicePlan } from '../plan/service-plan.ts';
+import { FamilyState } from '../state/family-state.ts';
+import type { Delta } from '../state/ledger.ts';
+
+const HOUR_MS = 3_600_000;
+/** Services and slices applied in one go; a whole cluster at once would hold up health checks and watches. */
+const CHANGES_PER_TURN = 500;
+
+/** Told about requested and finished syncs; decides what /healthz says. */
+export interface HealthMarks {
+  queued(family: Family): void;
+  updated(family: Family): void;
+}
+
+/** Serves the health check node ports of Services; keys are `namespace/name`. */
+export interface ServiceHealth {
+  sync(ports: ReadonlyMap<string, number>, localReady: ReadonlyMap<string, number>): void;
+}
+
+/** Removes conntrack entries that a change of plans has made stale. Works beside the sync. */
+export interface FlowReconciler {
+  /** Notes which plans changed; a key without a plan is gone. */
+  note(keys: Iterable<string>, plans: ReadonlyMap<string, ServicePlan>): void;
+  /** The kernel now holds what was noted: looks for flows that contradict it, in the background. */
+  reconcile(): void;
+  close(): Promise<void>;
+}
+
+export interface FamilyProxierOptions {
+  readonly family: Family;
+  readonly nodeName: string;
+  readonly backend: Backend;
+  readonly allowExternalIPs: boolean;
+  /** Milliseconds: pause between syncs, and delay before a failed one is tried again. */
+  readonly minSyncPeriod: number;
+  readonly syncPeriod: number;
+  /** ipvs counts Services without local endpoints, the other modes service ports. */
+  readonly countsServices: boolean;
+  readonly metrics: ProxyMetrics;
+  readonly health: HealthMarks | undefined;
+  readonly serviceHealth: ServiceHealth;
+  readonly flows: FlowReconciler;
+  readonly onProblem: (problem: ObjectProblem) => void;
+  /** Service ports that the kernel refused in the last sync. */
+  readonly onRefused: (refused: SyncResult['refused']) => void;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/**
+ * Keeps one family of the kernel in line with the cluster: collects changes, and when a sync is due plans them, has
+ * the backend write them, and only then acknowledges them and tells health, metrics and conntrack.
+ */
+export class FamilyProxier {
+  readonly family: Family;
+  readonly #options: FamilyProxierOptions;
+  readonly #state: FamilyState;
+  readonly #planner = new Planner();
+  readonly #runner: BoundedFrequencyRunner;
+  readonly #label: { readonly ip_family: Family };
+  readonly #awaited = new Set(['services', 'endpointSlices']);
+  #zone = '';
+  #serviceCIDRs: readonly string[] = [];
+  #needsFullSync = true;
+  #lastFullSync = 0;
+
+  constructor(options: FamilyProxierOptions) {
+    const { family, nodeName, onProblem, clock, minSyncPeriod, syncPeriod, logger } = options;
+    this.family = family;
+    this.#options = options;
+    this.#label = { ip_family: family };
+    this.#state = new FamilyState({ family, nodeName, startTime: clock.now(), onProblem });
+    this.#runner = new BoundedFrequencyRunner({
+      work: () => this.#sync(),
+      minInterval: minSyncPeriod,
+      retryInterval: syncPeriod,
+      maxInterval: Math.max(HOUR_MS, minSyncPeriod),
+      onError: (error) => logger.error(error, 'Sync failed', { ipFamily: family, retryingTime: syncPeriod }),
+      clock,
+    });
+  }
+
+  /** Begins to sync; nothing is written before Services and EndpointSlices have been listed once. */
+  start(): void {
+    const { health, metrics, clock } = this.#options;
+    health?.updated(this.family);
+    metrics.lastQueued.set(clock.now() / 1000, this.#label);
+    this.#runner.start();
+  }
+
+  /** Waits for a sync under way; what is in the kernel stays there. */
+  async stop(): Promise<void> {
+    await this.#runner.stop();
+    await this.#options.flows.close();
+    await this.#options.backend.close();
+  }
+
+  updateService(previous: ServiceObject | undefined, object: ServiceObject | undefined): void {
+    const { metrics } = this.#options;
+    const hasChanges = this.#state.updateService(previous, object);
+    metrics.serviceChangesTotal.inc();
+    metrics.serviceChangesPending.set(this.#state.pendingServices);
+    if (hasChanges) this.#requestSync();
+  }
+
+  updateSlice(object: EndpointSliceObject, removed: boolean): void {
+    const { metrics } = this.#options;
+    const seen = this.#state.sliceEvents;
+    const hasChanged = this.#state.updateSlice(object, removed);
+    if (this.#state.sliceEvents > seen) metrics.endpointChangesTotal.inc();
+    metrics.endpointChangesPending.set(this.#state.pendingSlices);
+    if (hasChanged) this.#requestSync();
+  }
+
+  /** All objects of the first list of that resource have been delivered. */
+  synced(resource: 'services' | 'endpointSlices'): void {
+    this.#awaited.delete(resource);
+    if (this.#isInitialised) this.#requestSync();
+  }
+
+  setZone(zone: string): void {
+    if (zone === this.#zone) return;
+    this.#zone = zone;
+    this.requestFullSync();
+  }
+
+  /** Takes effect with a sync of its own: unallocated addresses are dropped as soon as the ranges are known. */
+  setServiceCIDRs(cidrs: readonly string[]): void {
+    if (cidrs === this.#serviceCIDRs) return;
+    this.#serviceCIDRs = cidrs;
+    this.#requestSync();
+  }
+
+  /** Everything is compared with the kernel and written again where it differs. */
+  requestFullSync(): void {
+    this.#needsFullSync = true;
+    this.#requestSync();
+  }
+
+  get #isInitialised(): boolean {
+    return this.#awaited.size === 0;
+  }
+
+  #requestSync(): void {
+    if (!this.#isInitialised) return;
+    const { health, metrics, clock } = this.#options;
+    health?.queued(this.family);
+    metrics.lastQueued.set(clock.now() / 1000, this.#label);
+    this.#runner.request();
+  }
+
+  async #sync(): Promise<void> {
+    if (!this.#isInitialised) return;
+    const { metrics, clock } = this.#options;
+    const started = clock.monotonic();
+    const isFull = this.#needsFullSync || clock.now() - this.#lastFullSync >= HOUR_MS;
+    this.#needsFullSync = false;
+    try {
+      await this.#write(isFull);
+      if (isFull) this.#lastFullSync = clock.now();
+    } catch (error) {
+      this.#needsFullSync = true;
+      throw error;
+    } finally {
+      const seconds = (clock.monotonic() - started) / 1000;
+      metrics.syncDuration.observe(seconds, this.#label);
+      (isFull ? metrics.fullSyncDuration : metrics.partialSyncDuration).observe(seconds, this.#label);
+    }
+  }
+
+  async #write(isFull: boolean): Promise<void> {
+    const { backend, flows, nodeName, allowExternalIPs, onRefused } = this.#options;
+    const delta = await this.#takeDelta();
+    const context = { nodeName, zone: this.#zone, allowExternalIPs };
+    const changed = await this.#planner.applyInTurns(delta.changed, this.#state, context, nextTurn);
+    const { plans } = this.#planner;
+    // Before the write, so that the changes of a failed sync are not forgotten.
+    flows.note(changed, plans);
+    const result = await backend.sync({
+      plans,
+      changed: isFull ? 'all' : changed,
+      serviceCIDRs: this.#serviceCIDRs,
+      totalEndpoints: this.#state.totalEndpoints,
+    });
+    this.#state.acknowledge(delta);
+    flows.reconcile();
+    onRefused(result.refused);
+    this.#reportSuccess(delta);
+  }
+
+  async #takeDelta(): Promise<Delta> {
+    const { metrics } = this.#options;
+    while (this.#state.applyPending(CHANGES_PER_TURN)) await nextTurn();
+    metrics.serviceChangesPending.set(0);
+    metrics.endpointChangesPending.set(0);
+    return this.#state.takeDelta();
+  }
+
+  #reportSuccess({ triggerTimes }: Delta): void {
+    const { metrics, clock, health, serviceHealth, countsServices } = this.#options;
+    const now = clock.now();
+    for (const times of triggerTimes.values()) {
+      for (const time of times) metrics.networkProgrammingDuration.observe((now - time) / 1000, this.#label);
+    }
+    const lacking = countsServices
+      ? this.#planner.servicesWithoutLocalEndpoints
+      : this.#planner.noLocalEndpoints;
+    metrics.noLocalEndpoints.set(lacking.internal, { traffic_policy: 'internal', ...this.#label });
+    metrics.noLocalEndpoints.set(lacking.external, { traffic_policy: 'external', ...this.#label });
+    health?.updated(this.family);
+    metrics.lastSync.set(now / 1000, this.#label);
+    serviceHealth.sync(this.#state.healthCheckPorts(), this.#state.localReadyCounts());
+  }
+}
