@@ -6,7 +6,11 @@ export interface MetricOptions {
   readonly name: string;
   readonly help: string;
   readonly labels?: readonly string[];
+  /** Put before the help text, as Kubernetes does: `[ALPHA] `. */
+  readonly stability?: Stability;
 }
+
+export type Stability = 'ALPHA' | 'BETA' | 'STABLE';
 
 export interface Counter {
   inc(labels?: Labels, by?: number): void;
@@ -25,3 +29,20 @@ export interface Sample {
   readonly labels: Labels;
   readonly value: number;
 }
+
+/**
+ * A metric whose values are read when somebody scrapes. Until a reader is given, and when it fails or takes too
+ * long, the metric is absent.
+ */
+export interface ScrapedMetric {
+  readFrom(read: () => readonly Sample[] | Promise<readonly Sample[]>): void;
+}
+
+/** Accepts everything and shows nothing: stands in for a metric that the running mode does not have. */
+export const ignoredMetric: Counter & Gauge & Histogram & ScrapedMetric = {
+  inc() {},
+  set() {},
+  add() {},
+  observe() {},
+  readFrom() {},
+};

@@ -1,0 +1,130 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { Agent, type IncomingMessage, request } from 'node:http';
+import { type AddressInfo, connect } from 'node:net';
+import { type TestContext, test } from 'node:test';
+import { systemClock } from '../lib/clock.ts';
+import { FakeClock } from '../lib/fake-clock.ts';
+import { silentLogger } from '../obs/log.ts';
+import { closeServer, createHttpServer, createRouter, type Routes, reply, textHeaders } from './http.ts';
+
+async function serve(t: TestContext, routes: Routes, logger = silentLogger) {
+  const server = createHttpServer(createRouter(routes, logger));
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.after(() => closeServer(server, systemClock, 0));
+  const { port } = server.address() as AddressInfo;
+  return { server, port, url: `http://127.0.0.1:${port}` };
+}
+
+/** Sends bytes as they are and reads until the server ends the connection. */
+async function raw(port: number, text: string): Promise<string> {
+  const socket = connect(port, '127.0.0.1');
+  socket.end(text);
+  let answer = '';
+  for await (const chunk of socket) answer += chunk;
+  return answer;
+}
+
+const hello: Routes = {
+  '/hello': (_request, response) => reply(response, 200, textHeaders, 'hi'),
+  '/below/*': (_request, response, { path }) => reply(response, 200, textHeaders, path),
+  '/query': (_request, response, { query }) => reply(response, 200, textHeaders, query.getAll('a').join()),
+};
+
+test('paths match exactly, prefixes where asked, and the rest is Go’s 404', async (t) => {
+  const { url } = await serve(t, hello);
+  const text = async (path: string) => {
+    const response = await fetch(url + path);
+    return `${response.status} ${await response.text()}`;
+  };
+  assert.equal(await text('/hello'), '200 hi');
+  assert.equal(await text('/hell%6f?x=1'), '200 hi');
+  assert.equal(await text('/below/a/b'), '200 /below/a/b');
+  assert.equal(await text('/query?a=1&b=2&a=3'), '200 1,3');
+  for (const path of ['/', '/hello/', '//hello', '/Hello', '/below', '/nosuch']) {
+    assert.equal(await text(path), '404 404 page not found\n', path);
+  }
+  const missing = await fetch(`${url}/nosuch`);
+  assert.equal(missing.headers.get('content-type'), 'text/plain; charset=utf-8');
+  assert.equal(missing.headers.get('x-content-type-options'), 'nosniff');
+});
+
+test('HEAD gives the headers of GET without the body', async (t) => {
+  const { url } = await serve(t, hello);
+  const response = await fetch(`${url}/hello`, { method: 'HEAD' });
+  assert.equal(response.status, 200);
+  assert.equal(response.headers.get('content-length'), '2');
+  assert.equal(await response.text(), '');
+});
+
+test('broken requests are refused without harm', async (t) => {
+  const { port, url } = await serve(t, hello);
+  assert.match(await raw(port, 'nonsense\r\n\r\n'), /^HTTP\/1\.1 400 Bad Request\r\n/);
+  assert.match(
+    await raw(port, 'GET /%zz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n'),
+    /^HTTP\/1\.1 400/,
+  );
+  const long = `GET / HTTP/1.1\r\nHost: x\r\nX: ${'y'.repeat(100_000)}\r\n\r\n`;
+  assert.match(await raw(port, long), /^HTTP\/1\.1 431 /);
+  assert.match(
+    await raw(port, `GET ${url}/hello HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`),
+    /^HTTP\/1\.1 200 OK\r\n.*\r\n\r\nhi$/s,
+  );
+  assert.equal((await fetch(`${url}/hello`)).status, 200);
+});
+
+test('a handler that fails gives 500, or ends the connection once it has begun to answer', async (t) => {
+  const messages: string[] = [];
+  const logger = { ...silentLogger, error: (error: unknown) => void messages.push(String(error)) };
+  const { url } = await serve(
+    t,
+    {
+      '/throws': () => {
+        throw new Error('early');
+      },
+      '/rejects': async (_request, response) => {
+        response.write('begun');
+        throw new Error('late');
+      },
+    },
+    logger,
+  );
+  const early = await fetch(`${url}/throws`);
+  assert.equal(early.status, 500);
+  assert.equal(await early.text(), 'Internal Server Error\n');
+  await assert.rejects(async () => (await fetch(`${url}/rejects`)).text());
+  assert.deepEqual(messages, ['Error: early', 'Error: late']);
+});
+
+test('a connection serves several requests, and close ends it when idle', async (t) => {
+  const { server, port } = await serve(t, hello);
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  t.after(() => agent.destroy());
+  let connections = 0;
+  server.on('connection', () => connections++);
+  for (let i = 0; i < 3; i++) {
+    const call = request({ host: '127.0.0.1', port, path: '/hello', agent }).end();
+    const [response] = (await once(call, 'response')) as [IncomingMessage];
+    response.resume();
+    await once(response, 'end');
+  }
+  assert.equal(connections, 1);
+  const clock = new FakeClock();
+  await closeServer(server, clock);
+  assert.equal(clock.pending, 0);
+});
+
+test('close waits for an answer under way, but not for ever', async (t) => {
+  const begun = Promise.withResolvers<void>();
+  const { server, url } = await serve(t, { '/hang': () => begun.resolve() });
+  const cutOff = assert.rejects(fetch(`${url}/hang`));
+  await begun.promise;
+  const clock = new FakeClock();
+  const closed = closeServer(server, clock, 1000);
+  await clock.advance(999);
+  assert.equal(clock.pending, 1);
+  await clock.advance(1);
+  await closed;
+  await cutOff;
+});

@@ -1,0 +1,72 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Clock } from '../lib/clock.ts';
+import type { Logger } from '../obs/log.ts';
+import type { Registry } from '../obs/registry.ts';
+import { debugFlagRoutes } from './debug-flags-page.ts';
+import { pingRoutes } from './healthz-page.ts';
+import { createRouter, type Routes, reply, textHeaders } from './http.ts';
+import { metricsHandler } from './metrics-page.ts';
+import { pprofRoutes } from './pprof-page.ts';
+import { flagzHandler, type Status, statuszHandler } from './z-pages.ts';
+
+/** What the pages of the metrics server show, and the little they can do. */
+export interface MetricsServerOptions {
+  readonly mode: string;
+  readonly registry: Registry;
+  /** The whole body of /configz. */
+  readonly configz: () => string;
+  readonly flags: () => ReadonlyMap<string, string>;
+  readonly gates: { readonly flagz: boolean; readonly statusz: boolean };
+  readonly profiling: boolean;
+  readonly setVerbosity: (level: number) => void;
+  readonly version: {
+    /** The runtime, shown where upstream shows its Go version. */
+    readonly runtime: string;
+    /** Major and minor: `1.37`. */
+    readonly binary: string;
+  };
+  /** Seconds since the epoch. */
+  readonly startTime: number;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly random?: () => number;
+}
+
+/** The request listener behind the metrics port. */
+export function metricsServerHandler(
+  options: MetricsServerOptions,
+): (request: IncomingMessage, response: ServerResponse) => void {
+  const { clock, logger, startTime, registry } = options;
+  const onCollectError = (error: unknown) => logger.error(error, 'Metrics could not be read');
+  return createRouter(
+    {
+      ...pingRoutes({ clock, startTime, onCollectError }),
+      '/metrics': metricsHandler(registry, startTime),
+      '/proxyMode': (_request, response) => reply(response, 200, textHeaders, options.mode),
+      '/configz': (_request, response) =>
+        reply(response, 200, { ...textHeaders, 'Content-Type': 'application/json' }, options.configz()),
+      ...zRoutes(options),
+      ...(options.profiling ? { ...pprofRoutes(clock), ...debugFlagRoutes(options.setVerbosity) } : {}),
+    },
+    logger,
+  );
+}
+
+function zRoutes(options: MetricsServerOptions): Routes {
+  const { gates, flags, random = Math.random } = options;
+  return {
+    ...(gates.flagz ? { '/flagz': flagzHandler(flags, random) } : {}),
+    ...(gates.statusz ? { '/statusz': statuszHandler(() => currentStatus(options), random) } : {}),
+  };
+}
+
+function currentStatus({ startTime, clock, version, gates }: MetricsServerOptions): Status {
+  return {
+    startTime: startTime * 1000,
+    uptimeSeconds: Math.max(0, Math.floor(clock.now() / 1000 - startTime)),
+    goVersion: version.runtime,
+    binaryVersion: version.binary,
+    emulationVersion: version.binary,
+    paths: ['/configz', ...(gates.flagz ? ['/flagz'] : []), '/healthz', '/metrics', '/proxyMode'],
+  };
+}

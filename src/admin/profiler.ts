@@ -1,0 +1,86 @@
+import type { Session } from 'node:inspector/promises';
+import type { Clock } from '../lib/clock.ts';
+import { cpuProfileToPprof, heapProfileToPprof } from './pprof-format.ts';
+
+/** Bytes between two heap samples; V8's default is coarser than a small proxy needs. */
+const heapInterval = 64 * 1024;
+
+export type ProfileKind = 'profile' | 'heap' | 'allocs';
+
+/** Another profile is being taken. V8 has one profiler per thread. */
+export class ProfilerBusyError extends Error {
+  constructor() {
+    super('another profile is being taken; try again when it has ended');
+    this.name = 'ProfilerBusyError';
+  }
+}
+
+/** Takes profiles of the main thread, one at a time, with the inspector that is part of Node. */
+export class Profiler {
+  readonly #clock: Clock;
+  #busy = false;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /**
+   * Observes for a while, or until the signal aborts, and gives the profile in pprof's format, not compressed.
+   * `heap` shows what was allocated meanwhile and still lives, `allocs` all that was allocated.
+   */
+  async take(kind: ProfileKind, durationMs: number, signal: AbortSignal): Promise<Uint8Array<ArrayBuffer>> {
+    if (this.#busy) throw new ProfilerBusyError();
+    this.#busy = true;
+    try {
+      const { Session } = await import('node:inspector/promises');
+      const session = new Session();
+      session.connect();
+      try {
+        const wait = () => this.#wait(durationMs, signal);
+        if (kind === 'profile') return await this.#cpu(session, wait);
+        return await this.#heap(session, wait, kind);
+      } finally {
+        session.disconnect();
+      }
+    } finally {
+      this.#busy = false;
+    }
+  }
+
+  async #cpu(session: Session, wait: () => Promise<void>): Promise<Uint8Array<ArrayBuffer>> {
+    const started = this.#clock.now();
+    await session.post('Profiler.enable');
+    await session.post('Profiler.start');
+    await wait();
+    const { profile } = await session.post('Profiler.stop');
+    return cpuProfileToPprof(profile, started);
+  }
+
+  async #heap(
+    session: Session,
+    wait: () => Promise<void>,
+    kind: 'heap' | 'allocs',
+  ): Promise<Uint8Array<ArrayBuffer>> {
+    const startMs = this.#clock.now();
+    const dead = kind === 'allocs';
+    await session.post('HeapProfiler.startSampling', {
+      samplingInterval: heapInterval,
+      includeObjectsCollectedByMajorGC: dead,
+      includeObjectsCollectedByMinorGC: dead,
+    });
+    await wait();
+    const { profile } = await session.post('HeapProfiler.stopSampling');
+    const durationMs = this.#clock.now() - startMs;
+    const type = dead ? 'alloc_space' : 'inuse_space';
+    return heapProfileToPprof(profile, { startMs, durationMs, interval: heapInterval, type });
+  }
+
+  async #wait(ms: number, signal: AbortSignal): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const timer = this.#clock.setTimeout(resolve, ms);
+    signal.addEventListener('abort', () => resolve(), { once: true });
+    if (signal.aborted) resolve();
+    await promise;
+    timer.cancel();
+  }
+}

@@ -1,0 +1,65 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { FakeClock } from '../lib/fake-clock.ts';
+import { ProxyHealth } from './proxy-health.ts';
+import { formatRFC3339 } from './rfc3339.ts';
+
+const seconds = 1000;
+
+test('a family is unhealthy only when it synced before and a request has waited for the timeout', async () => {
+  const clock = new FakeClock();
+  const health = new ProxyHealth(clock, 60 * seconds);
+  assert.deepEqual([...health.health().families.keys()], []);
+  assert.equal(health.health().lastUpdated, undefined);
+
+  health.queued('IPv4');
+  await clock.advance(3600 * seconds);
+  assert.equal(health.healthy, true, 'never synced: not counted');
+
+  health.updated('IPv4');
+  await clock.advance(3600 * seconds);
+  assert.equal(health.healthy, true, 'idle: healthy for ever');
+
+  health.queued('IPv4');
+  await clock.advance(59 * seconds);
+  health.queued('IPv4');
+  await clock.advance(1 * seconds - 1);
+  assert.equal(health.healthy, true);
+  await clock.advance(1);
+  assert.equal(health.healthy, false, 'counted from the first request, not the latest');
+  health.updated('IPv4');
+  assert.equal(health.healthy, true);
+});
+
+test('families are independent and listed IPv4 first', async () => {
+  const clock = new FakeClock();
+  const health = new ProxyHealth(clock, 60 * seconds);
+  health.updated('IPv6');
+  await clock.advance(seconds);
+  health.updated('IPv4');
+  health.queued('IPv6');
+  await clock.advance(60 * seconds);
+  const { healthy, lastUpdated, families } = health.health();
+  assert.equal(healthy, false);
+  assert.equal(lastUpdated, clock.now() - 60 * seconds);
+  assert.deepEqual(
+    [...families],
+    [
+      ['IPv4', { lastUpdated: clock.now() - 60 * seconds, healthy: true }],
+      ['IPv6', { lastUpdated: clock.now() - 61 * seconds, healthy: false }],
+    ],
+  );
+});
+
+test('times are printed as Go prints RFC 3339 with nanoseconds', () => {
+  const at = Date.UTC(2026, 10, 15, 3, 50, 0, 0);
+  const table: [ms: number, offset: number, text: string][] = [
+    [at, 0, '2026-11-15T03:50:00Z'],
+    [at + 120, 0, '2026-11-15T03:50:00.12Z'],
+    [at + 7, 0, '2026-11-15T03:50:00.007Z'],
+    [at + 100, 330, '2026-11-15T09:20:00.1+05:30'],
+    [at, -210, '2026-11-15T00:20:00-03:30'],
+    [at, 60, '2026-11-15T04:50:00+01:00'],
+  ];
+  for (const [ms, offset, text] of table) assert.equal(formatRFC3339(ms, offset), text);
+});

@@ -1,0 +1,202 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer } from 'node:net';
+import { type TestContext, test } from 'node:test';
+import { silentLogger } from '../obs/log.ts';
+import { type BindFailure, type ServiceHealthOptions, ServiceHealthServers } from './service-health.ts';
+
+/** Loopback addresses of this process alone, so that no other test takes a port in between. */
+const [home, second] = [1, 2].map((n) => `127.${90 + n}.${(process.pid >> 8) & 255}.${process.pid & 255}`);
+assert.ok(home && second);
+
+function setup(t: TestContext, overrides: Partial<ServiceHealthOptions> = {}) {
+  const failures: BindFailure[] = [];
+  const servers = new ServiceHealthServers({
+    nodeName: 'node-a',
+    addresses: [home ?? ''],
+    onBindFailure: (failure) => failures.push(failure),
+    logger: silentLogger,
+    ...overrides,
+  });
+  t.after(() => servers.close());
+  return { servers, failures };
+}
+
+/** Ports that were free a moment ago. */
+async function freePorts(count: number, host = home): Promise<number[]> {
+  const holders = Array.from({ length: count }, () => createServer().listen(0, host));
+  await Promise.all(holders.map((holder) => once(holder, 'listening')));
+  const ports = holders.map((holder) => (holder.address() as AddressInfo).port);
+  await Promise.all(holders.map((holder) => new Promise((resolve) => holder.close(resolve))));
+  return ports;
+}
+
+async function onePort(): Promise<number> {
+  return (await freePorts(1))[0] ?? assert.fail('no free port');
+}
+
+async function get(port: number, path = '/', host = home) {
+  const response = await fetch(`http://${host}:${port}${path}`);
+  return { status: response.status, headers: response.headers, body: await response.text() };
+}
+
+test('a port tells the count of its service, whatever the path', async (t) => {
+  const { servers } = setup(t);
+  const port = await onePort();
+  await servers.sync(new Map([['shop/front', port]]), new Map([['shop/front', 2]]));
+  const answer = await get(port, '/any/path?x=1');
+  assert.equal(answer.status, 200);
+  assert.equal(
+    answer.body,
+    `{
+	"service": {
+		"namespace": "shop",
+		"name": "front"
+	},
+	"localEndpoints": 2,
+	"serviceProxyHealthy": true
+}`,
+  );
+  assert.equal(answer.headers.get('content-type'), 'application/json');
+  assert.equal(answer.headers.get('x-content-type-options'), 'nosniff');
+  assert.equal(answer.headers.get('x-load-balancing-endpoint-weight'), '2');
+  const posted = await fetch(`http://${home}:${port}/`, { method: 'POST', body: 'x' });
+  assert.equal(posted.status, 200);
+});
+
+test('no endpoints, or a proxy that does not work, is 503; a count not given is 0', async (t) => {
+  const proxy = { healthy: true };
+  const { servers } = setup(t, { proxyHealthy: () => proxy.healthy });
+  const port = await onePort();
+  const ports = new Map([['shop/front', port]]);
+  await servers.sync(ports, new Map());
+  const empty = await get(port);
+  assert.equal(empty.status, 503);
+  assert.equal(empty.headers.get('x-load-balancing-endpoint-weight'), '0');
+  assert.match(empty.body, /"localEndpoints": 0,\n\t"serviceProxyHealthy": true\n/);
+  await servers.sync(ports, new Map([['shop/front', 1]]));
+  assert.equal((await get(port)).status, 200);
+  proxy.healthy = false;
+  const sick = await get(port);
+  assert.equal(sick.status, 503);
+  assert.equal(sick.headers.get('x-load-balancing-endpoint-weight'), '1');
+  assert.match(sick.body, /"serviceProxyHealthy": false/);
+});
+
+test('ports follow the services: unchanged ones keep their connections, gone ones end them at once', async (t) => {
+  const { servers, failures } = setup(t);
+  const [a = 0, b = 0, c = 0] = await freePorts(3);
+  await servers.sync(
+    new Map([
+      ['n/keep', a],
+      ['n/gone', b],
+    ]),
+    new Map(),
+  );
+  const kept = connect(a, home);
+  const ended = connect(b, home);
+  await Promise.all([once(kept, 'connect'), once(ended, 'connect')]);
+  // Wait until both are known to the server as connections.
+  for (const socket of [kept, ended]) {
+    socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
+    await once(socket, 'data');
+  }
+  const closed = once(ended, 'close');
+  await servers.sync(
+    new Map([
+      ['n/keep', a],
+      ['n/new', c],
+    ]),
+    new Map([['n/new', 1]]),
+  );
+  await closed;
+  await assert.rejects(get(b));
+  assert.equal((await get(c)).status, 200);
+  kept.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
+  await once(kept, 'data');
+  kept.destroy();
+  assert.deepEqual(failures, []);
+});
+
+test('two services can exchange their ports in one sync', async (t) => {
+  const { servers, failures } = setup(t);
+  const [a = 0, b = 0] = await freePorts(2);
+  const counts = new Map([
+    ['n/x', 1],
+    ['n/y', 2],
+  ]);
+  await servers.sync(
+    new Map([
+      ['n/x', a],
+      ['n/y', b],
+    ]),
+    counts,
+  );
+  await servers.sync(
+    new Map([
+      ['n/x', b],
+      ['n/y', a],
+    ]),
+    counts,
+  );
+  assert.deepEqual(failures, []);
+  assert.match((await get(a)).body, /"name": "y"/);
+  assert.match((await get(b)).body, /"name": "x"/);
+});
+
+test('a taken port is reported each time and tried again at the next sync', async (t) => {
+  const { servers, failures } = setup(t, { addresses: [second ?? '', home ?? ''] });
+  const holder = createServer().listen(0, home);
+  await once(holder, 'listening');
+  const { port } = holder.address() as AddressInfo;
+  const ports = new Map([['shop/front', port]]);
+  const counts = new Map([['shop/front', 1]]);
+  await servers.sync(ports, counts);
+  await servers.sync(ports, counts);
+  assert.equal(failures.length, 2);
+  assert.deepEqual({ ...failures[0], note: '' }, { namespace: 'shop', name: 'front', port, note: '' });
+  assert.match(
+    failures[0]?.note ?? '',
+    new RegExp(
+      `^node node-a failed to start healthcheck "shop/front" on port ${port}: .*address already in use`,
+    ),
+  );
+  await assert.rejects(get(port, '/', second), 'the address that could be bound was closed again');
+  await new Promise((resolve) => holder.close(resolve));
+  await servers.sync(ports, counts);
+  assert.equal(failures.length, 2);
+  for (const host of [home, second]) assert.equal((await get(port, '/', host)).status, 200);
+});
+
+test('the families listen side by side on one port and count apart', async (t) => {
+  const v4 = setup(t, { addresses: ['0.0.0.0'] });
+  const v6 = setup(t, { addresses: ['::'] });
+  const [port = 0] = await freePorts(1, '::');
+  const ports = new Map([['n/x', port]]);
+  await v4.servers.sync(ports, new Map([['n/x', 1]]));
+  await v6.servers.sync(ports, new Map([['n/x', 0]]));
+  assert.deepEqual([v4.failures, v6.failures], [[], []]);
+  assert.equal((await get(port, '/', '127.0.0.1')).status, 200);
+  assert.equal((await get(port, '/', '[::1]')).status, 503);
+});
+
+test('without an address to listen on nothing is opened and nothing is reported', async (t) => {
+  const { servers, failures } = setup(t, { addresses: [] });
+  const port = await onePort();
+  await servers.sync(new Map([['n/x', port]]), new Map());
+  await assert.rejects(get(port));
+  assert.deepEqual(failures, []);
+});
+
+test('overlapping syncs end with what the last one asked for', async (t) => {
+  const { servers, failures } = setup(t);
+  const [a = 0, b = 0] = await freePorts(2);
+  await Promise.all([
+    servers.sync(new Map([['n/x', a]]), new Map()),
+    servers.sync(new Map([['n/x', b]]), new Map()),
+    servers.sync(new Map([['n/x', a]]), new Map([['n/x', 3]])),
+  ]);
+  assert.match((await get(a)).body, /"localEndpoints": 3/);
+  await assert.rejects(get(b));
+  assert.deepEqual(failures, []);
+});

@@ -1,0 +1,135 @@
+import {
+  createServer as createHttpServer,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
+import type { Socket } from 'node:net';
+import type { Logger } from '../obs/log.ts';
+import { PortListener } from './port-listener.ts';
+
+/** A health-check port that could not be opened. */
+export interface BindFailure {
+  readonly namespace: string;
+  readonly name: string;
+  readonly port: number;
+  /** Text for the event about it. */
+  readonly note: string;
+}
+
+export interface ServiceHealthOptions {
+  readonly nodeName: string;
+  /** Addresses of one family to listen on; a wildcard stands alone. None: nothing is opened, without complaint. */
+  readonly addresses: readonly string[];
+  /** Whether the proxy as a whole works. Without a health server it is taken to. */
+  readonly proxyHealthy?: () => boolean;
+  readonly onBindFailure: (failure: BindFailure) => void;
+  readonly logger: Logger;
+}
+
+interface Service {
+  readonly key: string;
+  readonly port: number;
+  readonly listener: PortListener;
+}
+
+/** An idle client may stay this long; load balancers probe far more often. */
+const idleMs = 120_000;
+
+/**
+ * The health-check node ports of LoadBalancer services with external policy Local, in one family: each tells a
+ * load balancer whether this node has endpoints for the service. Keys are `namespace/name`.
+ */
+export class ServiceHealthServers {
+  readonly #options: ServiceHealthOptions;
+  readonly #services = new Map<string, Service>();
+  readonly #serviceOf = new WeakMap<Socket, string>();
+  /** Answers for all ports; the ports themselves are plain sockets handed to it, which keeps each one small. */
+  readonly #http: Server;
+  #counts: ReadonlyMap<string, number> = new Map();
+  #turn: Promise<void> = Promise.resolve();
+
+  constructor(options: ServiceHealthOptions) {
+    this.#options = options;
+    this.#http = createHttpServer((request, response) => this.#answer(request, response));
+    this.#http.timeout = idleMs;
+    this.#http.on('clientError', (_error, socket) => socket.destroy());
+  }
+
+  /**
+   * Makes the open ports those of `ports` and answers with these counts of local ready endpoint addresses from
+   * now on. Resolves when every port is open or was reported; a port that failed is tried again next time.
+   */
+  sync(ports: ReadonlyMap<string, number>, localReadyCounts: ReadonlyMap<string, number>): Promise<void> {
+    const wanted = new Map(ports);
+    // Only these services are ever asked about; the whole map may hold every Service of the cluster.
+    this.#counts = new Map([...ports.keys()].map((key) => [key, localReadyCounts.get(key) ?? 0]));
+    // One turn after the other, also after one that failed.
+    const reconcile = () => this.#reconcile(wanted);
+    this.#turn = this.#turn.then(reconcile, reconcile);
+    return this.#turn;
+  }
+
+  /** Closes every port. */
+  close(): Promise<void> {
+    return this.sync(new Map(), new Map());
+  }
+
+  async #reconcile(wanted: ReadonlyMap<string, number>): Promise<void> {
+    for (const service of this.#services.values()) {
+      if (wanted.get(service.key) !== service.port) this.#close(service);
+    }
+    const missing = [...wanted].filter(([key]) => !this.#services.has(key));
+    await Promise.all(missing.map(([key, port]) => this.#open(key, port)));
+  }
+
+  #close(service: Service): void {
+    this.#options.logger.v(2).info('Closing health-check port', { service: service.key, port: service.port });
+    service.listener.close();
+    this.#services.delete(service.key);
+  }
+
+  async #open(key: string, port: number): Promise<void> {
+    const { addresses, logger } = this.#options;
+    const listener = new PortListener((socket) => {
+      this.#serviceOf.set(socket, key);
+      this.#http.emit('connection', socket);
+    });
+    try {
+      await listener.open(addresses, port);
+      this.#services.set(key, { key, port, listener });
+      logger.v(2).info('Opened health-check port', { service: key, port });
+    } catch (error) {
+      listener.close();
+      this.#reportFailure(key, port, error);
+    }
+  }
+
+  #reportFailure(key: string, port: number, error: unknown): void {
+    const { nodeName, onBindFailure, logger } = this.#options;
+    logger.error(error, 'Failed to open health-check port', { service: key, port });
+    const cause = error instanceof Error ? error.message : String(error);
+    const note = `node ${nodeName} failed to start healthcheck "${key}" on port ${port}: ${cause}`;
+    onBindFailure({ ...splitKey(key), port, note });
+  }
+
+  #answer(request: IncomingMessage, response: ServerResponse): void {
+    const key = this.#serviceOf.get(request.socket) ?? '';
+    const localEndpoints = this.#counts.get(key) ?? 0;
+    const serviceProxyHealthy = this.#options.proxyHealthy?.() ?? true;
+    const body = JSON.stringify({ service: splitKey(key), localEndpoints, serviceProxyHealthy }, null, '\t');
+    response
+      .writeHead(localEndpoints !== 0 && serviceProxyHealthy ? 200 : 503, {
+        'Content-Type': 'application/json',
+        'X-Content-Type-Options': 'nosniff',
+        'X-Load-Balancing-Endpoint-Weight': String(localEndpoints),
+        'Content-Length': Buffer.byteLength(body),
+      })
+      .end(body);
+  }
+}
+
+function splitKey(key: string): { namespace: string; name: string } {
+  const slash = key.indexOf('/');
+  return { namespace: key.slice(0, slash), name: key.slice(slash + 1) };
+}

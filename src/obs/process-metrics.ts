@@ -1,0 +1,127 @@
+import type { Descriptor, MetricFamily } from './family.ts';
+import type { Registry } from './registry.ts';
+
+/** Reads the files the collector needs; injected so that tests can stand in for /proc. */
+export interface ProcReader {
+  /** Text of a file below /proc. */
+  read(path: string): Promise<string>;
+  /** Names in a directory below /proc. */
+  list(path: string): Promise<readonly string[]>;
+  residentBytes(): number;
+}
+
+/** Clock ticks per second in /proc; the kernel has shown 100 to programs on every architecture for decades. */
+const ticksPerSecond = 100;
+
+const descriptors = {
+  cpu: counter('process_cpu_seconds_total', 'User and system CPU time spent, in seconds'),
+  maxFds: gauge('process_max_fds', 'File descriptors the process may open'),
+  received: counter('process_network_receive_bytes_total', 'Bytes received in the network namespace'),
+  transmitted: counter('process_network_transmit_bytes_total', 'Bytes sent in the network namespace'),
+  openFds: gauge('process_open_fds', 'Open file descriptors'),
+  resident: gauge('process_resident_memory_bytes', 'Resident memory'),
+  start: gauge('process_start_time_seconds', 'When the process started, in seconds since the epoch'),
+  virtual: gauge('process_virtual_memory_bytes', 'Address space in use'),
+  maxVirtual: gauge('process_virtual_memory_max_bytes', 'Address space the process may use'),
+} as const satisfies Record<string, Descriptor>;
+
+/** Registers the standard process collector. */
+export function registerProcessMetrics(registry: Registry, proc: ProcReader = procReader): void {
+  registry.register({ families: Object.values(descriptors), collect: () => collect(proc) });
+}
+
+/** Registers only the start time, which tells a reader when counters began. */
+export function registerStartTime(registry: Registry, startTime: number): void {
+  registry.register({
+    families: [descriptors.start],
+    collect: () => [one(descriptors.start, startTime)],
+  });
+}
+
+/** Seconds since the epoch when the process started, to the hundredth. */
+export async function processStartTime(proc: ProcReader = procReader): Promise<number> {
+  const [stat, system] = await Promise.all([proc.read('self/stat'), proc.read('stat')]);
+  return startTime(statFields(stat), system);
+}
+
+async function collect(proc: ProcReader): Promise<MetricFamily[]> {
+  const [stat, system, limits, netstat, fds] = await Promise.all([
+    proc.read('self/stat'),
+    proc.read('stat'),
+    proc.read('self/limits'),
+    proc.read('self/net/netstat'),
+    proc.list('self/fd'),
+  ]);
+  const fields = statFields(stat);
+  const octets = ipOctets(netstat);
+  return [
+    one(descriptors.cpu, (field(fields, 14) + field(fields, 15)) / ticksPerSecond),
+    one(descriptors.maxFds, softLimit(limits, 'Max open files')),
+    one(descriptors.received, octets.received),
+    one(descriptors.transmitted, octets.transmitted),
+    // The listing itself holds one descriptor open.
+    one(descriptors.openFds, fds.length - 1),
+    one(descriptors.resident, proc.residentBytes()),
+    one(descriptors.start, startTime(fields, system)),
+    one(descriptors.virtual, field(fields, 23)),
+    one(descriptors.maxVirtual, softLimit(limits, 'Max address space')),
+  ];
+}
+
+/** Fields of a stat line from the third on; the second, the command, may hold blanks and parentheses. */
+function statFields(stat: string): readonly string[] {
+  return stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+}
+
+/** A field by its number in proc_pid_stat(5), counted from one. */
+function field(fields: readonly string[], number: number): number {
+  return Number(fields[number - 3]);
+}
+
+function startTime(fields: readonly string[], system: string): number {
+  const boot = Number(/^btime (\d+)$/m.exec(system)?.[1]);
+  return boot + field(fields, 22) / ticksPerSecond;
+}
+
+function softLimit(limits: string, name: string): number {
+  const value = limits
+    .split('\n')
+    .find((line) => line.startsWith(name))
+    ?.slice(name.length)
+    .trim()
+    .split(/\s+/)[0];
+  return value === 'unlimited' ? 2 ** 64 : Number(value);
+}
+
+/** Bytes that passed the IP layer: a line of names, then a line of numbers, both starting with `IpExt:`. */
+function ipOctets(netstat: string): { received: number; transmitted: number } {
+  const [names = '', values = ''] = netstat.split('\n').filter((line) => line.startsWith('IpExt:'));
+  const columns = names.split(' ');
+  const numbers = values.split(' ');
+  const column = (name: string) => Number(numbers[columns.indexOf(name)]);
+  return { received: column('InOctets'), transmitted: column('OutOctets') };
+}
+
+function one(descriptor: Descriptor & { type: 'counter' | 'gauge' }, value: number): MetricFamily {
+  return { ...descriptor, series: Number.isNaN(value) ? [] : [{ labels: [], value }] };
+}
+
+function counter(name: string, help: string) {
+  return { name, help, type: 'counter' } as const;
+}
+
+function gauge(name: string, help: string) {
+  return { name, help, type: 'gauge' } as const;
+}
+
+const procReader: ProcReader = {
+  async read(path) {
+    const { readFile } = await import('node:fs/promises');
+    return readFile(`/proc/${path}`, 'utf8');
+  },
+  async list(path) {
+    const { readdir } = await import('node:fs/promises');
+    return readdir(`/proc/${path}`);
+  },
+  residentBytes: () => process.memoryUsage.rss(),
+};

@@ -1,0 +1,244 @@
+import type { Counter, Gauge, Histogram, ScrapedMetric } from './metrics.ts';
+import { Declarer, type MetricsMode, programmingBuckets, syncBuckets } from './proxy-metric-declarer.ts';
+import type { Registry } from './registry.ts';
+
+export type { MetricsMode };
+
+export interface ProxyMetricsOptions {
+  /** Feature gate KubeProxyNFTablesLocalhostNodePorts: adds its three metrics in nftables mode. */
+  readonly localhostNodePorts?: boolean;
+}
+
+/**
+ * Everything the proxy counts. All fields are always there: what the running mode does not have accepts values
+ * and is not exposed, so that nobody needs to ask for the mode before counting. Unless said otherwise a metric
+ * has the one label `ip_family`.
+ */
+export interface ProxyMetrics {
+  /** Every sync past the gate, whether it succeeded or not. */
+  readonly syncDuration: Histogram;
+  readonly fullSyncDuration: Histogram;
+  readonly partialSyncDuration: Histogram;
+  /** Unix time, in seconds, of the latest request for a sync. */
+  readonly lastQueued: Gauge;
+  /** Unix time, in seconds, of the latest successful sync. */
+  readonly lastSync: Gauge;
+  readonly networkProgrammingDuration: Histogram;
+  /** Labels: traffic_policy (`internal`, `external`), ip_family. */
+  readonly noLocalEndpoints: Gauge;
+  /** No labels: both families share them, as upstream's do. */
+  readonly endpointChangesPending: Gauge;
+  readonly endpointChangesTotal: Counter;
+  readonly serviceChangesPending: Gauge;
+  readonly serviceChangesTotal: Counter;
+  /** Label: code. */
+  readonly healthzTotal: Counter;
+  readonly livezTotal: Counter;
+
+  readonly iptablesRestoreFailures: Counter;
+  readonly iptablesPartialRestoreFailures: Counter;
+  /** Labels: table (`filter`, `nat`), ip_family. */
+  readonly iptablesRulesTotal: Gauge;
+  readonly iptablesRulesLast: Gauge;
+  /** No labels. */
+  readonly ctStateInvalidDropped: ScrapedMetric;
+  readonly localhostNodePortsAccepted: ScrapedMetric;
+
+  readonly nftablesSyncFailures: Counter;
+  readonly nftablesCleanupFailures: Counter;
+  readonly localhostNodePortListeners: Gauge;
+  readonly localhostNodePortListenFailures: Counter;
+  /** Labels: ip_family, protocol. */
+  readonly localhostNodePortRejected: ScrapedMetric;
+
+  readonly conntrackSyncDuration: Histogram;
+  readonly conntrackDeleted: Counter;
+
+  /** Ours: kernel objects put back after somebody else removed or changed them. Labels: ip_family, object. */
+  readonly repairs: Counter;
+  /** Ours: services that are not programmed at present. Labels: ip_family, reason. */
+  readonly servicesSetAside: Gauge;
+}
+
+const family = ['ip_family'];
+
+/** Declares the metrics of a mode, under the names, labels and buckets that upstream uses. */
+export function createProxyMetrics(
+  registry: Registry,
+  mode: MetricsMode,
+  options: ProxyMetricsOptions = {},
+): ProxyMetrics {
+  const declare = new Declarer(registry, mode);
+  return {
+    ...syncMetrics(declare),
+    ...changeMetrics(declare),
+    ...iptablesMetrics(declare),
+    ...nftablesMetrics(declare, mode === 'nftables' && options.localhostNodePorts === true),
+    ...conntrackMetrics(declare),
+    ...ownMetrics(declare),
+  };
+}
+
+function syncMetrics(declare: Declarer) {
+  const partial: MetricsMode[] = ['iptables', 'nftables'];
+  const rules = 'sync_proxy_rules';
+  return {
+    syncDuration: declare.durations(`${rules}_duration_seconds`, 'Time one sync took', syncBuckets),
+    fullSyncDuration: declare.durations(
+      'sync_full_proxy_rules_duration_seconds',
+      'Time one sync of everything took',
+      syncBuckets,
+      partial,
+    ),
+    partialSyncDuration: declare.durations(
+      'sync_partial_proxy_rules_duration_seconds',
+      'Time one sync of only the changed services took',
+      syncBuckets,
+      partial,
+    ),
+    lastQueued: declare.gauge(
+      `${rules}_last_queued_timestamp_seconds`,
+      'When a sync was last asked for',
+      family,
+    ),
+    lastSync: declare.gauge(`${rules}_last_timestamp_seconds`, 'When a sync last succeeded', family),
+    networkProgrammingDuration: declare.durations(
+      'network_programming_duration_seconds',
+      'Time from a change of endpoints in the cluster until this node followed it',
+      programmingBuckets,
+    ),
+    noLocalEndpoints: declare.gauge(
+      `${rules}_no_local_endpoints_total`,
+      'Service ports whose Local traffic policy finds no endpoint on this node',
+      ['traffic_policy', ...family],
+    ),
+  };
+}
+
+function changeMetrics(declare: Declarer) {
+  const rules = 'sync_proxy_rules';
+  return {
+    endpointChangesPending: declare.gauge(
+      `${rules}_endpoint_changes_pending`,
+      'Endpoint changes that wait for a sync',
+      [],
+    ),
+    endpointChangesTotal: declare.counter(`${rules}_endpoint_changes_total`, 'EndpointSlice events seen', []),
+    serviceChangesPending: declare.gauge(
+      `${rules}_service_changes_pending`,
+      'Service changes that wait for a sync',
+      [],
+    ),
+    serviceChangesTotal: declare.counter(`${rules}_service_changes_total`, 'Service events seen', []),
+    healthzTotal: declare.counter('proxy_healthz_total', 'Answers of /healthz by status code', ['code']),
+    livezTotal: declare.counter('proxy_livez_total', 'Answers of /livez by status code', ['code']),
+  };
+}
+
+function iptablesMetrics(declare: Declarer) {
+  const here: MetricsMode[] = ['iptables'];
+  const rules = 'sync_proxy_rules_iptables';
+  return {
+    iptablesRestoreFailures: declare.counter(
+      `${rules}_restore_failures_total`,
+      'Rule sets that iptables-restore refused',
+      family,
+      ['iptables', 'ipvs'],
+    ),
+    iptablesPartialRestoreFailures: declare.counter(
+      `${rules}_partial_restore_failures_total`,
+      'Syncs of only the changed services that failed',
+      family,
+      here,
+    ),
+    iptablesRulesTotal: declare.gauge(`${rules}_total`, 'Rules in the kernel', ['table', ...family], here),
+    iptablesRulesLast: declare.gauge(
+      `${rules}_last`,
+      'Rules the last sync wrote',
+      ['table', ...family],
+      here,
+    ),
+    ctStateInvalidDropped: declare.scraped(
+      'iptables_ct_state_invalid_dropped_packets_total',
+      'Packets dropped because conntrack found them invalid',
+      [],
+      here,
+    ),
+    localhostNodePortsAccepted: declare.scraped(
+      'iptables_localhost_nodeports_accepted_packets_total',
+      'Packets to node ports on loopback addresses that were accepted',
+      [],
+      here,
+    ),
+  };
+}
+
+function nftablesMetrics(declare: Declarer, localhostNodePorts: boolean) {
+  const here: MetricsMode[] = ['nftables'];
+  const gated = localhostNodePorts ? here : [];
+  const port = 'nftables_localhost_nodeport';
+  return {
+    nftablesSyncFailures: declare.counter(
+      'sync_proxy_rules_nftables_sync_failures_total',
+      'Transactions that the kernel refused',
+      family,
+      here,
+    ),
+    nftablesCleanupFailures: declare.counter(
+      'sync_proxy_rules_nftables_cleanup_failures_total',
+      'Removals of stale objects that failed',
+      family,
+      here,
+    ),
+    localhostNodePortListeners: declare.gauge(
+      `${port}_listeners`,
+      'Node ports served on loopback',
+      family,
+      gated,
+    ),
+    localhostNodePortListenFailures: declare.counter(
+      `${port}_listener_creation_failures_total`,
+      'Node ports on loopback that could not be opened',
+      family,
+      gated,
+    ),
+    localhostNodePortRejected: declare.scraped(
+      `${port}_rejected_packets_total`,
+      'Packets to node ports on loopback that were rejected',
+      [...family, 'protocol'],
+      gated,
+    ),
+  };
+}
+
+function conntrackMetrics(declare: Declarer) {
+  const here: MetricsMode[] = ['iptables', 'ipvs', 'nftables'];
+  return {
+    conntrackSyncDuration: declare.durations(
+      'conntrack_reconciler_sync_duration_seconds',
+      'Time one pass over the conntrack table took',
+      syncBuckets,
+      here,
+    ),
+    conntrackDeleted: declare.counter(
+      'conntrack_reconciler_deleted_entries_total',
+      'Stale conntrack entries removed',
+      family,
+      here,
+    ),
+  };
+}
+
+/** Metrics upstream does not have; the prefix keeps them clear of its names. */
+function ownMetrics(declare: Declarer) {
+  return {
+    repairs: declare.counter('ts_repairs_total', 'Kernel objects put back after a change from outside', [
+      ...family,
+      'object',
+    ]),
+    servicesSetAside: declare.gauge('ts_services_set_aside', 'Service ports left out of the last sync', [
+      ...family,
+      'reason',
+    ]),
+  };
+}
