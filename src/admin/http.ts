@@ -1,4 +1,5 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import { http } from '../lib/http.ts';
 import type { Socket } from 'node:net';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../obs/log.ts';
@@ -54,7 +55,7 @@ async function answer(handler: Handler, ...exchange: Parameters<Handler>): Promi
 
 /** An HTTP server that no slow or silent client can hold on to. */
 export function createHttpServer(listener: (q: IncomingMessage, r: ServerResponse) => void): Server {
-  const server = createServer(
+  const server = http.createServer(
     { maxHeaderSize, keepAliveTimeout, headersTimeout: 15_000, requestTimeout: 30_000 },
     listener,
   );

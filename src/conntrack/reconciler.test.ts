@@ -22,10 +22,12 @@ function harness(entries: (UDPFlow & { id: number })[]) {
   const reconciler = new ConntrackReconciler<UDPFlow & { id: number }>({
     family: 'IPv4',
     table: {
-      async udpFlows(onFlow) {
+      async udpFlows({ flow, restart }) {
         state.dumps++;
         if (state.failure) throw state.failure;
-        for (const entry of state.entries) onFlow(entry);
+        for (const entry of state.entries.slice(0, 1)) flow(entry);
+        restart();
+        for (const entry of state.entries) flow(entry);
       },
       async remove(flows) {
         const gone = new Set(flows);

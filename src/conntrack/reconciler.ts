@@ -4,10 +4,16 @@ import type { Logger } from '../obs/log.ts';
 import type { Counter, Histogram } from '../obs/metrics.ts';
 import { type UDPFlow, type UDPTarget, UDPTargets } from './udp-targets.ts';
 
+export interface FlowVisitor<F> {
+  flow(flow: F): void;
+  /** The table changed under the reader, who begins again: flows will come once more. */
+  restart(): void;
+}
+
 /** The kernel's conntrack table, one family of it. */
 export interface FlowTable<F extends UDPFlow = UDPFlow> {
-  /** Hands every UDP flow to `onFlow` as it is read; nothing is kept. */
-  udpFlows(onFlow: (flow: F) => void): Promise<void>;
+  /** Hands over every UDP flow as it is read; nothing is kept. */
+  udpFlows(visitor: FlowVisitor<F>): Promise<void>;
   /** Deletes the flows; resolves with how many were there. */
   remove(flows: readonly F[]): Promise<number>;
 }
@@ -95,8 +101,13 @@ export class ConntrackReconciler<F extends UDPFlow> {
     const own = await this.#options.ownAddresses();
     const isOwn = (ip: string) => own.has(ip);
     const stale: F[] = [];
-    await this.#options.table.udpFlows((flow) => {
-      if (stale.length < MAX_HELD && this.#targets.isStale(flow, isOwn)) stale.push(flow);
+    await this.#options.table.udpFlows({
+      flow: (flow) => {
+        if (stale.length < MAX_HELD && this.#targets.isStale(flow, isOwn)) stale.push(flow);
+      },
+      restart: () => {
+        stale.length = 0;
+      },
     });
     return stale;
   }

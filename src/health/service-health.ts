@@ -1,10 +1,6 @@
-import {
-  createServer as createHttpServer,
-  type IncomingMessage,
-  type Server,
-  type ServerResponse,
-} from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import { http } from '../lib/http.ts';
 import type { Logger } from '../obs/log.ts';
 import { PortListener } from './port-listener.ts';
 
@@ -51,7 +47,7 @@ export class ServiceHealthServers {
 
   constructor(options: ServiceHealthOptions) {
     this.#options = options;
-    this.#http = createHttpServer((request, response) => this.#answer(request, response));
+    this.#http = http.createServer((request, response) => this.#answer(request, response));
     this.#http.timeout = idleMs;
     this.#http.on('clientError', (_error, socket) => socket.destroy());
   }

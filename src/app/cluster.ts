@@ -1,0 +1,73 @@
+import type { Options } from '../cli/options.ts';
+import { buildInfo } from '../cli/version.ts';
+import type { ProxyConfig } from '../config/types.ts';
+import { type SendEvent, sendOver } from '../kube/events/send.ts';
+import { createRestClient } from '../kube/http-client.ts';
+import { inClusterAccess } from '../kube/in-cluster.ts';
+import { kubeconfigAccess } from '../kube/kubeconfig.ts';
+import type { RestClient } from '../kube/rest-client.ts';
+import type { RestMetrics } from '../kube/rest-metrics.ts';
+import { systemClock } from '../lib/clock.ts';
+import type { Logger } from '../obs/log.ts';
+import { kubeSource } from '../sources/kube.ts';
+import type { ObjectSource } from '../sources/source.ts';
+
+/** Where this process gets its objects from and tells its events to. */
+export interface Cluster {
+  readonly source: ObjectSource;
+  readonly sendEvent: SendEvent;
+  /** False for manifests: what is not in them now is not worth waiting for. */
+  readonly waits: boolean;
+}
+
+/** Connects to the API server, or reads manifests when `--manifests` names some. Throws when neither can be done. */
+export async function openCluster(
+  options: Options,
+  config: ProxyConfig,
+  nodeName: string,
+  metrics: RestMetrics,
+  logger: Logger,
+): Promise<Cluster> {
+  if (options.manifests !== '') return openManifests(options.manifests, nodeName, logger);
+  const client = await connect(options, config, metrics, logger);
+  const source = kubeSource({ client, nodeName, clock: systemClock, logger });
+  return { source, sendEvent: sendOver(client), waits: true };
+}
+
+async function openManifests(path: string, nodeName: string, logger: Logger): Promise<Cluster> {
+  const { manifestSource } = await import('../sources/manifests.ts');
+  const source = await manifestSource({ path, nodeName, clock: systemClock, logger });
+  const sendEvent: SendEvent = async ({ body }) => {
+    logger.v(2).info('Event', { event: body });
+    return { status: 201 };
+  };
+  return { source, sendEvent, waits: false };
+}
+
+async function connect(
+  options: Options,
+  config: ProxyConfig,
+  metrics: RestMetrics,
+  logger: Logger,
+): Promise<RestClient> {
+  const { kubeconfig, qps, burst, contentType, acceptContentTypes } = config.clientConnection;
+  const { env } = process;
+  if (kubeconfig === '' && options.master === '') {
+    logger.info('Neither kubeconfig file nor master URL was specified, falling back to in-cluster config');
+  }
+  const access =
+    kubeconfig === '' && options.master === ''
+      ? await inClusterAccess({ env, logger })
+      : await kubeconfigAccess({ path: kubeconfig, master: options.master, env, clock: systemClock, logger });
+  const { gitVersion, platform } = buildInfo(options.version.gitVersion);
+  return createRestClient({
+    access,
+    userAgent: `kube-proxy/${gitVersion} (${platform}) kube-proxy-ts`,
+    qps,
+    burst,
+    contentTypes: { accept: acceptContentTypes, contentType },
+    clock: systemClock,
+    logger,
+    metrics,
+  });
+}

@@ -1,0 +1,104 @@
+import { writeFileSync } from 'node:fs';
+import { parseCommandLine } from '../cli/command-line.ts';
+import { helpText, usageText } from '../cli/help.ts';
+import { flagMessages, type Options } from '../cli/options.ts';
+import { UsageError } from '../cli/usage-error.ts';
+import { configToYAML } from '../config/encode.ts';
+import { joinMessages } from '../config/errors.ts';
+import { knownGates } from '../config/feature-gates.ts';
+import { validateConfig } from '../config/validate.ts';
+import { validateLogging } from '../config/validate-logging.ts';
+import type { RootLogger } from '../obs/klog.ts';
+import { cleanUp, removeLeftovers } from './cleanup.ts';
+import { type Completed, complete } from './complete.ts';
+import { configuredLogger, startLogger } from './logging.ts';
+import { buildServer } from './server.ts';
+import { endOnSignals } from './signals.ts';
+
+/** Runs kube-proxy with these arguments; resolves with the exit code, or never while the proxy runs. */
+export async function runCommand(argv: readonly string[]): Promise<number> {
+  const options = readCommandLine(argv);
+  if (typeof options === 'number') return options;
+  const startUp = startLogger();
+  let completed: Completed;
+  let logger: RootLogger;
+  try {
+    completed = await within('failed complete', () => complete(options, startUp));
+    logger = await within('initialize logging', () => initialiseLogging(completed));
+  } catch (error) {
+    startUp.error(error, 'command failed');
+    return 1;
+  }
+  try {
+    for (const line of flagMessages(options)) logger.print(1, line);
+    await within('failed validate', () => validate(completed));
+    await run(options, completed, logger);
+    return 0;
+  } catch (error) {
+    logger.error(error, 'command failed');
+    return 1;
+  } finally {
+    logger.flush();
+  }
+}
+
+/** The options to run with, or the exit code when the command line ends here. */
+function readCommandLine(argv: readonly string[]): Options | number {
+  const layout = { gates: knownGates(), width: process.stdout.columns };
+  try {
+    const parsed = parseCommandLine(argv);
+    for (const warning of parsed.warnings) process.stderr.write(`${warning}\n`);
+    if (parsed.action === 'run') return parsed.options;
+    process.stdout.write(parsed.action === 'help' ? helpText(layout) : `${parsed.text}\n`);
+    return 0;
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    for (const warning of error.warnings) process.stderr.write(`${warning}\n`);
+    if (error.showUsage) process.stderr.write(`${usageText(layout)}\n`);
+    process.stderr.write(`Error: ${error.message}\n`);
+    return 1;
+  }
+}
+
+/** Upstream names the step that failed in front of the error. */
+async function within<T>(step: string, work: () => T | Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    throw new Error(`${step}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+  }
+}
+
+function initialiseLogging({ config, gates }: Completed): RootLogger {
+  const errors = validateLogging(config.logging, gates, 'logging');
+  if (errors.length > 0) throw new Error(joinMessages(errors));
+  return configuredLogger(config.logging);
+}
+
+function validate({ config, gates }: Completed): void {
+  const errors = validateConfig(config, gates);
+  if (errors.length > 0) throw new Error(joinMessages(errors));
+}
+
+async function run(options: Options, completed: Completed, logger: RootLogger): Promise<void> {
+  try {
+    if (options.writeConfigTo !== '') {
+      writeFileSync(options.writeConfigTo, configToYAML(completed.config));
+      logger.info('Wrote configuration', { path: options.writeConfigTo });
+      return;
+    }
+    if (options.cleanup) {
+      await cleanUp(logger);
+      return;
+    }
+    endOnSignals(() => logger.flush());
+    const server = await buildServer(options, completed, logger);
+    // Not before the server is built, as upstream has it: a start that fails then leaves the node's rules alone.
+    await removeLeftovers(completed.config.mode, logger);
+    if (options.initOnly) return;
+    await server.run();
+  } catch (error) {
+    logger.error(error, 'Error running ProxyServer');
+    throw error;
+  }
+}

@@ -1,0 +1,51 @@
+import { applyHostnameOverride, configFromFlags, mergeLoggingFlags, type Options } from '../cli/options.ts';
+import { readConfigFile } from '../config/config-file.ts';
+import { decodeConfig, strictDecodingError } from '../config/decode.ts';
+import { applyPlatformDefaults } from '../config/defaults.ts';
+import { FeatureGates } from '../config/feature-gates.ts';
+import type { ProxyConfig } from '../config/types.ts';
+import type { Logger } from '../obs/log.ts';
+
+/** The effective configuration, before validation. */
+export interface Completed {
+  readonly config: ProxyConfig;
+  /** Present with --config: the file that the configuration came from, and its text. */
+  readonly file?: { readonly path: string; readonly text: string };
+  readonly gates: FeatureGates;
+  /** Nobody chose the mode; worth a warning, because the default will change. */
+  readonly modeDefaulted: boolean;
+}
+
+/** Brings flags, file, platform defaults and feature gates together; throws with the reason when they do not fit. */
+export async function complete(options: Options, logger: Logger): Promise<Completed> {
+  const file =
+    options.configPath === ''
+      ? undefined
+      : { path: options.configPath, text: await readConfigFile(options.configPath) };
+  const base = file ? await configFromFile(file.text, options, logger) : configFromFlags(options);
+  const { config, modeDefaulted } = applyPlatformDefaults(base);
+  applyHostnameOverride(config, options);
+  const { gates, warnings } = FeatureGates.from(config.featureGates);
+  for (const warning of warnings) logger.info(warning);
+  return { config, gates, modeDefaulted, ...(file && { file }) };
+}
+
+async function configFromFile(text: string, options: Options, logger: Logger): Promise<ProxyConfig> {
+  const { config, strictErrors } = await decode(text);
+  if (strictErrors.length > 0) {
+    logger.info('Using lenient decoding as strict decoding failed', {
+      err: strictDecodingError(strictErrors),
+    });
+  }
+  return { ...config, logging: mergeLoggingFlags(config.logging, options) };
+}
+
+async function decode(text: string): ReturnType<typeof decodeConfig> {
+  try {
+    return await decodeConfig(text);
+  } catch (error) {
+    throw new Error(`failed to decode: ${error instanceof Error ? error.message : String(error)}`, {
+      cause: error,
+    });
+  }
+}

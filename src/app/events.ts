@@ -1,0 +1,74 @@
+import type { BindFailure } from '../health/service-health.ts';
+import type { EventInput, EventRegarding } from '../kube/events/event.ts';
+
+/** Events about this node, in the form upstream gives them. */
+export class NodeEvents {
+  readonly #record: (event: EventInput) => void;
+  readonly #node: EventRegarding;
+
+  constructor(nodeName: string, record: (event: EventInput) => void) {
+    this.#record = record;
+    this.#node = { apiVersion: 'v1', kind: 'Node', name: nodeName };
+  }
+
+  starting(): void {
+    this.#start('Normal', 'Starting', '');
+  }
+
+  modeDefaulted(note: string): void {
+    this.#start('Warning', 'KubeProxyDefaultMode', note);
+  }
+
+  ipvsDeprecated(note: string): void {
+    this.#start('Warning', 'IPVSDeprecation', note);
+  }
+
+  healthServerFailed(note: string): void {
+    this.#start('Warning', 'FailedToStartProxierHealthcheck', note);
+  }
+
+  metricsServerFailed(note: string): void {
+    this.#start('Warning', 'FailedToStartMetricServer', note);
+  }
+
+  #start(type: EventInput['type'], reason: string, note: string): void {
+    this.#record({ regarding: this.#node, type, reason, action: 'StartKubeProxy', note });
+  }
+}
+
+/** A health check node port that could not be opened. */
+export function healthCheckFailed(failure: BindFailure): EventInput {
+  return {
+    regarding: serviceRegarding(failure),
+    type: 'Warning',
+    reason: 'FailedToStartServiceHealthcheck',
+    action: 'Listen',
+    note: failure.note,
+  };
+}
+
+/** A Service, or a part of it, that this node cannot program. Upstream has no such event. */
+export function serviceSetAside(
+  nodeName: string,
+  service: { readonly namespace: string; readonly name: string },
+  problem: string,
+): EventInput {
+  return {
+    regarding: serviceRegarding(service),
+    type: 'Warning',
+    reason: 'FailedToProgramService',
+    action: 'ProgramService',
+    note: `node ${nodeName}: ${problem}`,
+  };
+}
+
+/** A service port that the kernel would not take, named by its key `namespace/name:port/PROTOCOL`. */
+export function serviceRefused(nodeName: string, key: string, error: Error): EventInput {
+  const [namespace = '', rest = ''] = key.split('/');
+  const service = { namespace, name: rest.split(':')[0] ?? '' };
+  return serviceSetAside(nodeName, service, `service port ${key}: ${error.message}`);
+}
+
+function serviceRegarding({ namespace, name }: { readonly namespace: string; readonly name: string }) {
+  return { apiVersion: 'v1', kind: 'Service', namespace, name };
+}

@@ -1,0 +1,29 @@
+import type { LoggingConfig } from '../config/types.ts';
+import { systemClock } from '../lib/clock.ts';
+import { toMillis } from '../lib/duration.ts';
+import { parseQuantity } from '../lib/quantity.ts';
+import { createLogger, type RootLogger } from '../obs/klog.ts';
+
+const { pid, stdout, stderr } = process;
+
+/** Logging until the configuration has been read. */
+export function startLogger(): RootLogger {
+  return createLogger({ format: 'text', verbosity: 0, clock: systemClock, pid, stdout, stderr });
+}
+
+export function configuredLogger(logging: LoggingConfig): RootLogger {
+  const format = logging.format === 'json' ? 'json' : 'text';
+  const { splitStream, infoBufferSize } = logging.options[format];
+  return createLogger({
+    format,
+    verbosity: logging.verbosity,
+    vmodule: logging.vmodule,
+    splitStream,
+    infoBufferSize: Number(parseQuantity(infoBufferSize).value),
+    flushFrequency: toMillis(logging.flushFrequency),
+    clock: systemClock,
+    pid,
+    stdout,
+    stderr,
+  });
+}

@@ -1,0 +1,49 @@
+import { type FeatureGates, knownGates } from '../config/feature-gates.ts';
+import type { ProxyConfig } from '../config/types.ts';
+import type { RestMetrics } from '../kube/rest-metrics.ts';
+import { systemClock } from '../lib/clock.ts';
+import { type BuildInfo, type FeatureState, registerBuildMetrics } from '../obs/build-metrics.ts';
+import type { Logger } from '../obs/log.ts';
+import { registerProcessMetrics } from '../obs/process-metrics.ts';
+import { createProxyMetrics, type MetricsMode, type ProxyMetrics } from '../obs/proxy-metrics.ts';
+import { Registry } from '../obs/registry.ts';
+import { createRestClientMetrics } from '../obs/rest-client-metrics.ts';
+import { registerRuntimeMetrics } from '../obs/runtime-metrics.ts';
+
+export interface Metrics {
+  readonly registry: Registry;
+  readonly proxy: ProxyMetrics;
+  readonly restClient: RestMetrics;
+}
+
+/** Everything that /metrics shows, declared. */
+export function createMetrics(
+  config: ProxyConfig,
+  gates: FeatureGates,
+  build: BuildInfo,
+  logger: Logger,
+): Metrics {
+  const registry = new Registry({
+    clock: systemClock,
+    onCollectError: (error, metrics) => logger.error(error, 'Metrics are left out of a scrape', { metrics }),
+  });
+  registerBuildMetrics(registry, build, featureStates(gates));
+  registerProcessMetrics(registry);
+  registerRuntimeMetrics(registry);
+  const client = createRestClientMetrics(registry);
+  return {
+    registry,
+    proxy: createProxyMetrics(registry, config.mode as MetricsMode, {
+      localhostNodePorts: gates.enabled('KubeProxyNFTablesLocalhostNodePorts'),
+    }),
+    restClient: { ...client, duration: client.requestDuration },
+  };
+}
+
+function featureStates(gates: FeatureGates): FeatureState[] {
+  return knownGates().map(({ name, stage }) => ({
+    name,
+    stage: stage === 'GA' ? '' : stage,
+    enabled: gates.enabled(name),
+  }));
+}

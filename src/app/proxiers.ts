@@ -1,0 +1,148 @@
+import { networkInterfaces } from 'node:os';
+import type { Backend } from '../backends/backend.ts';
+import { kernelFlowTable } from '../conntrack/kernel-table.ts';
+import { ConntrackReconciler } from '../conntrack/reconciler.ts';
+import type { ProxyHealth } from '../health/proxy-health.ts';
+import { ServiceHealthServers } from '../health/service-health.ts';
+import { openConntrackClient } from '../kernel/ct/client.ts';
+import type { EventRecorder } from '../kube/events/recorder.ts';
+import { systemClock } from '../lib/clock.ts';
+import { toMillis } from '../lib/duration.ts';
+import type { Family } from '../model/ip.ts';
+import { nodePortIPs } from '../model/node-port-addresses.ts';
+import { loadLibc } from '../native/koffi-libc.ts';
+import type { Logger } from '../obs/log.ts';
+import type { ProxyMetrics } from '../obs/proxy-metrics.ts';
+import { FamilyProxier, type FlowReconciler } from '../proxier/family-proxier.ts';
+import { reconcileFlows } from '../proxier/flows.ts';
+import { SetAside } from '../proxier/set-aside.ts';
+import type { Completed } from './complete.ts';
+import { healthCheckFailed, serviceRefused, serviceSetAside } from './events.ts';
+import type { Mode } from './modes.ts';
+import type { NodeSetup } from './node-setup.ts';
+
+export interface ProxiersOptions {
+  readonly completed: Completed;
+  readonly mode: Mode;
+  readonly setup: NodeSetup;
+  readonly nodeName: string;
+  readonly metrics: ProxyMetrics;
+  readonly health: ProxyHealth | undefined;
+  readonly recorder: EventRecorder;
+  readonly logger: Logger;
+}
+
+export interface Proxiers {
+  /** IPv4 before IPv6. */
+  readonly families: readonly FamilyProxier[];
+  readonly setAside: SetAside;
+}
+
+/** One proxier per family; throws when the mode cannot run in one of them. */
+export async function createProxiers(options: ProxiersOptions): Promise<Proxiers> {
+  const { setup, nodeName, recorder, metrics, logger } = options;
+  const setAside = new SetAside({
+    gauge: metrics.servicesSetAside,
+    announce: (problem, text) => recorder.event(serviceSetAside(nodeName, problem, text)),
+    logger,
+  });
+  const families: FamilyProxier[] = [];
+  for (const family of [...setup.families].sort()) {
+    families.push(await createProxier(family, setAside, options));
+  }
+  return { families, setAside };
+}
+
+async function createProxier(
+  family: Family,
+  setAside: SetAside,
+  options: ProxiersOptions,
+): Promise<FamilyProxier> {
+  const { completed, setup, nodeName, metrics, health, recorder } = options;
+  const { config, gates } = completed;
+  const logger = options.logger.named(family);
+  const backend = await createBackend(family, options, () => proxier.requestFullSync());
+  const proxier = new FamilyProxier({
+    family,
+    nodeName,
+    backend,
+    allowExternalIPs: gates.enabled('AllowServiceExternalIPs'),
+    minSyncPeriod: toMillis(config.minSyncPeriod),
+    syncPeriod: toMillis(config.syncPeriod),
+    countsServices: config.mode === 'ipvs',
+    metrics,
+    health,
+    serviceHealth: new ServiceHealthServers({
+      nodeName,
+      addresses: healthCheckAddresses(family, setup),
+      ...(health && { proxyHealthy: () => health.healthy }),
+      onBindFailure: (failure) => recorder.event(healthCheckFailed(failure)),
+      logger,
+    }),
+    flows: await openFlows(family, metrics, logger),
+    onProblem: (problem) => setAside.report(family, problem),
+    onRefused: (refused) => {
+      metrics.servicesSetAside.set(refused.length, { ip_family: family, reason: 'refused' });
+      for (const { key, error } of refused) {
+        logger.error(error, 'The kernel refused a service port', { servicePort: key });
+        recorder.event(serviceRefused(nodeName, key, error));
+      }
+    },
+    clock: systemClock,
+    logger,
+  });
+  return proxier;
+}
+
+async function createBackend(
+  family: Family,
+  { completed, mode, setup, metrics, logger }: ProxiersOptions,
+  requestFullSync: () => void,
+): Promise<Backend> {
+  try {
+    return await mode.create({
+      family,
+      config: completed.config,
+      gateEnabled: (gate) => completed.gates.enabled(gate),
+      nodeIP: setup.addresses.ips[family],
+      nodePortAddresses: setup.nodePorts[family],
+      localDetector: setup.detectors[family],
+      metrics,
+      logger: logger.named(family),
+      clock: systemClock,
+      requestFullSync,
+    });
+  } catch (error) {
+    const isDualStack = setup.families.length > 1;
+    const prefix = isDualStack ? `unable to create ${family.toLowerCase()} proxier: ` : '';
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new Error(`unable to create proxier: ${prefix}${reason}`, { cause: error });
+  }
+}
+
+/** Where the health check node ports of Services listen: everywhere, or on the addresses that serve node ports. */
+function healthCheckAddresses(family: Family, { nodePorts }: NodeSetup): string[] {
+  const set = nodePorts[family];
+  if (set.matchAll) return [family === 'IPv4' ? '0.0.0.0' : '::'];
+  return nodePortIPs(set, ownAddresses());
+}
+
+/** Stale UDP flows are removed over a socket of their own: a long walk must not delay a sync. */
+async function openFlows(family: Family, metrics: ProxyMetrics, logger: Logger): Promise<FlowReconciler> {
+  const client = openConntrackClient(await loadLibc(), { clock: systemClock });
+  const reconciler = new ConntrackReconciler({
+    family,
+    table: kernelFlowTable(client, family),
+    ownAddresses: async () => new Set(ownAddresses()),
+    duration: metrics.conntrackSyncDuration,
+    deleted: metrics.conntrackDeleted,
+    clock: systemClock,
+    logger,
+  });
+  return reconcileFlows(reconciler);
+}
+
+function ownAddresses(): string[] {
+  const interfaces = Object.values(networkInterfaces());
+  return interfaces.flatMap((addresses) => addresses?.map(({ address }) => address) ?? []);
+}

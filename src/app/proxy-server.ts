@@ -1,0 +1,164 @@
+import { createRouter } from '../admin/http.ts';
+import { type Serving, serveWithRetry } from '../admin/listen.ts';
+import { metricsServerHandler } from '../admin/metrics-server.ts';
+import type { Options } from '../cli/options.ts';
+import { buildInfo } from '../cli/version.ts';
+import { configToJSON } from '../config/encode.ts';
+import { CONFIG_CHANGED, type ConfigWatch, watchConfigFile } from '../config/watch.ts';
+import { healthzRoutes } from '../health/healthz-server.ts';
+import type { ProxyHealth } from '../health/proxy-health.ts';
+import { applyOOMScoreAdj } from '../kernel/oom-score.ts';
+import { systemFiles } from '../kernel/system-files.ts';
+import type { EventRecorder } from '../kube/events/recorder.ts';
+import { systemClock } from '../lib/clock.ts';
+import { isNodeEligible } from '../model/node-eligibility.ts';
+import type { RootLogger } from '../obs/klog.ts';
+import { processStartTime } from '../obs/process-metrics.ts';
+import { Router } from '../proxier/router.ts';
+import type { NodeManager } from '../sources/node-manager.ts';
+import type { Cluster } from './cluster.ts';
+import type { Completed } from './complete.ts';
+import type { NodeEvents } from './events.ts';
+import type { Metrics } from './metrics.ts';
+import type { Proxiers } from './proxiers.ts';
+
+/** How long a process that is about to end waits for its last events to be delivered. */
+const LAST_EVENTS_MS = 3000;
+
+export interface ProxyServerParts {
+  readonly options: Options;
+  readonly completed: Completed;
+  readonly cluster: Cluster;
+  readonly node: NodeManager;
+  readonly recorder: EventRecorder;
+  readonly events: NodeEvents;
+  /** Undefined when the health server is switched off. */
+  readonly health: ProxyHealth | undefined;
+  readonly metrics: Metrics;
+  readonly proxiers: Proxiers;
+  readonly logger: RootLogger;
+}
+
+/** The built proxy, ready to run. */
+export class ProxyServer {
+  readonly #parts: ProxyServerParts;
+  /** Set up with the server, so that a change from then on is noticed. */
+  readonly #configWatch: ConfigWatch | undefined;
+  readonly #failure = Promise.withResolvers<never>();
+
+  constructor(parts: ProxyServerParts) {
+    this.#parts = parts;
+    this.#configWatch = this.#watchConfig();
+  }
+
+  /** Starts everything, in upstream's order. Never resolves; rejects with what ends the process. */
+  async run(): Promise<never> {
+    const { cluster, node, recorder, events, proxiers, logger } = this.#parts;
+    this.#configWatch?.start();
+    this.#logStart();
+    void this.#adjustOOMScore();
+    recorder.attach();
+    this.#serveHealth();
+    await this.#serveMetrics();
+    const router = new Router(proxiers.families, proxiers.setAside, logger);
+    cluster.source.start(['services', 'endpointSlices', 'serviceCIDRs'], router);
+    node.react({
+      onFatal: (reason) => this.#failure.reject(new Error(reason)),
+      onZone: (zone) => {
+        for (const proxier of proxiers.families) proxier.setZone(zone ?? '');
+      },
+    });
+    events.starting();
+    for (const proxier of proxiers.families) proxier.start();
+    try {
+      return await this.#failure.promise;
+    } finally {
+      await recorder.flush(LAST_EVENTS_MS);
+    }
+  }
+
+  #watchConfig(): ConfigWatch | undefined {
+    const { completed, logger } = this.#parts;
+    if (!completed.file) return undefined;
+    const { path, text } = completed.file;
+    return watchConfigFile(path, {
+      content: text,
+      clock: systemClock,
+      onChange: () => this.#failure.reject(new Error(CONFIG_CHANGED)),
+      onError: (error) =>
+        logger.error(error, 'Configuration file cannot be used, keeping the one in use', { path }),
+    });
+  }
+
+  #logStart(): void {
+    const { options, logger } = this.#parts;
+    const { gitVersion, goVersion } = buildInfo(options.version.gitVersion);
+    logger.info('Version info', { version: gitVersion });
+    logger.info('Runtime settings', { runtime: goVersion, NODE_OPTIONS: process.env.NODE_OPTIONS ?? '' });
+  }
+
+  async #adjustOOMScore(): Promise<void> {
+    const { completed, logger } = this.#parts;
+    const { oomScoreAdj } = completed.config.linux;
+    if (oomScoreAdj === null) return;
+    try {
+      await applyOOMScoreAdj(oomScoreAdj, systemFiles, systemClock);
+    } catch (error) {
+      logger.v(2).info('Failed to apply OOMScore', { err: error });
+    }
+  }
+
+  #serveHealth(): void {
+    const { completed, health, node, metrics, events, logger } = this.#parts;
+    if (!health) return;
+    const routes = healthzRoutes({
+      health,
+      nodeEligible: () => isNodeEligible(node.node),
+      clock: systemClock,
+      healthzTotal: metrics.proxy.healthzTotal,
+      livezTotal: metrics.proxy.livezTotal,
+    });
+    const { healthzBindAddress } = completed.config;
+    this.#serve('proxy healthz', healthzBindAddress, createRouter(routes, logger), (error) => {
+      const failure = new Error(`healthz server failed: ${error.message}`, { cause: error });
+      events.healthServerFailed(failure.message);
+      this.#failure.reject(failure);
+    });
+  }
+
+  async #serveMetrics(): Promise<void> {
+    const { options, completed, metrics, events, logger } = this.#parts;
+    const { config, gates } = completed;
+    if (config.metricsBindAddress === '') return;
+    const { major, minor, goVersion } = buildInfo(options.version.gitVersion);
+    const configz = `{"kubeproxy.config.k8s.io":${configToJSON(config)}}`;
+    const handler = metricsServerHandler({
+      mode: config.mode,
+      registry: metrics.registry,
+      configz: () => configz,
+      flags: () => options.flags,
+      gates: { flagz: gates.enabled('ComponentFlagz'), statusz: gates.enabled('ComponentStatusz') },
+      profiling: config.enableProfiling,
+      setVerbosity: (level) => logger.setVerbosity(level),
+      version: { runtime: goVersion, binary: `${major}.${minor}` },
+      startTime: await processStartTime(),
+      clock: systemClock,
+      logger,
+    });
+    this.#serve('metrics server', config.metricsBindAddress, handler, (error) => {
+      events.metricsServerFailed(error.message);
+      this.#failure.reject(error);
+    });
+  }
+
+  #serve(
+    name: string,
+    address: string,
+    handler: Parameters<typeof serveWithRetry>[0]['handler'],
+    onHardFail: (error: Error) => void,
+  ): Serving {
+    const { completed, logger } = this.#parts;
+    const hardFail = completed.config.bindAddressHardFail;
+    return serveWithRetry({ name, address, hardFail, onHardFail, handler, clock: systemClock, logger });
+  }
+}

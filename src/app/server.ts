@@ -1,0 +1,91 @@
+import { hostname } from 'node:os';
+import type { Options } from '../cli/options.ts';
+import { buildInfo } from '../cli/version.ts';
+import { ProxyHealth } from '../health/proxy-health.ts';
+import { tuneConntrack } from '../kernel/conntrack-tuning.ts';
+import { systemFiles } from '../kernel/system-files.ts';
+import { EventRecorder } from '../kube/events/recorder.ts';
+import { systemClock } from '../lib/clock.ts';
+import { toMillis } from '../lib/duration.ts';
+import type { RootLogger } from '../obs/klog.ts';
+import { NodeManager } from '../sources/node-manager.ts';
+import { openCluster } from './cluster.ts';
+import type { Completed } from './complete.ts';
+import { NodeEvents } from './events.ts';
+import { createMetrics } from './metrics.ts';
+import { reportMode } from './mode-notices.ts';
+import { loadMode } from './modes.ts';
+import { addressesOf, nodeNameOf, setUpNode } from './node-setup.ts';
+import { createProxiers } from './proxiers.ts';
+import { ProxyServer } from './proxy-server.ts';
+
+/** Does all that is needed before the first packet can be served, in upstream's order; throws what stands in the way. */
+export async function buildServer(
+  options: Options,
+  completed: Completed,
+  logger: RootLogger,
+): Promise<ProxyServer> {
+  const { config, gates } = completed;
+  const metrics = createMetrics(config, gates, buildInfo(options.version.gitVersion), logger);
+  const nodeName = nodeNameOf(config);
+  const cluster = await openCluster(options, config, nodeName, metrics.restClient, logger);
+  const mode = await loadMode(config.mode);
+  const node = new NodeManager({
+    nodeName,
+    needsPodCIDRs: config.detectLocalMode === 'NodeCIDR',
+    waits: cluster.waits,
+    clock: systemClock,
+    logger,
+  });
+  cluster.source.start(['nodes'], node);
+  const start = await node.waitForNode();
+  const addresses = addressesOf(start, config, logger);
+  const recorder = new EventRecorder({
+    send: cluster.sendEvent,
+    clock: systemClock,
+    hostName: hostname(),
+    logger,
+    random: Math.random,
+  });
+  const events = new NodeEvents(nodeName, (event) => recorder.event(event));
+  reportMode(completed, events, logger);
+  const health =
+    config.healthzBindAddress === ''
+      ? undefined
+      : new ProxyHealth(systemClock, 2 * toMillis(config.syncPeriod));
+  tune(completed, logger);
+  const setup = setUpNode(config, start, addresses, await mode.supportedFamilies(), logger);
+  const proxiers = await createProxiers({
+    completed,
+    mode,
+    setup,
+    nodeName,
+    metrics: metrics.proxy,
+    health,
+    recorder,
+    logger,
+  });
+  return new ProxyServer({
+    options,
+    completed,
+    cluster,
+    node,
+    recorder,
+    events,
+    health,
+    metrics,
+    proxiers,
+    logger,
+  });
+}
+
+function tune({ config }: Completed, logger: RootLogger): void {
+  try {
+    tuneConntrack(config.linux.conntrack, systemFiles, logger);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new Error(`could not set conntrack parameters from kube-proxy configuration: ${reason}`, {
+      cause: error,
+    });
+  }
+}
