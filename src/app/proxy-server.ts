@@ -48,6 +48,8 @@ export class ProxyServer {
 
   constructor(parts: ProxyServerParts) {
     this.#parts = parts;
+    // A failure may come before run() waits for it; it must not count as unhandled until then.
+    this.#failure.promise.catch(() => {});
     this.#configWatch = this.#watchConfig();
   }
 

@@ -1,0 +1,225 @@
+import assert from 'node:assert/strict';
+import { mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { after, afterEach, before, describe, it } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { run as command, enterNamespace, labUnavailable } from '../cluster/lab/namespace.ts';
+import { node, service, slice } from '../kube/objects.ts';
+import { kubeProxy, kubeProxyctl, logMessages, run } from './run.ts';
+import { Site } from './started.ts';
+
+const skip = labUnavailable();
+if (skip === undefined) enterNamespace(import.meta.url);
+
+const table = ['list', 'table', 'ip', 'kube-proxy'];
+const isProgrammed = () => {
+  try {
+    return command('nft', ...table).includes('10.96.0.1 . tcp . 80');
+  } catch {
+    return false;
+  }
+};
+
+async function until(what: string, holds: () => boolean): Promise<void> {
+  for (let i = 0; i < 500; i++) {
+    if (holds()) return;
+    await sleep(20);
+  }
+  assert.fail(`${what} did not come about`);
+}
+
+describe('the life of the program', { skip: skip ?? false }, () => {
+  let site: Site;
+
+  before(async () => {
+    site = await Site.open();
+    site.api.put('services', service('web'));
+    site.api.put('endpointSlices', slice('web', ['10.244.0.5']));
+  });
+  afterEach(() => site.stopAll());
+  after(() => site.close());
+
+  it('programs the kernel, and leaves the rules there when it is told to end', async () => {
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+      const proxy = await site.start(site.writeConfig());
+      await until('the rules', isProgrammed);
+      proxy.signal(signal);
+      assert.deepEqual(await proxy.exited, { code: null, signal });
+      assert.ok(isProgrammed());
+    }
+  });
+
+  it('--cleanup removes them, and finds nothing to do the second time', async () => {
+    for (let i = 0; i < 2; i++) {
+      const { code, stderr } = await run(kubeProxy, ['--config', site.writeConfig(), '--cleanup']);
+      assert.equal(code, 0, stderr);
+      assert.throws(() => command('nft', ...table), /No such file/);
+    }
+  });
+
+  it('--init-only checks everything and writes no rule', async () => {
+    const { code, stderr } = await run(kubeProxy, ['--config', site.writeConfig(), '--init-only']);
+    assert.equal(code, 0, stderr);
+    assert.throws(() => command('nft', ...table), /No such file/);
+  });
+
+  it('a mode that is not there says so and touches nothing', async () => {
+    for (const mode of ['iptables', 'ipvs', 'userspace']) {
+      const { code, stderr } = await run(kubeProxy, ['--config', site.writeConfig({ mode })]);
+      assert.equal(code, 1);
+      const reason = `proxy mode \\"${mode}\\" is not available in this version (available: nftables)`;
+      assert.ok(logMessages(stderr).includes(`"command failed" err="${reason}"`), stderr);
+    }
+  });
+
+  it('ends when the configuration file is edited in place', async () => {
+    const config = site.writeConfig();
+    const proxy = await site.start(config);
+    writeFileSync(config, readFileSync(config, 'utf8').replace('nftables', 'iptables'));
+    assert.equal((await proxy.exited).code, 1);
+    assert.match(proxy.stderr, /content of the proxy server's configuration file was updated/);
+  });
+
+  it('ends when a ConfigMap volume is swapped under it', async () => {
+    const first = site.writeConfig();
+    mkdirSync(site.path('..v1'));
+    mkdirSync(site.path('..v2'));
+    writeFileSync(site.path('..v1/mounted.yaml'), readFileSync(first));
+    writeFileSync(
+      site.path('..v2/mounted.yaml'),
+      `${readFileSync(first, 'utf8').trim().slice(0, -1)},"configSyncPeriod":"7m"}`,
+    );
+    symlinkSync('..v1', site.path('..data'));
+    symlinkSync('..data/mounted.yaml', site.path('mounted.yaml'));
+    const proxy = await site.start(site.path('mounted.yaml'));
+    symlinkSync('..v2', site.path('..data_tmp'));
+    renameSync(site.path('..data_tmp'), site.path('..data'));
+    assert.equal((await proxy.exited).code, 1);
+  });
+
+  it('keeps running on a configuration file that became unusable, and says so', async () => {
+    const config = site.writeConfig();
+    const proxy = await site.start(config);
+    writeFileSync(config, '{"apiVersion": "kubeproxy');
+    await proxy.logs(/Configuration file cannot be used, keeping the one in use/);
+    assert.equal((await fetch('http://127.0.0.1:10256/livez')).status, 200);
+  });
+
+  it('tries again when an address is taken, and ends at once when told to be hard about it', async () => {
+    const squatter = createServer().listen(10256, '::');
+    await new Promise((done) => squatter.once('listening', done));
+    try {
+      const patient = site.spawn(['--config', site.writeConfig()]);
+      await patient.logs(/Will listen again/);
+      await patient.kill();
+      const hard = site.spawn(['--config', site.writeConfig({ bindAddressHardFail: true })]);
+      assert.equal((await hard.exited).code, 1);
+      assert.match(
+        hard.stderr,
+        /healthz server failed: failed to start proxy healthz on 0\.0\.0\.0:10256: listen tcp/,
+      );
+      const reasons = site.api.store.list('events').map(({ raw }) => raw.reason);
+      assert.ok(reasons.includes('FailedToStartProxierHealthcheck'), reasons.join());
+    } finally {
+      squatter.close();
+    }
+  });
+
+  it('ends when the node gets another address, and when it is deleted', async () => {
+    const moved = await site.start(site.writeConfig());
+    const raw = node('node-a');
+    site.api.put('nodes', { ...raw, status: { addresses: [{ type: 'InternalIP', address: '192.0.2.99' }] } });
+    assert.equal((await moved.exited).code, 1);
+    const deleted = await site.start(site.writeConfig());
+    site.api.delete('nodes', '', 'node-a');
+    assert.equal((await deleted.exited).code, 1);
+    site.api.put('nodes', raw);
+  });
+
+  it('a tainted node is not eligible but the proxy is alive', async () => {
+    await site.start(site.writeConfig());
+    const raw = node('node-a');
+    const spec = {
+      podCIDRs: ['10.244.0.0/24'],
+      taints: [{ key: 'ToBeDeletedByClusterAutoscaler', effect: 'NoSchedule' }],
+    };
+    site.api.put('nodes', { ...raw, spec });
+    let status = 0;
+    for (let i = 0; i < 200 && status !== 503; i++) {
+      await sleep(10);
+      status = (await fetch('http://127.0.0.1:10256/healthz')).status;
+    }
+    assert.equal(status, 503);
+    assert.equal((await fetch('http://127.0.0.1:10256/livez')).status, 200);
+    site.api.put('nodes', raw);
+  });
+
+  it('logs JSON when asked to', async () => {
+    const proxy = await site.start(site.writeConfig({ logging: { format: 'json' } }));
+    await proxy.logs(/Serving HTTP/);
+    for (const line of proxy.stderr.trim().split('\n')) {
+      const record = JSON.parse(line);
+      assert.equal(typeof record.ts, 'number');
+      assert.equal(typeof record.msg, 'string');
+    }
+  });
+
+  it('runs with no cluster at all on manifests, and follows them', async () => {
+    mkdirSync(site.path('manifests'));
+    const list = (address: string) =>
+      JSON.stringify({
+        apiVersion: 'v1',
+        kind: 'List',
+        items: [
+          { apiVersion: 'v1', kind: 'Service', ...service('web') },
+          { apiVersion: 'discovery.k8s.io/v1', kind: 'EndpointSlice', ...slice('web', [address]) },
+        ],
+      });
+    writeFileSync(site.path('manifests/shop.json'), list('10.244.0.7'));
+    const requests = site.api.requests.length;
+    await site.start(site.writeConfig(), ['--manifests', site.path('manifests')]);
+    await until('the endpoint', () => command('nft', ...table).includes('10.244.0.7'));
+    writeFileSync(site.path('manifests/shop.json'), list('10.244.0.8'));
+    await until('the new endpoint', () => command('nft', ...table).includes('10.244.0.8'));
+    assert.equal(site.api.requests.length, requests);
+  });
+});
+
+describe('the commands', () => {
+  it('run from any directory, whatever node is on the PATH', async () => {
+    for (const [program, name] of [
+      [kubeProxy, ''],
+      [kubeProxyctl, 'kube-proxyctl for '],
+    ] as const) {
+      const { code, stdout } = await run(program, ['--version'], {
+        cwd: '/',
+        env: { PATH: '/usr/bin:/bin' },
+      });
+      assert.equal(stdout, `${name}Kubernetes v1.37.0\n`);
+      assert.equal(code, 0);
+    }
+  });
+
+  it('--write-config-to writes the default configuration byte for byte', async () => {
+    const file = join(tmpdir(), `kpt-default-${process.pid}.yaml`);
+    const { code, stderr } = await run(kubeProxy, ['--write-config-to', file]);
+    assert.equal(code, 0, stderr);
+    const recorded = resolve(import.meta.dirname, '../vectors/cli/default-config.yaml');
+    assert.equal(readFileSync(file, 'utf8'), readFileSync(recorded, 'utf8'));
+    rmSync(file);
+  });
+
+  it('usage errors: flags with usage, arguments without, both exit 1', async () => {
+    const flag = await run(kubeProxy, ['--no-such']);
+    assert.equal(flag.code, 1);
+    assert.match(
+      flag.stderr,
+      /^Usage:\n {2}kube-proxy \[flags\]\n[\s\S]*\n\nError: unknown flag: --no-such\n$/,
+    );
+    const argument = await run(kubeProxy, ['now']);
+    assert.equal(argument.code, 1);
+    assert.equal(argument.stderr, 'Error: "kube-proxy" does not take any arguments, got ["now"]\n');
+  });
+});

@@ -1,0 +1,136 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { enterNamespace, labUnavailable } from '../cluster/lab/namespace.ts';
+import { Site } from './started.ts';
+
+interface Page {
+  readonly status: number;
+  readonly headers: readonly string[];
+  readonly body: string;
+}
+
+interface Vector {
+  readonly pages: Readonly<Record<string, Page>>;
+  readonly events: readonly Record<string, unknown>[];
+}
+
+const skip = labUnavailable();
+if (skip === undefined) enterNamespace(import.meta.url);
+
+const vectors = resolve(import.meta.dirname, '../vectors/pages/nftables.json');
+const { pages, events } = JSON.parse(readFileSync(vectors, 'utf8')) as Vector;
+
+/** What the recorded program was configured with, as far as its /configz tells. */
+const recordedSettings = {
+  enableProfiling: true,
+  metricsBindAddress: '0.0.0.0:10249',
+  clusterCIDR: '10.244.0.0/16,fd00:244::/32',
+  nftables: { syncPeriod: '10s', minSyncPeriod: '100ms' },
+};
+
+/** Pages whose body differs from the recorded one, and how it is compared instead. */
+const comparisons: Record<string, (body: string, recorded: string) => void> = {
+  '10249/flagz': sameFlags,
+  '10249/statusz': sameLabels,
+  '10249/debug/pprof/': (body) => assert.match(body, /<a href=.*profile/),
+  '10256/healthz': sameKeys,
+  '10256/livez': sameKeys,
+};
+
+describe('pages, as recorded from upstream in nftables mode', { skip: skip ?? false }, () => {
+  let site: Site;
+
+  before(async () => {
+    site = await Site.open();
+    const config = site.writeConfig({
+      ...recordedSettings,
+      clientConnection: {
+        kubeconfig: site.path('kubeconfig'),
+        acceptContentTypes: 'application/json',
+        contentType: 'application/json',
+      },
+    });
+    const proxy = await site.start(config);
+    await proxy.serves('http://127.0.0.1:10249/healthz');
+  });
+  after(() => site.close());
+
+  for (const [path, recorded] of Object.entries(pages)) {
+    it(path, async () => {
+      const response = await fetch(`http://127.0.0.1:${path}`);
+      const body = (await response.text()).replaceAll(site.directory, 'DIR');
+      assert.equal(response.status, recorded.status);
+      for (const header of recorded.headers) {
+        const [name = '', value] = header.split(': ');
+        // How a body is cut into pieces is the server's own business.
+        if (name !== 'Transfer-Encoding') assert.equal(response.headers.get(name), value, name);
+      }
+      (comparisons[path] ?? assert.equal)(body, recorded.body);
+    });
+  }
+
+  it('wildcard addresses answer both families', async () => {
+    for (const host of ['127.0.0.1', '[::1]']) {
+      assert.equal((await fetch(`http://${host}:10256/livez`)).status, 200);
+      assert.equal((await fetch(`http://${host}:10249/healthz`)).status, 200);
+    }
+  });
+
+  it('the start event', async () => {
+    const [recorded] = events;
+    const sent = site.api.requests.filter(({ method, path }) => method === 'POST' && path.includes('events'));
+    assert.equal(sent.length, 1);
+    const objects = [...site.api.store.list('events')].map(({ raw }) => withoutTimes(raw));
+    assert.deepEqual(objects, [withoutTimes(recorded ?? {})]);
+  });
+});
+
+/** Name and value of every flag; the separator is drawn anew by every upstream process. */
+function flagLines(body: string): Map<string, string> {
+  const lines = body.split('\n').slice(3).filter(Boolean);
+  return new Map(
+    lines.map((line) => {
+      const [, name = '', value = ''] = /^([a-z0-9-]+)(?:: |[:= ])(.*)$/.exec(line) ?? [];
+      return [name, value];
+    }),
+  );
+}
+
+function sameFlags(body: string, recorded: string): void {
+  const own = flagLines(body);
+  // Ours alone: where to read Services from without a cluster.
+  assert.equal(own.get('manifests'), '');
+  own.delete('manifests');
+  assert.deepEqual(own, flagLines(recorded));
+  assert.deepEqual(body.split('\n').slice(0, 3), recorded.split('\n').slice(0, 3));
+}
+
+/** The same lines in the same order, whatever the values. */
+function sameLabels(body: string, recorded: string): void {
+  const labels = (text: string) => text.split('\n').map((line) => line.split(/[:=]|\s{2}/)[0]);
+  assert.deepEqual(labels(body), labels(recorded));
+  assert.match(body, /\/configz \/flagz \/healthz \/metrics \/proxyMode/);
+}
+
+/** The same keys in the same order, times in RFC 3339, everything else equal. */
+function sameKeys(body: string, recorded: string): void {
+  const shape = (text: string) => text.replace(/"\d{4}-\d\d-\d\dT[\d:]+(\.\d+)?Z"/g, '"TIME"');
+  assert.equal(shape(body), shape(recorded));
+}
+
+/** What of an event does not depend on when and where it was sent; the server keeps the kind elsewhere. */
+function withoutTimes(event: Record<string, unknown>): Record<string, unknown> {
+  const {
+    kind: _kind,
+    apiVersion: _version,
+    metadata: _metadata,
+    eventTime,
+    reportingInstance,
+    ...rest
+  } = event;
+  assert.match(String(eventTime), /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/);
+  assert.match(String(reportingInstance), /^kube-proxy-/);
+  return rest;
+}
