@@ -1,34 +1,93 @@
-/** Bundles each command into one file under dist/. koffi stays outside: it brings a native binary per platform. */
-import { chmodSync, cpSync, rmSync } from 'node:fs';
-import { join, resolve } from 'node:path';
-import { build } from 'esbuild';
+/**
+ * Bundles each command into one file under dist/. koffi stays outside: it brings a native binary per platform. Beside
+ * the bundle stands a table that leads from its lines back to the sources, for the positions in log records.
+ * With --optional (after an install) a missing esbuild is no failure: the commands then run from their sources.
+ */
+import { chmodSync, cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { basename, join, resolve } from 'node:path';
 
 const root = resolve(import.meta.dirname, '..');
 const dist = join(root, 'dist');
 const commands = { 'kube-proxy': './src/main.ts', 'kube-proxyctl': './src/cli/ctl/main.ts' };
+const banner =
+  "#!/usr/bin/env node\nimport { createRequire } from 'node:module'; const require = createRequire(import.meta.url);";
 
-rmSync(dist, { recursive: true, force: true });
-for (const [command, entry] of Object.entries(commands)) {
-  const outfile = join(dist, `${command}.js`);
-  const { metafile } = await build({
-    stdin: {
-      contents: `import { main } from '${entry}';\nawait main(process.argv.slice(2));\n`,
-      resolveDir: root,
-      sourcefile: `${command}.js`,
-    },
-    outfile,
-    bundle: true,
-    platform: 'node',
-    target: 'node24',
-    format: 'esm',
-    external: ['koffi'],
-    banner: {
-      js: "#!/usr/bin/env node\nimport { createRequire } from 'node:module'; const require = createRequire(import.meta.url);",
-    },
-    metafile: true,
+async function main(): Promise<void> {
+  const esbuild = await import('esbuild').catch((error: NodeJS.ErrnoException) => {
+    if (process.argv.includes('--optional') && error.code === 'ERR_MODULE_NOT_FOUND') return undefined;
+    throw error;
   });
-  chmodSync(outfile, 0o755);
-  const bytes = Object.values(metafile.outputs).reduce((sum, output) => sum + output.bytes, 0);
-  console.log(`dist/${command}.js  ${(bytes / 1024).toFixed(0)} KiB`);
+  if (!esbuild) return;
+  rmSync(dist, { recursive: true, force: true });
+  for (const [command, entry] of Object.entries(commands)) {
+    const outfile = join(dist, `${command}.js`);
+    await esbuild.build({
+      stdin: {
+        contents: `import { main } from '${entry}';\nawait main(process.argv.slice(2));\n`,
+        resolveDir: root,
+        sourcefile: `${command}.js`,
+      },
+      outfile,
+      bundle: true,
+      platform: 'node',
+      target: 'node24',
+      format: 'esm',
+      external: ['koffi'],
+      sourcemap: 'external',
+      banner: { js: banner },
+    });
+    chmodSync(outfile, 0o755);
+    writeLineTable(outfile);
+    console.log(`dist/${command}.js  ${(readFileSync(outfile).length / 1024).toFixed(0)} KiB`);
+  }
+  cpSync(join(root, 'LICENSE'), join(dist, 'LICENSE'));
 }
-cpSync(join(root, 'LICENSE'), join(dist, 'LICENSE'));
+
+/** Stands for "no file" in the table. */
+const NOWHERE = 0xffff;
+
+/**
+ * Turns the source map into what the logger reads (src/obs/bundle-lines.ts): the number of lines (32 bits), for every
+ * line a file and a line in it (16 bits each), then the names of the files.
+ */
+function writeLineTable(outfile: string): void {
+  const map = JSON.parse(readFileSync(`${outfile}.map`, 'utf8')) as { sources: string[]; mappings: string };
+  rmSync(`${outfile}.map`);
+  const places: number[] = [];
+  let source = 0;
+  let line = 0;
+  for (const generated of map.mappings.split(';')) {
+    let first: [number, number] | undefined;
+    for (const segment of generated.split(',').filter(Boolean)) {
+      const [, sourceStep = 0, lineStep = 0] = decodeVLQ(segment);
+      source += sourceStep;
+      line += lineStep;
+      first ??= [source, line + 1];
+    }
+    places.push(...(first ?? [NOWHERE, 0]));
+  }
+  const files = map.sources.map((path) => basename(path)).join('\n');
+  const table = Buffer.concat([Buffer.from(Uint16Array.from(places).buffer), Buffer.from(files)]);
+  const header = Buffer.from(Uint32Array.of(places.length / 2).buffer);
+  writeFileSync(outfile.replace(/\.js$/, '.lines'), Buffer.concat([header, table]));
+}
+
+const digits = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/';
+
+/** The numbers of one segment of a source map: base64 digits of five bits, the least significant first. */
+function decodeVLQ(segment: string): number[] {
+  const numbers: number[] = [];
+  let value = 0;
+  let shift = 0;
+  for (const char of segment) {
+    const digit = digits.indexOf(char);
+    value += (digit & 31) << shift;
+    shift += 5;
+    if (digit & 32) continue;
+    numbers.push(value & 1 ? -(value >> 1) : value >> 1);
+    value = shift = 0;
+  }
+  return numbers;
+}
+
+await main();

@@ -1,10 +1,9 @@
 import type { Options } from '../cli/options.ts';
 import { buildInfo } from '../cli/version.ts';
 import type { ProxyConfig } from '../config/types.ts';
+import { clusterAccess } from '../kube/access.ts';
 import { type SendEvent, sendOver } from '../kube/events/send.ts';
 import { createRestClient } from '../kube/http-client.ts';
-import { inClusterAccess } from '../kube/in-cluster.ts';
-import { kubeconfigAccess } from '../kube/kubeconfig.ts';
 import type { RestClient } from '../kube/rest-client.ts';
 import type { RestMetrics } from '../kube/rest-metrics.ts';
 import { systemClock } from '../lib/clock.ts';
@@ -51,14 +50,13 @@ async function connect(
   logger: Logger,
 ): Promise<RestClient> {
   const { kubeconfig, qps, burst, contentType, acceptContentTypes } = config.clientConnection;
-  const { env } = process;
-  if (kubeconfig === '' && options.master === '') {
-    logger.info('Neither kubeconfig file nor master URL was specified, falling back to in-cluster config');
-  }
-  const access =
-    kubeconfig === '' && options.master === ''
-      ? await inClusterAccess({ env, logger })
-      : await kubeconfigAccess({ path: kubeconfig, master: options.master, env, clock: systemClock, logger });
+  const access = await clusterAccess({
+    kubeconfig,
+    master: options.master,
+    env: process.env,
+    clock: systemClock,
+    logger,
+  });
   const { gitVersion, platform } = buildInfo(options.version.gitVersion);
   return createRestClient({
     access,

@@ -2,13 +2,15 @@ import type { LoggingConfig } from '../config/types.ts';
 import { systemClock } from '../lib/clock.ts';
 import { toMillis } from '../lib/duration.ts';
 import { parseQuantity } from '../lib/quantity.ts';
+import { bundleLocator } from '../obs/bundle-lines.ts';
 import { createLogger, type RootLogger } from '../obs/klog.ts';
 
 const { pid, stdout, stderr } = process;
+const locate = bundleLocator(import.meta.filename);
 
 /** Logging until the configuration has been read. */
 export function startLogger(): RootLogger {
-  return createLogger({ format: 'text', verbosity: 0, clock: systemClock, pid, stdout, stderr });
+  return createLogger({ format: 'text', verbosity: 0, clock: systemClock, pid, stdout, stderr, locate });
 }
 
 export function configuredLogger(logging: LoggingConfig): RootLogger {
@@ -25,5 +27,6 @@ export function configuredLogger(logging: LoggingConfig): RootLogger {
     pid,
     stdout,
     stderr,
+    locate,
   });
 }

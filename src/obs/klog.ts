@@ -1,4 +1,5 @@
 import type { Clock } from '../lib/clock.ts';
+import type { Locate } from './bundle-lines.ts';
 import { callerOf, compileVmodule, type VmoduleRule } from './caller.ts';
 import { fineTime } from './fine-time.ts';
 import { formatJsonRecord, formatTextLine, formatTextRecord, type LogRecord } from './klog-record.ts';
@@ -20,6 +21,8 @@ export interface LoggerOptions {
   readonly pid: number;
   readonly stdout: LogStream;
   readonly stderr: LogStream;
+  /** Where a place in the running file comes from; as it is when absent. */
+  readonly locate?: Locate | undefined;
 }
 
 /** The root logger, with what only the composition root may do to logging. */
@@ -45,6 +48,7 @@ class Core {
   readonly #vmodule: ((file: string) => number | undefined) | undefined;
   readonly #time: () => number;
   readonly #pid: number;
+  readonly #locate: Locate;
   readonly info: LogSink;
   readonly #errors: LogSink;
 
@@ -55,23 +59,26 @@ class Core {
     this.#vmodule = text && options.vmodule?.length ? compileVmodule(options.vmodule) : undefined;
     this.#time = fineTime(options.clock);
     this.#pid = options.pid;
+    this.#locate = options.locate ?? ((caller) => caller);
     this.#errors = directSink(options.stderr);
     this.info = options.splitStream ? infoSink(options) : this.#errors;
   }
 
   enabledAt(level: number, entry: Entry): boolean {
     if (level <= this.verbosity) return true;
-    return this.#vmodule !== undefined && level <= (this.#vmodule(callerOf(entry).file) ?? 0);
+    return this.#vmodule !== undefined && level <= (this.#vmodule(this.#locate(callerOf(entry)).file) ?? 0);
   }
 
   write(entry: Entry, record: Omit<LogRecord, 'time' | 'pid' | 'caller'>): void {
-    const caller = callerOf(entry);
+    const caller = this.#locate(callerOf(entry));
     const text = this.#format({ ...record, time: this.#time(), pid: this.#pid, caller });
     (record.severity === 'E' ? this.#errors : this.info).write(text);
   }
 
   print(entry: Entry, line: string): void {
-    this.info.write(formatTextLine({ time: this.#time(), pid: this.#pid, caller: callerOf(entry) }, line));
+    this.info.write(
+      formatTextLine({ time: this.#time(), pid: this.#pid, caller: this.#locate(callerOf(entry)) }, line),
+    );
   }
 }
 

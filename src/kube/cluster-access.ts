@@ -1,0 +1,44 @@
+import type { Credentials } from './credentials.ts';
+
+/** PEM text given directly, or in a file that may be replaced while we run. */
+export type PemSource = { readonly text: string } | { readonly file: string };
+
+/** How to reach one API server, and as whom. */
+export interface ClusterAccess {
+  /** Base URL; may have a path. */
+  readonly server: URL;
+  readonly ca?: PemSource;
+  readonly clientCert?: PemSource;
+  readonly clientKey?: PemSource;
+  /** The name the server's certificate must have, when it is not the host of its URL. */
+  readonly serverName?: string;
+  readonly skipVerify: boolean;
+  readonly proxy?: URL;
+  readonly disableCompression: boolean;
+  readonly credentials: Credentials;
+  /** Impersonation headers. */
+  readonly headers: Readonly<Record<string, string | readonly string[]>>;
+}
+
+/** Configuration from which no access can be made. Names file, field and value; never a secret. */
+export class AccessError extends Error {
+  readonly code = 'KPT_ACCESS_INVALID';
+  override readonly name = 'AccessError';
+}
+
+/** Reads an http or https URL; `what` says where it was found. */
+export function urlOf(text: string, what: string): URL {
+  const url = URL.parse(text);
+  if (url === null) throw new AccessError(`${what}: want a URL, got "${redact(text)}"`);
+  if (url.protocol !== 'http:' && url.protocol !== 'https:') {
+    throw new AccessError(
+      `${what}: scheme "${url.protocol.slice(0, -1)}" is not supported; use http or https`,
+    );
+  }
+  return url;
+}
+
+/** A URL may carry a password. */
+function redact(text: string): string {
+  return text.replace(/\/\/[^/@]*@/, '//…@');
+}

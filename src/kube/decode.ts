@@ -1,0 +1,221 @@
+import type { Intern } from '../lib/intern.ts';
+import { type Family, familyOf } from '../model/ip.ts';
+import type {
+  EndpointObject,
+  EndpointSliceObject,
+  NodeObject,
+  ResourceName,
+  Resources,
+  ServiceCIDRObject,
+  ServiceObject,
+  ServicePortObject,
+  SlicePortObject,
+} from '../model/objects.ts';
+import { annotationAt, decodeObject, type Metadata } from './decode-object.ts';
+import {
+  booleanAt,
+  FieldFault,
+  type Fields,
+  fieldsOf,
+  integerAt,
+  listAt,
+  objectAt,
+  optionalStringAt,
+  stringAt,
+  stringsAt,
+  within,
+} from './fields.ts';
+
+const serviceNameLabel = 'kubernetes.io/service-name';
+const triggerTimeAnnotation = 'endpoints.kubernetes.io/last-change-trigger-time';
+const maxPort = 65_535;
+const maxInt32 = 2_147_483_647;
+
+type Mutable<T> = { -readonly [K in keyof T]: T[K] };
+
+/**
+ * Raw JSON objects to the shapes the program works with. A decoder throws `ObjectError` for an object whose
+ * fields have the wrong type or that has no name, whatever it is given, and reads only the fields it needs.
+ */
+export const decoders: { readonly [R in ResourceName]: (raw: unknown, intern: Intern) => Resources[R] } = {
+  services: (raw, intern) => decodeObject('Service', raw, (o, meta) => serviceOf(o, meta, intern)),
+  endpointSlices: (raw, intern) => decodeObject('EndpointSlice', raw, (o, meta) => sliceOf(o, meta, intern)),
+  nodes: (raw, intern) => decodeObject('Node', raw, (o, meta) => nodeOf(o, meta, intern)),
+  serviceCIDRs: (raw) => decodeObject('ServiceCIDR', raw, serviceCIDROf),
+};
+
+function serviceOf(object: Fields, meta: Metadata, intern: Intern): ServiceObject {
+  const loadBalancerIngress = objectAt(object, 'status', (status) =>
+    objectAt(status, 'loadBalancer', (lb) => listAt(lb, 'ingress', (item) => ingressOf(item, intern))),
+  );
+  return objectAt(object, 'spec', (spec) => {
+    const service: Mutable<ServiceObject> = {
+      namespace: intern(meta.namespace),
+      name: intern(meta.name),
+      resourceVersion: meta.resourceVersion,
+      type: intern(stringAt(spec, 'type')),
+      clusterIP: stringAt(spec, 'clusterIP'),
+      clusterIPs: stringsAt(spec, 'clusterIPs'),
+      ipFamilies: stringsAt(spec, 'ipFamilies', intern),
+      externalIPs: stringsAt(spec, 'externalIPs'),
+      loadBalancerIngress,
+      loadBalancerSourceRanges: stringsAt(spec, 'loadBalancerSourceRanges', intern),
+      externalTrafficPolicy: intern(stringAt(spec, 'externalTrafficPolicy')),
+      internalTrafficPolicy: intern(stringAt(spec, 'internalTrafficPolicy')),
+      healthCheckNodePort: integerAt(spec, 'healthCheckNodePort', maxPort) ?? 0,
+      sessionAffinity: intern(stringAt(spec, 'sessionAffinity')),
+      ports: listAt(spec, 'ports', (port) => servicePortOf(fieldsOf(port), intern)),
+    };
+    const timeout = objectAt(spec, 'sessionAffinityConfig', (config) =>
+      objectAt(config, 'clientIP', (clientIP) => integerAt(clientIP, 'timeoutSeconds', maxInt32)),
+    );
+    if (timeout !== undefined) service.affinityTimeoutSeconds = timeout;
+    return service;
+  });
+}
+
+function ingressOf(item: unknown, intern: Intern): ServiceObject['loadBalancerIngress'][number] {
+  const ingress = fieldsOf(item);
+  const ip = stringAt(ingress, 'ip');
+  const ipMode = optionalStringAt(ingress, 'ipMode');
+  return ipMode === undefined ? { ip } : { ip, ipMode: intern(ipMode) };
+}
+
+function servicePortOf(port: Fields, intern: Intern): ServicePortObject {
+  return {
+    name: intern(stringAt(port, 'name')),
+    protocol: protocolOf(port, intern),
+    port: integerAt(port, 'port', maxPort) ?? 0,
+    nodePort: integerAt(port, 'nodePort', maxPort) ?? 0,
+  };
+}
+
+/** An object that never passed an API server may lack the protocol; the API's default is TCP. */
+function protocolOf(port: Fields, intern: Intern): string {
+  return intern(stringAt(port, 'protocol') || 'TCP');
+}
+
+function sliceOf(object: Fields, meta: Metadata, intern: Intern): EndpointSliceObject {
+  const slice: Mutable<EndpointSliceObject> = {
+    namespace: intern(meta.namespace),
+    name: meta.name,
+    resourceVersion: meta.resourceVersion,
+    serviceName: intern(annotationAt(meta, 'labels', serviceNameLabel) ?? ''),
+    addressType: intern(stringAt(object, 'addressType')),
+    endpoints: listAt(object, 'endpoints', (endpoint) => endpointOf(fieldsOf(endpoint), intern)),
+    ports: listAt(object, 'ports', (port) => slicePortOf(fieldsOf(port), intern)),
+  };
+  const triggerTime = annotationAt(meta, 'annotations', triggerTimeAnnotation);
+  if (triggerTime !== undefined) slice.triggerTime = triggerTime;
+  return slice;
+}
+
+function endpointOf(raw: Fields, intern: Intern): EndpointObject {
+  const endpoint: Mutable<EndpointObject> = objectAt(raw, 'conditions', (conditions) => ({
+    ready: booleanAt(conditions, 'ready') ?? true,
+    serving: booleanAt(conditions, 'serving') ?? true,
+    terminating: booleanAt(conditions, 'terminating') ?? false,
+  }));
+  const address = stringsAt(raw, 'addresses')[0];
+  if (address !== undefined) endpoint.address = address;
+  const nodeName = optionalStringAt(raw, 'nodeName');
+  if (nodeName !== undefined) endpoint.nodeName = intern(nodeName);
+  objectAt(raw, 'hints', (hints) => {
+    const zones = namesAt(hints, 'forZones', intern);
+    if (zones.length > 0) endpoint.zoneHints = zones;
+    const nodes = namesAt(hints, 'forNodes', intern);
+    if (nodes.length > 0) endpoint.nodeHints = nodes;
+  });
+  return endpoint;
+}
+
+function namesAt(hints: Fields, key: string, intern: Intern): readonly string[] {
+  return listAt(hints, key, (hint) => intern(stringAt(fieldsOf(hint), 'name')));
+}
+
+function slicePortOf(raw: Fields, intern: Intern): SlicePortObject {
+  const port: Mutable<SlicePortObject> = { protocol: protocolOf(raw, intern) };
+  const name = optionalStringAt(raw, 'name');
+  if (name !== undefined) port.name = intern(name);
+  const number = integerAt(raw, 'port', maxPort);
+  if (number !== undefined) port.port = number;
+  return port;
+}
+
+function nodeOf(object: Fields, meta: Metadata, intern: Intern): NodeObject {
+  const labels = within('metadata.labels', () =>
+    Object.keys(meta.labels).map((key) => [intern(key), intern(stringAt(meta.labels, key))] as const),
+  );
+  const addresses = objectAt(object, 'status', (status) =>
+    listAt(status, 'addresses', (item) => {
+      const address = fieldsOf(item);
+      return { type: intern(stringAt(address, 'type')), address: stringAt(address, 'address') };
+    }),
+  );
+  return objectAt(object, 'spec', (spec) => ({
+    name: intern(meta.name),
+    resourceVersion: meta.resourceVersion,
+    labels: Object.fromEntries(labels),
+    addresses: addresses.filter(({ type }) => type === 'InternalIP' || type === 'ExternalIP'),
+    podCIDRs: stringsAt(spec, 'podCIDRs'),
+    taintKeys: listAt(spec, 'taints', (taint) => intern(stringAt(fieldsOf(taint), 'key'))),
+    deleting: meta.deleting,
+  }));
+}
+
+function serviceCIDROf(object: Fields, meta: Metadata): ServiceCIDRObject {
+  const cidrs = objectAt(object, 'spec', (spec) => stringsAt(spec, 'cidrs'));
+  return { name: meta.name, resourceVersion: meta.resourceVersion, cidrs };
+}
+
+/**
+ * A legacy `v1` Endpoints object as the EndpointSlices that would mirror it: one per subset and family, named
+ * after both, so that the same object always gives the same slices.
+ */
+export function decodeEndpoints(raw: unknown, intern: Intern): EndpointSliceObject[] {
+  return decodeObject('Endpoints', raw, (object, meta) => {
+    const subsets = listAt(object, 'subsets', (subset) => subsetOf(fieldsOf(subset), intern));
+    return subsets.flatMap(({ ports, addresses }, i) =>
+      families.flatMap((family) => {
+        const endpoints = addresses.filter((address) => address.family === family).map((a) => a.endpoint);
+        if (endpoints.length === 0) return [];
+        return {
+          namespace: intern(meta.namespace),
+          name: `${meta.name}-${i}-${family.toLowerCase()}`,
+          resourceVersion: meta.resourceVersion,
+          serviceName: intern(meta.name),
+          addressType: family,
+          endpoints,
+          ports,
+        };
+      }),
+    );
+  });
+}
+
+const families: readonly Family[] = ['IPv4', 'IPv6'];
+
+interface Subset {
+  readonly ports: readonly SlicePortObject[];
+  readonly addresses: readonly { readonly family: Family; readonly endpoint: EndpointObject }[];
+}
+
+function subsetOf(subset: Fields, intern: Intern): Subset {
+  // An unnamed port of an Endpoints object has the empty name, which a slice port distinguishes from null.
+  const ports = listAt(subset, 'ports', (port) => ({ name: '', ...slicePortOf(fieldsOf(port), intern) }));
+  const ready = listAt(subset, 'addresses', (item) => addressOf(fieldsOf(item), true, intern));
+  const notReady = listAt(subset, 'notReadyAddresses', (item) => addressOf(fieldsOf(item), false, intern));
+  return { ports, addresses: [...ready, ...notReady] };
+}
+
+function addressOf(raw: Fields, ready: boolean, intern: Intern): Subset['addresses'][number] {
+  const address = stringAt(raw, 'ip');
+  const family = familyOf(address);
+  if (family === undefined) throw new FieldFault('ip', raw.ip, 'an IP address');
+  const endpoint = { address, ready, serving: ready, terminating: false };
+  const nodeName = optionalStringAt(raw, 'nodeName');
+  return {
+    family,
+    endpoint: nodeName === undefined ? endpoint : { ...endpoint, nodeName: intern(nodeName) },
+  };
+}

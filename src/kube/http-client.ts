@@ -1,0 +1,236 @@
+import type { IncomingMessage } from 'node:http';
+import type { Clock } from '../lib/clock.ts';
+import type { Logger } from '../obs/log.ts';
+import type { Labels } from '../obs/metrics.ts';
+import { acceptHeader, type ContentTypes } from './accept.ts';
+import { ApiError, apiErrorOf, TransportError, transportErrorOf } from './api-error.ts';
+import type { ClusterAccess } from './cluster-access.ts';
+import type { Credential } from './credentials.ts';
+import { readBody, readText } from './http-body.ts';
+import { exchange } from './http-exchange.ts';
+import { type RateLimiter, rateLimiterFor } from './rate-limiter.ts';
+import type { ApiRequest, ApiResponse, RestClient, StreamRequest } from './rest-client.ts';
+import { type RestMetrics, silentRestMetrics } from './rest-metrics.ts';
+import { sleep } from './sleep.ts';
+import { TimeLimit } from './time-limit.ts';
+import { Transport } from './transport.ts';
+
+export interface HttpClientOptions {
+  readonly access: ClusterAccess;
+  readonly userAgent: string;
+  /** Requests per second; negative for no limit, zero for the default. */
+  readonly qps: number;
+  readonly burst: number;
+  readonly contentTypes: ContentTypes;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly metrics?: RestMetrics;
+}
+
+const defaultTimeoutMs = 30_000;
+const maxBodyBytes = 16 * 1024 * 1024;
+const maxErrorBytes = 64 * 1024;
+/** A server that is too busy says when to come back; it is believed this often for one request. */
+const maxRetries = 10;
+
+/** A client over HTTP/1.1. Throws when QPS and burst contradict each other. */
+export function createRestClient(options: HttpClientOptions): RestClient {
+  return new HttpClient(options, rateLimiterFor(options.qps, options.burst, options.clock));
+}
+
+class HttpClient implements RestClient {
+  readonly #options: HttpClientOptions;
+  readonly #limiter: RateLimiter | undefined;
+  readonly #transport: Transport;
+  readonly #metrics: RestMetrics;
+  readonly #headers: Readonly<Record<string, string | readonly string[]>>;
+  readonly #closing = new AbortController();
+
+  constructor(options: HttpClientOptions, limiter: RateLimiter | undefined) {
+    const { access, logger, contentTypes } = options;
+    this.#options = options;
+    this.#limiter = limiter;
+    this.#transport = new Transport(access, logger);
+    this.#metrics = options.metrics ?? silentRestMetrics;
+    const accept = acceptHeader(contentTypes);
+    if (accept.dropped.length > 0) {
+      logger.info('The API server is asked for JSON only', { insteadOf: accept.dropped.join(', ') });
+    }
+    this.#headers = {
+      accept: accept.header,
+      'accept-encoding': access.disableCompression ? 'identity' : 'gzip',
+      'user-agent': options.userAgent,
+      ...access.headers,
+    };
+  }
+
+  async request(request: ApiRequest): Promise<ApiResponse> {
+    for (let attempt = 0; ; attempt++) {
+      try {
+        return await this.#requestOnce(request);
+      } catch (error) {
+        const wait = error instanceof ApiError && isBusy(error.status) ? error.retryAfterSeconds : undefined;
+        if (!(error instanceof ApiError) || wait === undefined || attempt >= maxRetries) throw error;
+        const { server } = this.#options.access;
+        this.#metrics.retries.inc({ code: String(error.status), verb: request.method, host: server.host });
+        await sleep(this.#options.clock, wait * 1000, this.#signals(request));
+      }
+    }
+  }
+
+  async stream(request: StreamRequest): Promise<AsyncIterable<Uint8Array>> {
+    const { clock } = this.#options;
+    if (!request.unthrottled) await this.#throttle(request);
+    const limit = new TimeLimit(clock, request.timeoutMs ?? defaultTimeoutMs, [this.#signals(request)]);
+    try {
+      const answer = await this.#open(request, limit.signal, !request.unthrottled);
+      return readBody(answer, { idleMs: request.idleMs, clock, signal: limit.signal });
+    } finally {
+      limit.lift();
+    }
+  }
+
+  close(): void {
+    this.#closing.abort(new TransportError('the client is closed'));
+    this.#transport.close();
+  }
+
+  async #requestOnce(request: ApiRequest): Promise<ApiResponse> {
+    const { clock } = this.#options;
+    await this.#throttle(request);
+    const timeoutMs = request.timeoutMs ?? defaultTimeoutMs;
+    const limit = new TimeLimit(clock, timeoutMs, [this.#signals(request)]);
+    try {
+      const answer = await this.#open(request, limit.signal, true);
+      const body = readBody(answer, { idleMs: () => timeoutMs, clock, signal: limit.signal });
+      const text = await readText(body, maxBodyBytes);
+      this.#metrics.responseSize.observe(text.length, this.#labels(request));
+      return { status: answer.statusCode ?? 0, body: parseJson(text) };
+    } finally {
+      limit.lift();
+    }
+  }
+
+  /** Sends and judges: resolves with an answer whose status is 2xx. */
+  async #open(request: ApiRequest, signal: AbortSignal, timed: boolean): Promise<IncomingMessage> {
+    const { access, clock } = this.#options;
+    const startedAt = clock.monotonic();
+    let credential = await this.#credential();
+    let answer = await this.#send(request, credential, signal);
+    if (answer.statusCode === 401 && access.credentials.refused(credential)) {
+      answer.destroy();
+      credential = await this.#credential();
+      answer = await this.#send(request, credential, signal);
+    }
+    if (timed) this.#metrics.duration.observe((clock.monotonic() - startedAt) / 1000, this.#labels(request));
+    const status = answer.statusCode ?? 0;
+    if (status >= 200 && status < 300) return answer;
+    const body = readBody(answer, { idleMs: () => defaultTimeoutMs, clock, signal });
+    throw apiErrorOf(status, parseAny(await readText(body, maxErrorBytes)), retryAfterOf(answer));
+  }
+
+  async #send(request: ApiRequest, credential: Credential, signal: AbortSignal): Promise<IncomingMessage> {
+    const { access, clock, logger } = this.#options;
+    const { method } = request;
+    const body = request.body === undefined ? undefined : Buffer.from(JSON.stringify(request.body));
+    if (body !== undefined) this.#metrics.requestSize.observe(body.length, this.#labels(request));
+    const startedAt = clock.monotonic();
+    let code = '<error>';
+    try {
+      const agent = await this.#transport.agentFor(credential);
+      const headers = this.#headersFor(request, credential, body);
+      const answer = await exchange({
+        url: urlFor(access.server, request),
+        method,
+        headers,
+        body,
+        agent,
+        signal,
+      });
+      code = String(answer.statusCode);
+      return answer;
+    } catch (error) {
+      throw transportErrorOf(error, signal);
+    } finally {
+      this.#metrics.requests.inc({ code, method, host: access.server.host });
+      const log = logger.v(6);
+      const ms = Math.round(clock.monotonic() - startedAt);
+      if (log.enabled)
+        log.info('Response', { verb: method, path: request.path, status: code, milliseconds: ms });
+    }
+  }
+
+  #headersFor(
+    request: ApiRequest,
+    { token }: Credential,
+    body: Buffer | undefined,
+  ): Record<string, string | string[]> {
+    const headers: Record<string, string | string[]> = {};
+    for (const [name, value] of Object.entries(this.#headers)) {
+      headers[name] = typeof value === 'string' ? value : [...value];
+    }
+    if (token !== undefined) headers.authorization = `Bearer ${token}`;
+    if (body !== undefined) {
+      headers['content-type'] = 'application/json';
+      headers['content-length'] = String(body.length);
+    }
+    for (const [name, value] of Object.entries(request.headers ?? {})) headers[name.toLowerCase()] = value;
+    return headers;
+  }
+
+  async #credential(): Promise<Credential> {
+    try {
+      return await this.#options.access.credentials.current();
+    } catch (error) {
+      throw transportErrorOf(error);
+    }
+  }
+
+  async #throttle(request: ApiRequest): Promise<void> {
+    if (this.#limiter === undefined) return;
+    const waitedMs = await this.#limiter.take(this.#signals(request));
+    this.#metrics.rateLimiterDuration.observe(waitedMs / 1000, this.#labels(request));
+  }
+
+  #signals({ signal }: ApiRequest): AbortSignal {
+    return signal === undefined ? this.#closing.signal : AbortSignal.any([this.#closing.signal, signal]);
+  }
+
+  #labels({ method }: ApiRequest): Labels {
+    return { verb: method, host: this.#options.access.server.host };
+  }
+}
+
+function isBusy(status: number): boolean {
+  return status === 429 || status >= 500;
+}
+
+function urlFor(server: URL, { path, query }: ApiRequest): URL {
+  const url = new URL(server);
+  url.pathname = server.pathname.replace(/\/+$/, '') + path;
+  url.search = query === undefined ? '' : new URLSearchParams(query).toString();
+  return url;
+}
+
+function retryAfterOf(answer: IncomingMessage): number | undefined {
+  const seconds = Number.parseInt(answer.headers['retry-after'] ?? '', 10);
+  return seconds >= 0 ? seconds : undefined;
+}
+
+function parseJson(text: string): unknown {
+  if (text.trim() === '') return undefined;
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new TransportError(`the answer is not JSON: ${JSON.stringify(text.slice(0, 60))}`);
+  }
+}
+
+/** The body of a refusal may come from a proxy on the way and be anything. */
+function parseAny(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}

@@ -1,0 +1,185 @@
+import { ByteGatherer, isSpace, StreamError, ValueScanner } from './json-scanner.ts';
+import type { TimeSlice } from './time-slice.ts';
+
+/**
+ * Objects are at most 1.5 MiB in etcd unless it is told otherwise, and that is in a denser encoding than JSON.
+ * Whatever is larger than this is not an object.
+ */
+const maxObjectBytes = 16 * 1024 * 1024;
+const maxEnvelopeBytes = 1024 * 1024;
+const openBrace = 0x7b;
+const closeBracket = 0x5d;
+const comma = 0x2c;
+
+type Chunks = AsyncIterable<Uint8Array>;
+
+/**
+ * The objects of a watch answer: JSON objects one after the other, with or without white space between. Fails
+ * with `StreamError` on anything else, also when the stream ends inside an object.
+ */
+export async function* watchFrames(
+  chunks: Chunks,
+  slice: TimeSlice,
+  limit = maxObjectBytes,
+): AsyncGenerator<unknown> {
+  const splitter = new FrameSplitter(limit);
+  for await (const chunk of chunks) {
+    for (const frame of splitter.push(chunk)) {
+      yield frame;
+      if (slice.spent) await slice.rest();
+    }
+  }
+  splitter.end();
+}
+
+/** Splits concatenated JSON objects; chunk borders may fall anywhere. */
+export class FrameSplitter {
+  readonly #gathered: ByteGatherer;
+  #scanner: ValueScanner | undefined;
+
+  constructor(limit = maxObjectBytes) {
+    this.#gathered = new ByteGatherer('a watch event', limit);
+  }
+
+  *push(chunk: Uint8Array): Generator<unknown> {
+    let at = 0;
+    for (;;) {
+      if (this.#scanner === undefined) {
+        at = skipSpace(chunk, at);
+        if (at === chunk.length) return;
+        if (chunk[at] !== openBrace) throw unexpected(chunk[at], 'a watch event');
+        this.#scanner = new ValueScanner();
+      }
+      const end = this.#scanner.scan(chunk, at);
+      if (end < 0) {
+        this.#gathered.add(chunk.subarray(at));
+        return;
+      }
+      this.#gathered.add(chunk.subarray(at, end));
+      this.#scanner = undefined;
+      at = end;
+      yield this.#gathered.parse();
+    }
+  }
+
+  /** Fails when the stream stopped inside an object. */
+  end(): void {
+    if (this.#scanner !== undefined) throw new StreamError('the stream ended inside a watch event');
+  }
+}
+
+/**
+ * Reads a list answer, handing over the members of `items` one by one as they arrive; neither the body nor the
+ * list ever exists as a whole. Resolves with what surrounds the items (`kind`, `metadata`, …), the items left out.
+ */
+export async function readList(
+  chunks: Chunks,
+  slice: TimeSlice,
+  onItem: (raw: unknown) => void,
+  limit = maxObjectBytes,
+): Promise<Readonly<Record<string, unknown>>> {
+  const splitter = new ListSplitter(limit);
+  for await (const chunk of chunks) {
+    for (const item of splitter.push(chunk)) {
+      onItem(item);
+      if (slice.spent) await slice.rest();
+    }
+  }
+  return splitter.end();
+}
+
+/** Where a `ListSplitter` is: around the items, at a border of one, inside one, or past the end. */
+type Place = 'start' | 'envelope' | 'first-item' | 'next-item' | 'after-item' | 'item' | 'end';
+
+/** Splits one list object into its items and its envelope; chunk borders may fall anywhere. */
+export class ListSplitter {
+  readonly #envelope = new ByteGatherer('what surrounds the items of a list', maxEnvelopeBytes);
+  readonly #envelopeScanner = new ValueScanner(true);
+  readonly #item: ByteGatherer;
+  #itemScanner = new ValueScanner();
+  #place: Place = 'start';
+  #foundItems = false;
+
+  constructor(limit = maxObjectBytes) {
+    this.#item = new ByteGatherer('an item of a list', limit);
+  }
+
+  *push(chunk: Uint8Array): Generator<unknown> {
+    let at = 0;
+    while (at < chunk.length) {
+      if (this.#place === 'item') {
+        const end = this.#itemScanner.scan(chunk, at);
+        this.#item.add(chunk.subarray(at, end < 0 ? chunk.length : end));
+        if (end < 0) return;
+        at = end;
+        this.#place = 'after-item';
+        yield this.#item.parse();
+      } else if (this.#place === 'envelope') {
+        at = this.#scanEnvelope(chunk, at);
+      } else {
+        at = this.#step(chunk, skipSpace(chunk, at));
+      }
+    }
+  }
+
+  /** What surrounds the items. Fails when the list is not complete, or is not a list at all. */
+  end(): Readonly<Record<string, unknown>> {
+    if (this.#place !== 'end') throw new StreamError('the stream ended inside a list');
+    const parsed = this.#envelope.parse();
+    const envelope = typeof parsed === 'object' && parsed !== null ? { ...parsed } : {};
+    // An empty list may be written as null.
+    if (!this.#foundItems && !('items' in envelope && envelope.items === null)) {
+      throw new StreamError('the answer has no items: it is not a list');
+    }
+    return envelope;
+  }
+
+  #scanEnvelope(chunk: Uint8Array, at: number): number {
+    const stop = this.#envelopeScanner.scan(chunk, at);
+    const next = stop < 0 ? chunk.length : stop;
+    this.#envelope.add(chunk.subarray(at, next));
+    if (stop >= 0 && this.#envelopeScanner.done) this.#place = 'end';
+    else if (stop >= 0 && /"items"\s*:\s*\[$/.test(this.#envelope.tail(64))) {
+      if (this.#foundItems) throw new StreamError('a list has two arrays of items');
+      this.#foundItems = true;
+      this.#place = 'first-item';
+    }
+    return next;
+  }
+
+  /** Takes the one byte that stands between values. */
+  #step(chunk: Uint8Array, at: number): number {
+    const byte = chunk[at];
+    if (byte === undefined) return at;
+    const place = this.#place;
+    if (byte === openBrace && place === 'start') {
+      this.#place = 'envelope';
+      return at;
+    }
+    if (byte === openBrace && (place === 'first-item' || place === 'next-item')) {
+      this.#itemScanner = new ValueScanner();
+      this.#place = 'item';
+      return at;
+    }
+    if (byte === comma && place === 'after-item') {
+      this.#place = 'next-item';
+      return at + 1;
+    }
+    if (byte === closeBracket && (place === 'first-item' || place === 'after-item')) {
+      this.#place = 'envelope';
+      return at;
+    }
+    throw unexpected(byte, place === 'end' ? 'the end of a list' : 'an item of a list');
+  }
+}
+
+function skipSpace(chunk: Uint8Array, from: number): number {
+  let at = from;
+  while (isSpace(chunk[at])) at++;
+  return at;
+}
+
+function unexpected(byte: number | undefined, wanted: string): StreamError {
+  const shown = byte === undefined ? 'nothing' : `byte 0x${byte.toString(16).padStart(2, '0')}`;
+  return new StreamError(`${shown} where ${wanted} should be`);
+}

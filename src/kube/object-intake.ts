@@ -1,0 +1,91 @@
+import type { Intern } from '../lib/intern.ts';
+import type { ResourceName, Resources } from '../model/objects.ts';
+import type { Logger } from '../obs/log.ts';
+import { decoders } from './decode.ts';
+import { objectName } from './decode-object.ts';
+import { ObjectCache } from './object-cache.ts';
+import { ObjectError } from './object-error.ts';
+import type { TimeSlice } from './time-slice.ts';
+
+/** Receives the objects of one resource. */
+export interface ObjectSink<T> {
+  upsert(object: T, previous: T | undefined): void;
+  remove(object: T): void;
+  /** The first list is complete. */
+  synced(): void;
+}
+
+export interface ObjectIntakeOptions<R extends ResourceName> {
+  readonly resource: R;
+  readonly sink: ObjectSink<Resources[R]>;
+  readonly intern: Intern;
+  readonly logger: Logger;
+}
+
+/**
+ * Turns raw objects into deliveries: decodes them, drops what is not news, and sets aside those of a wrong shape,
+ * so that one odd object does not stop the others. The last usable form of such an object stays in force.
+ */
+export class ObjectIntake<R extends ResourceName> {
+  readonly #options: ObjectIntakeOptions<R>;
+  readonly #cache = new ObjectCache<Resources[R]>();
+  /** What was said about objects set aside, so that it is said once. */
+  readonly #aside = new Map<string, string>();
+  #synced = false;
+
+  constructor(options: ObjectIntakeOptions<R>) {
+    this.#options = options;
+  }
+
+  beginListing(): void {
+    this.#cache.beginListing();
+  }
+
+  /** Delivers the removal of everything the listing, made at `version`, did not name. */
+  async endListing(version: string, slice: TimeSlice): Promise<void> {
+    for (const object of this.#cache.endListing(version)) {
+      this.#options.sink.remove(object);
+      if (slice.spent) await slice.rest();
+    }
+    if (this.#synced) return;
+    this.#synced = true;
+    this.#options.sink.synced();
+  }
+
+  upsert(raw: unknown): void {
+    const key = objectName(raw);
+    const object = this.#decode(key, raw);
+    if (object === undefined) {
+      this.#cache.keep(key);
+      return;
+    }
+    const result = this.#cache.put(key, object);
+    if (result.stored) this.#options.sink.upsert(object, result.previous);
+  }
+
+  remove(raw: unknown, version: string): void {
+    const key = objectName(raw);
+    this.#aside.delete(key);
+    const last = this.#cache.delete(key, version);
+    if (last !== undefined) this.#options.sink.remove(last);
+  }
+
+  #decode(key: string, raw: unknown): Resources[R] | undefined {
+    const { resource, intern, logger } = this.#options;
+    try {
+      const object = decoders[resource](raw, intern);
+      this.#aside.delete(key);
+      return object;
+    } catch (error) {
+      if (!(error instanceof ObjectError)) throw error;
+      if (this.#aside.get(key) !== error.message) {
+        this.#aside.set(key, error.message);
+        logger.error(error, 'Object set aside: it does not have the shape of its kind', {
+          resource,
+          object: key,
+        });
+      }
+      return undefined;
+    }
+  }
+}

@@ -1,0 +1,202 @@
+import type { Clock } from '../lib/clock.ts';
+import type { ResourceName } from '../model/objects.ts';
+import { ApiError, IdleError, TransportError } from './api-error.ts';
+import { Backoff, type BackoffOptions, defaultBackoff } from './backoff.ts';
+import { StreamError } from './json-scanner.ts';
+import { ListWatch, type WatchTarget } from './list-watch.ts';
+import { ObjectIntake, type ObjectIntakeOptions } from './object-intake.ts';
+import { compareVersions } from './resource-version.ts';
+import type { RestClient } from './rest-client.ts';
+import { sleep } from './sleep.ts';
+import { TimeSlice } from './time-slice.ts';
+import type { WatchEvent } from './watch-event.ts';
+
+export interface ReflectorTuning {
+  readonly backoff: BackoffOptions;
+  readonly pageSize: number;
+  /** A watch asks the server to end it after a random time in this range, so that load spreads out again. */
+  readonly watchSeconds: readonly [min: number, max: number];
+  /** Bookmarks come about every minute; silence for longer than this means that nobody is there. */
+  readonly idleMs: number;
+  /** Silence for longer than this before a streamed list is complete: the server knows no such lists. */
+  readonly listIdleMs: number;
+  /** Silence for longer than this inside a page of a list. */
+  readonly pageIdleMs: number;
+}
+
+const defaultTuning: ReflectorTuning = {
+  backoff: defaultBackoff,
+  pageSize: 500,
+  watchSeconds: [300, 600],
+  idleMs: 150_000,
+  listIdleMs: 10_000,
+  pageIdleMs: 30_000,
+};
+
+export interface ReflectorOptions<R extends ResourceName> extends ObjectIntakeOptions<R> {
+  readonly client: RestClient;
+  readonly target: WatchTarget;
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly tuning?: Partial<ReflectorTuning>;
+}
+
+/** How often a watch may be refused in a row, for other reasons than expiry, before everything is listed again. */
+const maxRefusals = 3;
+/** What a server that knows no streaming lists answers to the request for one. */
+const streamingRefused: readonly number[] = [400, 405, 406, 415, 422, 501];
+/** A watch that ends sooner than this without a word has failed, whatever the server calls it. */
+const shortWatchMs = 1000;
+
+/**
+ * Keeps a copy of one resource in step with the API server: a list, then a watch from where the list ended, for
+ * ever. What was delivered stays valid while the server is away; what changed meanwhile is delivered on return.
+ */
+export class Reflector<R extends ResourceName> {
+  readonly #options: ReflectorOptions<R>;
+  readonly #tuning: ReflectorTuning;
+  readonly #server: ListWatch;
+  readonly #intake: ObjectIntake<R>;
+  readonly #backoff: Backoff;
+  readonly #stop = new AbortController();
+  /** Where the next watch begins; undefined while a list is needed. */
+  #version: string | undefined;
+  #streamsLists = true;
+  #refusals = 0;
+
+  constructor(options: ReflectorOptions<R>) {
+    this.#options = options;
+    this.#tuning = { ...defaultTuning, ...options.tuning };
+    this.#server = new ListWatch(options.client, options.target, options.clock);
+    this.#intake = new ObjectIntake(options);
+    this.#backoff = new Backoff(this.#tuning.backoff, options.random);
+  }
+
+  /** Runs until `stop`. Rejects when the sink throws or on a defect, never for what the server does. */
+  async run(): Promise<void> {
+    const { clock } = this.#options;
+    while (!this.#stop.signal.aborted) {
+      const startedAt = clock.monotonic();
+      try {
+        if (this.#version === undefined && !this.#streamsLists) await this.#list();
+        await this.#watch();
+      } catch (error) {
+        if (this.#stop.signal.aborted) return;
+        if (clock.monotonic() - startedAt >= this.#tuning.backoff.maxMs) this.#backoff.reset();
+        await sleep(clock, this.#delayAfter(error), this.#stop.signal);
+      }
+    }
+  }
+
+  stop(): void {
+    this.#stop.abort();
+  }
+
+  /** Decides what a failure means for the next attempt, and how long that has to wait. */
+  #delayAfter(error: unknown): number {
+    const { logger, resource } = this.#options;
+    if (this.#isStreamingRefused(error)) {
+      this.#streamsLists = false;
+      logger.info('The API server does not stream lists; listing in pages', {
+        resource,
+        reason: String(error),
+      });
+      return 0;
+    }
+    if (error instanceof ApiError) {
+      this.#refusals++;
+      if (error.expired || this.#refusals >= maxRefusals) this.#version = undefined;
+    } else if (!(error instanceof TransportError || error instanceof StreamError)) {
+      throw error;
+    }
+    const asked = error instanceof ApiError ? (error.retryAfterSeconds ?? 0) * 1000 : 0;
+    const delay = Math.max(asked, this.#backoff.next());
+    logger.error(error, 'Failed to watch', { resource, retryInMs: Math.round(delay) });
+    return delay;
+  }
+
+  #isStreamingRefused(error: unknown): boolean {
+    if (this.#version !== undefined || !this.#streamsLists) return false;
+    return (
+      error instanceof IdleError || (error instanceof ApiError && streamingRefused.includes(error.status))
+    );
+  }
+
+  async #list(): Promise<void> {
+    const slice = new TimeSlice(this.#options.clock);
+    try {
+      this.#startFrom(await this.#listPages(this.#tuning.pageSize, slice));
+    } catch (error) {
+      if (!(error instanceof ApiError && error.expired)) throw error;
+      // The pages took longer than the server remembers; a list in one piece cannot expire half-way.
+      this.#startFrom(await this.#listPages(0, slice));
+    }
+  }
+
+  async #listPages(limit: number, slice: TimeSlice): Promise<string> {
+    const take = (raw: unknown) => this.#intake.upsert(raw);
+    const signal = this.#stop.signal;
+    const idleMs = this.#tuning.pageIdleMs;
+    this.#intake.beginListing();
+    let position = '';
+    for (;;) {
+      const page = await this.#server.page({ limit, position, idleMs, signal }, take, slice);
+      if (page.next === '') {
+        await this.#intake.endListing(page.version, slice);
+        return page.version;
+      }
+      if (page.next === position) throw new StreamError('a list whose continue token does not change');
+      position = page.next;
+    }
+  }
+
+  /** One watch, from the known version or, without one, beginning with everything there is. */
+  async #watch(): Promise<void> {
+    const { clock, random } = this.#options;
+    const { watchSeconds, idleMs, listIdleMs } = this.#tuning;
+    const [min, max] = watchSeconds;
+    if (this.#version === undefined) this.#intake.beginListing();
+    const parameters = {
+      version: this.#version,
+      seconds: Math.round(min + (max - min) * random()),
+      idleMs: () => (this.#version === undefined ? listIdleMs : idleMs),
+      signal: this.#stop.signal,
+    };
+    const startedAt = clock.monotonic();
+    const slice = new TimeSlice(clock);
+    let events = 0;
+    for await (const event of this.#server.watch(parameters, slice)) {
+      await this.#apply(event, slice);
+      events++;
+    }
+    if (this.#version === undefined) throw new TransportError('the watch ended before its list was complete');
+    if (events === 0 && clock.monotonic() - startedAt < shortWatchMs) {
+      throw new TransportError('the server closed the watch at once');
+    }
+  }
+
+  async #apply(event: WatchEvent, slice: TimeSlice): Promise<void> {
+    if (event.type === 'error') throw event.error;
+    if (event.type === 'upsert') this.#intake.upsert(event.object);
+    if (event.type === 'delete') this.#intake.remove(event.object, event.version);
+    if (this.#version !== undefined) {
+      this.#advanceTo(event.version, this.#version);
+    } else if (event.type === 'bookmark' && event.initialEventsEnd) {
+      await this.#intake.endListing(event.version, slice);
+      this.#startFrom(event.version);
+    }
+  }
+
+  #startFrom(version: string): void {
+    this.#version = version;
+    this.#refusals = 0;
+  }
+
+  /** Only what a watch brings after its list proves that the server is well again. */
+  #advanceTo(version: string, known: string): void {
+    this.#backoff.reset();
+    this.#refusals = 0;
+    // Events that come late or twice do not move the place where the next watch begins.
+    if (version !== '' && (compareVersions(version, known) ?? 1) > 0) this.#version = version;
+  }
+}

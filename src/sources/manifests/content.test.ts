@@ -1,0 +1,302 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { createIntern } from '../../lib/intern.ts';
+import type { ServiceObject } from '../../model/objects.ts';
+import { type ManifestContent, readContent } from './content.ts';
+import { ManifestError } from './documents.ts';
+
+const options = { intern: createIntern(), nodeName: 'n1' };
+const read = (text: string, isJson = false): Promise<ManifestContent> => readContent(text, isJson, options);
+const readObject = (object: unknown) => read(JSON.stringify(object), true);
+
+const service = (spec: object, metadata: object = {}) => ({
+  apiVersion: 'v1',
+  kind: 'Service',
+  metadata: { name: 'web', ...metadata },
+  spec,
+});
+
+async function serviceOf(spec: object): Promise<ServiceObject> {
+  const entry = (await readObject(service(spec))).entries.services[0];
+  assert.ok(entry);
+  return entry.object;
+}
+
+test('a bare Service gets the defaults of the API', async () => {
+  const { resourceVersion, ...object } = await serviceOf({ clusterIP: '10.96.0.1', ports: [{ port: 80 }] });
+  assert.match(resourceVersion, /^[0-9a-f]{16}$/);
+  assert.deepEqual(object, {
+    namespace: 'default',
+    name: 'web',
+    type: 'ClusterIP',
+    clusterIP: '10.96.0.1',
+    clusterIPs: ['10.96.0.1'],
+    ipFamilies: ['IPv4'],
+    externalIPs: [],
+    loadBalancerIngress: [],
+    loadBalancerSourceRanges: [],
+    externalTrafficPolicy: '',
+    internalTrafficPolicy: 'Cluster',
+    healthCheckNodePort: 0,
+    sessionAffinity: 'None',
+    ports: [{ name: '', protocol: 'TCP', port: 80, nodePort: 0 }],
+  });
+});
+
+for (const [name, spec, expected] of [
+  [
+    'both families of clusterIPs',
+    { clusterIPs: ['fd00::1', '10.96.0.1'] },
+    { clusterIP: 'fd00::1', ipFamilies: ['IPv6', 'IPv4'] },
+  ],
+  [
+    'ipFamilies as given',
+    { clusterIP: '10.96.0.1', ipFamilies: ['IPv4', 'IPv6'] },
+    { ipFamilies: ['IPv4', 'IPv6'] },
+  ],
+  [
+    'a policy for node ports',
+    { clusterIP: '10.96.0.1', type: 'NodePort' },
+    { externalTrafficPolicy: 'Cluster' },
+  ],
+  [
+    'a policy for external IPs',
+    { clusterIP: '10.96.0.1', externalIPs: ['1.2.3.4'] },
+    { externalTrafficPolicy: 'Cluster' },
+  ],
+  [
+    'policies as given',
+    {
+      clusterIP: '10.96.0.1',
+      type: 'LoadBalancer',
+      externalTrafficPolicy: 'Local',
+      internalTrafficPolicy: 'Local',
+    },
+    { externalTrafficPolicy: 'Local', internalTrafficPolicy: 'Local' },
+  ],
+  [
+    'affinity time',
+    { clusterIP: '10.96.0.1', sessionAffinity: 'ClientIP' },
+    { sessionAffinity: 'ClientIP', affinityTimeoutSeconds: 10800 },
+  ],
+  [
+    'affinity time as given',
+    {
+      clusterIP: '10.96.0.1',
+      sessionAffinity: 'ClientIP',
+      sessionAffinityConfig: { clientIP: { timeoutSeconds: 5 } },
+    },
+    { affinityTimeoutSeconds: 5 },
+  ],
+  [
+    'ExternalName',
+    { type: 'ExternalName' },
+    { clusterIP: '', clusterIPs: [], ipFamilies: [], internalTrafficPolicy: '', externalTrafficPolicy: '' },
+  ],
+] as const) {
+  test(`Service defaults: ${name}`, async () => {
+    assert.partialDeepStrictEqual(await serviceOf(spec), expected);
+  });
+}
+
+test('slices get names and protocols for their ports, and a namespace', async () => {
+  const { entries } = await readObject({
+    apiVersion: 'discovery.k8s.io/v1',
+    kind: 'EndpointSlice',
+    metadata: { name: 's', labels: { 'kubernetes.io/service-name': 'web' } },
+    addressType: 'IPv4',
+    endpoints: [{ addresses: ['10.1.0.1'] }],
+    ports: [{ port: 80 }, { name: null, port: 81 }, { name: 'x', port: 82, protocol: 'UDP' }],
+  });
+  const slice = entries.endpointSlices[0]?.object;
+  assert.equal(slice?.namespace, 'default');
+  assert.deepEqual(slice?.ports, [
+    { name: '', protocol: 'TCP', port: 80 },
+    { name: '', protocol: 'TCP', port: 81 },
+    { name: 'x', protocol: 'UDP', port: 82 },
+  ]);
+});
+
+test('Endpoints become slices', async () => {
+  const { entries } = await readObject({
+    apiVersion: 'v1',
+    kind: 'Endpoints',
+    metadata: { name: 'web', namespace: 'shop' },
+    subsets: [{ addresses: [{ ip: '10.1.0.1' }, { ip: 'fd00::1' }], ports: [{ port: 80 }] }],
+  });
+  assert.deepEqual(
+    entries.endpointSlices.map(({ object, mirrored, subject }) => [
+      object.addressType,
+      object.serviceName,
+      mirrored,
+      subject,
+    ]),
+    [
+      ['IPv4', 'web', true, 'Endpoints shop/web'],
+      ['IPv6', 'web', true, 'Endpoints shop/web'],
+    ],
+  );
+  assert.equal(entries.endpointSlices[0]?.object.namespace, 'shop');
+});
+
+test('a Node gives podCIDRs from podCIDR; other nodes are left out', async () => {
+  const node = (name: string, spec: object) => ({ apiVersion: 'v1', kind: 'Node', metadata: { name }, spec });
+  const podCIDRs = async (spec: object) =>
+    (await readObject(node('n1', spec))).entries.nodes[0]?.object.podCIDRs;
+  assert.deepEqual(await podCIDRs({ podCIDR: '10.1.0.0/24' }), ['10.1.0.0/24']);
+  assert.deepEqual(await podCIDRs({ podCIDR: '10.1.0.0/24', podCIDRs: ['10.2.0.0/24'] }), ['10.2.0.0/24']);
+  assert.deepEqual(await podCIDRs({}), []);
+  assert.deepEqual((await readObject(node('n2', {}))).entries.nodes, []);
+});
+
+test('the selectors that the proxy sends to an API server apply', async () => {
+  const label = (name: string) => ({ labels: { [name]: '' } });
+  const left = async (object: unknown) => {
+    const { entries, useless } = await readObject(object);
+    assert.deepEqual(useless, []);
+    return [...entries.services, ...entries.endpointSlices].length;
+  };
+  const ok = { clusterIP: '10.96.0.1' };
+  assert.equal(await left(service(ok, label('app'))), 1);
+  assert.equal(await left(service(ok, label('service.kubernetes.io/service-proxy-name'))), 0);
+  assert.equal(await left(service({ clusterIP: 'None' })), 0);
+  assert.equal(await left(service({ clusterIPs: ['None'] })), 0);
+  const slice = (metadata: object) => ({
+    apiVersion: 'discovery.k8s.io/v1',
+    kind: 'EndpointSlice',
+    metadata: { name: 's', ...metadata },
+    addressType: 'IPv4',
+  });
+  assert.equal(await left(slice({})), 1);
+  assert.equal(await left(slice(label('service.kubernetes.io/headless'))), 0);
+  assert.equal(await left(slice(label('service.kubernetes.io/service-proxy-name'))), 1);
+});
+
+test('Lists, typed Lists and several documents', async () => {
+  const yaml = `
+apiVersion: v1
+kind: List
+items:
+- {apiVersion: v1, kind: Service, metadata: {name: a}, spec: {clusterIP: 10.96.0.1}}
+- {apiVersion: v1, kind: Pod, metadata: {name: p}}
+---
+apiVersion: v1
+kind: ServiceList
+items:
+- {metadata: {name: b}, spec: {clusterIP: 10.96.0.2}}
+---
+apiVersion: networking.k8s.io/v1
+kind: ServiceCIDR
+metadata: {name: kubernetes}
+spec: {cidrs: [10.96.0.0/12]}
+---
+apiVersion: serving.knative.dev/v1
+kind: Service
+metadata: {name: other}
+`;
+  const { entries, useless } = await read(yaml);
+  assert.deepEqual(
+    entries.services.map(({ key, position }) => [key, position]),
+    [
+      ['default/a', { line: 5, column: 3 }],
+      ['default/b', { line: 11, column: 3 }],
+    ],
+  );
+  assert.deepEqual(entries.serviceCIDRs[0]?.object.cidrs, ['10.96.0.0/12']);
+  assert.deepEqual(useless, ['v1 Pod', 'serving.knative.dev/v1 Service']);
+});
+
+test('a Service that would need an address allocated is of no use', async () => {
+  const { entries, useless } = await readObject(service({ ports: [{ port: 80 }] }));
+  assert.deepEqual(entries.services, []);
+  assert.deepEqual(useless, ['Service default/web (no spec.clusterIP, and no API server to allocate one)']);
+});
+
+test('a version stands for the content', async () => {
+  const version = async (object: unknown) =>
+    (await readObject(object)).entries.services[0]?.object.resourceVersion;
+  const first = await version(service({ clusterIP: '10.96.0.1' }, { resourceVersion: '7' }));
+  assert.equal(
+    await version(service({ clusterIP: '10.96.0.1' }, { resourceVersion: '8', labels: { a: 'b' } })),
+    first,
+  );
+  assert.notEqual(await version(service({ clusterIP: '10.96.0.2' }, { resourceVersion: '7' })), first);
+});
+
+const head = 'apiVersion: v1\nkind: Service\nmetadata: {name: web}\n';
+
+for (const [name, text, line, column, message] of [
+  [
+    'a field of the wrong type',
+    `${head}spec:\n  clusterIP: 10.96.0.1\n  ports:\n  - port: eighty\n`,
+    7,
+    11,
+    'Service web: spec.ports[0].port: want an integer between 0 and 65535, got "eighty"',
+  ],
+  [
+    'a bad clusterIP',
+    `${head}spec:\n  clusterIP: 10.96.0.300\n`,
+    5,
+    14,
+    'Service default/web: spec.clusterIP: want an IP address, got "10.96.0.300"',
+  ],
+  [
+    'two cluster IPs that differ',
+    `${head}spec:\n  clusterIP: 10.96.0.1\n  clusterIPs: [10.96.0.2]\n`,
+    6,
+    16,
+    'Service default/web: spec.clusterIPs[0]: want the same as spec.clusterIP ("10.96.0.1"), got "10.96.0.2"',
+  ],
+  [
+    'a missing name, in a later document',
+    `${head}---\napiVersion: v1\nkind: Service\nmetadata:\n  namespace: x\n`,
+    8,
+    3,
+    'Service: metadata.name: want a name, got undefined',
+  ],
+  [
+    'an object in a List',
+    'apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: Node\n  metadata: {name: n1}\n  spec: {podCIDRs: 7}\n',
+    7,
+    20,
+    'Node n1: spec.podCIDRs: want an array, got 7',
+  ],
+  ['no kind', 'apiVersion: v1\nmetadata: {}\n', 1, 1, 'kind: want a string such as "Service"'],
+  ['no object', 'just text\n', 1, 1, 'want a Kubernetes object'],
+  [
+    'a List of something else',
+    'apiVersion: v1\nkind: List\nitems:\n- 7\n',
+    4,
+    3,
+    'items[0]: want a Kubernetes object',
+  ],
+  ['items that are none', 'apiVersion: v1\nkind: List\nitems: x\n', 3, 8, 'items: want an array'],
+  [
+    'a slice without addressType',
+    'apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {name: s}\n',
+    1,
+    1,
+    'EndpointSlice default/s: addressType: want IPv4 or IPv6 or FQDN, got ""',
+  ],
+] as const) {
+  test(`${name} is reported where it is`, async () => {
+    await assert.rejects(read(text), (error) => {
+      assert.ok(error instanceof ManifestError);
+      assert.equal(error.message, message);
+      assert.deepEqual(error.position, { line, column });
+      return true;
+    });
+  });
+}
+
+test('faults in JSON have positions too', async () => {
+  const text = '{\n\t"apiVersion": "v1", "kind": "Service",\n\t"metadata": {"name": 5}\n}\n';
+  await assert.rejects(read(text, true), {
+    message: /metadata\.name: want a string, got 5/,
+    position: { line: 3, column: 23 },
+  });
+  await assert.rejects(
+    read('{\n"a": }\n]', true),
+    (error) => error instanceof ManifestError && error.position !== undefined,
+  );
+});

@@ -1,0 +1,77 @@
+import { setImmediate } from 'node:timers/promises';
+
+/** A place in a file; both count from 1. */
+export interface Position {
+  readonly line: number;
+  readonly column: number;
+}
+
+/** A manifest that cannot be used, and where. */
+export class ManifestError extends Error {
+  readonly code = 'KPT_MANIFEST_INVALID';
+  override readonly name = 'ManifestError';
+  readonly position: Position | undefined;
+
+  constructor(message: string, position?: Position) {
+    super(message);
+    this.position = position;
+  }
+}
+
+export type Path = readonly (string | number)[];
+
+export interface ManifestDocument {
+  readonly raw: unknown;
+  /** Where the value at `path` is, or as much of the path as there is; undefined if positions are not known. */
+  locate(path: Path): Position | undefined;
+}
+
+/** Parsing is CPU work; files can be large and the health server must stay awake. */
+const documentsPerTurn = 100;
+
+/** The non-empty documents of a YAML (or JSON, which is YAML) text; throws `ManifestError` at the first fault. */
+export async function parseYaml(text: string): Promise<ManifestDocument[]> {
+  const { Composer, isNode, LineCounter, Parser } = await import('yaml');
+  const lines = new LineCounter();
+  const positionAt = (offset: number): Position => {
+    const { line, col } = lines.linePos(Math.min(offset, text.length));
+    return { line: Math.max(1, line), column: Math.max(1, col) };
+  };
+  const documents: ManifestDocument[] = [];
+  // kubectl understands merge keys (`<<: *anchor`), so manifests in the wild have them.
+  const composer = new Composer({ merge: true, prettyErrors: false });
+  let count = 0;
+  for (const document of composer.compose(new Parser(lines.addNewLine).parse(text))) {
+    if (++count % documentsPerTurn === 0) await setImmediate();
+    const fault = document.errors[0];
+    if (fault) throw new ManifestError(fault.message, positionAt(fault.pos[0]));
+    const locate = (path: Path): Position => {
+      for (let length = path.length; length > 0; length--) {
+        const node = document.getIn(path.slice(0, length), true);
+        if (isNode(node) && node.range) return positionAt(node.range[0]);
+      }
+      return positionAt(document.contents?.range?.[0] ?? document.range[0]);
+    };
+    const raw = toPlain(document, locate([]));
+    if (raw !== null && raw !== undefined) documents.push({ raw, locate });
+  }
+  return documents;
+}
+
+/** Expands aliases; a document that would grow without bounds by them is refused by the library. */
+function toPlain(document: { toJS(): unknown }, position: Position): unknown {
+  try {
+    return document.toJS();
+  } catch (error) {
+    throw new ManifestError(error instanceof Error ? error.message : String(error), position);
+  }
+}
+
+/** The keys and indexes of a field path like `spec.ports[0].port` or `metadata.labels["a/b"]`. */
+export function parsePath(field: string): Path {
+  const parts = field.matchAll(/\[(\d+)\]|\[("(?:[^"\\]|\\.)*")\]|([^.[\]]+)/g);
+  return [...parts].map(([, index, quoted, key]) => {
+    if (index !== undefined) return Number(index);
+    return quoted === undefined ? (key ?? '') : String(JSON.parse(quoted));
+  });
+}

@@ -1,0 +1,150 @@
+import { createHash } from 'node:crypto';
+import type { BigIntStats } from 'node:fs';
+import { readdir, readFile, stat } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import { type ContentOptions, type ManifestContent, readContent } from './content.ts';
+import { ManifestError } from './documents.ts';
+import type { ManifestProblem } from './problem.ts';
+
+/** Beyond this a file is hardly a manifest, and a string cannot hold much more. */
+const maxBytes = 256 * 1024 * 1024;
+
+interface FileState {
+  /** Changes when the file does, almost certainly. */
+  readonly signature: string;
+  readonly digest: string;
+  /** The last good content; undefined while there has been none. */
+  readonly content: ManifestContent | undefined;
+  readonly problem: ManifestProblem | undefined;
+}
+
+/** The manifest files of a directory, or a single one: their last good content and what is wrong with them. */
+export class ManifestFiles {
+  readonly #path: string;
+  readonly #options: ContentOptions;
+  #files: ReadonlyMap<string, FileState> = new Map();
+  #pathProblem: ManifestProblem | undefined;
+
+  constructor(path: string, options: ContentOptions) {
+    this.#path = path;
+    this.#options = options;
+  }
+
+  /** The directory whose entries decide. */
+  async directory(): Promise<string> {
+    return (await stat(this.#path)).isDirectory() ? this.#path : dirname(this.#path);
+  }
+
+  /**
+   * Reads what changed; true when anything did. A file that is broken keeps its last good content; so does
+   * everything when the path itself is gone. `thorough` reads every file instead of believing its time stamps.
+   */
+  async refresh(thorough: boolean): Promise<boolean> {
+    const before = this.#files;
+    const problemBefore = this.#pathProblem?.message;
+    try {
+      this.#files = await this.#readAll(thorough);
+      this.#pathProblem = undefined;
+    } catch (error) {
+      this.#pathProblem = { file: this.#path, message: messageOf(error) };
+    }
+    return this.#pathProblem?.message !== problemBefore || !sameFiles(before, this.#files);
+  }
+
+  /** Good contents in the order of file names. */
+  contents(): (readonly [file: string, content: ManifestContent])[] {
+    return [...this.#files].flatMap(([file, { content }]) => (content ? [[file, content] as const] : []));
+  }
+
+  /** Why the path itself cannot be looked at. */
+  get pathProblem(): ManifestProblem | undefined {
+    return this.#pathProblem;
+  }
+
+  problems(): ManifestProblem[] {
+    const ofFiles = [...this.#files.values()].flatMap(({ problem }) => problem ?? []);
+    return this.#pathProblem ? [this.#pathProblem, ...ofFiles] : ofFiles;
+  }
+
+  async #readAll(thorough: boolean): Promise<Map<string, FileState>> {
+    const files = new Map<string, FileState>();
+    const isDirectory = (await stat(this.#path)).isDirectory();
+    const directory = isDirectory ? this.#path : dirname(this.#path);
+    const names = isDirectory
+      ? (await readdir(directory)).filter(isManifestName).sort()
+      : [basename(this.#path)];
+    for (const name of names) {
+      const state = await this.#read(name, join(directory, name), thorough);
+      if (state) files.set(name, state);
+    }
+    return files;
+  }
+
+  /** Undefined when the file is gone. */
+  async #read(name: string, path: string, thorough: boolean): Promise<FileState | undefined> {
+    const before = this.#files.get(name);
+    let signature = '';
+    try {
+      // Before the content, so that a write in between is noticed next time.
+      const stats = await stat(path, { bigint: true });
+      signature = signatureOf(stats);
+      if (before && !thorough && before.signature === signature) return before;
+      if (!stats.isFile()) throw new ManifestError('not a regular file');
+      if (stats.size > maxBytes) throw new ManifestError(`larger than ${maxBytes} bytes`);
+      const text = await readFile(path, 'utf8');
+      const digest = createHash('sha256').update(text).digest('hex');
+      if (before?.digest === digest)
+        return before.signature === signature ? before : { ...before, signature };
+      return { signature, digest, ...(await this.#parse(name, text, before?.content)) };
+    } catch (error) {
+      if (isMissing(error)) return undefined;
+      return {
+        signature,
+        digest: '',
+        content: before?.content,
+        problem: { file: name, message: messageOf(error) },
+      };
+    }
+  }
+
+  async #parse(
+    file: string,
+    text: string,
+    lastGood: ManifestContent | undefined,
+  ): Promise<Pick<FileState, 'content' | 'problem'>> {
+    try {
+      return { content: await readContent(text, file.endsWith('.json'), this.#options), problem: undefined };
+    } catch (error) {
+      const position = error instanceof ManifestError ? error.position : undefined;
+      const message = messageOf(error);
+      return { content: lastGood, problem: position ? { file, position, message } : { file, message } };
+    }
+  }
+}
+
+/** Hidden files are editors' swap files and the machinery of ConfigMap volumes. */
+function isManifestName(name: string): boolean {
+  return !name.startsWith('.') && /\.(ya?ml|json)$/.test(name);
+}
+
+function signatureOf({ dev, ino, size, mtimeNs, ctimeNs }: BigIntStats): string {
+  return [dev, ino, size, mtimeNs, ctimeNs].join(':');
+}
+
+function sameFiles(left: ReadonlyMap<string, FileState>, right: ReadonlyMap<string, FileState>): boolean {
+  if (left.size !== right.size) return false;
+  return [...right].every(([name, { digest, content, problem }]) => {
+    const other = left.get(name);
+    return (
+      other?.digest === digest && other.content === content && other.problem?.message === problem?.message
+    );
+  });
+}
+
+function isMissing(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'ENOENT';
+}
+
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,202 @@
+import type { Clock } from '../lib/clock.ts';
+import { zoneOf } from '../model/node-eligibility.ts';
+import { nodeIPs } from '../model/node-ips.ts';
+import type { NodeObject, ResourceName, Resources } from '../model/objects.ts';
+import type { Logger } from '../obs/log.ts';
+import type { ObjectHandler } from './source.ts';
+
+const pollMs = 1_000;
+const nodePolls = 30;
+const podCIDRPolls = 300;
+
+export interface NodeManagerOptions {
+  readonly nodeName: string;
+  /** Set in detectLocalMode NodeCIDR: the program cannot start without `spec.podCIDRs`, nor outlive their change. */
+  readonly needsPodCIDRs: boolean;
+  /**
+   * False for a source whose first list is all there is (manifests): what that list lacks is then missing at
+   * once. Default true.
+   */
+  readonly waits?: boolean;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** What the program was started with; a later difference ends it. */
+export interface NodeStart {
+  /** In canonical form, at most one per family, the primary one first; empty when unknown. */
+  readonly nodeIPs: readonly string[];
+  readonly podCIDRs: readonly string[];
+}
+
+export interface NodeReactions {
+  /** The program must exit with code 1, so that its supervisor starts it with the new facts. Called once. */
+  onFatal(reason: string): void;
+  /** The zone label appeared, changed or went away (undefined). */
+  onZone(zone: string | undefined): void;
+}
+
+/**
+ * Follows the node this program runs on. Start it on a source's `nodes`, await `waitForNode()`, build what
+ * depends on the node, then `react()`.
+ */
+export class NodeManager implements ObjectHandler {
+  readonly #options: NodeManagerOptions;
+  readonly #stop = new AbortController();
+  readonly #firstList = Promise.withResolvers<void>();
+  #node: NodeObject | undefined;
+  /** There is, or was, a node that can be deleted. */
+  #known = false;
+  #start: NodeStart | undefined;
+  #reactions: NodeReactions | undefined;
+  #zone: string | undefined;
+
+  constructor(options: NodeManagerOptions) {
+    this.#options = options;
+  }
+
+  /** The node as last seen; what node eligibility is judged by. */
+  get node(): NodeObject | undefined {
+    return this.#node;
+  }
+
+  upsert<R extends ResourceName>(resource: R, object: Resources[R]): void {
+    const node = this.#own(resource, object);
+    if (!node) return;
+    this.#node = node;
+    this.#known = true;
+    this.#compare();
+  }
+
+  remove<R extends ResourceName>(resource: R, object: Resources[R]): void {
+    if (!this.#own(resource, object)) return;
+    this.#node = undefined;
+    this.#compare();
+  }
+
+  synced(resource: ResourceName): void {
+    if (resource === 'nodes') this.#firstList.resolve();
+  }
+
+  /**
+   * Resolves with the facts to start with. Waits for the first list without limit, then a while for the node
+   * and its addresses, and goes on without them; rejects when pod CIDRs are needed and never come.
+   */
+  async waitForNode(): Promise<NodeStart> {
+    await this.#firstList.promise;
+    const hasIPs = await this.#poll(() => this.#nodeIPs().length > 0, nodePolls);
+    const hasPodCIDRs = () => (this.#node?.podCIDRs.length ?? 0) > 0;
+    if (this.#options.needsPodCIDRs && !(await this.#poll(hasPodCIDRs, podCIDRPolls))) {
+      throw new Error(this.#missingPodCIDRs());
+    }
+    if (!hasIPs && this.#nodeIPs().length === 0) this.#reportMissing();
+    const start = { nodeIPs: this.#nodeIPs(), podCIDRs: this.#node?.podCIDRs ?? [] };
+    this.#start = start;
+    this.#known = this.#node !== undefined;
+    return start;
+  }
+
+  /** From now on acts on changes, first of all on those since `waitForNode()` resolved. */
+  react(reactions: NodeReactions): void {
+    if (!this.#start) throw new Error('react() needs the outcome of waitForNode()');
+    this.#reactions = reactions;
+    this.#compare();
+  }
+
+  /** Ends a wait, which then rejects, and every reaction. */
+  stop(): void {
+    this.#stop.abort();
+    this.#firstList.resolve();
+    this.#reactions = undefined;
+  }
+
+  #own<R extends ResourceName>(resource: R, object: Resources[R]): NodeObject | undefined {
+    if (resource !== 'nodes') return undefined;
+    const node = object as NodeObject;
+    return node.name === this.#options.nodeName ? node : undefined;
+  }
+
+  #nodeIPs(): string[] {
+    return this.#node ? nodeIPs(this.#node) : [];
+  }
+
+  /** Looks at once, then every second; true as soon as the condition holds. */
+  async #poll(holds: () => boolean, polls: number): Promise<boolean> {
+    const rounds = this.#options.waits === false ? 0 : polls;
+    for (let i = 0; ; i++) {
+      if (this.#stop.signal.aborted) throw new Error(`stopped waiting for node "${this.#options.nodeName}"`);
+      if (holds()) return true;
+      if (i >= rounds) return false;
+      await this.#sleep();
+    }
+  }
+
+  #sleep(): Promise<void> {
+    return new Promise((resolve) => {
+      const { signal } = this.#stop;
+      const done = () => {
+        timer.cancel();
+        signal.removeEventListener('abort', done);
+        resolve();
+      };
+      const timer = this.#options.clock.setTimeout(done, pollMs);
+      signal.addEventListener('abort', done);
+    });
+  }
+
+  #missingPodCIDRs(): string {
+    const { nodeName, waits } = this.#options;
+    if (waits === false)
+      return `node "${nodeName}" has no spec.podCIDRs, which detectLocalMode NodeCIDR needs`;
+    if (!this.#node) return `timeout waiting for node "${nodeName}" to exist`;
+    return `timeout waiting for PodCIDR allocation on node "${nodeName}"`;
+  }
+
+  #reportMissing(): void {
+    const { logger, nodeName } = this.#options;
+    const error = new Error(
+      this.#node ? `node "${nodeName}" has no IP address` : `node "${nodeName}" not found`,
+    );
+    logger.error(error, 'Starting without the addresses of the node', { node: nodeName });
+  }
+
+  /** Tells what has become different from the start. */
+  #compare(): void {
+    const reactions = this.#reactions;
+    if (!reactions) return;
+    const reason = this.#reasonToExit();
+    if (reason !== undefined) {
+      this.#reactions = undefined;
+      reactions.onFatal(reason);
+      return;
+    }
+    const zone = zoneOf(this.#node);
+    if (zone === this.#zone) return;
+    this.#zone = zone;
+    reactions.onZone(zone);
+  }
+
+  #reasonToExit(): string | undefined {
+    const start = this.#start;
+    if (!start) return undefined;
+    const { nodeName, needsPodCIDRs } = this.#options;
+    if (!this.#node) return this.#known ? `node "${nodeName}" was deleted` : undefined;
+    const podCIDRs = this.#node.podCIDRs;
+    if (needsPodCIDRs && !sameList(podCIDRs, start.podCIDRs)) {
+      return `pod CIDRs of node "${nodeName}" changed from ${show(start.podCIDRs)} to ${show(podCIDRs)}`;
+    }
+    const ips = this.#nodeIPs();
+    if (!sameList(ips, start.nodeIPs)) {
+      return `IP addresses of node "${nodeName}" changed from ${show(start.nodeIPs)} to ${show(ips)}`;
+    }
+    return undefined;
+  }
+}
+
+function sameList(left: readonly string[], right: readonly string[]): boolean {
+  return left.length === right.length && left.every((item, i) => item === right[i]);
+}
+
+function show(list: readonly string[]): string {
+  return `[${list.join(', ')}]`;
+}

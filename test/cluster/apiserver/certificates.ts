@@ -1,0 +1,76 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+export interface KeyPair {
+  readonly cert: string;
+  readonly key: string;
+}
+
+/** A certificate authority made for one test, with the openssl program. */
+export class TestAuthority {
+  readonly #directory: string;
+  readonly cert: string;
+  #serial = 0;
+
+  constructor(name = 'test-ca') {
+    this.#directory = mkdtempSync(join(tmpdir(), 'kpt-ca-'));
+    this.#openssl([
+      'req',
+      '-x509',
+      ...newKey,
+      '-keyout',
+      'ca.key',
+      '-out',
+      'ca.crt',
+      '-days',
+      '2',
+      '-subj',
+      `/CN=${name}`,
+    ]);
+    this.cert = this.#read('ca.crt');
+  }
+
+  /** A server certificate for loopback, and for `names` if given instead. */
+  server(names: readonly string[] = ['DNS:localhost', 'IP:127.0.0.1', 'IP:0:0:0:0:0:0:0:1']): KeyPair {
+    return this.#issue('/CN=server', `subjectAltName=${names.join(',')}\nextendedKeyUsage=serverAuth\n`);
+  }
+
+  client(user: string): KeyPair {
+    return this.#issue(`/CN=${user}`, 'extendedKeyUsage=clientAuth\n');
+  }
+
+  remove(): void {
+    rmSync(this.#directory, { recursive: true, force: true });
+  }
+
+  #issue(subject: string, extensions: string): KeyPair {
+    const id = `leaf-${++this.#serial}`;
+    writeFileSync(join(this.#directory, `${id}.ext`), extensions);
+    this.#openssl(['req', ...newKey, '-keyout', `${id}.key`, '-out', `${id}.csr`, '-subj', subject]);
+    const signing = [
+      '-CA',
+      'ca.crt',
+      '-CAkey',
+      'ca.key',
+      '-CAcreateserial',
+      '-days',
+      '2',
+      '-extfile',
+      `${id}.ext`,
+    ];
+    this.#openssl(['x509', '-req', '-in', `${id}.csr`, '-out', `${id}.crt`, ...signing]);
+    return { cert: this.#read(`${id}.crt`), key: this.#read(`${id}.key`) };
+  }
+
+  #openssl(args: readonly string[]): void {
+    execFileSync('openssl', args, { cwd: this.#directory, stdio: 'pipe' });
+  }
+
+  #read(file: string): string {
+    return readFileSync(join(this.#directory, file), 'utf8');
+  }
+}
+
+const newKey = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'];

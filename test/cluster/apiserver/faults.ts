@@ -1,0 +1,153 @@
+import type { ServerResponse } from 'node:http';
+
+/** How the answer to one request goes wrong. */
+export type Fault =
+  | {
+      readonly kind: 'status';
+      readonly status: number;
+      readonly reason?: string;
+      readonly message?: string;
+      readonly retryAfter?: number;
+    }
+  /** The connection is cut without an answer. */
+  | { readonly kind: 'reset' }
+  /** Nothing is ever answered. */
+  | { readonly kind: 'hang' }
+  /** 200, and then bytes that mean nothing. */
+  | { readonly kind: 'garbage' }
+  /** The connection is cut after so many bytes of the body. */
+  | { readonly kind: 'cut'; readonly afterBytes: number }
+  /** The answer stops after so many bytes, the connection stays. */
+  | { readonly kind: 'stall'; readonly afterBytes: number }
+  /** The body comes in small pieces. */
+  | { readonly kind: 'trickle'; readonly bytes: number; readonly everyMs: number };
+
+/** What a fault looks at to choose its victim. */
+export interface FaultTarget {
+  readonly method: string;
+  readonly path: string;
+  readonly query: URLSearchParams;
+}
+
+interface Planned {
+  readonly fault: Fault;
+  readonly match: (target: FaultTarget) => boolean;
+}
+
+/** Faults waiting for a request; each happens once. */
+export class FaultPlan {
+  #planned: Planned[] = [];
+
+  /** The next request that matches gets this fault. */
+  next(fault: Fault, match: (target: FaultTarget) => boolean = () => true): void {
+    this.#planned.push({ fault, match });
+  }
+
+  take(target: FaultTarget): Fault | undefined {
+    const found = this.#planned.find(({ match }) => match(target));
+    this.#planned = this.#planned.filter((planned) => planned !== found);
+    return found?.fault;
+  }
+
+  clear(): void {
+    this.#planned = [];
+  }
+
+  get pending(): number {
+    return this.#planned.length;
+  }
+}
+
+/** Where a body is written, whatever happens to it on the way. */
+export interface Outlet {
+  write(text: string): void;
+  end(): void;
+  /** Cuts the connection. */
+  destroy(): void;
+  onClose(run: () => void): void;
+}
+
+export function outletFor(response: ServerResponse, fault: Fault | undefined): Outlet {
+  if (fault?.kind === 'cut' || fault?.kind === 'stall') return new CappedOutlet(response, fault);
+  if (fault?.kind === 'trickle') return new TricklingOutlet(response, fault.bytes, fault.everyMs);
+  return new PlainOutlet(response);
+}
+
+class PlainOutlet implements Outlet {
+  readonly response: ServerResponse;
+
+  constructor(response: ServerResponse) {
+    this.response = response;
+  }
+
+  write(text: string): void {
+    if (!this.response.destroyed) this.response.write(text);
+  }
+
+  end(): void {
+    this.response.end();
+  }
+
+  destroy(): void {
+    this.response.destroy();
+  }
+
+  onClose(run: () => void): void {
+    this.response.on('close', run);
+  }
+}
+
+class CappedOutlet extends PlainOutlet {
+  readonly #cut: boolean;
+  #left: number;
+
+  constructor(
+    response: ServerResponse,
+    fault: { readonly kind: 'cut' | 'stall'; readonly afterBytes: number },
+  ) {
+    super(response);
+    this.#cut = fault.kind === 'cut';
+    this.#left = fault.afterBytes;
+  }
+
+  override write(text: string): void {
+    const bytes = Buffer.from(text).subarray(0, this.#left);
+    this.#left -= bytes.length;
+    if (bytes.length > 0 && !this.response.destroyed) this.response.write(bytes);
+    // The bytes must leave first, or the client would see only the cut.
+    if (this.#left === 0 && this.#cut) setImmediate(() => this.destroy());
+  }
+
+  override end(): void {
+    if (this.#left > 0) super.end();
+  }
+}
+
+class TricklingOutlet extends PlainOutlet {
+  readonly #bytes: number;
+  readonly #timer: NodeJS.Timeout;
+  #waiting = Buffer.alloc(0);
+  #ending = false;
+
+  constructor(response: ServerResponse, bytes: number, everyMs: number) {
+    super(response);
+    this.#bytes = bytes;
+    this.#timer = setInterval(() => this.#drip(), everyMs);
+    response.on('close', () => clearInterval(this.#timer));
+  }
+
+  override write(text: string): void {
+    this.#waiting = Buffer.concat([this.#waiting, Buffer.from(text)]);
+  }
+
+  override end(): void {
+    this.#ending = true;
+  }
+
+  #drip(): void {
+    const drop = this.#waiting.subarray(0, this.#bytes);
+    this.#waiting = this.#waiting.subarray(this.#bytes);
+    if (drop.length > 0 && !this.response.destroyed) this.response.write(drop);
+    if (this.#ending && this.#waiting.length === 0) super.end();
+  }
+}

@@ -1,0 +1,15 @@
+/** A refusal, as the API words it. */
+export class ApiFault extends Error {
+  readonly code: number;
+  readonly reason: string;
+
+  constructor(code: number, reason: string, message: string) {
+    super(message);
+    this.code = code;
+    this.reason = reason;
+  }
+}
+
+export function statusOf({ code, reason, message }: ApiFault): object {
+  return { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Failure', message, reason, code };
+}

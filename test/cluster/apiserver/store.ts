@@ -1,0 +1,132 @@
+import { resources, type ServedResource } from './resources.ts';
+
+/** An object as clients send and receive it. */
+export interface RawObject {
+  readonly metadata: {
+    readonly name: string;
+    readonly namespace?: string;
+    readonly resourceVersion?: string;
+    readonly labels?: Readonly<Record<string, string>>;
+    readonly [field: string]: unknown;
+  };
+  readonly [field: string]: unknown;
+}
+
+/** One version of an object. */
+export interface StoredObject {
+  readonly key: string;
+  readonly namespace: string;
+  readonly version: number;
+  readonly raw: RawObject;
+  /** Without kind and apiVersion, as in a list; made once, however many clients ask. */
+  readonly json: string;
+}
+
+/** One change: what was there before it, and what after. */
+export interface Change {
+  readonly resource: ServedResource;
+  readonly version: number;
+  readonly before: StoredObject | undefined;
+  readonly after: StoredObject | undefined;
+}
+
+export type ChangeListener = (change: Change) => void;
+
+export function keyOf(namespace: string | undefined, name: string): string {
+  return namespace === undefined || namespace === '' ? name : `${namespace}/${name}`;
+}
+
+/** Objects with one version counter over all of them, and a history that can be compacted: what etcd does. */
+export class Store {
+  readonly #objects = new Map<ServedResource, Map<string, StoredObject>>();
+  readonly #history = new Map<ServedResource, Change[]>();
+  readonly #listeners = new Set<ChangeListener>();
+  #version = 1000;
+  /** Changes at or before this version are forgotten. */
+  #compactedAt = 1000;
+
+  constructor() {
+    for (const resource of Object.keys(resources) as ServedResource[]) {
+      this.#objects.set(resource, new Map());
+      this.#history.set(resource, []);
+    }
+  }
+
+  get version(): number {
+    return this.#version;
+  }
+
+  get compactedAt(): number {
+    return this.#compactedAt;
+  }
+
+  put(resource: ServedResource, object: RawObject): StoredObject {
+    const { kind: _kind, apiVersion: _apiVersion, metadata, ...rest } = object;
+    const namespace = resources[resource].namespaced ? (metadata.namespace ?? 'default') : '';
+    const key = keyOf(namespace, metadata.name);
+    const version = ++this.#version;
+    const named = {
+      ...metadata,
+      ...(namespace === '' ? {} : { namespace }),
+      resourceVersion: String(version),
+    };
+    const raw: RawObject = { metadata: named, ...rest };
+    const after = { key, namespace, version, raw, json: JSON.stringify(raw) };
+    const before = this.#all(resource).get(key);
+    this.#all(resource).set(key, after);
+    this.#record({ resource, version, before, after });
+    return after;
+  }
+
+  /** False when there is no such object. */
+  delete(resource: ServedResource, namespace: string, name: string): boolean {
+    const key = keyOf(namespace, name);
+    const before = this.#all(resource).get(key);
+    if (before === undefined) return false;
+    this.#all(resource).delete(key);
+    this.#record({ resource, version: ++this.#version, before, after: undefined });
+    return true;
+  }
+
+  get(resource: ServedResource, key: string): StoredObject | undefined {
+    return this.#all(resource).get(key);
+  }
+
+  /** Everything there is, in key order. */
+  list(resource: ServedResource): StoredObject[] {
+    return [...this.#all(resource).values()].sort((a, b) => (a.key < b.key ? -1 : 1));
+  }
+
+  /** Changes after `version`, oldest first. */
+  changesSince(resource: ServedResource, version: number): Change[] {
+    return this.#changes(resource).filter((change) => change.version > version);
+  }
+
+  /** Forgets all history, so that any older version or continue token has expired. */
+  compact(): void {
+    this.#compactedAt = this.#version;
+    for (const changes of this.#history.values()) changes.length = 0;
+  }
+
+  subscribe(listener: ChangeListener): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  #record(change: Change): void {
+    this.#changes(change.resource).push(change);
+    for (const listener of this.#listeners) listener(change);
+  }
+
+  #all(resource: ServedResource): Map<string, StoredObject> {
+    const objects = this.#objects.get(resource);
+    if (objects === undefined) throw new Error(`no resource is called ${resource}`);
+    return objects;
+  }
+
+  #changes(resource: ServedResource): Change[] {
+    const changes = this.#history.get(resource);
+    if (changes === undefined) throw new Error(`no resource is called ${resource}`);
+    return changes;
+  }
+}

@@ -1,0 +1,242 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import type { Fault } from '../cluster/apiserver/faults.ts';
+import type { ApiServerOptions } from '../cluster/apiserver/server.ts';
+import type { Watch } from '../cluster/apiserver/watch.ts';
+import { eventually, type TestBed, testBed } from './harness.ts';
+import { service } from './objects.ts';
+
+function fill({ put }: TestBed['server']): void {
+  for (let i = 0; i < 20; i++) put('services', service(`svc-${i}`));
+}
+
+function watchedServices(server: ApiServerOptions = {}): Promise<TestBed> {
+  return testBed({ server, seed: fill, watch: ['services'] });
+}
+
+async function watchOf({ server }: TestBed): Promise<Watch> {
+  await eventually(() => (server.watches('services').length > 0 ? undefined : 'no watch is open'));
+  const [watch] = server.watches('services');
+  assert.ok(watch);
+  return watch;
+}
+
+/** Changes of every kind, among them a deletion that a client can only infer if it was not looking. */
+function change({ server }: TestBed): void {
+  server.put('services', service('svc-1', 8080));
+  server.delete('services', 'shop', 'svc-2');
+  server.put('services', service('new'));
+}
+
+const disturbances: Record<string, (watch: Watch) => void> = {
+  'a connection cut between events': (watch) => watch.drop(),
+  'a connection cut inside an event': (watch) => watch.cutInsideEvent(),
+  'a watch ended by the server': (watch) => watch.end(),
+  'bytes that mean nothing': (watch) => watch.garbage(),
+  'a connection that goes silent': (watch) => watch.stall(),
+  'an event of an unknown type': (watch) => watch.raw('{"type":"SHRUG","object":{}}\n'),
+  'an event without an object': (watch) => watch.raw('{"type":"ADDED"}\n'),
+  'an event whose object is nothing much': (watch) => watch.raw('{"type":"ADDED","object":{}}\n'),
+  'a bookmark without a version': (watch) => watch.raw('{"type":"BOOKMARK","object":{"metadata":{}}}\n'),
+  'an internal error inside the watch': (watch) => watch.error(500, 'InternalError', 'etcd is tired'),
+  'expiry inside the watch': (watch) => watch.error(410, 'Expired', 'too old resource version'),
+  'expiry under its older name': (watch) => watch.error(410, 'Gone', 'too old resource version'),
+  'expiry told by reason alone': (watch) => watch.error(0, 'Expired', 'too old'),
+};
+
+describe('a watch survives', () => {
+  for (const [name, disturb] of Object.entries(disturbances)) {
+    test(name, async () => {
+      await using bed = await watchedServices();
+      await bed.converge();
+      disturb(await watchOf(bed));
+      change(bed);
+      await bed.converge();
+      change(bed);
+      await bed.converge();
+    });
+  }
+});
+
+const answers: Record<string, Fault> = {
+  'a 500': { kind: 'status', status: 500, reason: 'InternalError' },
+  'a 429 that says when to come back': {
+    kind: 'status',
+    status: 429,
+    reason: 'TooManyRequests',
+    retryAfter: 0,
+  },
+  'a 403': { kind: 'status', status: 403, reason: 'Forbidden' },
+  'a 404': { kind: 'status', status: 404, reason: 'NotFound' },
+  'a 410': { kind: 'status', status: 410, reason: 'Expired' },
+  'a connection cut without an answer': { kind: 'reset' },
+  'an answer that means nothing': { kind: 'garbage' },
+  'an answer cut short': { kind: 'cut', afterBytes: 700 },
+  'an answer that stops half-way': { kind: 'stall', afterBytes: 700 },
+  'an answer in small pieces': { kind: 'trickle', bytes: 500, everyMs: 1 },
+};
+
+describe('connecting again survives', () => {
+  for (const streamingLists of ['supported', 'refused'] as const) {
+    for (const [name, fault] of Object.entries(answers)) {
+      test(`${name} (streaming lists ${streamingLists})`, async () => {
+        await using bed = await watchedServices({ streamingLists });
+        await bed.converge();
+        const errors = bed.log.lines.length;
+        const watch = await watchOf(bed);
+        for (let i = 0; i < 2; i++) bed.server.faults.next(fault);
+        watch.drop();
+        change(bed);
+        bed.server.store.compact();
+        await bed.converge();
+        await eventually(() => (bed.server.faults.pending === 0 ? undefined : 'not all faults happened'));
+        if (fault.kind !== 'trickle') assert.ok(bed.log.lines.length > errors, 'failures are logged');
+      });
+    }
+  }
+});
+
+describe('a client that was away', () => {
+  test('resumes where it stopped, without a list', async () => {
+    await using bed = await watchedServices();
+    await bed.converge();
+    const version = String(bed.server.store.version);
+    (await watchOf(bed)).drop();
+    change(bed);
+    await bed.converge();
+    const last = bed.server.requests.at(-1)?.query;
+    assert.equal(last?.get('resourceVersion'), version);
+    assert.equal(last?.has('sendInitialEvents'), false);
+    assert.equal(bed.mirror.upserts, 22);
+  });
+
+  test('resumes from a bookmark, although nothing it watches changed', async () => {
+    await using bed = await watchedServices();
+    await bed.converge();
+    bed.server.put('nodes', { metadata: { name: 'elsewhere' } });
+    const requests = bed.server.requests.length;
+    const watch = await watchOf(bed);
+    watch.bookmark();
+    watch.end();
+    await eventually(() => (bed.server.requests.length > requests ? undefined : 'no new watch'));
+    assert.equal(bed.server.requests.at(-1)?.query.get('resourceVersion'), String(bed.server.store.version));
+  });
+
+  for (const reportsExpiry of ['status', 'event'] as const) {
+    for (const streamingLists of ['supported', 'refused'] as const) {
+      test(`learns of deletions it missed (expiry as ${reportsExpiry}, streaming ${streamingLists})`, async () => {
+        await using bed = await watchedServices({ reportsExpiry, streamingLists });
+        await bed.converge();
+        const version = String(bed.server.store.version);
+        (await watchOf(bed)).drop();
+        change(bed);
+        bed.server.delete('services', 'shop', 'svc-3');
+        bed.server.store.compact();
+        await bed.converge();
+        assert.equal(bed.mirror.removals, 2);
+        assert.equal(bed.mirror.upserts, 22, 'what did not change is not delivered again');
+        const resumed = bed.server.requests.filter(({ query }) => query.get('resourceVersion') === version);
+        // After a list in pages the first watch begins at the same version.
+        assert.equal(
+          resumed.length,
+          streamingLists === 'refused' ? 2 : 1,
+          'an expired version is tried once',
+        );
+      });
+    }
+  }
+
+  test('keeps what it knows while the server is gone', async () => {
+    const bed = await watchedServices();
+    await bed.converge();
+    await bed.server.close();
+    await eventually(() =>
+      bed.log.lines.filter(({ error }) => error?.includes('ECONNREFUSED')).length > 3
+        ? undefined
+        : 'no retries',
+    );
+    assert.equal(bed.mirror.of('services').size, 20);
+    assert.equal(bed.mirror.removals, 0);
+    await bed.source.stop();
+    bed.client.close();
+  });
+
+  test('keeps trying a server that does not answer at first', async () => {
+    await using bed = await testBed({
+      seed: (server) => {
+        fill(server);
+        for (let i = 0; i < 20; i++) server.faults.next({ kind: 'reset' });
+      },
+      watch: ['services'],
+    });
+    await bed.converge();
+    assert.equal(bed.server.faults.pending, 0);
+  });
+});
+
+describe('events', () => {
+  test('that come twice are delivered once', async () => {
+    await using bed = await watchedServices();
+    await bed.converge();
+    const watch = await watchOf(bed);
+    for (let i = 0; i < 10; i++) {
+      bed.server.put('services', service('svc-1', 1000 + i));
+      watch.duplicate();
+      watch.duplicate();
+    }
+    bed.server.delete('services', 'shop', 'svc-1');
+    watch.duplicate();
+    bed.server.put('services', service('end'));
+    await bed.converge();
+    assert.equal(bed.mirror.upserts, 20 + 10 + 1);
+    assert.equal(bed.mirror.removals, 1);
+  });
+
+  test('of the past change nothing, not even what was deleted since', async () => {
+    await using bed = await watchedServices();
+    await bed.converge();
+    for (let i = 0; i < 5; i++) bed.server.put('services', service('svc-1', 1000 + i));
+    bed.server.delete('services', 'shop', 'svc-1');
+    bed.server.put('services', service('svc-2', 99));
+    await bed.converge();
+    const { upserts, removals } = bed.mirror;
+    const watch = await watchOf(bed);
+    for (const old of bed.server.store.changesSince('services', 0)) watch.replay(old);
+    bed.server.put('services', service('end'));
+    await bed.converge();
+    assert.equal(bed.mirror.upserts, upserts + 1);
+    assert.equal(bed.mirror.removals, removals);
+  });
+
+  test('of the past do not bring back what went while nobody watched', async () => {
+    await using bed = await watchedServices();
+    await bed.converge();
+    const old = bed.server.store.changesSince('services', 0);
+    (await watchOf(bed)).drop();
+    bed.server.delete('services', 'shop', 'svc-1');
+    bed.server.store.compact();
+    await bed.converge();
+    const watch = await watchOf(bed);
+    for (const past of old) watch.replay(past);
+    bed.server.put('services', service('end'));
+    await bed.converge();
+    assert.ok(!bed.mirror.of('services').has('shop/svc-1'));
+  });
+});
+
+test('one resource that is refused does not hold up the others', async () => {
+  const isRefused = ({ path }: { path: string }) => path.includes('servicecidrs');
+  await using bed = await testBed({
+    seed: (server) => {
+      fill(server);
+      for (let i = 0; i < 50; i++) {
+        server.faults.next({ kind: 'status', status: 403, reason: 'Forbidden', message: 'no' }, isRefused);
+      }
+    },
+  });
+  await bed.converge(['services', 'endpointSlices', 'nodes']);
+  await eventually(() => (bed.server.faults.pending < 45 ? undefined : 'no retries'));
+  assert.ok(!bed.mirror.syncedResources.includes('serviceCIDRs'));
+  bed.server.faults.clear();
+  await bed.converge();
+});

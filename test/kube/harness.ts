@@ -1,0 +1,237 @@
+import assert from 'node:assert/strict';
+import { setTimeout as pause } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
+import type { ClusterAccess } from '../../src/kube/cluster-access.ts';
+import { fixedCredentials } from '../../src/kube/credentials.ts';
+import { decoders } from '../../src/kube/decode.ts';
+import { createRestClient, type HttpClientOptions } from '../../src/kube/http-client.ts';
+import type { ReflectorTuning } from '../../src/kube/reflector.ts';
+import type { RestClient } from '../../src/kube/rest-client.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+import { createIntern } from '../../src/lib/intern.ts';
+import type { ResourceName, Resources } from '../../src/model/objects.ts';
+import type { LogAttributes, Logger } from '../../src/obs/log.ts';
+import { kubeSource } from '../../src/sources/kube.ts';
+import type { ObjectHandler, ObjectSource } from '../../src/sources/source.ts';
+import { type ApiServer, type ApiServerOptions, startApiServer } from '../cluster/apiserver/server.ts';
+
+/** Real waits, a hundred times shorter than in production. */
+export const fastTuning: Partial<ReflectorTuning> = {
+  backoff: { initialMs: 1, maxMs: 8, jitter: 1 },
+  watchSeconds: [5, 10],
+  idleMs: 150,
+  listIdleMs: 100,
+  pageIdleMs: 100,
+};
+
+/** Keeps what it is told, for tests that look at it. */
+export class LogRecorder implements Logger {
+  readonly lines: { message: string; error?: string; attributes: LogAttributes | undefined }[] = [];
+  readonly enabled = true;
+
+  info(message: string, attributes?: LogAttributes): void {
+    this.lines.push({ message, attributes });
+  }
+
+  error(error: unknown, message: string, attributes?: LogAttributes): void {
+    this.lines.push({ message, error: String(error), attributes });
+  }
+
+  v(): Logger {
+    return this;
+  }
+
+  named(): Logger {
+    return this;
+  }
+}
+
+type AnyObject = Resources[ResourceName];
+
+export function objectKey(object: AnyObject): string {
+  return 'namespace' in object ? `${object.namespace}/${object.name}` : object.name;
+}
+
+/** A copy of the cluster built from deliveries alone; checks that each delivery fits the one before. */
+export class Mirror implements ObjectHandler {
+  readonly state = new Map<ResourceName, Map<string, AnyObject>>();
+  readonly syncedResources: ResourceName[] = [];
+  upserts = 0;
+  removals = 0;
+
+  of(resource: ResourceName): Map<string, AnyObject> {
+    const known = this.state.get(resource) ?? new Map<string, AnyObject>();
+    this.state.set(resource, known);
+    return known;
+  }
+
+  upsert<R extends ResourceName>(
+    resource: R,
+    object: Resources[R],
+    previous: Resources[R] | undefined,
+  ): void {
+    this.upserts++;
+    assert.equal(
+      this.of(resource).get(objectKey(object)),
+      previous,
+      'previous is the object delivered before',
+    );
+    this.of(resource).set(objectKey(object), object);
+  }
+
+  remove<R extends ResourceName>(resource: R, object: Resources[R]): void {
+    this.removals++;
+    assert.equal(this.of(resource).get(objectKey(object)), object, 'a removal carries the last known object');
+    this.of(resource).delete(objectKey(object));
+  }
+
+  synced(resource: ResourceName): void {
+    assert.ok(!this.syncedResources.includes(resource), `${resource} synced once`);
+    this.syncedResources.push(resource);
+  }
+}
+
+const selects: { readonly [R in ResourceName]: (raw: Record<string, unknown>) => boolean } = {
+  services: (raw) =>
+    !hasLabel(raw, 'service.kubernetes.io/service-proxy-name') && clusterIPOf(raw) !== 'None',
+  endpointSlices: (raw) => !hasLabel(raw, 'service.kubernetes.io/headless'),
+  nodes: () => true,
+  serviceCIDRs: () => true,
+};
+
+function hasLabel(raw: Record<string, unknown>, label: string): boolean {
+  const { labels = {} } = raw.metadata as { labels?: Record<string, string> };
+  return label in labels;
+}
+
+function clusterIPOf(raw: Record<string, unknown>): unknown {
+  return (raw.spec as { clusterIP?: string } | undefined)?.clusterIP;
+}
+
+/** What a client should know of a resource, straight from the server's store. */
+export function expectedState(
+  server: ApiServer,
+  resource: ResourceName,
+  nodeName: string,
+): Map<string, AnyObject> {
+  const intern = createIntern();
+  const wanted = server.store
+    .list(resource)
+    .filter(({ raw }) => selects[resource](raw) && (resource !== 'nodes' || raw.metadata.name === nodeName));
+  return new Map(wanted.map(({ key, raw }) => [key, decoders[resource](raw, intern)]));
+}
+
+export const testNode = 'node-a';
+const allResources: readonly ResourceName[] = ['services', 'endpointSlices', 'nodes', 'serviceCIDRs'];
+
+export interface TestBed {
+  readonly server: ApiServer;
+  readonly client: RestClient;
+  readonly source: ObjectSource;
+  readonly mirror: Mirror;
+  readonly log: LogRecorder;
+  /** Waits until the mirror shows what the server holds; fails when it does not within the time. */
+  converge(resources?: readonly ResourceName[]): Promise<void>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+export interface TestBedOptions {
+  readonly server?: ApiServerOptions;
+  readonly client?: Partial<HttpClientOptions>;
+  readonly tuning?: Partial<ReflectorTuning>;
+  readonly random?: () => number;
+  /** Fills the server before anybody watches it. */
+  readonly seed?: (server: ApiServer) => void;
+  readonly watch?: readonly ResourceName[];
+}
+
+/** A server, a client and a source that mirrors the one through the other. */
+export async function testBed(options: TestBedOptions = {}): Promise<TestBed> {
+  const server = await startApiServer(options.server);
+  options.seed?.(server);
+  const log = new LogRecorder();
+  const client = createRestClient({ ...clientDefaults(server.url), logger: log, ...options.client });
+  const mirror = new Mirror();
+  const source = kubeSource({
+    client,
+    nodeName: testNode,
+    clock: systemClock,
+    logger: log,
+    tuning: { ...fastTuning, ...options.tuning },
+    ...(options.random && { random: options.random }),
+  });
+  const watched = options.watch ?? allResources;
+  source.start(watched, mirror);
+  return {
+    server,
+    client,
+    source,
+    mirror,
+    log,
+    converge: (resources = watched) =>
+      eventually(() => {
+        for (const resource of resources) {
+          if (!mirror.syncedResources.includes(resource)) return `${resource} not synced`;
+          const expected = expectedState(server, resource, testNode);
+          if (!isDeepStrictEqual(mirror.of(resource), expected))
+            return difference(mirror.of(resource), expected);
+        }
+        return undefined;
+      }),
+    async [Symbol.asyncDispose]() {
+      await source.stop();
+      client.close();
+      await server.close();
+    },
+  };
+}
+
+function clientDefaults(url: string): HttpClientOptions {
+  return {
+    access: plainAccess(url),
+    userAgent: 'kube-proxy/test',
+    qps: -1,
+    burst: 0,
+    contentTypes: { accept: '', contentType: 'application/json' },
+    clock: systemClock,
+    logger: new LogRecorder(),
+  };
+}
+
+/** A client with no limits. */
+export function testClient(access: ClusterAccess, options: Partial<HttpClientOptions> = {}): RestClient {
+  return createRestClient({ ...clientDefaults('http://unused'), access, ...options });
+}
+
+export function plainAccess(url: string): ClusterAccess {
+  return {
+    server: new URL(url),
+    skipVerify: false,
+    disableCompression: false,
+    credentials: fixedCredentials({}),
+    headers: {},
+  };
+}
+
+/** Polls until there is no complaint. */
+export async function eventually(complaint: () => string | undefined, withinMs = 10_000): Promise<void> {
+  const end = performance.now() + withinMs;
+  let said = complaint();
+  while (said !== undefined) {
+    assert.ok(performance.now() < end, said);
+    await pause(3);
+    said = complaint();
+  }
+}
+
+function difference(
+  actual: ReadonlyMap<string, AnyObject>,
+  expected: ReadonlyMap<string, AnyObject>,
+): string {
+  const missing = [...expected.keys()].filter((key) => !actual.has(key));
+  const extra = [...actual.keys()].filter((key) => !expected.has(key));
+  const other = [...expected].filter(
+    ([key, object]) => actual.has(key) && !isDeepStrictEqual(actual.get(key), object),
+  );
+  return `missing ${missing}; extra ${extra}; different ${other.map(([key, o]) => `${key}@${o.resourceVersion} has ${actual.get(key)?.resourceVersion}`)}`;
+}

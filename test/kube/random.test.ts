@@ -1,0 +1,144 @@
+import { test } from 'node:test';
+import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises';
+import type { ResourceName } from '../../src/model/objects.ts';
+import type { Fault } from '../cluster/apiserver/faults.ts';
+import type { ApiServer } from '../cluster/apiserver/server.ts';
+import type { Watch } from '../cluster/apiserver/watch.ts';
+import { testBed, testNode } from './harness.ts';
+import { node, service, serviceCIDR, slice } from './objects.ts';
+
+const operations = 2000;
+const seeds = Number(process.env.KPT_SEEDS ?? 10);
+
+/** Repeatable random numbers in [0, 1). */
+function mulberry32(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let t = Math.imul(state ^ (state >>> 15), 1 | state);
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
+    return ((t ^ (t >>> 14)) >>> 0) / 4_294_967_296;
+  };
+}
+
+/** A random choice of what happens next to a server. */
+class Chaos {
+  readonly #server: ApiServer;
+  readonly #random: () => number;
+
+  constructor(server: ApiServer, random: () => number) {
+    this.#server = server;
+    this.#random = random;
+  }
+
+  step(): void {
+    const dice = this.#random();
+    if (dice < 0.82) this.#edit();
+    else if (dice < 0.92) this.#disturbWatch();
+    else if (dice < 0.98) this.#failRequest();
+    else if (dice < 0.99) this.#server.store.compact();
+    else this.#server.disconnect();
+  }
+
+  #edit(): void {
+    const i = this.#below(30);
+    const port = 1 + this.#below(60_000);
+    const edit = this.#pick<() => void>([
+      () => this.#server.put('services', service(`svc-${i}`, port)),
+      () =>
+        this.#server.put(
+          'services',
+          service(`svc-${i}`, port, { clusterIP: this.#pick(['None', '10.96.0.9']) }),
+        ),
+      () =>
+        this.#server.put(
+          'services',
+          service(`svc-${i}`, port, { labels: this.#label('service-proxy-name') }),
+        ),
+      () => this.#server.delete('services', 'shop', `svc-${i}`),
+      () => this.#server.put('endpointSlices', slice(`svc-${i}`, [`10.1.${i}.${this.#below(250)}`])),
+      () => this.#server.put('endpointSlices', slice(`svc-${i}`, ['10.1.0.1', '10.1.0.2'], 1)),
+      () => this.#server.delete('endpointSlices', 'shop', `svc-${i}-${this.#below(2)}`),
+      () => this.#server.put('nodes', node(this.#pick([testNode, 'node-b']), `z${i}`)),
+      () => this.#server.delete('nodes', '', testNode),
+      () => this.#server.put('serviceCIDRs', serviceCIDR(`cidr-${i % 3}`, `10.${i}.0.0/16`)),
+      () => this.#server.delete('serviceCIDRs', '', `cidr-${i % 3}`),
+    ]);
+    edit();
+  }
+
+  #label(name: string): Record<string, string> {
+    return this.#random() < 0.5 ? { [`service.kubernetes.io/${name}`]: 'x' } : {};
+  }
+
+  #disturbWatch(): void {
+    const watches = this.#server.watches();
+    if (watches.length === 0) return;
+    const watch = this.#pick(watches);
+    const past = this.#server.store.changesSince(watch.resource, 0);
+    const disturb = this.#pick<(watch: Watch) => void>([
+      (w) => w.drop(),
+      (w) => w.end(),
+      (w) => w.cutInsideEvent(),
+      (w) => w.garbage(),
+      (w) => w.stall(),
+      (w) => w.duplicate(),
+      (w) => w.duplicate(),
+      (w) => past.length > 0 && w.replay(this.#pick(past)),
+      (w) => past.length > 0 && w.replay(this.#pick(past)),
+      (w) => w.bookmark(),
+      (w) => w.error(410, this.#pick(['Expired', 'Gone']), 'too old'),
+      (w) => w.error(500, 'InternalError', 'etcd is tired'),
+    ]);
+    disturb(watch);
+  }
+
+  #failRequest(): void {
+    const fault = this.#pick<Fault>([
+      { kind: 'status', status: 500 },
+      { kind: 'status', status: 410, reason: 'Expired' },
+      { kind: 'status', status: 429, retryAfter: 0 },
+      { kind: 'status', status: 503 },
+      { kind: 'reset' },
+      { kind: 'garbage' },
+      { kind: 'cut', afterBytes: this.#below(20_000) },
+      { kind: 'stall', afterBytes: this.#below(20_000) },
+      { kind: 'trickle', bytes: 400, everyMs: 1 },
+    ]);
+    this.#server.faults.next(fault);
+  }
+
+  #below(n: number): number {
+    return Math.floor(this.#random() * n);
+  }
+
+  #pick<T>(from: readonly T[]): T {
+    return from[this.#below(from.length)] as T;
+  }
+}
+
+for (let seed = 1; seed <= seeds; seed++) {
+  test(`after ${operations} random changes and faults the copy equals the server (seed ${seed})`, async () => {
+    const random = mulberry32(seed);
+    await using bed = await testBed({
+      server: {
+        streamingLists: seed % 2 === 0 ? 'supported' : 'refused',
+        reportsExpiry: seed % 3 === 0 ? 'event' : 'status',
+        gzip: seed % 4 === 1,
+        bookmarkMs: 20,
+      },
+      tuning: { idleMs: 40, listIdleMs: 40, pageIdleMs: 40, pageSize: 7 },
+      random,
+    });
+    const chaos = new Chaos(bed.server, random);
+    for (let i = 1; i <= operations; i++) {
+      chaos.step();
+      if (i % 5 === 0) await nextTurn();
+      // Time for a client to come back and be caught by the next fault.
+      if (i % 25 === 0) await pause(5);
+      if (i % 200 === 0) await bed.converge();
+    }
+    const everything: readonly ResourceName[] = ['services', 'endpointSlices', 'nodes', 'serviceCIDRs'];
+    await bed.converge(everything);
+  });
+}

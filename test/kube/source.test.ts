@@ -1,0 +1,201 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { eventually, type TestBed, testBed, testNode } from './harness.ts';
+import { node, service, serviceCIDR, slice } from './objects.ts';
+
+const proxyNameLabel = 'service.kubernetes.io/service-proxy-name';
+
+function fill({ put }: TestBed['server']): void {
+  for (let i = 0; i < 5; i++) {
+    put('services', service(`svc-${i}`));
+    put('endpointSlices', slice(`svc-${i}`, ['10.1.0.1', '10.1.0.2']));
+  }
+  put('nodes', node(testNode));
+  put('nodes', node('node-b'));
+  put('serviceCIDRs', serviceCIDR('kubernetes', '10.96.0.0/12'));
+}
+
+describe('what is asked for', () => {
+  test('every resource at its path, with its selectors, as a streaming list', async () => {
+    await using bed = await testBed({ seed: fill });
+    await bed.converge();
+    const asked = bed.server.requests.map(({ path, query }) => [
+      path,
+      query.get('labelSelector'),
+      query.get('fieldSelector'),
+    ]);
+    assert.deepEqual(asked.sort(), [
+      ['/api/v1/nodes', null, `metadata.name=${testNode}`],
+      ['/api/v1/services', `!${proxyNameLabel}`, 'spec.clusterIP!=None'],
+      ['/apis/discovery.k8s.io/v1/endpointslices', '!service.kubernetes.io/headless', null],
+      ['/apis/networking.k8s.io/v1/servicecidrs', null, null],
+    ]);
+    for (const { query } of bed.server.requests) {
+      assert.equal(query.get('watch'), 'true');
+      assert.equal(query.get('sendInitialEvents'), 'true');
+      assert.equal(query.get('resourceVersionMatch'), 'NotOlderThan');
+      assert.equal(query.get('allowWatchBookmarks'), 'true');
+      const seconds = Number(query.get('timeoutSeconds'));
+      assert.ok(seconds >= 5 && seconds <= 10);
+    }
+  });
+
+  test('a resource cannot be watched twice, another one can be added', async () => {
+    await using bed = await testBed({ seed: fill, watch: ['nodes'] });
+    await bed.converge();
+    assert.throws(() => bed.source.start(['nodes'], bed.mirror), /nodes are already being watched/);
+    bed.source.start(['services'], bed.mirror);
+    await bed.converge(['nodes', 'services']);
+  });
+});
+
+describe('objects', () => {
+  test('arrive, change and go', async () => {
+    await using bed = await testBed({ seed: fill });
+    await bed.converge();
+    bed.server.put('services', service('svc-1', 8080));
+    bed.server.put('services', service('new'));
+    bed.server.delete('services', 'shop', 'svc-2');
+    bed.server.delete('endpointSlices', 'shop', 'svc-2-0');
+    bed.server.put('nodes', node(testNode, 'zb'));
+    bed.server.delete('serviceCIDRs', '', 'kubernetes');
+    await bed.converge();
+    assert.equal(bed.mirror.removals, 3);
+  });
+
+  test('leave and enter with the selector', async () => {
+    await using bed = await testBed({ seed: fill });
+    await bed.converge();
+    bed.server.put('services', service('svc-1', 80, { labels: { [proxyNameLabel]: 'other' } }));
+    bed.server.put('services', service('svc-2', 80, { clusterIP: 'None' }));
+    await bed.converge();
+    assert.ok(!bed.mirror.of('services').has('shop/svc-1'));
+    assert.ok(!bed.mirror.of('services').has('shop/svc-2'));
+    bed.server.put('services', service('svc-1', 81));
+    await bed.converge();
+    assert.ok(bed.mirror.of('services').has('shop/svc-1'));
+  });
+
+  test('of a wrong shape are set aside with one line, and the others go on', async () => {
+    const seed = (server: TestBed['server']) => {
+      fill(server);
+      server.put('services', { metadata: { namespace: 'shop', name: 'odd' }, spec: { ports: 'none' } });
+    };
+    await using bed = await testBed({ seed, watch: ['services'] });
+    await eventually(() => (bed.mirror.syncedResources.length === 1 ? undefined : 'not synced'));
+    assert.equal(bed.mirror.of('services').size, 5);
+    bed.server.disconnect();
+    bed.server.put('services', service('after'));
+    bed.server.store.compact();
+    await eventually(() => (bed.mirror.of('services').has('shop/after') ? undefined : 'after is missing'));
+    const lines = bed.log.lines.filter(({ message }) => message.startsWith('Object set aside'));
+    assert.equal(lines.length, 1);
+    assert.match(lines[0]?.error ?? '', /Service shop\/odd: spec\.ports: want an array, got "none"/);
+  });
+
+  test('that lose their shape keep their last good form until they are well or gone', async () => {
+    await using bed = await testBed({ seed: fill, watch: ['services'] });
+    await bed.converge();
+    const before = bed.mirror.of('services').get('shop/svc-1');
+    bed.server.put('services', { metadata: { namespace: 'shop', name: 'svc-1' }, spec: 5 });
+    bed.server.put('services', service('after'));
+    await eventually(() => (bed.mirror.of('services').has('shop/after') ? undefined : 'after is missing'));
+    assert.equal(bed.mirror.of('services').get('shop/svc-1'), before);
+    bed.server.disconnect();
+    bed.server.put('services', service('later'));
+    bed.server.store.compact();
+    await eventually(() => (bed.mirror.of('services').has('shop/later') ? undefined : 'later is missing'));
+    assert.equal(bed.mirror.of('services').get('shop/svc-1'), before);
+    bed.server.put('services', service('svc-1', 99));
+    await bed.converge();
+    bed.server.put('services', { metadata: { namespace: 'shop', name: 'svc-1' }, spec: 5 });
+    bed.server.delete('services', 'shop', 'svc-1');
+    await bed.converge();
+  });
+});
+
+describe('lists', () => {
+  const many = (server: TestBed['server']) => {
+    for (let i = 0; i < 1200; i++) server.put('services', service(`svc-${i}`));
+  };
+
+  test('come in pages of 500 from a server that does not stream them', async () => {
+    await using bed = await testBed({
+      server: { streamingLists: 'refused' },
+      seed: many,
+      watch: ['services'],
+    });
+    await bed.converge();
+    const lists = bed.server.requests.filter(({ query }) => !query.has('watch'));
+    assert.deepEqual(
+      lists.map(({ query }) => [query.get('limit'), query.has('continue')]),
+      [
+        ['500', false],
+        ['500', true],
+        ['500', true],
+      ],
+    );
+    bed.server.put('services', service('svc-1', 99));
+    await bed.converge();
+    const watches = bed.server.requests.filter(({ query }) => query.has('watch'));
+    assert.equal(watches.at(-1)?.query.get('sendInitialEvents'), null);
+  });
+
+  test('come in pages from a server that has never heard of streaming', async () => {
+    await using bed = await testBed({
+      server: { streamingLists: 'ignored' },
+      seed: many,
+      watch: ['services'],
+    });
+    await bed.converge();
+    assert.ok(bed.log.lines.some(({ message }) => message.includes('does not stream lists')));
+  });
+
+  test('whose continue token expires are made again in one piece', async () => {
+    await using bed = await testBed({
+      server: { streamingLists: 'refused' },
+      seed: (server) => {
+        many(server);
+        server.faults.next({ kind: 'status', status: 410, reason: 'Expired' }, ({ query }) =>
+          query.has('continue'),
+        );
+      },
+      watch: ['services'],
+    });
+    await bed.converge();
+    const lists = bed.server.requests.filter(({ query }) => !query.has('watch'));
+    assert.deepEqual(
+      lists.map(({ query }) => query.get('limit')),
+      ['500', '500', null],
+    );
+  });
+
+  test('that break off are begun again, and nothing is lost or delivered twice', async () => {
+    for (const streamingLists of ['supported', 'refused'] as const) {
+      await using bed = await testBed({
+        server: { streamingLists },
+        seed: (server) => {
+          many(server);
+          const isList = ({ query }: { query: URLSearchParams }) =>
+            query.has('sendInitialEvents') ? streamingLists === 'supported' : !query.has('watch');
+          server.faults.next({ kind: 'cut', afterBytes: 50_000 }, isList);
+          server.faults.next({ kind: 'stall', afterBytes: 100_001 }, isList);
+        },
+        watch: ['services'],
+      });
+      await bed.converge();
+      assert.equal(bed.server.faults.pending, 0);
+      assert.equal(bed.mirror.upserts, 1200);
+    }
+  });
+});
+
+test('stop ends every watch and leaves nothing running', async () => {
+  await using bed = await testBed({ seed: fill });
+  await bed.converge();
+  assert.equal(bed.server.watches().length, 4);
+  await bed.source.stop();
+  await eventually(() => (bed.server.watches().length === 0 ? undefined : 'a watch is open'));
+  bed.server.put('services', service('late'));
+  assert.ok(!bed.mirror.of('services').has('shop/late'));
+});
