@@ -1,0 +1,88 @@
+import type { Libc } from '../../native/libc.ts';
+import { NETLINK_NETFILTER } from '../netlink/constants.ts';
+import { isNetlinkError, type NetlinkError } from '../netlink/error.ts';
+import { type NetlinkRequest, NetlinkSocket, type SocketOptions } from '../netlink/socket.ts';
+import { type NetlinkTransport, openTransport } from '../netlink/transport.ts';
+import type { MessageWriter } from '../netlink/writer.ts';
+import { CT_DELETE, CT_GET, CT_NEW, readFlow, writeDelete, writeFilter } from './codec.ts';
+import { type Flow, type FlowFilter, matchesFilter } from './flow.ts';
+
+/** Is told of flows one by one; none is kept here, because a node can track millions. */
+export interface FlowVisitor {
+  flow(flow: Flow): void;
+  /** The walk was disturbed and begins again: flows seen so far will come once more. */
+  restart(): void;
+}
+
+export interface DeleteResult {
+  /** Entries that are gone: deleted now, or no longer there. */
+  readonly deleted: number;
+  /** Entries that could not be deleted, and why. */
+  readonly failures: readonly { readonly flow: Flow; readonly error: NetlinkError }[];
+}
+
+/** The connection tracking table of this network namespace. */
+export interface ConntrackClient {
+  /** Rejects with EINTR (NetlinkError) when the walk was disturbed five times in a row. */
+  forEachFlow(filter: FlowFilter, visitor: FlowVisitor): Promise<void>;
+  deleteFlows(flows: readonly Flow[]): Promise<DeleteResult>;
+  close(): void;
+}
+
+/** Requests sent at a time: their acknowledgements must fit into the receive buffer. */
+const deletesAtOnce = 256;
+
+export function openConntrackClient(libc: Libc, options: SocketOptions): ConntrackClient {
+  return new NetlinkConntrackClient(openTransport(libc, NETLINK_NETFILTER), options);
+}
+
+export class NetlinkConntrackClient implements ConntrackClient {
+  readonly #socket: NetlinkSocket;
+
+  constructor(transport: NetlinkTransport, options: SocketOptions) {
+    this.#socket = new NetlinkSocket(transport, options);
+  }
+
+  forEachFlow(filter: FlowFilter, visitor: FlowVisitor): Promise<void> {
+    if (filter.originalDestinationPort !== undefined && filter.protocol === undefined) {
+      throw new RangeError('a filter by port must name the protocol');
+    }
+    const request = {
+      type: CT_GET,
+      name: 'list conntrack entries',
+      write: (writer: MessageWriter) => writeFilter(writer, filter),
+    };
+    return this.#socket.dump(request, {
+      message: (message) => {
+        const flow = message.type === CT_NEW ? readFlow(message) : undefined;
+        if (flow && matchesFilter(flow, filter)) visitor.flow(flow);
+      },
+      restart: () => visitor.restart(),
+    });
+  }
+
+  async deleteFlows(flows: readonly Flow[]): Promise<DeleteResult> {
+    const failures: { flow: Flow; error: NetlinkError }[] = [];
+    for (let from = 0; from < flows.length; from += deletesAtOnce) {
+      const some = flows.slice(from, from + deletesAtOnce);
+      const errors = await this.#socket.requestAll(some.map(deleteRequest));
+      for (const [i, flow] of some.entries()) {
+        const error = errors[i];
+        if (error && !isNetlinkError(error, 'ENOENT')) failures.push({ flow, error });
+      }
+    }
+    return { deleted: flows.length - failures.length, failures };
+  }
+
+  close(): void {
+    this.#socket.close();
+  }
+}
+
+function deleteRequest(flow: Flow): NetlinkRequest {
+  return {
+    type: CT_DELETE,
+    name: 'delete conntrack entry',
+    write: (writer: MessageWriter) => writeDelete(writer, flow),
+  };
+}

@@ -1,0 +1,153 @@
+import type { Family } from '../../model/ip.ts';
+import { type AttributeReader, NetlinkFormatError, type NetlinkMessage } from '../netlink/reader.ts';
+import type { MessageWriter } from '../netlink/writer.ts';
+import type { Flow, FlowFilter, FlowTuple } from './flow.ts';
+
+/** ctnetlink messages (linux/netfilter/nfnetlink_conntrack.h). */
+
+const NFNL_SUBSYS_CTNETLINK = 1;
+export const CT_NEW = NFNL_SUBSYS_CTNETLINK << 8;
+export const CT_GET = CT_NEW | 1;
+export const CT_DELETE = CT_NEW | 2;
+const nfgenmsgLength = 4;
+
+const CTA = {
+  TUPLE_ORIG: 1,
+  TUPLE_REPLY: 2,
+  STATUS: 3,
+  MARK: 8,
+  ID: 12,
+  ZONE: 18,
+  MARK_MASK: 21,
+  FILTER: 25,
+} as const;
+const TUPLE = { IP: 1, PROTO: 2 } as const;
+const IP = { V4_SRC: 1, V4_DST: 2, V6_SRC: 3, V6_DST: 4 } as const;
+const PROTO = { NUM: 1, SRC_PORT: 2, DST_PORT: 3 } as const;
+const FILTER_ORIG_FLAGS = 1;
+/** Which parts of the tuple in a filter count. */
+const FILTER_FLAG = { IP_DST: 0x2, PROTO_NUM: 0x8, PROTO_DST_PORT: 0x20 } as const;
+const familyNumbers = { IPv4: 2, IPv6: 10 } as const;
+
+/** The request for a dump of the flows that pass the filter. Conditions on the tuple work since kernel 5.8. */
+export function writeFilter(writer: MessageWriter, filter: FlowFilter): void {
+  writer.nfgenmsg(familyNumbers[filter.family]);
+  if (filter.mark) {
+    writer.u32Be(CTA.MARK, filter.mark.value);
+    writer.u32Be(CTA.MARK_MASK, filter.mark.mask);
+  }
+  const flags = tupleFlags(filter);
+  if (flags === 0) return;
+  writeFilterTuple(writer, filter);
+  const nest = writer.beginNested(CTA.FILTER);
+  writer.u32(FILTER_ORIG_FLAGS, flags);
+  writer.endNested(nest);
+}
+
+/** The request to delete one entry; its id keeps a successor of the same addresses from being hit. */
+export function writeDelete(writer: MessageWriter, flow: Flow): void {
+  writer.nfgenmsg(familyNumbers[flow.family]);
+  const tuple = writer.beginNested(CTA.TUPLE_ORIG);
+  writeAddresses(writer, flow.family, flow.original.source, flow.original.destination);
+  const proto = writer.beginNested(TUPLE.PROTO);
+  writer.u8(PROTO.NUM, flow.protocol);
+  writer.u16Be(PROTO.SRC_PORT, flow.original.sourcePort);
+  writer.u16Be(PROTO.DST_PORT, flow.original.destinationPort);
+  writer.endNested(proto);
+  writer.endNested(tuple);
+  if (flow.zone !== 0) writer.u16Be(CTA.ZONE, flow.zone);
+  writer.u32Be(CTA.ID, flow.id);
+}
+
+/** Undefined for entries of other families. Throws NetlinkFormatError for one without addresses. */
+export function readFlow(message: NetlinkMessage): Flow | undefined {
+  const family = familyOf(message.payload()[0]);
+  if (!family) return undefined;
+  const fields = { status: 0, mark: 0, zone: 0, id: 0 };
+  let original: ReadTuple | undefined;
+  let reply: ReadTuple | undefined;
+  for (const reader = message.attributes(nfgenmsgLength); reader.next(); ) {
+    if (reader.type === CTA.TUPLE_ORIG) original = readTuple(reader.nested());
+    else if (reader.type === CTA.TUPLE_REPLY) reply = readTuple(reader.nested());
+    else if (reader.type === CTA.STATUS) fields.status = reader.u32Be();
+    else if (reader.type === CTA.MARK) fields.mark = reader.u32Be();
+    else if (reader.type === CTA.ID) fields.id = reader.u32Be();
+    else if (reader.type === CTA.ZONE) fields.zone = reader.u16Be();
+  }
+  if (!original || !reply) throw new NetlinkFormatError('conntrack entry without its two tuples');
+  return { family, protocol: original.protocol, original: original.tuple, reply: reply.tuple, ...fields };
+}
+
+interface ReadTuple {
+  readonly protocol: number;
+  readonly tuple: FlowTuple;
+}
+
+function readTuple(reader: AttributeReader): ReadTuple {
+  let source: Uint8Array | undefined;
+  let destination: Uint8Array | undefined;
+  const proto = { protocol: 0, sourcePort: 0, destinationPort: 0 };
+  while (reader.next()) {
+    if (reader.type === TUPLE.PROTO) readProto(reader.nested(), proto);
+    if (reader.type !== TUPLE.IP) continue;
+    for (const ip = reader.nested(); ip.next(); ) {
+      if (ip.type === IP.V4_SRC || ip.type === IP.V6_SRC) source = ip.bytes();
+      else if (ip.type === IP.V4_DST || ip.type === IP.V6_DST) destination = ip.bytes();
+    }
+  }
+  if (!source || !destination) throw new NetlinkFormatError('conntrack tuple without addresses');
+  const { protocol, ...ports } = proto;
+  return { protocol, tuple: { source, destination, ...ports } };
+}
+
+function readProto(
+  reader: AttributeReader,
+  into: { protocol: number; sourcePort: number; destinationPort: number },
+): void {
+  while (reader.next()) {
+    if (reader.type === PROTO.NUM) into.protocol = reader.u8();
+    else if (reader.type === PROTO.SRC_PORT) into.sourcePort = reader.u16Be();
+    else if (reader.type === PROTO.DST_PORT) into.destinationPort = reader.u16Be();
+  }
+}
+
+function tupleFlags(filter: FlowFilter): number {
+  return (
+    (filter.originalDestination ? FILTER_FLAG.IP_DST : 0) |
+    (filter.protocol === undefined ? 0 : FILTER_FLAG.PROTO_NUM) |
+    (filter.originalDestinationPort === undefined ? 0 : FILTER_FLAG.PROTO_DST_PORT)
+  );
+}
+
+function writeFilterTuple(writer: MessageWriter, filter: FlowFilter): void {
+  const tuple = writer.beginNested(CTA.TUPLE_ORIG);
+  if (filter.originalDestination) {
+    writeAddresses(writer, filter.family, undefined, filter.originalDestination);
+  }
+  if (filter.protocol !== undefined) {
+    const proto = writer.beginNested(TUPLE.PROTO);
+    writer.u8(PROTO.NUM, filter.protocol);
+    if (filter.originalDestinationPort !== undefined) {
+      writer.u16Be(PROTO.DST_PORT, filter.originalDestinationPort);
+    }
+    writer.endNested(proto);
+  }
+  writer.endNested(tuple);
+}
+
+function writeAddresses(
+  writer: MessageWriter,
+  family: Family,
+  source: Uint8Array | undefined,
+  destination: Uint8Array,
+): void {
+  const ip = writer.beginNested(TUPLE.IP);
+  if (source) writer.data(family === 'IPv4' ? IP.V4_SRC : IP.V6_SRC, source);
+  writer.data(family === 'IPv4' ? IP.V4_DST : IP.V6_DST, destination);
+  writer.endNested(ip);
+}
+
+function familyOf(number: number | undefined): Family | undefined {
+  if (number === familyNumbers.IPv4) return 'IPv4';
+  return number === familyNumbers.IPv6 ? 'IPv6' : undefined;
+}

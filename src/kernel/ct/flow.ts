@@ -1,0 +1,48 @@
+import type { Family } from '../../model/ip.ts';
+
+/** One direction of a tracked flow. Addresses are in network order, 4 or 16 bytes. */
+export interface FlowTuple {
+  readonly source: Uint8Array;
+  readonly destination: Uint8Array;
+  /** 0 where the protocol has no ports. */
+  readonly sourcePort: number;
+  readonly destinationPort: number;
+}
+
+/** An entry of the connection tracking table. */
+export interface Flow {
+  readonly family: Family;
+  /** IP protocol number: 17 is UDP. */
+  readonly protocol: number;
+  /** As the first packet was sent. */
+  readonly original: FlowTuple;
+  /** As answers are expected: its source is who really answers. */
+  readonly reply: FlowTuple;
+  /** IPS_* bits; 0x20 is destination NAT. */
+  readonly status: number;
+  readonly mark: number;
+  readonly zone: number;
+  /** Tells this entry from a later one of the same addresses. */
+  readonly id: number;
+}
+
+/** Which flows to visit. The kernel applies it all, so that entries of no interest are not even copied. */
+export interface FlowFilter {
+  readonly family: Family;
+  readonly protocol?: number;
+  /** Needs `protocol`. */
+  readonly originalDestinationPort?: number;
+  readonly originalDestination?: Uint8Array;
+  /** Flows whose mark has `value` in the bits of `mask`. */
+  readonly mark?: { readonly value: number; readonly mask: number };
+}
+
+/** Whether a flow is one that the filter asks for; older kernels ignore conditions that they do not know. */
+export function matchesFilter(flow: Flow, filter: FlowFilter): boolean {
+  const { protocol, originalDestinationPort: port, originalDestination: address, mark } = filter;
+  if (flow.family !== filter.family) return false;
+  if (protocol !== undefined && flow.protocol !== protocol) return false;
+  if (port !== undefined && flow.original.destinationPort !== port) return false;
+  if (address && Buffer.compare(flow.original.destination, address) !== 0) return false;
+  return !mark || ((flow.mark ^ mark.value) & mark.mask) === 0;
+}

@@ -1,0 +1,48 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { debugFromEnvironment, formatDatagram } from './debug.ts';
+import { fakeMessage } from './fake-kernel.ts';
+
+const message = fakeMessage({ type: 2569, flags: 0x5, sequence: 3, port: 0 }, (writer) => {
+  writer.nfgenmsg(2);
+  writer.string(1, 'abcd');
+  const nest = writer.beginNested(4);
+  writer.u32Be(1, 0x41420000);
+  writer.endNested(nest);
+});
+
+test('a message is printed as libmnl prints it', () => {
+  assert.equal(
+    formatDatagram(message),
+    [
+      '----------------\t------------------',
+      '|  0000000044  |\t| message length |',
+      '| 02569 | R-A- |\t|  type | flags  |',
+      '|  0000000003  |\t| sequence number|',
+      '|  0000000000  |\t|     port ID    |',
+      '----------------\t------------------',
+      '| 02 00 00 00  |\t|  extra header  |',
+      '|00009|--|00001|\t|len |flags| type|',
+      '| 61 62 63 64  |\t|      data      |\t a b c d',
+      '| 00 00 00 00  |\t|      data      |\t        ',
+      '|00012|N-|00004|\t|len |flags| type|',
+      '|00008|--|00001|\t|len |flags| type|',
+      '| 41 42 00 00  |\t|      data      |\t A B    ',
+      '----------------\t------------------',
+    ].join('\n'),
+  );
+});
+
+test('what is no message is said to be none', () => {
+  assert.equal(formatDatagram(Uint8Array.of(1, 2)), '(2 bytes left, too few for a message header)');
+});
+
+test('printing is asked for by an environment variable', () => {
+  const printed: string[] = [];
+  const print = (text: string) => void printed.push(text);
+  for (const value of [undefined, '', '0']) {
+    assert.equal(debugFromEnvironment({ KUBE_PROXY_NETLINK_DEBUG: value }, print), undefined);
+  }
+  debugFromEnvironment({ KUBE_PROXY_NETLINK_DEBUG: '1' }, print)?.('send', message);
+  assert.equal(printed[0], `netlink send\n${formatDatagram(message)}`);
+});

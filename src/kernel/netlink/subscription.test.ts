@@ -1,0 +1,88 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { SystemError } from '../../native/system-error.ts';
+import { FakeKernel, fakeMessage, overrunError } from './fake-kernel.ts';
+import { subscribe } from './subscription.ts';
+
+const notification = (type: number) => fakeMessage({ type, sequence: 0, port: 99 });
+
+function connect() {
+  const kernel = new FakeKernel();
+  const log: string[] = [];
+  const subscription = subscribe(kernel, [7, 8], {
+    message: ({ type, port }) => log.push(`message ${type} of ${port}`),
+    overrun: () => log.push('overrun'),
+    failed: (error) => log.push(`failed ${error.message}`),
+  });
+  return { kernel, log, subscription };
+}
+
+test('delivers the messages of its groups, in order, also those behind an overrun', () => {
+  const { kernel, log } = connect();
+  assert.deepEqual([...kernel.groups], [7, 8]);
+  kernel.emit(Buffer.concat([notification(1), notification(2)]), overrunError(), notification(3));
+  assert.deepEqual(log, ['message 1 of 99', 'message 2 of 99', 'overrun', 'message 3 of 99']);
+});
+
+test('ignores what did not come from the kernel', () => {
+  const { kernel, log } = connect();
+  kernel.emit({ bytes: notification(1), sender: 555 }, notification(2));
+  assert.deepEqual(log, ['message 2 of 99']);
+});
+
+test('ends, and says so, when the socket fails or sends nonsense', () => {
+  for (const fault of [new SystemError('recvfrom', 9), Uint8Array.of(1, 2)]) {
+    const { kernel, log } = connect();
+    kernel.emit(fault, notification(1));
+    assert.equal(log.length, 1);
+    assert.match(log[0] ?? '', /^failed /);
+    assert.ok(kernel.closed);
+    assert.equal(kernel.watchers, 0);
+  }
+});
+
+test('delivers nothing after it was closed, even in the middle of a burst', () => {
+  const kernel = new FakeKernel();
+  const seen: number[] = [];
+  const subscription = subscribe(kernel, [7], {
+    message: ({ type }) => {
+      seen.push(type);
+      subscription.close();
+    },
+    overrun: assert.fail,
+    failed: assert.fail,
+  });
+  kernel.emit(notification(1), notification(2));
+  assert.deepEqual(seen, [1]);
+  assert.ok(kernel.closed);
+});
+
+test('takes a bounded number of datagrams at a time', () => {
+  const { kernel, log } = connect();
+  kernel.emit(...Array.from({ length: 100 }, () => notification(1)));
+  assert.equal(log.length, 64);
+  kernel.emit();
+  assert.equal(log.length, 100);
+});
+
+test('leaves its groups while paused', () => {
+  const { kernel, subscription } = connect();
+  subscription.pause();
+  assert.deepEqual([...kernel.groups], []);
+  subscription.resume();
+  assert.deepEqual([...kernel.groups], [7, 8]);
+  subscription.close();
+  subscription.pause();
+  subscription.resume();
+  assert.deepEqual([...kernel.groups], [7, 8]);
+});
+
+test('a group that cannot be joined is reported, and the transport closed', () => {
+  const kernel = new FakeKernel();
+  kernel.join = () => {
+    throw new SystemError('setsockopt', 1);
+  };
+  const handler = { message() {}, overrun() {}, failed() {} };
+  assert.throws(() => subscribe(kernel, [7], handler), /EPERM/);
+  assert.ok(kernel.closed);
+});

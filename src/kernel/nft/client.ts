@@ -1,0 +1,75 @@
+import type { NftBatch } from './batch.ts';
+import type { NftEventListener } from './events.ts';
+import type {
+  Chain,
+  Counter,
+  Element,
+  NftFamily,
+  Rule,
+  SetInfo,
+  SetRef,
+  Table,
+  TableRef,
+} from './objects.ts';
+
+/** What a successful commit amounted to. */
+export interface CommitResult {
+  /** The ruleset generation that this commit made; undefined when the batch was empty. */
+  readonly generation: number | undefined;
+  /** Size of the transaction on the wire. */
+  readonly bytes: number;
+}
+
+/** The current ruleset generation and the process that made it. */
+export interface Generation {
+  readonly id: number;
+  readonly pid: number;
+  readonly processName: string;
+}
+
+export interface Subscription {
+  close(): void;
+}
+
+/**
+ * nf_tables in this network namespace. Every method rejects with NftError when the kernel refuses. Lists are
+ * consistent: one that was disturbed by a commit is read again.
+ */
+export interface NftClient {
+  /** Port id of the socket that commits: events that carry it are our own. */
+  readonly portId: number;
+
+  /** Applies a batch as one transaction: all of it or nothing. Rejects with an NftError that names every failure. */
+  commit(batch: NftBatch): Promise<CommitResult>;
+
+  /** Has the kernel validate a batch without applying it. Rejects as `commit` does. */
+  check(batch: NftBatch): Promise<void>;
+
+  generation(): Promise<Generation>;
+  listTables(family?: NftFamily): Promise<Table[]>;
+  /** Undefined when there is no such table. */
+  getTable(table: TableRef): Promise<Table | undefined>;
+  /** Empty when there is no such table. */
+  listChains(table: TableRef): Promise<Chain[]>;
+  /** Rules in order, of one chain or of all. Empty when there is no such table or chain. */
+  listRules(table: TableRef, chain?: string): Promise<Rule[]>;
+  /** Empty when there is no such table. */
+  listSets(table: TableRef): Promise<SetInfo[]>;
+
+  /**
+   * Streams the elements of a set, some hundreds per call. A dump that a commit disturbs starts again from the
+   * beginning: `onElements` is then called with `restarted` true, and what came before is to be forgotten.
+   */
+  listElements(
+    set: SetRef,
+    onElements: (elements: readonly Element[], restarted: boolean) => void,
+  ): Promise<void>;
+
+  /** Named counters; with `reset` they are zeroed as they are read. Empty when there is no such table. */
+  listCounters(table: TableRef, options?: { readonly reset?: boolean }): Promise<Counter[]>;
+
+  /** Follows changes made by others. Our own commits are filtered out by the kernel. */
+  subscribe(listener: NftEventListener): Subscription;
+
+  close(): void;
+}

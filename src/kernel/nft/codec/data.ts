@@ -1,0 +1,58 @@
+import { AttributeMap } from '../../netlink/attribute-map.ts';
+import { type AttributeReader, NetlinkFormatError } from '../../netlink/reader.ts';
+import type { MessageWriter } from '../../netlink/writer.ts';
+import { NFTA_DATA, NFTA_VERDICT, nameOf, verdictCodes } from '../constants.ts';
+import type { Register, Verdict } from '../expr.ts';
+
+/** Values and verdicts as nf_tables nests them, and its two ways to number registers. */
+
+/** Registers of 16 bytes are numbered from 1, words of 4 bytes from 8; like nft, the former is used where it fits. */
+export function registerNumber(word: Register): number {
+  if (!Number.isInteger(word) || word < 0 || word > 15)
+    throw new RangeError(`register ${word} is not in 0..15`);
+  return word % 4 === 0 ? 1 + word / 4 : 8 + word;
+}
+
+/** Undefined for the verdict register and for numbers that name none. */
+export function registerWord(number: number | undefined): Register | undefined {
+  if (number === undefined) return undefined;
+  if (number >= 1 && number <= 4) return (number - 1) * 4;
+  return number >= 8 && number <= 23 ? number - 8 : undefined;
+}
+
+export function writeRegister(writer: MessageWriter, type: number, word: Register | undefined): void {
+  if (word !== undefined) writer.u32Be(type, registerNumber(word));
+}
+
+export function writeValue(writer: MessageWriter, type: number, value: Uint8Array): void {
+  writer.nestedData(type, NFTA_DATA.VALUE, value);
+}
+
+export function writeVerdict(writer: MessageWriter, type: number, verdict: Verdict): void {
+  const data = writer.beginNested(type);
+  const nest = writer.beginNested(NFTA_DATA.VERDICT);
+  writer.u32Be(NFTA_VERDICT.CODE, verdictCodes[verdict.kind] >>> 0);
+  if (verdict.kind === 'jump' || verdict.kind === 'goto') writer.string(NFTA_VERDICT.CHAIN, verdict.chain);
+  writer.endNested(nest);
+  writer.endNested(data);
+}
+
+/** A copy of the value inside nested data; undefined when it holds none. */
+export function readValue(data: AttributeReader | undefined): Uint8Array | undefined {
+  while (data?.next()) if (data.type === NFTA_DATA.VALUE) return data.bytes();
+  return undefined;
+}
+
+/** The verdict inside nested data; undefined when it holds none that nft could name. */
+export function readVerdict(data: AttributeReader | undefined): Verdict | undefined {
+  while (data?.next()) {
+    if (data.type !== NFTA_DATA.VERDICT) continue;
+    const attributes = new AttributeMap(data.nested());
+    const kind = nameOf(verdictCodes, attributes.i32Be(NFTA_VERDICT.CODE));
+    if (kind !== 'jump' && kind !== 'goto') return kind && { kind };
+    const chain = attributes.string(NFTA_VERDICT.CHAIN);
+    if (chain === undefined) throw new NetlinkFormatError(`verdict ${kind} names no chain`);
+    return { kind, chain };
+  }
+  return undefined;
+}

@@ -1,0 +1,127 @@
+import { hostLittleEndian } from '../../../native/byte-order.ts';
+import { attributeHeaderLength } from '../../netlink/constants.ts';
+import { type AttributeReader, NetlinkMessage } from '../../netlink/reader.ts';
+import type { MessageWriter } from '../../netlink/writer.ts';
+import {
+  NFT_SET_ELEM_INTERVAL_END,
+  NFTA_LIST_ELEM,
+  NFTA_SET_ELEM,
+  NFTA_SET_ELEM_LIST,
+  nfgenmsgLength,
+} from '../constants.ts';
+import type { Element, SetRef } from '../objects.ts';
+import { readUserdataText } from '../userdata.ts';
+import { readValue, readVerdict, writeValue, writeVerdict } from './data.ts';
+import { checkName, readTableRef, required, writeComment } from './objects.ts';
+
+/** Set elements: the part that must be fast, because services and endpoints are elements. */
+
+const commentRecord = 0;
+
+/** What precedes the elements in a message. */
+export function writeElementListRef(writer: MessageWriter, set: SetRef): void {
+  writer.string(NFTA_SET_ELEM_LIST.TABLE, checkName('table', set.table.name));
+  writer.string(NFTA_SET_ELEM_LIST.SET, checkName('set', set.name));
+  if (set.id !== undefined) writer.u32Be(NFTA_SET_ELEM_LIST.SET_ID, set.id);
+}
+
+export function writeElement(writer: MessageWriter, element: Element): void {
+  const nest = writer.beginNested(NFTA_LIST_ELEM);
+  if (element.intervalEnd) writer.u32Be(NFTA_SET_ELEM.FLAGS, NFT_SET_ELEM_INTERVAL_END);
+  if (element.timeoutMs !== undefined) writer.u64Be(NFTA_SET_ELEM.TIMEOUT, BigInt(element.timeoutMs));
+  if (element.expiresMs !== undefined) writer.u64Be(NFTA_SET_ELEM.EXPIRATION, BigInt(element.expiresMs));
+  writeValue(writer, NFTA_SET_ELEM.KEY, element.key);
+  if (element.keyEnd) writeValue(writer, NFTA_SET_ELEM.KEY_END, element.keyEnd);
+  if (element.data) writeValue(writer, NFTA_SET_ELEM.DATA, element.data);
+  else if (element.verdict) writeVerdict(writer, NFTA_SET_ELEM.DATA, element.verdict);
+  if (element.comment) writeComment(writer, NFTA_SET_ELEM.USERDATA, element.comment);
+  writer.endNested(nest);
+}
+
+/** Which set a message with elements is about. */
+export function readElementListRef(message: NetlinkMessage): SetRef {
+  const reader = message.attributes(nfgenmsgLength);
+  let table: string | undefined;
+  let name: string | undefined;
+  while (reader.next()) {
+    if (reader.type === NFTA_SET_ELEM_LIST.TABLE) table = reader.string();
+    else if (reader.type === NFTA_SET_ELEM_LIST.SET) name = reader.string();
+  }
+  return { table: readTableRef(message, table), name: required(name, 'elements', 'a set') };
+}
+
+/** The elements of a message, without catch-all elements: those have no key. */
+export function readElements(message: NetlinkMessage): Element[] {
+  const elements: Element[] = [];
+  const reader = message.attributes(nfgenmsgLength);
+  while (reader.next()) {
+    if (reader.type !== NFTA_SET_ELEM_LIST.ELEMENTS) continue;
+    const list = reader.nested();
+    while (list.next()) {
+      const element = readElement(list.nested());
+      if (element) elements.push(element);
+    }
+  }
+  return elements;
+}
+
+/** Which element of a message an offset from the message's start falls on; -1 when on none. */
+export function elementIndexAt(batch: Uint8Array, messageStart: number, offset: number): number {
+  const bytes = batch.subarray(messageStart);
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+  const length = Math.min(view.getUint32(0, hostLittleEndian), bytes.length);
+  const reader = new NetlinkMessage(view, 0, length).attributes(nfgenmsgLength);
+  while (reader.next()) {
+    if (reader.type !== NFTA_SET_ELEM_LIST.ELEMENTS) continue;
+    const list = reader.nested();
+    for (let index = 0; list.next(); index++) {
+      if (offset >= list.offset && offset < list.offset + attributeHeaderLength + list.valueLength)
+        return index;
+    }
+  }
+  return -1;
+}
+
+type Writable<T> = { -readonly [K in keyof T]: T[K] };
+
+function readElement(reader: AttributeReader): Element | undefined {
+  let key: Uint8Array | undefined;
+  const rest: Partial<Writable<Element>> = {};
+  while (reader.next()) {
+    if (reader.type === NFTA_SET_ELEM.KEY) key = readValue(reader.nested());
+    else readElementPart(reader, rest);
+  }
+  return key && { key, ...rest };
+}
+
+function readElementPart(reader: AttributeReader, element: Partial<Writable<Element>>): void {
+  switch (reader.type) {
+    case NFTA_SET_ELEM.KEY_END:
+      assign(element, 'keyEnd', readValue(reader.nested()));
+      break;
+    case NFTA_SET_ELEM.DATA:
+      assign(element, 'data', readValue(reader.nested()));
+      if (!element.data) assign(element, 'verdict', readVerdict(reader.nested()));
+      break;
+    case NFTA_SET_ELEM.FLAGS:
+      if (reader.u32Be() & NFT_SET_ELEM_INTERVAL_END) element.intervalEnd = true;
+      break;
+    case NFTA_SET_ELEM.TIMEOUT:
+      element.timeoutMs = Number(reader.u64Be());
+      break;
+    case NFTA_SET_ELEM.EXPIRATION:
+      element.expiresMs = Number(reader.u64Be());
+      break;
+    case NFTA_SET_ELEM.USERDATA:
+      assign(element, 'comment', readUserdataText(reader.view(), commentRecord));
+      break;
+  }
+}
+
+function assign<K extends keyof Element>(
+  element: Partial<Writable<Element>>,
+  field: K,
+  value: Element[K] | undefined,
+): void {
+  if (value !== undefined) element[field] = value;
+}

@@ -1,0 +1,197 @@
+import { AttributeMap } from '../../netlink/attribute-map.ts';
+import { NetlinkFormatError, type NetlinkMessage } from '../../netlink/reader.ts';
+import type { MessageWriter } from '../../netlink/writer.ts';
+import {
+  familyNumbers,
+  hookNumbers,
+  NFT_OBJECT_COUNTER,
+  NFTA_CHAIN,
+  NFTA_COUNTER,
+  NFTA_HOOK,
+  NFTA_OBJ,
+  NFTA_RULE,
+  NFTA_TABLE,
+  nameOf,
+  nfgenmsgLength,
+} from '../constants.ts';
+import type {
+  BaseChain,
+  Chain,
+  ChainRef,
+  Counter,
+  CounterRef,
+  Rule,
+  RuleRef,
+  Table,
+  TableRef,
+} from '../objects.ts';
+import { checkComment, readUserdataText } from '../userdata.ts';
+import { readExprs, writeExprs } from './expr.ts';
+
+/** Tables, chains, rules and counters: how each is written, referred to and read. */
+
+const commentRecord = 0;
+const maxNameBytes = 255;
+const policies = { drop: 0, accept: 1 } as const;
+
+/** A name the kernel would take; it stores 255 bytes. */
+export function checkName(kind: string, name: string): string {
+  const bytes = Buffer.byteLength(name);
+  if (bytes === 0 || bytes > maxNameBytes || name.includes('\0')) {
+    throw new RangeError(`${kind} name ${JSON.stringify(name)} is empty, longer than 255 bytes or has a NUL`);
+  }
+  return name;
+}
+
+export function writeComment(writer: MessageWriter, type: number, comment: string | undefined): void {
+  if (!comment) return;
+  const bytes = checkComment(comment);
+  writer.string(type, comment, Uint8Array.of(commentRecord, bytes + 1));
+}
+
+export function writeTableRef(writer: MessageWriter, table: TableRef): void {
+  writer.string(NFTA_TABLE.NAME, checkName('table', table.name));
+}
+
+export function writeTable(writer: MessageWriter, table: Table): void {
+  writeTableRef(writer, table);
+  writer.u32Be(NFTA_TABLE.FLAGS, 0);
+  writeComment(writer, NFTA_TABLE.USERDATA, table.comment);
+}
+
+export function readTable(message: NetlinkMessage): Table {
+  const a = new AttributeMap(message.attributes(nfgenmsgLength));
+  const handle = a.u64Be(NFTA_TABLE.HANDLE);
+  return {
+    ...readTableRef(message, a.string(NFTA_TABLE.NAME)),
+    ...readComment(a, NFTA_TABLE.USERDATA),
+    ...(handle !== undefined && { handle }),
+  };
+}
+
+export function writeChainRef(writer: MessageWriter, chain: ChainRef): void {
+  writer.string(NFTA_CHAIN.TABLE, checkName('table', chain.table.name));
+  writer.string(NFTA_CHAIN.NAME, checkName('chain', chain.name));
+}
+
+export function writeChain(writer: MessageWriter, chain: Chain): void {
+  writeChainRef(writer, chain);
+  writeComment(writer, NFTA_CHAIN.USERDATA, chain.comment);
+  const base = chain.base;
+  if (!base) return;
+  writer.string(NFTA_CHAIN.TYPE, base.type);
+  if (base.policy) writer.u32Be(NFTA_CHAIN.POLICY, policies[base.policy]);
+  const hook = writer.beginNested(NFTA_CHAIN.HOOK);
+  writer.u32Be(NFTA_HOOK.HOOKNUM, hookNumbers[base.hook]);
+  writer.u32Be(NFTA_HOOK.PRIORITY, base.priority >>> 0);
+  writer.endNested(hook);
+}
+
+export function readChain(message: NetlinkMessage): Chain {
+  const a = new AttributeMap(message.attributes(nfgenmsgLength));
+  const base = readBase(a);
+  const handle = a.u64Be(NFTA_CHAIN.HANDLE);
+  return {
+    table: readTableRef(message, a.string(NFTA_CHAIN.TABLE)),
+    name: required(a.string(NFTA_CHAIN.NAME), 'chain', 'a name'),
+    ...(base && { base }),
+    ...readComment(a, NFTA_CHAIN.USERDATA),
+    ...(handle !== undefined && { handle }),
+  };
+}
+
+/** Undefined for regular chains, and for hooks of device families, which have no place in BaseChain. */
+function readBase(a: AttributeMap): BaseChain | undefined {
+  const nest = a.nested(NFTA_CHAIN.HOOK);
+  if (!nest) return undefined;
+  const attributes = new AttributeMap(nest);
+  const hook = nameOf(hookNumbers, attributes.u32Be(NFTA_HOOK.HOOKNUM));
+  const priority = attributes.i32Be(NFTA_HOOK.PRIORITY);
+  const type = a.string(NFTA_CHAIN.TYPE);
+  if (!hook || priority === undefined) return undefined;
+  if (type !== 'filter' && type !== 'nat' && type !== 'route') return undefined;
+  const policy = nameOf(policies, a.u32Be(NFTA_CHAIN.POLICY));
+  return { type, hook, priority, ...(policy && { policy }) };
+}
+
+export function writeRuleChain(writer: MessageWriter, chain: ChainRef): void {
+  writer.string(NFTA_RULE.TABLE, checkName('table', chain.table.name));
+  writer.string(NFTA_RULE.CHAIN, checkName('chain', chain.name));
+}
+
+export function writeRuleRef(writer: MessageWriter, rule: RuleRef): void {
+  writeRuleChain(writer, rule.chain);
+  writer.u64Be(NFTA_RULE.HANDLE, rule.handle);
+}
+
+export function writeRule(writer: MessageWriter, rule: Rule): void {
+  writeRuleChain(writer, rule.chain);
+  if (rule.position !== undefined) writer.u64Be(NFTA_RULE.POSITION, rule.position);
+  writeExprs(writer, NFTA_RULE.EXPRESSIONS, rule.exprs);
+  writeComment(writer, NFTA_RULE.USERDATA, rule.comment);
+}
+
+export function readRule(message: NetlinkMessage): Rule {
+  const a = new AttributeMap(message.attributes(nfgenmsgLength));
+  const handle = a.u64Be(NFTA_RULE.HANDLE);
+  return {
+    chain: {
+      table: readTableRef(message, a.string(NFTA_RULE.TABLE)),
+      name: required(a.string(NFTA_RULE.CHAIN), 'rule', 'a chain'),
+    },
+    exprs: readExprs(a.nested(NFTA_RULE.EXPRESSIONS)),
+    ...readComment(a, NFTA_RULE.USERDATA),
+    ...(handle !== undefined && { handle }),
+  };
+}
+
+export function writeCounterRef(writer: MessageWriter, counter: CounterRef): void {
+  writer.string(NFTA_OBJ.TABLE, checkName('table', counter.table.name));
+  writer.string(NFTA_OBJ.NAME, checkName('counter', counter.name));
+  writer.u32Be(NFTA_OBJ.TYPE, NFT_OBJECT_COUNTER);
+}
+
+export function writeCounterObject(writer: MessageWriter, counter: Counter): void {
+  writeCounterRef(writer, counter);
+  writeComment(writer, NFTA_OBJ.USERDATA, counter.comment);
+  const data = writer.beginNested(NFTA_OBJ.DATA);
+  writer.u64Be(NFTA_COUNTER.BYTES, counter.bytes ?? 0n);
+  writer.u64Be(NFTA_COUNTER.PACKETS, counter.packets ?? 0n);
+  writer.endNested(data);
+}
+
+/** Undefined for named objects that are no counters. */
+export function readCounterObject(message: NetlinkMessage): Counter | undefined {
+  const a = new AttributeMap(message.attributes(nfgenmsgLength));
+  const data = a.nested(NFTA_OBJ.DATA);
+  if (a.u32Be(NFTA_OBJ.TYPE) !== NFT_OBJECT_COUNTER) return undefined;
+  const values = data && new AttributeMap(data);
+  const handle = a.u64Be(NFTA_OBJ.HANDLE);
+  return {
+    table: readTableRef(message, a.string(NFTA_OBJ.TABLE)),
+    name: required(a.string(NFTA_OBJ.NAME), 'counter', 'a name'),
+    packets: values?.u64Be(NFTA_COUNTER.PACKETS) ?? 0n,
+    bytes: values?.u64Be(NFTA_COUNTER.BYTES) ?? 0n,
+    ...readComment(a, NFTA_OBJ.USERDATA),
+    ...(handle !== undefined && { handle }),
+  };
+}
+
+/** The table a message speaks of: its family is in the header, its name in an attribute. */
+export function readTableRef(message: NetlinkMessage, name: string | undefined): TableRef {
+  const number = message.payload()[0];
+  const family = nameOf(familyNumbers, number);
+  if (!family) throw new NetlinkFormatError(`unknown table family ${number}`);
+  return { family, name: required(name, 'object', 'a table') };
+}
+
+export function required(text: string | undefined, kind: string, what: string): string {
+  if (text === undefined) throw new NetlinkFormatError(`${kind} without ${what}`);
+  return text;
+}
+
+function readComment(a: AttributeMap, type: number): { comment?: string } {
+  const userdata = a.bytes(type);
+  const comment = userdata && readUserdataText(userdata, commentRecord);
+  return comment === undefined ? {} : { comment };
+}

@@ -1,0 +1,216 @@
+/**
+ * The expressions a rule is made of: one small immutable node per kind, in the vocabulary of `nft --debug=netlink`.
+ * They run in order; a comparison that fails ends the rule. Build nodes as plain literals.
+ */
+
+/**
+ * A register, counted in 32-bit words from 0 to 15. A value longer than 4 bytes takes the following words too; an
+ * address that starts at word 0 and a port behind it is how concatenated keys are built. Kernels from 6.x on refuse
+ * rules that read a word which the same rule did not write.
+ */
+export type Register = number;
+
+export type PayloadBase = 'link' | 'network' | 'transport';
+export type MetaKey =
+  | 'protocol'
+  | 'mark'
+  | 'priority'
+  | 'iif'
+  | 'oif'
+  | 'iifname'
+  | 'oifname'
+  | 'nfproto'
+  | 'l4proto';
+export type CtKey = 'state' | 'direction' | 'status' | 'mark' | 'l3protocol' | 'protocol';
+export type CmpOp = 'eq' | 'neq' | 'lt' | 'lte' | 'gt' | 'gte';
+export type FibFlag = 'saddr' | 'daddr' | 'mark' | 'iif' | 'oif' | 'present';
+export type FibResult = 'oif' | 'oifname' | 'type';
+export type NatFlag = 'random' | 'fully-random' | 'persistent';
+export type RejectType = 'icmp-unreach' | 'tcp-reset' | 'icmpx-unreach';
+
+/** What becomes of a packet. `goto` does not come back; `jump` does. */
+export type Verdict =
+  | { readonly kind: 'accept' | 'drop' | 'continue' | 'return' }
+  | { readonly kind: 'jump' | 'goto'; readonly chain: string };
+
+/** Loads packet bytes; they are in network order. */
+export interface PayloadExpr {
+  readonly kind: 'payload';
+  readonly base: PayloadBase;
+  readonly offset: number;
+  readonly length: number;
+  readonly dreg: Register;
+}
+
+/** Loads packet metadata: l4proto and nfproto 1 byte, names 16 bytes, protocol 2 bytes, mark, priority and indexes 4 in host order. */
+export interface MetaExpr {
+  readonly kind: 'meta';
+  readonly key: MetaKey;
+  readonly dreg: Register;
+}
+
+/** Writes packet metadata from a register. */
+export interface MetaSetExpr {
+  readonly kind: 'meta-set';
+  readonly key: 'mark' | 'priority';
+  readonly sreg: Register;
+}
+
+export interface CtExpr {
+  readonly kind: 'ct';
+  readonly key: CtKey;
+  readonly dreg: Register;
+}
+
+export interface CmpExpr {
+  readonly kind: 'cmp';
+  readonly op: CmpOp;
+  readonly sreg: Register;
+  readonly value: Uint8Array;
+}
+
+/** Matches inside (eq) or outside (neq) the closed range. */
+export interface RangeExpr {
+  readonly kind: 'range';
+  readonly op: 'eq' | 'neq';
+  readonly sreg: Register;
+  readonly from: Uint8Array;
+  readonly to: Uint8Array;
+}
+
+/** dreg = (sreg & mask) ^ xor; the three lengths are the same. */
+export interface BitwiseExpr {
+  readonly kind: 'bitwise';
+  readonly sreg: Register;
+  readonly dreg: Register;
+  readonly mask: Uint8Array;
+  readonly xor: Uint8Array;
+}
+
+export interface ByteorderExpr {
+  readonly kind: 'byteorder';
+  readonly op: 'ntoh' | 'hton';
+  readonly sreg: Register;
+  readonly dreg: Register;
+  readonly length: number;
+  /** Bytes per swapped unit: 2, 4 or 8. */
+  readonly size: number;
+}
+
+/**
+ * Looks a key up in a set or map of the same table. Without `dreg` it only matches; `dreg: 'verdict'` executes the
+ * verdict found. `setId` names a set that the same batch creates under an automatic name.
+ */
+export interface LookupExpr {
+  readonly kind: 'lookup';
+  readonly set: string;
+  readonly setId?: number;
+  readonly sreg: Register;
+  readonly dreg?: Register | 'verdict';
+  readonly inverse?: boolean;
+}
+
+export interface ImmediateExpr {
+  readonly kind: 'immediate';
+  readonly dreg: Register;
+  readonly value: Uint8Array;
+}
+
+export interface VerdictExpr {
+  readonly kind: 'verdict';
+  readonly verdict: Verdict;
+}
+
+export interface FibExpr {
+  readonly kind: 'fib';
+  readonly flags: readonly FibFlag[];
+  readonly result: FibResult;
+  readonly dreg: Register;
+}
+
+/** A number in offset..offset+modulus-1, 4 bytes in host order. */
+export interface NumgenExpr {
+  readonly kind: 'numgen';
+  readonly type: 'random' | 'inc';
+  readonly modulus: number;
+  readonly offset?: number;
+  readonly dreg: Register;
+}
+
+export interface NatExpr {
+  readonly kind: 'nat';
+  readonly type: 'dnat' | 'snat';
+  readonly family: 'ip' | 'ip6';
+  readonly addr?: Register;
+  readonly addrMax?: Register;
+  readonly port?: Register;
+  readonly portMax?: Register;
+  readonly flags?: readonly NatFlag[];
+}
+
+export interface MasqExpr {
+  readonly kind: 'masq';
+  readonly flags?: readonly NatFlag[];
+}
+
+export interface RejectExpr {
+  readonly kind: 'reject';
+  readonly type: RejectType;
+  /** ICMP code: 3 is port unreachable in IPv4, 4 in IPv6. */
+  readonly code: number;
+}
+
+/** An anonymous counter; its start values are 0 unless given. */
+export interface CounterExpr {
+  readonly kind: 'counter';
+  readonly packets?: bigint;
+  readonly bytes?: bigint;
+}
+
+/** Refers to a named counter of the same table. */
+export interface ObjrefExpr {
+  readonly kind: 'objref';
+  readonly type: 'counter';
+  readonly name: string;
+}
+
+/** Adds the key (and data) in the registers to a dynamic set; `update` also restarts the timeout. */
+export interface DynsetExpr {
+  readonly kind: 'dynset';
+  readonly op: 'add' | 'update' | 'delete';
+  readonly set: string;
+  readonly setId?: number;
+  readonly key: Register;
+  readonly data?: Register;
+  readonly timeoutMs?: number;
+}
+
+/** Met only when reading: an expression, or a variant of one, that this program does not write. */
+export interface UnknownExpr {
+  readonly kind: 'unknown';
+  readonly name: string;
+  /** The attributes inside NFTA_EXPR_DATA. */
+  readonly data: Uint8Array;
+}
+
+export type Expr =
+  | PayloadExpr
+  | MetaExpr
+  | MetaSetExpr
+  | CtExpr
+  | CmpExpr
+  | RangeExpr
+  | BitwiseExpr
+  | ByteorderExpr
+  | LookupExpr
+  | ImmediateExpr
+  | VerdictExpr
+  | FibExpr
+  | NumgenExpr
+  | NatExpr
+  | MasqExpr
+  | RejectExpr
+  | CounterExpr
+  | ObjrefExpr
+  | DynsetExpr
+  | UnknownExpr;

@@ -1,0 +1,289 @@
+import assert from 'node:assert/strict';
+import { suite, test } from 'node:test';
+import { FakeClock } from '../../lib/fake-clock.ts';
+import { NLM_F_DUMP_INTR } from '../netlink/constants.ts';
+import {
+  FakeKernel,
+  type FakeReply,
+  fakeAck,
+  fakeDone,
+  fakeMessage,
+  overrunError,
+} from '../netlink/fake-kernel.ts';
+import type { NetlinkMessage } from '../netlink/reader.ts';
+import type { MessageWriter } from '../netlink/writer.ts';
+import { NftBatch } from './batch.ts';
+import { writeElement, writeElementListRef } from './codec/element.ts';
+import { writeCounterObject } from './codec/objects.ts';
+import { messageKind, messageType, NFNLGRP_NFTABLES, NFT_MSG, type NftMessageKind } from './constants.ts';
+import { isAlreadyExists, isNotFound, NftError } from './errors.ts';
+import type { NftEvent } from './events.ts';
+import { destroyFeature } from './features.ts';
+import { types } from './fields.ts';
+import { NetlinkNftClient } from './netlink-client.ts';
+import type { Element } from './objects.ts';
+
+const table = { family: 'ip', name: 'kube-proxy' } as const;
+const set = { table, name: 'ips', key: [types.ipv4Addr] };
+const elements: Element[] = Array.from({ length: 8000 }, (_, i) => ({
+  key: Uint8Array.of(10, 0, i >> 8, i),
+}));
+const IP_FAMILY = 2;
+
+type Answer = (request: readonly NetlinkMessage[], to: { sequence: number; port: number }) => FakeReply[];
+
+/** A client whose sockets, in the order of opening, are collected; `answer` speaks for the kernel. */
+function connect(answer: Answer, generation: () => number = () => 5) {
+  const kernels: FakeKernel[] = [];
+  const open = () => {
+    const kernel = new FakeKernel((request, { portId }) => {
+      const to = { sequence: request[0]?.sequence ?? 0, port: portId };
+      if (messageKind(request[0]?.type ?? 0) !== NFT_MSG.GETGEN) return answer(request, to);
+      return [reply(NFT_MSG.NEWGEN, to, (w) => w.u32Be(1, generation())), fakeAck(to)];
+    }, 1000 + kernels.length);
+    kernels.push(kernel);
+    return kernel;
+  };
+  const client = new NetlinkNftClient(open, { clock: new FakeClock() });
+  return { client, kernels };
+}
+
+function reply(
+  kind: NftMessageKind,
+  to: { sequence: number; port: number },
+  write: (writer: MessageWriter) => void,
+  flags = 0,
+): Uint8Array {
+  return fakeMessage({ type: messageType(kind), flags, ...to }, (writer) => {
+    writer.nfgenmsg(IP_FAMILY);
+    write(writer);
+  });
+}
+
+/** The receipt that the last operation of a batch asks for. */
+const receipt: Answer = (request, { port }) => {
+  const last = request.findLast((message) => message.flags & 0x4);
+  return last ? [fakeAck({ sequence: last.sequence, port })] : [];
+};
+
+suite('commit', () => {
+  test('tells size and generation; an empty batch is not even sent', async () => {
+    const { client, kernels } = connect(receipt);
+    const batch = new NftBatch().add('table', table);
+    assert.deepEqual(await client.commit(batch), { generation: 5, bytes: batch.length + 20 });
+    assert.deepEqual(await client.commit(new NftBatch()), { generation: undefined, bytes: 0 });
+    assert.equal(kernels[0]?.sent.length, 2);
+  });
+
+  test('reports every operation that was refused, with the element at fault', async () => {
+    const batch = new NftBatch()
+      .create('table', table)
+      .addElements(set, elements)
+      .delete('chain', { table, name: 'x' });
+    const { client } = connect((_, { port }) => [
+      fakeAck({ sequence: 1, port }, 17, { text: 'exists already' }),
+      fakeAck({ sequence: 2, port }, 28, { offset: 20 + 16 + 8 + 4 + 16 * 3 }),
+      fakeAck({ sequence: 4, port }, 2),
+      fakeAck({ sequence: 4, port }, 0),
+    ]);
+    await assert.rejects(client.commit(batch), (error) => {
+      assert.ok(error instanceof NftError && isAlreadyExists(error) && !isNotFound(error));
+      assert.deepEqual(
+        error.failures.map((f) => [f.errno, f.text, f.operation?.kind]),
+        [
+          ['EEXIST', 'exists already', 'table'],
+          ['ENOSPC', '', 'element'],
+          ['ENOENT', '', 'chain'],
+        ],
+      );
+      assert.equal(error.failures[1]?.element, elements[3]);
+      assert.match(
+        error.message,
+        /^commit: create table ip kube-proxy: EEXIST \(exists already\); add element/,
+      );
+      return true;
+    });
+  });
+
+  for (const [what, answer, expected] of [
+    ['the batch as a whole', (_, { port }) => [fakeAck({ sequence: 0, port }, 85)], /commit: ERESTART/],
+    ['lost answers', () => [overrunError()], /commit: ENOBUFS \(the answer was lost\)/],
+    ['silence', () => [], /commit: EIO \(no confirmation came\)/],
+    ['a receipt of another operation', (_, { port }) => [fakeAck({ sequence: 9, port })], /commit: EIO/],
+  ] as [string, Answer, RegExp][]) {
+    test(`fails on ${what}`, async () => {
+      const { client } = connect(answer);
+      await assert.rejects(client.commit(new NftBatch().add('table', table)), expected);
+    });
+  }
+
+  test('a check sends no end and needs no generation', async () => {
+    const { client, kernels } = connect(receipt);
+    await client.check(new NftBatch().add('table', table));
+    assert.equal(kernels[0]?.sent.length, 1);
+    assert.equal(kernels[0]?.sent[0]?.length, new NftBatch().add('table', table).length);
+  });
+});
+
+suite('lists', () => {
+  test('elements stream, and a disturbed stream says that it begins again', async () => {
+    let attempt = 0;
+    const { client } = connect((_, to) => {
+      const flags = attempt++ === 0 ? NLM_F_DUMP_INTR : 0;
+      const part = (from: number) =>
+        reply(
+          NFT_MSG.NEWSETELEM,
+          to,
+          (w) => {
+            writeElementListRef(w, set);
+            const list = w.beginNested(3);
+            for (const element of elements.slice(from, from + 2)) writeElement(w, element);
+            w.endNested(list);
+          },
+          flags,
+        );
+      return [part(0), part(2), fakeDone(to)];
+    });
+    const log: unknown[] = [];
+    await client.listElements(set, (some, restarted) => log.push(restarted ? 'restart' : some));
+    const parts = [elements.slice(0, 2), elements.slice(2, 4)];
+    assert.deepEqual(log, [...parts, 'restart', ...parts]);
+  });
+
+  test('a missing table has nothing to list, but a missing set is an error', async () => {
+    const { client } = connect((_, to) => [fakeAck(to, 2)]);
+    assert.deepEqual(await client.listRules(table), []);
+    assert.deepEqual(await client.listSets(table), []);
+    assert.deepEqual(await client.listChains(table), []);
+    assert.deepEqual(await client.listCounters(table), []);
+    assert.equal(await client.getTable(table), undefined);
+    await assert.rejects(
+      client.listElements(set, () => {}),
+      (error) => isNotFound(error) && /^list elements: ENOENT/.test((error as Error).message),
+    );
+  });
+
+  test('other refusals are errors', async () => {
+    const { client } = connect((_, to) => [fakeAck(to, 1, { text: 'not you' })]);
+    await assert.rejects(client.listTables(), /list tables: EPERM \(not you\)/);
+  });
+
+  test('counters that are reset by a disturbed reading keep what was read first', async () => {
+    let attempt = 0;
+    const { client } = connect((_, to) => {
+      const packets = attempt++ === 0 ? 7n : 1n;
+      const flags = attempt === 1 ? NLM_F_DUMP_INTR : 0;
+      const counter = { table, name: 'c', packets, bytes: packets * 100n };
+      return [reply(NFT_MSG.NEWOBJ, to, (w) => writeCounterObject(w, counter), flags), fakeDone(to)];
+    });
+    const [reset] = await client.listCounters(table, { reset: true });
+    assert.deepEqual([reset?.packets, reset?.bytes], [8n, 800n]);
+    attempt = 0;
+    const [read] = await client.listCounters(table);
+    assert.deepEqual([read?.packets, read?.bytes], [1n, 100n]);
+  });
+});
+
+suite('events', () => {
+  function listen(client: NetlinkNftClient) {
+    const log: (NftEvent | string)[] = [];
+    const subscription = client.subscribe({
+      event: (event) => log.push(event),
+      overrun: () => log.push('overrun'),
+      failed: (error) => log.push(`failed: ${error.message}`),
+    });
+    return { log, subscription };
+  }
+
+  test('are decoded, with their origin; unreadable ones count as lost', () => {
+    const { client, kernels } = connect(receipt);
+    const { log } = listen(client);
+    const [, , events] = kernels;
+    assert.deepEqual([...(events?.groups ?? [])], [NFNLGRP_NFTABLES]);
+    assert.ok(events?.filter);
+    const to = { sequence: 0, port: 31 };
+    events?.emit(
+      reply(NFT_MSG.DELTABLE, to, (w) => w.string(1, 'kube-proxy')),
+      reply(NFT_MSG.NEWGEN, to, (w) => {
+        w.u32Be(1, 6);
+        w.u32Be(2, 99);
+        w.string(3, 'nft');
+      }),
+      reply(NFT_MSG.NEWCHAIN, to, () => {}),
+      fakeMessage({ type: 1 << 8, ...to }),
+      overrunError(),
+    );
+    assert.deepEqual(log, [
+      { portId: 31, type: 'delete', kind: 'table', object: table },
+      { portId: 31, type: 'generation', id: 6, pid: 99, processName: 'nft' },
+      'overrun',
+      'overrun',
+    ]);
+  });
+
+  test('of a large commit of our own are not even made', async () => {
+    let generation = 5;
+    const membership: boolean[] = [];
+    const { client, kernels } = connect(
+      (request, to) => {
+        generation++;
+        membership.push(kernels[2]?.groups.has(NFNLGRP_NFTABLES) ?? false);
+        return receipt(request, to);
+      },
+      () => generation,
+    );
+    const { log } = listen(client);
+    await client.commit(new NftBatch().addElements(set, elements));
+    await client.commit(new NftBatch().add('table', table));
+    assert.deepEqual(membership, [false, true]);
+    assert.ok(kernels[2]?.groups.has(NFNLGRP_NFTABLES));
+    assert.deepEqual(log, []);
+  });
+
+  test('that others may have caused during a large commit count as lost', async () => {
+    let generation = 5;
+    const { client } = connect(
+      (request, to) => {
+        generation += 2;
+        return receipt(request, to);
+      },
+      () => generation,
+    );
+    const { log } = listen(client);
+    await client.commit(new NftBatch().addElements(set, elements));
+    assert.deepEqual(log, ['overrun']);
+  });
+
+  test('are heard again after a large commit failed', async () => {
+    const { client, kernels } = connect((_, { port }) => [fakeAck({ sequence: 1, port }, 2)]);
+    const { log } = listen(client);
+    await assert.rejects(client.commit(new NftBatch().addElements(set, elements)), isNotFoundError);
+    assert.ok(kernels[2]?.groups.has(NFNLGRP_NFTABLES));
+    assert.deepEqual(log, []);
+  });
+
+  test('end with the subscription, or with the client', () => {
+    const { client, kernels } = connect(receipt);
+    listen(client).subscription.close();
+    listen(client);
+    client.close();
+    assert.equal(kernels.length, 4);
+    assert.ok(kernels.every((kernel) => kernel.closed && kernel.watchers === 0));
+  });
+});
+
+test('whether the kernel knows destroy messages is tried, not guessed', async () => {
+  const answers: [Answer, boolean][] = [
+    [receipt, true],
+    [(_, { port }) => [fakeAck({ sequence: 1, port }, 22)], false],
+  ];
+  for (const [answer, expected] of answers) {
+    assert.equal(await destroyFeature(connect(answer).client).isSupported(), expected);
+  }
+  const unprivileged = connect((_, { port }) => [fakeAck({ sequence: 0, port }, 1)]).client;
+  await assert.rejects(destroyFeature(unprivileged).isSupported(), /EPERM/);
+});
+
+function isNotFoundError(error: unknown): boolean {
+  return isNotFound(error);
+}

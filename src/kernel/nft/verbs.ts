@@ -1,0 +1,72 @@
+import type { MessageWriter } from '../netlink/writer.ts';
+import * as objects from './codec/objects.ts';
+import { writeSet, writeSetRef } from './codec/set.ts';
+import { NFT_MSG, NFTA_RULE, NFTA_SET_ELEM_LIST, type NftMessageKind } from './constants.ts';
+import type { Addable, Deletable, Destroyable, Flushable } from './operation.ts';
+
+/** Which message each verb sends for each kind of object, and what that message says. */
+
+type Messages<T> = { readonly [K in keyof T]: NftMessageKind };
+type Writers<T> = { readonly [K in keyof T]: (writer: MessageWriter, object: T[K]) => void };
+
+export const newMessages: Messages<Addable> = {
+  table: NFT_MSG.NEWTABLE,
+  chain: NFT_MSG.NEWCHAIN,
+  rule: NFT_MSG.NEWRULE,
+  set: NFT_MSG.NEWSET,
+  counter: NFT_MSG.NEWOBJ,
+};
+
+export const deleteMessages: Messages<Deletable> = {
+  table: NFT_MSG.DELTABLE,
+  chain: NFT_MSG.DELCHAIN,
+  rule: NFT_MSG.DELRULE,
+  set: NFT_MSG.DELSET,
+  counter: NFT_MSG.DELOBJ,
+};
+
+export const destroyMessages: Messages<Destroyable> = {
+  table: NFT_MSG.DESTROYTABLE,
+  chain: NFT_MSG.DESTROYCHAIN,
+  set: NFT_MSG.DESTROYSET,
+  counter: NFT_MSG.DESTROYOBJ,
+};
+
+/** Flushing deletes without saying which. */
+export const flushMessages: Messages<Flushable> = {
+  table: NFT_MSG.DELRULE,
+  chain: NFT_MSG.DELRULE,
+  set: NFT_MSG.DELSETELEM,
+};
+
+/** `nextSetId` numbers the sets of a batch that the caller did not number. */
+export function newWriters(nextSetId: () => number): Writers<Addable> {
+  return {
+    table: objects.writeTable,
+    chain: objects.writeChain,
+    rule: objects.writeRule,
+    set: (writer, set) => writeSet(writer, set, set.id ?? nextSetId()),
+    counter: objects.writeCounterObject,
+  };
+}
+
+export const refWriters: Writers<Deletable> = {
+  table: objects.writeTableRef,
+  chain: objects.writeChainRef,
+  rule: objects.writeRuleRef,
+  set: writeSetRef,
+  counter: objects.writeCounterRef,
+};
+
+export const destroyWriters: {
+  readonly [K in keyof Destroyable]: (writer: MessageWriter, object: Addable[K]) => void;
+} = refWriters;
+
+export const flushWriters: Writers<Flushable> = {
+  table: (writer, table) => writer.string(NFTA_RULE.TABLE, objects.checkName('table', table.name)),
+  chain: objects.writeRuleChain,
+  set: (writer, set) => {
+    writer.string(NFTA_SET_ELEM_LIST.TABLE, objects.checkName('table', set.table.name));
+    writer.string(NFTA_SET_ELEM_LIST.SET, objects.checkName('set', set.name));
+  },
+};

@@ -1,0 +1,25 @@
+import type { Clock } from '../lib/clock.ts';
+import { loadLibc } from '../native/koffi-libc.ts';
+import type { NftClient } from './nft/client.ts';
+import { openNftClient } from './nft/netlink-client.ts';
+import { type InterfaceAddresses, openInterfaceAddresses } from './route/addresses.ts';
+
+/** What a mode asks of the kernel of this network namespace. */
+export interface KernelInterfaces {
+  readonly nft: NftClient;
+  readonly addresses: InterfaceAddresses;
+  close(): void;
+}
+
+/** Opens them; rejects when a socket cannot be had. */
+export async function openKernel(clock: Clock): Promise<KernelInterfaces> {
+  const libc = await loadLibc();
+  const nft = openNftClient(libc, { clock });
+  try {
+    const addresses = openInterfaceAddresses(libc, { clock });
+    return { nft, addresses, close: () => [nft, addresses].forEach((socket) => void socket.close()) };
+  } catch (error) {
+    nft.close();
+    throw error;
+  }
+}

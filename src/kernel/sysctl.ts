@@ -1,0 +1,62 @@
+import type { SystemFiles } from './system-files.ts';
+
+/** A kernel setting that could not be written. */
+export class SysctlError extends Error {
+  readonly code = 'ERR_SYSCTL';
+  /** Path below /proc/sys. */
+  readonly sysctl: string;
+
+  constructor(sysctl: string, value: number, cause: unknown) {
+    super(
+      `can't set sysctl ${sysctl} to ${value}: ${cause instanceof Error ? cause.message : String(cause)}`,
+      {
+        cause,
+      },
+    );
+    this.name = 'SysctlError';
+    this.sysctl = sysctl;
+  }
+}
+
+/** Kernel settings, named by their path below /proc/sys, such as `net/ipv4/ip_forward`. */
+export class Sysctl {
+  readonly #files: SystemFiles;
+  readonly #root: string;
+
+  constructor(files: SystemFiles, root = '/proc/sys') {
+    this.#files = files;
+    this.#root = root;
+  }
+
+  /** The value as a decimal integer; undefined when it cannot be read or is none. */
+  read(name: string): number | undefined {
+    let text: string;
+    try {
+      text = this.#files.read(this.#path(name)).trim();
+    } catch {
+      // A setting that is not there is an answer, not a fault: modules and namespaces decide which exist.
+      return undefined;
+    }
+    return /^-?\d+$/.test(text) ? Number(text) : undefined;
+  }
+
+  /** Throws SysctlError when the kernel refuses. */
+  write(name: string, value: number): void {
+    try {
+      this.#files.write(this.#path(name), String(value));
+    } catch (error) {
+      throw new SysctlError(name, value, error);
+    }
+  }
+
+  /** Writes only a different value, so that settings may be read-only when they are right. True if it wrote. */
+  ensure(name: string, value: number): boolean {
+    if (this.read(name) === value) return false;
+    this.write(name, value);
+    return true;
+  }
+
+  #path(name: string): string {
+    return `${this.#root}/${name}`;
+  }
+}

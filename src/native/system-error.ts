@@ -1,0 +1,41 @@
+import { getSystemErrorMap } from 'node:util';
+
+/** Errors that libuv does not name, or names unlike the kernel's documentation. */
+const kernelNames: ReadonlyMap<number, string> = new Map([
+  [85, 'ERESTART'],
+  [95, 'EOPNOTSUPP'],
+  [117, 'EUCLEAN'],
+  [122, 'EDQUOT'],
+  [524, 'ENOTSUPP'],
+]);
+
+/** The name of an errno value as the kernel's documentation has it; `E<number>` for one without a name. */
+export function errnoName(errno: number): string {
+  return kernelNames.get(errno) ?? getSystemErrorMap().get(-errno)?.[0] ?? `E${errno}`;
+}
+
+/** What an errno value means, in words. */
+export function errnoText(errno: number): string {
+  return getSystemErrorMap().get(-errno)?.[1] ?? `error ${errno}`;
+}
+
+/** A system call that failed. */
+export class SystemError extends Error {
+  /** Errno name, such as `EPERM`. */
+  readonly code: string;
+  readonly errno: number;
+  readonly syscall: string;
+
+  constructor(syscall: string, errno: number) {
+    super(`${syscall}: ${errnoName(errno)} (${errnoText(errno)})`);
+    this.name = 'SystemError';
+    this.code = errnoName(errno);
+    this.errno = errno;
+    this.syscall = syscall;
+  }
+}
+
+/** Whether an error is a failed system call of this errno name. */
+export function isSystemError(error: unknown, code: string): error is SystemError {
+  return error instanceof SystemError && error.code === code;
+}

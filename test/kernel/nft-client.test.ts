@@ -1,0 +1,349 @@
+import assert from 'node:assert/strict';
+import { after, before, beforeEach, suite, test } from 'node:test';
+import { NETLINK_NETFILTER } from '../../src/kernel/netlink/constants.ts';
+import { openTransport } from '../../src/kernel/netlink/transport.ts';
+import { NftBatch } from '../../src/kernel/nft/batch.ts';
+import type { NftClient } from '../../src/kernel/nft/client.ts';
+import { setInfo } from '../../src/kernel/nft/codec/set.ts';
+import { isAlreadyExists, isNotFound, NftError } from '../../src/kernel/nft/errors.ts';
+import type { NftEvent } from '../../src/kernel/nft/events.ts';
+import { destroyFeature } from '../../src/kernel/nft/features.ts';
+import { concatValues, typeOf, types } from '../../src/kernel/nft/fields.ts';
+import { NetlinkNftClient, openNftClient } from '../../src/kernel/nft/netlink-client.ts';
+import type { Element, NftSet } from '../../src/kernel/nft/objects.ts';
+import { isAtLeast, kernelVersion } from '../../src/kernel/probe.ts';
+import { systemFiles } from '../../src/kernel/system-files.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+import { loadLibc } from '../../src/native/koffi-libc.ts';
+import type { Libc } from '../../src/native/libc.ts';
+import { eventually, inNetworkNamespace, sh } from './namespace.ts';
+
+const table = { family: 'ip', name: 'kube-proxy' } as const;
+const chain = { table, name: 'target' };
+const frontends: NftSet = {
+  table,
+  name: 'frontends',
+  key: [types.ipv4Addr, types.inetProto, types.inetService],
+  data: 'verdict',
+};
+const clients: NftSet = {
+  table,
+  name: 'clients',
+  key: [typeOf.ipSaddr, typeOf.thDport],
+  data: [typeOf.ipDaddr],
+  flags: ['timeout', 'dynamic'],
+  size: 1000,
+  timeoutMs: 60_000,
+};
+const version = kernelVersion(systemFiles);
+
+inNetworkNamespace(import.meta.filename, () => {
+  let libc: Libc;
+  let client: NftClient;
+
+  before(async () => {
+    libc = await loadLibc();
+    client = openNftClient(libc, { clock: systemClock });
+  });
+  after(() => client.close());
+  beforeEach(async () => {
+    await client.commit(new NftBatch().destroy('table', table));
+    await client.commit(
+      new NftBatch().add('table', table).add('chain', chain).add('set', frontends).add('set', clients),
+    );
+  });
+
+  const elementsOf = async (set: NftSet) => {
+    const found: Element[] = [];
+    await client.listElements(set, (some) => found.push(...some));
+    return found;
+  };
+
+  suite('reading', () => {
+    test('a missing table is nothing, in every list', async () => {
+      const missing = { family: 'ip6', name: 'kube-proxy' } as const;
+      assert.equal(await client.getTable(missing), undefined);
+      assert.deepEqual(await client.listChains(missing), []);
+      assert.deepEqual(await client.listRules(missing), []);
+      assert.deepEqual(await client.listSets(missing), []);
+      assert.deepEqual(await client.listCounters(missing), []);
+      await assert.rejects(
+        client.listElements({ table: missing, name: 'x' }, () => {}),
+        isNotFound,
+      );
+    });
+
+    test('sets are reported as they were declared', async () => {
+      const reported = (await client.listSets(table)).map(({ handle: _, ...set }) => set);
+      assert.deepEqual(reported, [setInfo(frontends), setInfo(clients)]);
+    });
+
+    test('tables of all families, or of one', async () => {
+      sh('nft add table inet other');
+      const names = (list: readonly { family: string; name: string }[]) =>
+        list.map((t) => `${t.family} ${t.name}`);
+      assert.deepEqual(names(await client.listTables()).sort(), ['inet other', 'ip kube-proxy']);
+      assert.deepEqual(names(await client.listTables('ip')), ['ip kube-proxy']);
+      sh('nft delete table inet other');
+    });
+
+    test('elements keep their data, comment and time', async () => {
+      const element = {
+        key: concatValues(address(1), Uint8Array.of(0, 53)),
+        data: address(9),
+        comment: 'größe',
+      };
+      await client.commit(
+        new NftBatch().addElements(clients, [{ ...element, timeoutMs: 30_000, expiresMs: 20_000 }]),
+      );
+      const [found] = await elementsOf(clients);
+      assert.ok(found?.expiresMs && found.expiresMs <= 20_000);
+      assert.deepEqual(found, { ...element, timeoutMs: 30_000, expiresMs: found.expiresMs });
+    });
+
+    test('many elements come complete', async () => {
+      const many = Array.from({ length: 20_000 }, (_, i) => element(i));
+      await client.commit(new NftBatch().addElements(frontends, many));
+      const found = await elementsOf(frontends);
+      assert.deepEqual(sorted(found), sorted(many));
+    });
+
+    test('counters are read, and reset when asked', async () => {
+      const counter = { table, name: 'c', packets: 5n, bytes: 500n, comment: 'counts' };
+      await client.commit(new NftBatch().add('counter', counter));
+      const [read] = await client.listCounters(table, { reset: true });
+      assert.deepEqual([read?.packets, read?.bytes, read?.comment], [5n, 500n, 'counts']);
+      const [again] = await client.listCounters(table);
+      assert.deepEqual([again?.packets, again?.bytes], [0n, 0n]);
+    });
+  });
+
+  suite('writing', () => {
+    test('is all or nothing, and every failure names its object', async () => {
+      await client.commit(new NftBatch().addElements(frontends, [1, 2, 3].map(element)));
+      const before = sh('nft list ruleset');
+      const batch = new NftBatch()
+        .add('chain', { table, name: 'new' })
+        .deleteElements(frontends, [element(1), element(77), element(3)])
+        .delete('chain', { table, name: 'missing' })
+        .createElements(frontends, [element(5), element(2)])
+        .add('rule', { chain, exprs: [{ kind: 'lookup', set: 'missing', sreg: 0 }] });
+      await assert.rejects(client.commit(batch), (error) => {
+        assert.ok(error instanceof NftError && isNotFound(error));
+        assert.deepEqual(
+          error.failures.map(({ errno, operation }) => [errno, operation?.verb, operation?.kind]),
+          [
+            ['ENOENT', 'delete', 'element'],
+            ['ENOENT', 'delete', 'chain'],
+            ['EEXIST', 'create', 'element'],
+            ['ENOENT', 'add', 'rule'],
+          ],
+        );
+        if (isAtLeast(version, { major: 5, minor: 19 })) {
+          assert.deepEqual(error.failures[0]?.element?.key, element(77).key);
+          assert.deepEqual(error.failures[2]?.element?.key, element(2).key);
+        }
+        return true;
+      });
+      assert.equal(sh('nft list ruleset'), before);
+    });
+
+    test('create insists on what is new, add does not', async () => {
+      await client.commit(new NftBatch().add('table', table).add('chain', chain).add('set', frontends));
+      await assert.rejects(client.commit(new NftBatch().create('chain', chain)), isAlreadyExists);
+      await client.commit(
+        new NftBatch().addElements(frontends, [element(1)]).addElements(frontends, [element(1)]),
+      );
+      await assert.rejects(
+        client.commit(new NftBatch().createElements(frontends, [element(1)])),
+        isAlreadyExists,
+      );
+    });
+
+    for (const nativeDestroy of [false, true]) {
+      test(`destroy tolerates what is missing (${nativeDestroy ? 'native' : 'as add and delete'})`, async (context) => {
+        if (nativeDestroy && !(await destroyFeature(client).isSupported())) {
+          assert.ok(!isAtLeast(version, { major: 6, minor: 3 }), 'a kernel from 6.3 on has destroy messages');
+          context.skip('kernel before 6.3');
+          return;
+        }
+        const batch = new NftBatch({ nativeDestroy })
+          .destroy('counter', { table, name: 'no' })
+          .destroyElements(frontends, [element(9)])
+          .destroy('set', { table, name: 'no', key: [types.mark] })
+          .destroy('chain', { table, name: 'no' })
+          .destroy('chain', { ...chain, name: 'no' });
+        await client.commit(batch);
+        assert.deepEqual(await elementsOf(frontends), []);
+        assert.equal((await client.listSets(table)).length, 2);
+        await client.commit(
+          new NftBatch({ nativeDestroy }).destroy('table', { family: 'ip6', name: 'none' }),
+        );
+        assert.equal((await client.listTables()).length, 1);
+      });
+    }
+
+    test('flush empties, delete removes', async () => {
+      const rule = { chain, exprs: [{ kind: 'counter' } as const] };
+      await client.commit(
+        new NftBatch()
+          .addElements(frontends, [element(1)])
+          .add('rule', rule)
+          .add('rule', rule),
+      );
+      const [first] = await client.listRules(table, 'target');
+      assert.ok(first?.handle);
+      await client.commit(
+        new NftBatch().delete('rule', { chain, handle: first.handle }).flush('set', frontends),
+      );
+      assert.equal((await client.listRules(table)).length, 1);
+      assert.deepEqual(await elementsOf(frontends), []);
+      await client.commit(new NftBatch().flush('table', table).delete('set', frontends));
+      assert.equal((await client.listRules(table)).length, 0);
+      assert.equal((await client.listSets(table)).length, 1);
+    });
+
+    test('rules are added behind, inserted before, and kept in order', async () => {
+      const rule = (comment: string) => ({ chain, exprs: [], comment });
+      await client.commit(
+        new NftBatch().add('rule', rule('b')).add('rule', rule('d')).insert('rule', rule('a')),
+      );
+      const handle = (await client.listRules(table, 'target')).find((r) => r.comment === 'b')?.handle;
+      assert.ok(handle);
+      await client.commit(new NftBatch().add('rule', { ...rule('c'), position: handle }));
+      assert.deepEqual(
+        (await client.listRules(table, 'target')).map((r) => r.comment),
+        ['a', 'b', 'c', 'd'],
+      );
+    });
+
+    test('a check changes nothing, and fails where a commit would', async () => {
+      const before = await client.generation();
+      await client.check(new NftBatch().delete('table', table));
+      await assert.rejects(
+        client.check(new NftBatch().delete('chain', { table, name: 'missing' })),
+        isNotFound,
+      );
+      assert.equal((await client.generation()).id, before.id);
+      assert.ok(await client.getTable(table));
+    });
+
+    test('each commit is a generation, and a stale one can be refused', async () => {
+      const { id } = await client.generation();
+      const batch = () => new NftBatch().add('chain', { table, name: 'x' }).expectGeneration(id);
+      assert.equal((await client.commit(batch())).generation, id + 1);
+      await assert.rejects(client.commit(batch()), (e) => e instanceof NftError && e.errno === 'ERESTART');
+    });
+
+    test('intervals of one field, as nft shows them', async () => {
+      const cidrs: NftSet = { table, name: 'cidrs', key: [types.ipv4Addr], flags: ['interval'] };
+      const range = (from: number[], end: number[]): Element[] => [
+        { key: Uint8Array.from(from) },
+        { key: Uint8Array.from(end), intervalEnd: true },
+      ];
+      const elements = [...range([10, 96, 0, 0], [10, 97, 0, 0]), ...range([10, 98, 0, 0], [10, 99, 0, 0])];
+      await client.commit(new NftBatch().add('set', cidrs).addElements(cidrs, elements));
+      assert.match(
+        sh('nft list set ip kube-proxy cidrs'),
+        /elements = \{ 10\.96\.0\.0\/16, 10\.98\.0\.0\/16 \}/,
+      );
+    });
+
+    test('wrong privileges are reported as such', async () => {
+      const script = `
+        const { loadLibc } = await import('./src/native/koffi-libc.ts');
+        const { openNftClient } = await import('./src/kernel/nft/netlink-client.ts');
+        const { NftBatch } = await import('./src/kernel/nft/batch.ts');
+        const { systemClock } = await import('./src/lib/clock.ts');
+        const client = openNftClient(await loadLibc(), { clock: systemClock });
+        await client.commit(new NftBatch().add('table', { family: 'ip', name: 't' })).catch((e) => console.log(e.message));
+        client.close();`;
+      const run = `setpriv --bounding-set=-all --inh-caps=-all "$NODE" --input-type=module -e "$SCRIPT"`;
+      process.env.NODE = process.execPath;
+      process.env.SCRIPT = script;
+      assert.match(sh(run), /^commit: EPERM/);
+    });
+  });
+
+  suite('following', () => {
+    function listen(to: NftClient) {
+      const log: (NftEvent | 'overrun')[] = [];
+      const subscription = to.subscribe({
+        event: (event) => log.push(event),
+        overrun: () => log.push('overrun'),
+        failed: assert.fail,
+      });
+      return { log, subscription };
+    }
+
+    const isGeneration = (e: NftEvent | 'overrun' | undefined) => e !== 'overrun' && e?.type === 'generation';
+
+    test('foreign changes are told with their author, our own are not', async () => {
+      const { log, subscription } = listen(client);
+      await client.commit(new NftBatch().add('chain', { table, name: 'ours' }));
+      sh(`nft 'add element ip kube-proxy frontends { 10.0.0.1 . tcp . 80 : goto target }'`);
+      await eventually('a foreign commit is told', () => isGeneration(log.at(-1)));
+      assert.equal(log.length, 2);
+      const [change, generation] = log;
+      assert.ok(change !== 'overrun' && change?.type === 'new' && change.kind === 'element');
+      assert.deepEqual(change.set, { table, name: 'frontends' });
+      assert.deepEqual(change.elements[0]?.verdict, { kind: 'goto', chain: 'target' });
+      assert.notEqual(change.portId, client.portId);
+      assert.ok(generation !== 'overrun' && generation?.type === 'generation');
+      assert.equal(generation.processName, 'nft');
+      subscription.close();
+    });
+
+    test('a flushed ruleset is told', async () => {
+      const { log, subscription } = listen(client);
+      sh('nft flush ruleset');
+      await eventually('the flush is told', () => isGeneration(log.at(-1)));
+      const kinds = log.map((e) => (e !== 'overrun' && e.type === 'delete' ? e.kind : ''));
+      assert.ok(kinds.includes('table') && kinds.includes('chain') && kinds.includes('set'));
+      subscription.close();
+    });
+
+    test('a large commit of our own is silent, and what follows it is not', async () => {
+      const { log, subscription } = listen(client);
+      const many = Array.from({ length: 20_000 }, (_, i) => element(i));
+      await client.commit(new NftBatch().addElements(frontends, many));
+      sh('nft add chain ip kube-proxy foreign');
+      await eventually('the foreign commit is told', () => isGeneration(log.at(-1)));
+      assert.equal(log.length, 2);
+      subscription.close();
+    });
+
+    test('when too much happens that is told, and what follows is told again', async () => {
+      const small = () => openTransport(libc, NETLINK_NETFILTER, { receiveBuffer: 16_384 });
+      const narrow = new NetlinkNftClient(small, { clock: systemClock });
+      const { log } = listen(narrow);
+      const many = Array.from({ length: 5000 }, (_, i) => `10.0.${i >> 8}.${i & 255} . tcp . 80 : drop`);
+      sh('nft -f -', `add element ip kube-proxy frontends { ${many.join(', ')} }`);
+      await eventually('the overrun is told', () => log.includes('overrun'));
+      sh('nft add chain ip kube-proxy later');
+      await eventually('what follows is told', () => log.some(isLater));
+      narrow.close();
+    });
+  });
+});
+
+function isLater(event: NftEvent | 'overrun'): boolean {
+  return (
+    event !== 'overrun' && event.type === 'new' && event.kind === 'chain' && event.object.name === 'later'
+  );
+}
+
+function address(n: number): Uint8Array {
+  return Uint8Array.of(10, n >> 16, n >> 8, n);
+}
+
+function element(n: number): Element {
+  return {
+    key: concatValues(address(n), Uint8Array.of(6), Uint8Array.of(0, 80)),
+    verdict: { kind: 'goto', chain: 'target' },
+  };
+}
+
+function sorted(elements: readonly Element[]): Element[] {
+  return elements.toSorted((a, b) => Buffer.compare(a.key, b.key));
+}
