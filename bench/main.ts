@@ -1,5 +1,6 @@
 /** `npm run bench -- NAME…` runs the named benchmarks, all of them without a name. */
 const benches: Record<string, () => Promise<{ run(): Promise<void> }>> = {
+  nftables: () => import('./nftables.ts'),
   startup: () => import('./startup.ts'),
   state: () => import('./state.ts'),
 };

@@ -61,7 +61,7 @@ async function createProxier(
   const { completed, setup, nodeName, metrics, health, recorder } = options;
   const { config, gates } = completed;
   const logger = options.logger.named(family);
-  const backend = await createBackend(family, options, () => proxier.requestFullSync());
+  const backend = await createBackend(family, options, () => proxier.repair());
   const proxier = new FamilyProxier({
     family,
     nodeName,

@@ -101,6 +101,24 @@ test('a request before start is served at start', async () => {
   assert.deepEqual(runs, [5000]);
 });
 
+test('an urgent request does not wait out the minimum interval, nor does one made during a run', async () => {
+  const { clock, runs, behaviour, runner } = harness();
+  runner.start();
+  runner.request();
+  await clock.advance(100);
+  runner.requestNow();
+  await clock.advance(1);
+  behaviour.takes = 50;
+  runner.requestNow();
+  await clock.advance(10);
+  runner.requestNow();
+  await clock.advance(60);
+  assert.deepEqual(runs, [0, 100, 101, 151]);
+  runner.request();
+  await clock.advance(900);
+  assert.deepEqual(runs, [0, 100, 101, 151]);
+});
+
 test('stop waits for the run under way and leaves no timer behind', async () => {
   const { clock, runs, behaviour, runner } = harness();
   behaviour.takes = 300;

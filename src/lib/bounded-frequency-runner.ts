@@ -23,6 +23,7 @@ export class BoundedFrequencyRunner {
   #started = false;
   #stopped = false;
   #requested = false;
+  #isUrgent = false;
   #running: Promise<void> | undefined;
   #cooldown: Timer | undefined;
   #nextRun: Timer | undefined;
@@ -49,6 +50,13 @@ export class BoundedFrequencyRunner {
     this.#runIfDue();
   }
 
+  /** Asks for a run that does not wait out the minimum interval. For repairs: whoever asks limits how often. */
+  requestNow(): void {
+    this.#isUrgent = true;
+    this.#endCooldown();
+    this.request();
+  }
+
   /** Takes no further requests; resolves when a run under way has ended. */
   async stop(): Promise<void> {
     this.#stopped = true;
@@ -61,6 +69,7 @@ export class BoundedFrequencyRunner {
     const blocked = !this.#started || this.#stopped || this.#running || this.#cooldown;
     if (blocked || !this.#requested) return;
     this.#requested = false;
+    this.#isUrgent = false;
     this.#nextRun?.cancel();
     this.#running = this.#run();
   }
@@ -77,10 +86,17 @@ export class BoundedFrequencyRunner {
     this.#running = undefined;
     if (this.#stopped) return;
     this.#armNextRun(next);
-    this.#cooldown = clock.setTimeout(() => {
-      this.#cooldown = undefined;
-      this.#runIfDue();
-    }, minInterval);
+    if (this.#isUrgent) this.#runIfDue();
+    else
+      this.#cooldown = clock.setTimeout(() => {
+        this.#endCooldown();
+        this.#runIfDue();
+      }, minInterval);
+  }
+
+  #endCooldown(): void {
+    this.#cooldown?.cancel();
+    this.#cooldown = undefined;
   }
 
   #armNextRun(ms: number): void {

@@ -65,7 +65,7 @@ export function formatDuration(ns: bigint): string {
 }
 
 /** Milliseconds for JavaScript timers; keeps the sub-millisecond part as a fraction. */
-export function toMillis(ns: bigint): number {
+export function toMillis(ns: bigint | number): number {
   return Number(ns) / 1e6;
 }
 

@@ -25,6 +25,14 @@ export function quoteList(items: readonly string[]): string {
   return `[${items.map(quote).join(' ')}]`;
 }
 
+/** JSON as Go's encoder writes it: five more characters are escaped, so that it can stand inside HTML and scripts. */
+export function goJson(value: unknown): string {
+  return JSON.stringify(value).replace(
+    /[<>&\u2028\u2029]/g,
+    (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
+}
+
 /** One character as a Go rune literal in single quotes (%q of a rune). */
 export function quoteRune(code: number): string {
   const char = String.fromCodePoint(code);

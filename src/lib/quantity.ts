@@ -1,6 +1,6 @@
 /** A Kubernetes resource quantity. */
 export interface ParsedQuantity {
-  /** The canonical text, as Kubernetes prints the quantity. */
+  /** The text Kubernetes prints: as it was written if the scale is the canonical one, else in canonical form. */
   readonly text: string;
   /** The integer value; fractions are rounded away from zero. */
   readonly value: bigint;
@@ -8,7 +8,6 @@ export interface ParsedQuantity {
 
 const FORMAT_ERROR =
   "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
-const NUMERIC_ERROR = 'unable to parse numeric part of quantity';
 const SUFFIX_ERROR = "unable to parse quantity's suffix";
 
 const NANOS = 1_000_000_000n;
@@ -26,19 +25,27 @@ interface Suffix {
 }
 
 /**
- * Reads a quantity such as `512`, `1500m`, `2Ki` or `3e6`. Quantities are held in billionths, anything smaller
- * is rounded away from zero, and magnitudes stop at 2^63-1. Throws an Error with Kubernetes' text.
+ * Reads a quantity such as `512`, `1500m`, `2Ki` or `3e6`; no digits at all mean zero. Quantities are held in
+ * billionths, anything smaller is rounded away from zero, and magnitudes stop at 2^63-1. Throws an Error with
+ * Kubernetes' text.
  */
 export function parseQuantity(text: string): ParsedQuantity {
   const match = /^([+-]?)([0-9]*)(?:\.([0-9]*))?([eEinumkKMGTP]*[-+]?[0-9]*)$/.exec(text);
   if (!match || text === '') throw new Error(FORMAT_ERROR);
   const [, sign = '', whole = '', fraction = '', suffixText = ''] = match;
-  if (whole === '' && fraction === '') throw new Error(/[0-9.]/.test(text) ? NUMERIC_ERROR : FORMAT_ERROR);
   const suffix = parseSuffix(suffixText);
   if (!suffix) throw new Error(SUFFIX_ERROR);
-  const magnitude = nanosOf(BigInt(whole + fraction), fraction.length, suffix);
+  const digits = BigInt(whole + fraction);
+  const magnitude = nanosOf(digits, fraction.length, suffix);
   const nanos = sign === '-' ? -magnitude : magnitude;
-  return { text: formatQuantity(nanos, suffix.format), value: roundAway(nanos, NANOS) };
+  const asWritten = fraction === '' && isCanonical(digits, suffix);
+  return { text: asWritten ? text : formatQuantity(nanos, suffix.format), value: roundAway(nanos, NANOS) };
+}
+
+/** Whether a number with this suffix is what canonical form comes to: no larger unit divides it. */
+function isCanonical(digits: bigint, { base, exponent }: Suffix): boolean {
+  if (base === 2n) return digits % 1024n !== 0n && digits << BigInt(exponent) < 1n << 63n;
+  return digits % 1000n !== 0n && exponent % 3 === 0 && exponent >= -9;
 }
 
 function parseSuffix(text: string): Suffix | undefined {

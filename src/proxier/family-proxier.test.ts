@@ -190,6 +190,19 @@ test('a new zone is planned for and synced in full; the same zone is not', async
   );
 });
 
+test('a repair is a full sync that does not wait for the minimum interval', async () => {
+  const { clock, backend, proxier } = harness();
+  proxier.start();
+  listed(proxier);
+  await clock.advance(1);
+  proxier.repair();
+  await clock.advance(1);
+  assert.deepEqual(
+    backend.requests.map(({ changed }) => changed),
+    ['all', 'all'],
+  );
+});
+
 test('ServiceCIDRs take effect at once', async () => {
   const { clock, backend, proxier } = harness();
   proxier.start();

@@ -131,7 +131,8 @@ export class FamilyProxier {
   setZone(zone: string): void {
     if (zone === this.#zone) return;
     this.#zone = zone;
-    this.requestFullSync();
+    this.#needsFullSync = true;
+    this.#requestSync();
   }
 
   /** Takes effect with a sync of its own: unallocated addresses are dropped as soon as the ranges are known. */
@@ -141,22 +142,23 @@ export class FamilyProxier {
     this.#requestSync();
   }
 
-  /** Everything is compared with the kernel and written again where it differs. */
-  requestFullSync(): void {
+  /** The kernel no longer holds what was written: everything is compared with it and put right, at once. */
+  repair(): void {
     this.#needsFullSync = true;
-    this.#requestSync();
+    this.#requestSync(true);
   }
 
   get #isInitialised(): boolean {
     return this.#awaited.size === 0;
   }
 
-  #requestSync(): void {
+  #requestSync(isUrgent = false): void {
     if (!this.#isInitialised) return;
     const { health, metrics, clock } = this.#options;
     health?.queued(this.family);
     metrics.lastQueued.set(clock.now() / 1000, this.#label);
-    this.#runner.request();
+    if (isUrgent) this.#runner.requestNow();
+    else this.#runner.request();
   }
 
   async #sync(): Promise<void> {

@@ -1,0 +1,81 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { InterfaceAddresses } from '../../kernel/route/addresses.ts';
+import { FakeClock } from '../../lib/fake-clock.ts';
+import { nodePortAddresses } from '../../model/node-port-addresses.ts';
+import { silentLogger } from '../../obs/log.ts';
+import { AddressWatch } from './address-watch.ts';
+
+class FakeAddresses implements InterfaceAddresses {
+  current: string[] = ['192.0.2.10'];
+  watches = 0;
+  lists = 0;
+  onChange: () => void = () => assert.fail('nobody watches');
+  onFailure: (error: Error) => void = () => assert.fail('nobody watches');
+
+  async list(): Promise<string[]> {
+    this.lists++;
+    return this.current;
+  }
+
+  watch(onChange: () => void, onFailure: (error: Error) => void): { close(): void } {
+    this.watches++;
+    this.onChange = onChange;
+    this.onFailure = onFailure;
+    return {
+      close: () => {
+        this.watches--;
+      },
+    };
+  }
+
+  close(): void {}
+}
+
+async function start(cidrs: string[]) {
+  const addresses = new FakeAddresses();
+  const clock = new FakeClock();
+  let changes = 0;
+  const watch = new AddressWatch({
+    addresses,
+    nodePortAddresses: nodePortAddresses('IPv4', cidrs),
+    clock,
+    logger: silentLogger,
+    onChange: () => changes++,
+  });
+  await clock.advance(1_000);
+  return { addresses, clock, watch, changes: () => changes };
+}
+
+test('an address that serves node ports comes or goes: told once per burst', async () => {
+  const { addresses, clock, changes } = await start(['192.0.2.0/24']);
+  assert.equal(changes(), 0);
+  addresses.current = ['192.0.2.10', '192.0.2.11'];
+  for (let i = 0; i < 5; i++) addresses.onChange();
+  await clock.advance(1_000);
+  assert.equal(changes(), 1);
+  assert.equal(addresses.lists, 2);
+});
+
+test('other addresses do not matter', async () => {
+  const { addresses, clock, changes } = await start(['192.0.2.0/24']);
+  addresses.current = ['192.0.2.10', '169.254.1.1', 'fe80::1'];
+  addresses.onChange();
+  await clock.advance(1_000);
+  assert.equal(changes(), 0);
+});
+
+test('where every address serves node ports, nothing is watched', async () => {
+  const { addresses } = await start([]);
+  assert.equal(addresses.watches, 0);
+});
+
+test('a watch that fails is taken up again and nothing is missed', async () => {
+  const { addresses, clock, watch, changes } = await start(['192.0.2.0/24']);
+  addresses.onFailure(new Error('socket'));
+  addresses.current = [];
+  await clock.advance(6_000);
+  assert.equal(changes(), 1);
+  watch.close();
+  assert.equal(clock.pending, 0);
+});

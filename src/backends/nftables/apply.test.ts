@@ -1,0 +1,231 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { planOf, plansByKey } from '../../../test/cluster/plans.ts';
+import { FakeNft } from '../../../test/nftables/fake-nft.ts';
+import { NftError } from '../../kernel/nft/errors.ts';
+import type { Element } from '../../kernel/nft/objects.ts';
+import { FakeClock } from '../../lib/fake-clock.ts';
+import { nodePortAddresses } from '../../model/node-port-addresses.ts';
+import { silentLogger } from '../../obs/log.ts';
+import type { ServicePlan } from '../../plan/service-plan.ts';
+import type { SyncResult } from '../backend.ts';
+import { NftablesBackend } from './apply.ts';
+import type { NftablesSettings } from './settings.ts';
+
+const settings: NftablesSettings = {
+  family: 'IPv4',
+  masqueradeBit: 14,
+  masqueradeAll: false,
+  localDetector: { kind: 'none' },
+  nodePortAddresses: nodePortAddresses('IPv4', ['192.0.2.0/24']),
+  nodeIP: '192.0.2.10',
+  localhostNodePorts: false,
+};
+
+class Fixture {
+  readonly nft = new FakeNft();
+  failures = 0;
+  interfaceAddresses: () => Promise<string[]> = async () => ['192.0.2.10', '127.0.0.1', '203.0.113.1'];
+  backend = this.newBackend();
+
+  newBackend(endpointsToRead?: number): NftablesBackend {
+    return new NftablesBackend({
+      settings,
+      client: this.nft,
+      interfaceAddresses: () => this.interfaceAddresses(),
+      metrics: {
+        nftablesSyncFailures: { inc: () => this.failures++ },
+        nftablesCleanupFailures: { inc() {} },
+      },
+      logger: silentLogger,
+      clock: new FakeClock(),
+      ...(endpointsToRead === undefined ? {} : { endpointsToRead }),
+    });
+  }
+
+  sync(plans: Map<string, ServicePlan>, changed: 'all' | string[] = 'all'): Promise<SyncResult> {
+    return this.backend.sync({
+      plans,
+      changed: changed === 'all' ? changed : new Set(changed),
+      serviceCIDRs: ['10.96.0.0/16'],
+      totalEndpoints: 0,
+    });
+  }
+
+  /** Cluster IPs that are forwarded. */
+  get frontends(): string[] {
+    return [...this.nft.elementsOf('frontends').values()].map(({ key }) => key.slice(0, 4).join('.')).sort();
+  }
+
+  /** Element operations of the latest commit. */
+  get lastElements(): number {
+    const { batch } = this.nft.batches.at(-1) ?? assert.fail('nothing was committed');
+    return batch.operations.reduce((sum, { elements }) => sum + (elements?.length ?? 0), 0);
+  }
+}
+
+const service = (n: number, ...endpoints: number[]): ServicePlan =>
+  planOf(
+    { name: `s${n}`, clusterIP: `10.96.0.${n}` },
+    endpoints.map((e) => ({ ip: `10.244.0.${e}` })),
+  );
+const three = () => plansByKey(service(1, 1), service(2, 2), service(3, 3));
+/** Refuses the endpoint of one service. */
+const refuse = (n: number) => (set: string, element: Element) =>
+  set === 'endpoints' && element.key[3] === n ? 'bad endpoint' : undefined;
+
+test('a sync is one transaction, and one without a change is none', async () => {
+  const fixture = new Fixture();
+  await fixture.sync(three());
+  assert.equal(fixture.nft.batches.length, 1);
+  assert.deepEqual(fixture.frontends, ['10.96.0.1', '10.96.0.2', '10.96.0.3']);
+  await fixture.sync(three(), ['default/s1/TCP']);
+  assert.equal(fixture.nft.batches.length, 1);
+});
+
+test('ServiceCIDRs and node addresses follow with any sync', async () => {
+  const fixture = new Fixture();
+  await fixture.sync(three());
+  assert.deepEqual([...fixture.nft.elementsOf('node-addresses').keys()], ['192,0,2,10']);
+  fixture.interfaceAddresses = async () => ['192.0.2.77'];
+  await fixture.backend.sync({ plans: three(), changed: new Set(), serviceCIDRs: [], totalEndpoints: 0 });
+  assert.deepEqual([...fixture.nft.elementsOf('node-addresses').keys()], ['192,0,2,77']);
+  assert.equal(fixture.nft.elementsOf('service-ranges').size, 0);
+});
+
+test('addresses that cannot be listed leave node ports unserved and the rest as it is', async () => {
+  const fixture = new Fixture();
+  fixture.interfaceAddresses = async () => {
+    throw new Error('no netlink');
+  };
+  await fixture.sync(three());
+  assert.equal(fixture.nft.elementsOf('node-addresses').size, 0);
+  assert.equal(fixture.frontends.length, 3);
+});
+
+describe('refused service ports', () => {
+  for (const namesElements of [true, false]) {
+    test(`are left out while the rest is programmed, kernel ${namesElements ? 'naming' : 'not naming'} elements`, async () => {
+      const fixture = new Fixture();
+      fixture.nft.namesElements = namesElements;
+      fixture.nft.judge = refuse(2);
+      const { refused } = await fixture.sync(three());
+      assert.deepEqual(
+        refused.map(({ key }) => key),
+        ['default/s2/TCP'],
+      );
+      assert.match(refused[0]?.error.message ?? '', /bad endpoint/);
+      assert.deepEqual(fixture.frontends, ['10.96.0.1', '10.96.0.3']);
+    });
+  }
+
+  test('stay reported until they change, and are tried again then', async () => {
+    const fixture = new Fixture();
+    fixture.nft.judge = refuse(2);
+    await fixture.sync(three());
+    const plans = plansByKey(service(1, 1, 9), service(2, 2), service(3, 3));
+    assert.equal((await fixture.sync(plans, ['default/s1/TCP'])).refused.length, 1);
+    fixture.nft.judge = () => undefined;
+    plans.set('default/s2/TCP', service(2, 4));
+    assert.deepEqual((await fixture.sync(plans, ['default/s2/TCP'])).refused, []);
+    assert.equal(fixture.frontends.length, 3);
+  });
+
+  test('are found in a partial sync too', async () => {
+    const fixture = new Fixture();
+    await fixture.sync(three());
+    fixture.nft.judge = refuse(4);
+    const plans = plansByKey(...three().values(), service(4, 4), service(5, 5));
+    const { refused } = await fixture.sync(plans, ['default/s4/TCP', 'default/s5/TCP']);
+    assert.deepEqual(
+      refused.map(({ key }) => key),
+      ['default/s4/TCP'],
+    );
+    assert.ok(fixture.frontends.includes('10.96.0.5'));
+  });
+});
+
+describe('failures', () => {
+  test('that no service port explains are thrown, and the next sync reads the kernel', async () => {
+    const fixture = new Fixture();
+    await fixture.sync(three());
+    fixture.nft.judge = (set) => (set === 'cluster-addresses' ? 'no' : undefined);
+    const plans = plansByKey(...three().values(), service(4, 4));
+    await assert.rejects(fixture.sync(plans, ['default/s4/TCP']), NftError);
+    assert.ok(fixture.failures > 0);
+    assert.deepEqual(fixture.frontends, ['10.96.0.1', '10.96.0.2', '10.96.0.3']);
+    fixture.nft.judge = () => undefined;
+    await fixture.sync(plans, ['default/s4/TCP']);
+    assert.equal(fixture.frontends.length, 4);
+  });
+
+  test('of the socket are thrown as they are', async () => {
+    const fixture = new Fixture();
+    fixture.nft.interference = () => {
+      throw new Error('socket closed');
+    };
+    await assert.rejects(fixture.sync(three()), /socket closed/);
+  });
+
+  test('because somebody wiped the table in between are made good in the same sync', async () => {
+    const fixture = new Fixture();
+    await fixture.sync(three());
+    fixture.nft.interference = () => fixture.nft.wipe();
+    const plans = plansByKey(service(1, 1, 9), service(2, 2), service(3, 3));
+    await fixture.sync(plans, ['default/s1/TCP']);
+    assert.equal(fixture.frontends.length, 3);
+    assert.equal(fixture.nft.elementsOf('endpoints').size, 4);
+  });
+
+  test('because somebody wrote between reading and writing do not count against a service', async () => {
+    const fixture = new Fixture();
+    await fixture.sync(three());
+    fixture.nft.interference = () => fixture.nft.wipe();
+    fixture.backend.forget();
+    assert.deepEqual((await fixture.sync(three())).refused, []);
+    assert.equal(fixture.frontends.length, 3);
+  });
+});
+
+describe('what is believed', () => {
+  test('is read anew after a restart, and only differences are written', async () => {
+    const fixture = new Fixture();
+    await fixture.sync(three());
+    fixture.backend = fixture.newBackend();
+    await fixture.sync(three());
+    assert.equal(fixture.lastElements, 0);
+    fixture.nft.elementsOf('cluster-addresses').clear();
+    fixture.backend = fixture.newBackend();
+    await fixture.sync(three());
+    assert.equal(fixture.lastElements, 3);
+  });
+
+  test('is written anew without being read where there are many endpoints', async () => {
+    const fixture = new Fixture();
+    await fixture.sync(three());
+    fixture.backend = fixture.newBackend(2);
+    await fixture.sync(three());
+    assert.equal(fixture.lastElements, 3);
+    assert.equal(fixture.nft.elementsOf('endpoints').size, 3);
+  });
+
+  test('is forgotten when in doubt, even in the middle of a sync', async () => {
+    const fixture = new Fixture();
+    await fixture.sync(three());
+    fixture.nft.interference = () => fixture.backend.forget();
+    await fixture.sync(plansByKey(service(1, 1, 9), service(2, 2), service(3, 3)), ['default/s1/TCP']);
+    fixture.nft.wipe();
+    await fixture.sync(three(), []);
+    assert.equal(fixture.frontends.length, 3);
+  });
+});
+
+test('chains that are no longer used are removed by a full sync', async () => {
+  const fixture = new Fixture();
+  await fixture.sync(plansByKey(service(1, 1, 2)));
+  await fixture.sync(plansByKey(service(1, 1)), ['default/s1/TCP']);
+  assert.ok(fixture.nft.chainNames.includes('cluster-pick-2'));
+  await fixture.sync(plansByKey(service(1, 1)));
+  assert.ok(!fixture.nft.chainNames.includes('cluster-pick-2'));
+  assert.ok(fixture.nft.chainNames.includes('cluster-pick-1'));
+});

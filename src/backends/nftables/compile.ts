@@ -1,0 +1,162 @@
+import { cutComment } from '../../kernel/nft/userdata.ts';
+import { bitsOf, cidrContains, parseCIDR, parseIP } from '../../model/ip.ts';
+import { servicePortName } from '../../model/service-port.ts';
+import type { ServicePlan } from '../../plan/service-plan.ts';
+import { addressBytes, type Bytes, fromArray, wordBytes } from './bytes.ts';
+import type { EndpointList } from './expressions.ts';
+import { loopbackChain, rejectChain } from './fixed-chains.ts';
+import type { Frontend } from './frontends.ts';
+import { localSlotBase, type SetName } from './layout.ts';
+import type { Placement } from './placement.ts';
+import type { NftablesSettings } from './settings.ts';
+import { type Draw, drawChain, type SharedChainName, sourcesChain, splitChain } from './shared-chains.ts';
+import type { StickyPlacement } from './sticky-numbers.ts';
+import { memberNumber, serviceNumber } from './sticky-rules.ts';
+
+/**
+ * What an element carries besides its key, as one comparable string: data bytes as they are, nothing for plain sets,
+ * and a verdict in nft's words, with the element's comment on a second line.
+ */
+export type Value = string;
+
+/** Receives elements one by one: a service may have thousands. */
+export type Emit = (set: SetName, key: Bytes, value: Value) => void;
+
+/** The maps that hold frontends of a kind. */
+const addressMaps = {
+  dispatch: 'frontends',
+  endpoints: 'endpoints',
+  refused: 'refused',
+  sticky: 'sticky-services',
+} as const;
+const nodePortMaps = {
+  dispatch: 'nodeports',
+  endpoints: 'nodeport-endpoints',
+  refused: 'refused-nodeports',
+  sticky: 'sticky-nodeports',
+} as const;
+
+/** All elements that a placed service port has to itself. Keys never repeat, within it or between services. */
+export function elementsOf(placement: Placement, settings: NftablesSettings, emit: Emit): void {
+  for (const frontend of placement.frontends) {
+    emitFrontend(placement, frontend, emit);
+    if (frontend.guarded) emitSources(placement.plan, frontend, settings, emit);
+    if (frontend.kind === 'nodeport') emitLoopback(placement.plan, frontend, settings, emit);
+  }
+  const isReached = placement.frontends.some((frontend) => dispatchOf(placement, frontend));
+  if (placement.sticky && isReached) emitSticky(placement, placement.sticky, emit);
+}
+
+/** The shared chains that a placed service port refers to. */
+export function chainsOf(placement: Placement, settings: NftablesSettings): SharedChainName[] {
+  return placement.frontends.flatMap((frontend) =>
+    [
+      dispatchOf(placement, frontend)?.chain ?? [],
+      frontend.guarded
+        ? sourcesChain(sourcesOf(placement.plan, settings).map((source) => source.prefix))
+        : [],
+    ].flat(),
+  );
+}
+
+function emitFrontend(placement: Placement, frontend: Frontend, emit: Emit): void {
+  const { plan, sticky } = placement;
+  const maps = frontend.kind === 'nodeport' ? nodePortMaps : addressMaps;
+  const comment = cutComment(servicePortName(plan.port));
+  const dispatch = dispatchOf(placement, frontend);
+  if (dispatch) emit(maps.dispatch, frontend.key, `goto ${dispatch.chain}\n${comment}`);
+  const { action } = frontend.kind === 'cluster-ip' ? plan.internal : plan.external;
+  if (action === 'drop') emit(maps.refused, frontend.key, `drop\n${comment}`);
+  if (action === 'reject') emit(maps.refused, frontend.key, `goto ${rejectChain}\n${comment}`);
+  if (!dispatch) return;
+  if (sticky) emit(maps.sticky, frontend.key, wordBytes(serviceNumber(sticky.service)));
+  else for (const list of dispatch.lists) emitSlots(placement, list, frontend.key, maps.endpoints, emit);
+}
+
+function emitSlots(placement: Placement, list: EndpointList, key: Bytes, map: SetName, emit: Emit): void {
+  const base = list === 'cluster' ? 0 : localSlotBase;
+  for (const [slot, target] of placement[list].entries()) emit(map, key + wordBytes(base + slot), target);
+}
+
+interface Dispatch {
+  readonly chain: SharedChainName;
+  /** The lists that the chain draws from. */
+  readonly lists: readonly EndpointList[];
+}
+
+/** The chain that handles a frontend; undefined when nothing is forwarded for it. */
+function dispatchOf(placement: Placement, frontend: Frontend): Dispatch | undefined {
+  const { plan, cluster, local } = placement;
+  const draw = (list: EndpointList): Draw => ({
+    from: frontend.kind === 'nodeport' ? 'nodeport' : 'pick',
+    list,
+    count: placement[list].length,
+    affinitySeconds: plan.port.affinitySeconds,
+  });
+  if (frontend.kind === 'cluster-ip') {
+    if (plan.internal.action !== 'forward') return undefined;
+    const list = plan.internal.endpoints;
+    return { chain: drawChain(draw(list), 'cluster'), lists: [list] };
+  }
+  if (plan.external.action === 'reject') return undefined;
+  if (plan.external.action === 'forward' && plan.external.endpoints === 'cluster') {
+    return { chain: drawChain(draw('cluster'), 'external'), lists: ['cluster'] };
+  }
+  if (cluster.length === 0) return undefined;
+  const toLocal = local.length > 0 ? draw('local') : undefined;
+  return { chain: splitChain(draw('cluster'), toLocal), lists: toLocal ? ['cluster', 'local'] : ['cluster'] };
+}
+
+interface Source {
+  readonly prefix: number;
+  readonly address: Bytes;
+}
+
+function emitSources(plan: ServicePlan, frontend: Frontend, settings: NftablesSettings, emit: Emit): void {
+  const sources = sourcesOf(plan, settings);
+  const chain = sourcesChain(sources.map((source) => source.prefix));
+  emit('guarded', frontend.key, `goto ${chain}\n${cutComment(servicePortName(plan.port))}`);
+  for (const { prefix, address } of sources) emit(`sources-${prefix}`, frontend.key + address, '');
+}
+
+/**
+ * Allowed sources, each once. A node that reaches a load balancer address assigned to itself uses that address as
+ * its source: where the node is allowed, so are they.
+ */
+function sourcesOf(plan: ServicePlan, { family, nodeIP }: NftablesSettings): Source[] {
+  const { sourceRanges, loadBalancerVIPs } = plan.port;
+  const node = parseIP(nodeIP);
+  const cidrs = sourceRanges.flatMap((text) => parseCIDR(text) ?? []);
+  const isNodeAllowed = node !== undefined && cidrs.some((cidr) => cidrContains(cidr, node));
+  const sources = new Map<string, Source>();
+  const add = (prefix: number, address: Bytes): unknown =>
+    sources.set(`${prefix}/${address}`, { prefix, address });
+  for (const cidr of cidrs) add(cidr.prefix, fromArray(cidr.bytes));
+  if (isNodeAllowed) for (const ip of loadBalancerVIPs) add(bitsOf(family), addressBytes(ip));
+  return [...sources.values()];
+}
+
+function emitLoopback(plan: ServicePlan, frontend: Frontend, settings: NftablesSettings, emit: Emit): void {
+  const { protocol } = plan.port;
+  // TCP to an address that the configuration names is served from user space.
+  const isServed = protocol === 'TCP' && settings.nodePortAddresses.explicitLoopback;
+  if (!settings.localhostNodePorts || isServed) return;
+  emit(
+    'loopback-nodeports',
+    frontend.key,
+    `goto ${loopbackChain(protocol)}\n${cutComment(servicePortName(plan.port))}`,
+  );
+}
+
+function emitSticky({ cluster, local }: Placement, sticky: StickyPlacement, emit: Emit): void {
+  const { service, members } = sticky;
+  const number = (target: Bytes): Bytes => wordBytes(memberNumber(service, members.get(target) ?? 0));
+  for (const list of ['cluster', 'local'] as const) {
+    const targets = list === 'cluster' ? cluster : local;
+    const prefix = wordBytes(serviceNumber(service, list));
+    for (const [slot, target] of targets.entries()) {
+      emit('sticky-slots', prefix + wordBytes(slot), number(target));
+      emit(list === 'cluster' ? 'sticky-members' : 'sticky-local-members', number(target), target);
+    }
+  }
+}

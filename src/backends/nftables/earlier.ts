@@ -1,0 +1,99 @@
+import type { ServicePlan } from '../../plan/service-plan.ts';
+import { type Bytes, readWord, wordBytes } from './bytes.ts';
+import { type ElementMap, elementsIn } from './element-diff.ts';
+import type { EndpointList } from './expressions.ts';
+import type { Frontend } from './frontends.ts';
+import { localSlotBase } from './layout.ts';
+import type { EarlierPlacement, Target } from './placement.ts';
+import type { StickyNumbers, StickyPlacement } from './sticky-numbers.ts';
+import { firstMember, memberNumber, serviceNumber } from './sticky-rules.ts';
+
+interface StickyService {
+  readonly members: Map<Target, number>;
+  lastMember: number;
+}
+
+/**
+ * Finds placements again in elements that were read from the kernel, so that a restart moves no endpoint to another
+ * slot and no affinity record loses its meaning. Any of it may be missing or wrong: what does not make sense counts
+ * as not there.
+ */
+export class EarlierPlacements {
+  readonly #elements: ElementMap;
+  readonly #numbers: StickyNumbers;
+  readonly #services = new Map<number, StickyService>();
+
+  /** Keeps the service numbers that it finds in use from being handed out anew. */
+  constructor(elements: ElementMap, numbers: StickyNumbers) {
+    this.#elements = elements;
+    this.#numbers = numbers;
+    for (const set of ['sticky-members', 'sticky-local-members'] as const) {
+      for (const [key, target] of elements.get(set) ?? []) this.#noteMember(readWord(key), target);
+    }
+    // A record may name a member that is gone; its number must not come back while the record lives.
+    for (const member of elements.get('clients')?.values() ?? []) this.#noteMember(readWord(member));
+    for (const service of this.#services.keys()) numbers.avoid(service);
+  }
+
+  /** `frontends` are those that the service port has, as against those that it claims. */
+  of(plan: ServicePlan, frontends: readonly Frontend[]): EarlierPlacement {
+    const sticky = plan.port.affinitySeconds > 0 ? this.#stickyOf(frontends) : undefined;
+    if (!sticky)
+      return { cluster: this.#slots(frontends, 'cluster'), local: this.#slots(frontends, 'local') };
+    return {
+      cluster: this.#stickySlots(sticky, 'cluster'),
+      local: this.#stickySlots(sticky, 'local'),
+      sticky,
+    };
+  }
+
+  #noteMember(number: number, target?: Target): void {
+    const member = number & 0xffff;
+    if (member < firstMember) return;
+    const service = this.#services.get(number >>> 16) ?? { members: new Map(), lastMember: 0 };
+    this.#services.set(number >>> 16, service);
+    service.lastMember = Math.max(service.lastMember, member);
+    if (target !== undefined) service.members.set(target, member);
+  }
+
+  /** Targets in slot order, of the first frontend that has any. */
+  #slots(frontends: readonly Frontend[], list: EndpointList): Target[] {
+    for (const { key, kind } of frontends) {
+      const endpoints = this.#elements.get(kind === 'nodeport' ? 'nodeport-endpoints' : 'endpoints');
+      const targets = inSlotOrder(endpoints, key, list === 'cluster' ? 0 : localSlotBase);
+      if (targets.length > 0) return targets;
+    }
+    return [];
+  }
+
+  #stickyOf(frontends: readonly Frontend[]): StickyPlacement | undefined {
+    for (const { key, kind } of frontends) {
+      const map = kind === 'nodeport' ? 'sticky-nodeports' : 'sticky-services';
+      const number = elementsIn(this.#elements, map).get(key);
+      const service = number === undefined ? 0 : readWord(number) >>> 16;
+      if (service === 0 || !this.#numbers.reserve(service)) continue;
+      const { members, lastMember } = this.#services.get(service) ?? { members: new Map(), lastMember: 1 };
+      return { service, members, nextMember: lastMember + 1 };
+    }
+    return undefined;
+  }
+
+  #stickySlots({ service, members }: StickyPlacement, list: EndpointList): Target[] {
+    const byNumber = new Map([...members].map(([target, member]) => [memberNumber(service, member), target]));
+    const numbers = inSlotOrder(
+      this.#elements.get('sticky-slots'),
+      wordBytes(serviceNumber(service, list)),
+      0,
+    );
+    return numbers.flatMap((number) => byNumber.get(readWord(number)) ?? []);
+  }
+}
+
+function inSlotOrder(elements: ReadonlyMap<Bytes, Bytes> | undefined, prefix: Bytes, base: number): Bytes[] {
+  const found: Bytes[] = [];
+  for (let slot = base; ; slot++) {
+    const value = elements?.get(prefix + wordBytes(slot));
+    if (value === undefined) return found;
+    found.push(value);
+  }
+}

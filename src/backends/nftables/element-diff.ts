@@ -1,0 +1,55 @@
+import type { Bytes } from './bytes.ts';
+import type { Value } from './compile.ts';
+import type { SetName } from './layout.ts';
+
+/** Elements of every set, by key. */
+export type ElementMap = Map<SetName, Map<Bytes, Value>>;
+
+/** Takes element operations. An element cannot be overwritten: a new value is a deletion and an addition. */
+export interface ElementSink {
+  delete(set: SetName, key: Bytes, value: Value): void;
+  add(set: SetName, key: Bytes, value: Value): void;
+}
+
+/**
+ * Compares what was with what is wanted, and passes on only the difference: first tell all that was, then all that
+ * is wanted, then finish. Nothing of what is wanted is kept.
+ */
+export class ElementDiff {
+  readonly #old: ElementMap;
+  readonly #sink: ElementSink;
+
+  constructor(sink: ElementSink, old: ElementMap = new Map()) {
+    this.#sink = sink;
+    this.#old = old;
+  }
+
+  had(set: SetName, key: Bytes, value: Value): void {
+    elementsIn(this.#old, set).set(key, value);
+  }
+
+  wants(set: SetName, key: Bytes, value: Value): void {
+    const old = this.#old.get(set);
+    const known = old?.get(key);
+    if (known !== undefined) old?.delete(key);
+    if (known === value) return;
+    if (known !== undefined) this.#sink.delete(set, key, known);
+    this.#sink.add(set, key, value);
+  }
+
+  /** Deletes what was there and is no longer wanted. */
+  finish(): void {
+    for (const [set, elements] of this.#old) {
+      for (const [key, value] of elements) this.#sink.delete(set, key, value);
+    }
+    this.#old.clear();
+  }
+}
+
+export function elementsIn(map: ElementMap, set: SetName): Map<Bytes, Value> {
+  const known = map.get(set);
+  if (known) return known;
+  const elements = new Map<Bytes, Value>();
+  map.set(set, elements);
+  return elements;
+}

@@ -1,0 +1,134 @@
+import { type KernelInterfaces, openKernel } from '../../kernel/open.ts';
+import { systemFiles } from '../../kernel/system-files.ts';
+import { type Clock, systemClock } from '../../lib/clock.ts';
+import type { Family } from '../../model/ip.ts';
+import type { LocalDetector } from '../../model/local-detector.ts';
+import type { NodePortAddresses } from '../../model/node-port-addresses.ts';
+import type { Logger } from '../../obs/log.ts';
+import type { Sample } from '../../obs/metrics.ts';
+import type { ProxyMetrics } from '../../obs/proxy-metrics.ts';
+import type { Backend } from '../backend.ts';
+import { removeTable } from './cleanup.ts';
+import { readLoopbackRejects } from './loopback-counters.ts';
+import { availableFamilies, checkKernelVersion, checkRuleset } from './preconditions.ts';
+import type { NftablesSettings } from './settings.ts';
+import { WatchedBackend } from './watched-backend.ts';
+
+/** What this mode asks of its surroundings. */
+export interface NftablesContext {
+  readonly family: Family;
+  readonly config: {
+    readonly nftables: { readonly masqueradeBit: number | null };
+    readonly linux: { readonly masqueradeAll: boolean };
+  };
+  readonly gateEnabled: (gate: string) => boolean;
+  readonly nodeIP: string;
+  readonly nodePortAddresses: NodePortAddresses;
+  readonly localDetector: LocalDetector;
+  readonly metrics: ProxyMetrics;
+  readonly logger: Logger;
+  readonly clock: Clock;
+  readonly requestFullSync: () => void;
+}
+
+const defaultMasqueradeBit = 14;
+/** How long a scrape waits for the kernel's counters of one family. */
+const scrapeLimitMs = 2_000;
+const families: readonly Family[] = ['IPv4', 'IPv6'];
+
+/**
+ * nftables mode. Both families share the sockets: what one of them writes is then not foreign to the other, whose
+ * watch would drown in it.
+ */
+class NftablesMode {
+  readonly #users = new Map<Family, KernelInterfaces>();
+  #kernel: Promise<KernelInterfaces> | undefined;
+
+  async supportedFamilies(): Promise<ReadonlySet<Family>> {
+    return availableFamilies(systemFiles);
+  }
+
+  /** Throws the reason when this node cannot run the mode. */
+  async create(context: NftablesContext): Promise<Backend> {
+    const { family, metrics, logger, clock, requestFullSync } = context;
+    const settings = settingsOf(context);
+    const kernel = await this.#acquire(family, clock);
+    try {
+      checkKernelVersion(systemFiles, process.env);
+      await checkRuleset(kernel.nft, settings);
+    } catch (error) {
+      await this.#release(family);
+      throw error;
+    }
+    metrics.localhostNodePortRejected.readFrom(() => this.#rejectSamples(clock));
+    const onClose = () => void this.#release(family);
+    return new WatchedBackend({ settings, kernel, metrics, logger, clock, requestFullSync, onClose });
+  }
+
+  /** A node on which nftables cannot be reached has nothing to remove. */
+  async cleanup(logger: Logger): Promise<void> {
+    const kernel = await openKernel(systemClock).catch((error: unknown) => {
+      logger.v(2).info('Cannot reach nftables; nothing to remove', { error });
+      return undefined;
+    });
+    if (!kernel) return;
+    const removals = await Promise.allSettled(families.map((family) => removeTable(kernel.nft, family)));
+    kernel.close();
+    for (const removal of removals) if (removal.status === 'rejected') throw removal.reason;
+  }
+
+  async #acquire(family: Family, clock: Clock): Promise<KernelInterfaces> {
+    this.#kernel ??= openKernel(clock);
+    try {
+      const kernel = await this.#kernel;
+      this.#users.set(family, kernel);
+      return kernel;
+    } catch (error) {
+      this.#kernel = undefined;
+      const text = error instanceof Error ? error.message : String(error);
+      throw new Error(`failed to create netlink adapter: ${text}`, { cause: error });
+    }
+  }
+
+  async #release(family: Family): Promise<void> {
+    this.#users.delete(family);
+    if (this.#users.size > 0) return;
+    const kernel = await this.#kernel;
+    this.#kernel = undefined;
+    kernel?.close();
+  }
+
+  async #rejectSamples(clock: Clock): Promise<Sample[]> {
+    const samples = [...this.#users].map(async ([family, { nft }]) => {
+      const rejects = await within(scrapeLimitMs, clock, readLoopbackRejects(nft, family), new Map());
+      return [...rejects].map(([protocol, packets]) => ({
+        labels: { ip_family: family, protocol },
+        value: Number(packets),
+      }));
+    });
+    return (await Promise.all(samples)).flat();
+  }
+}
+
+export const nftablesMode = new NftablesMode();
+
+function settingsOf(context: NftablesContext): NftablesSettings {
+  const { family, config, nodeIP, nodePortAddresses, localDetector } = context;
+  return {
+    family,
+    masqueradeBit: config.nftables.masqueradeBit ?? defaultMasqueradeBit,
+    masqueradeAll: config.linux.masqueradeAll,
+    localDetector,
+    nodePortAddresses,
+    nodeIP,
+    localhostNodePorts: context.gateEnabled('KubeProxyNFTablesLocalhostNodePorts'),
+  };
+}
+
+/** What a promise gives, or `otherwise` when it takes too long. */
+function within<T>(ms: number, clock: Clock, promise: Promise<T>, otherwise: T): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const timer = clock.setTimeout(() => resolve(otherwise), ms);
+    promise.then(resolve, reject).finally(() => timer.cancel());
+  });
+}

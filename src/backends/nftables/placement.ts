@@ -1,0 +1,44 @@
+import type { Endpoint } from '../../model/endpoint.ts';
+import type { ServicePlan } from '../../plan/service-plan.ts';
+import { addressBytes, type Bytes, portBytes } from './bytes.ts';
+import type { Frontend } from './frontends.ts';
+import { assignSlots } from './slots.ts';
+import type { StickyNumbers, StickyPlacement } from './sticky-numbers.ts';
+
+/** Address and port of an endpoint, as a map holds it. */
+export type Target = Bytes;
+
+/** A plan together with the choices that programming it leaves open: who sits in which slot, under what number. */
+export interface Placement {
+  readonly plan: ServicePlan;
+  /** The frontends that the service port has, as against those that it claims. */
+  readonly frontends: readonly Frontend[];
+  /** Endpoints under policy Cluster and under policy Local, in the order of their slots. */
+  readonly cluster: readonly Target[];
+  readonly local: readonly Target[];
+  /** Present with client affinity. */
+  readonly sticky?: StickyPlacement;
+}
+
+/** What is known of a service port's earlier placement. */
+export type EarlierPlacement = Pick<Placement, 'cluster' | 'local' | 'sticky'>;
+
+export const nowhere: EarlierPlacement = { cluster: [], local: [] };
+
+/** Places a plan with as little change against its earlier placement as possible. */
+export function place(
+  plan: ServicePlan,
+  frontends: readonly Frontend[],
+  earlier: EarlierPlacement,
+  numbers: StickyNumbers,
+): Placement {
+  const cluster = assignSlots(earlier.cluster, plan.cluster.map(targetOf));
+  const local = assignSlots(earlier.local, plan.local.map(targetOf));
+  const lists = { plan, frontends, cluster, local };
+  if (plan.port.affinitySeconds === 0) return lists;
+  return { ...lists, sticky: numbers.renew(earlier.sticky, new Set([...cluster, ...local])) };
+}
+
+function targetOf(endpoint: Endpoint): Target {
+  return addressBytes(endpoint.ip) + portBytes(endpoint.port);
+}

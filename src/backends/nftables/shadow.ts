@@ -1,0 +1,201 @@
+import type { ServicePlan } from '../../plan/service-plan.ts';
+import type { Bytes } from './bytes.ts';
+import { Claims, SharedKeys } from './claims.ts';
+import { elementsOf } from './compile.ts';
+import { ElementDiff, type ElementSink } from './element-diff.ts';
+import {
+  claimantOf,
+  clusterAddressOf,
+  type Frontend,
+  frontendsOf,
+  hairpinsOf,
+  keyOfClaimant,
+} from './frontends.ts';
+import type { SetName } from './layout.ts';
+import { type EarlierPlacement, nowhere, type Placement, place } from './placement.ts';
+import type { NftablesSettings } from './settings.ts';
+import { StickyNumbers } from './sticky-numbers.ts';
+
+/** Sets whose elements several services may need alike. */
+type SharedSet = 'cluster-addresses' | 'hairpins';
+
+const sharedKeysOf: Readonly<Record<SharedSet, (plan: ServicePlan) => Bytes[]>> = {
+  'cluster-addresses': clusterAddressOf,
+  hairpins: hairpinsOf,
+};
+
+const sharedSets = Object.keys(sharedKeysOf) as SharedSet[];
+
+/** Tells how a service port was placed before; `frontends` are those that it has. */
+export type EarlierOf = (plan: ServicePlan, frontends: readonly Frontend[]) => EarlierPlacement;
+
+/** Service ports whose elements change together, before and after. */
+export interface Change {
+  readonly before: readonly Placement[];
+  readonly after: readonly Placement[];
+  /** Keys of shared sets that may have come or gone, and whether each was there before. */
+  readonly shared: Readonly<Record<SharedSet, ReadonlyMap<Bytes, boolean>>>;
+  /** Service ports that cannot be placed. */
+  readonly failures: readonly { readonly key: string; readonly error: Error }[];
+}
+
+/**
+ * What the kernel is believed to hold: how every service port is placed. Elements follow from placements, so none
+ * is kept; a million of them cost what their endpoints' addresses cost. Valid only as long as every change that
+ * was taken from it reached the kernel.
+ */
+export class Shadow {
+  readonly #settings: NftablesSettings;
+  readonly #numbers: StickyNumbers;
+  readonly #placements = new Map<string, Placement>();
+  readonly #claims = new Claims();
+  readonly #shared: Record<SharedSet, SharedKeys> = {
+    'cluster-addresses': new SharedKeys(),
+    hairpins: new SharedKeys(),
+  };
+
+  constructor(settings: NftablesSettings, numbers = new StickyNumbers()) {
+    this.#settings = settings;
+    this.#numbers = numbers;
+  }
+
+  get settings(): NftablesSettings {
+    return this.#settings;
+  }
+
+  placements(): Iterable<Placement> {
+    return this.#placements.values();
+  }
+
+  /**
+   * Moves on to the given plans of the given keys; a key without a plan leaves. Others come along when a frontend
+   * passes between services. `earlierOf` tells of placements from before this shadow, at a key's first appearance.
+   */
+  update(
+    keys: Iterable<string>,
+    plans: ReadonlyMap<string, ServicePlan>,
+    earlierOf: EarlierOf = () => nowhere,
+  ): Change {
+    const wanted = new Map<string, ServicePlan | undefined>();
+    for (const key of keys) wanted.set(key, plans.get(key));
+    for (const key of this.#reassign(wanted)) wanted.set(key, this.#placements.get(key)?.plan);
+    const before = [...wanted.keys()].flatMap((key) => this.#placements.get(key) ?? []);
+    const shared = this.#updateShared(wanted);
+    const after: Placement[] = [];
+    const failures: { key: string; error: Error }[] = [];
+    for (const [key, plan] of wanted) {
+      const earlier = this.#placements.get(key);
+      const placement =
+        plan &&
+        this.#place(plan, earlier ? () => earlier : earlierOf, (error) => {
+          failures.push({ key, error });
+        });
+      this.#replace(key, placement);
+      if (placement) after.push(placement);
+    }
+    return { before, after, shared, failures };
+  }
+
+  /** The elements that service ports share; those of their own follow from placements. */
+  *sharedElements(): Generator<readonly [set: SetName, key: Bytes]> {
+    for (const set of sharedSets) for (const key of this.#shared[set].keys()) yield [set, key];
+  }
+
+  /** Passes on the element operations that a change amounts to. */
+  diff(change: Change, sink: ElementSink): void {
+    const diff = new ElementDiff(sink);
+    for (const placement of change.before) {
+      elementsOf(placement, this.#settings, (set, key, value) => diff.had(set, key, value));
+    }
+    for (const placement of change.after) {
+      elementsOf(placement, this.#settings, (set, key, value) => diff.wants(set, key, value));
+    }
+    for (const set of sharedSets) {
+      for (const [key, wasThere] of change.shared[set]) {
+        if (wasThere) diff.had(set, key, '');
+        if (this.#shared[set].has(key)) diff.wants(set, key, '');
+      }
+    }
+    diff.finish();
+  }
+
+  /** The service port that an element belongs to; undefined for elements that several share. */
+  ownerOf(set: SetName, key: Bytes): string | undefined {
+    for (const [name, placement] of this.#placements) {
+      let isOwner = false;
+      elementsOf(placement, this.#settings, (itsSet, itsKey) => {
+        isOwner ||= itsSet === set && itsKey === key;
+      });
+      if (isOwner) return name;
+    }
+    return undefined;
+  }
+
+  /** Moves claims along; gives the service ports besides the given ones that win or lose a frontend by it. */
+  #reassign(wanted: ReadonlyMap<string, ServicePlan | undefined>): Set<string> {
+    const owners = new Map<Bytes, string | undefined>();
+    for (const [key, plan] of wanted) {
+      const old = this.#placements.get(key)?.plan;
+      for (const frontend of old ? frontendsOf(old) : []) {
+        if (!owners.has(frontend.key)) owners.set(frontend.key, this.#claims.owner(frontend.key));
+        if (old) this.#claims.release(frontend.key, claimantOf(old, frontend));
+      }
+      for (const frontend of plan ? frontendsOf(plan) : []) {
+        if (!owners.has(frontend.key)) owners.set(frontend.key, this.#claims.owner(frontend.key));
+        if (plan) this.#claims.claim(frontend.key, claimantOf(plan, frontend));
+      }
+    }
+    const moved = [...owners].flatMap(([frontend, owner]) => {
+      const now = this.#claims.owner(frontend);
+      return now === owner ? [] : [owner, now];
+    });
+    return new Set(
+      moved
+        .flatMap((claimant) => (claimant ? keyOfClaimant(claimant) : []))
+        .filter((key) => !wanted.has(key)),
+    );
+  }
+
+  #updateShared(wanted: ReadonlyMap<string, ServicePlan | undefined>): Change['shared'] {
+    const touched = { 'cluster-addresses': new Map<Bytes, boolean>(), hairpins: new Map<Bytes, boolean>() };
+    for (const set of sharedSets) {
+      const keys = this.#shared[set];
+      const note = (key: Bytes): void => {
+        if (!touched[set].has(key)) touched[set].set(key, keys.has(key));
+      };
+      for (const [name, plan] of wanted) {
+        const old = this.#placements.get(name)?.plan;
+        const [gone, come] = [old, plan].map((p) => (p ? sharedKeysOf[set](p) : []));
+        for (const key of gone ?? []) {
+          note(key);
+          keys.remove(key);
+        }
+        for (const key of come ?? []) {
+          note(key);
+          keys.add(key);
+        }
+      }
+    }
+    return touched;
+  }
+
+  /** A plan that cannot be placed is kept without frontends: its cluster address then rejects. */
+  #place(plan: ServicePlan, earlierOf: EarlierOf, onFailure: (error: Error) => void): Placement {
+    const owned = frontendsOf(plan).filter(
+      (frontend) => this.#claims.owner(frontend.key) === claimantOf(plan, frontend),
+    );
+    try {
+      return place(plan, owned, earlierOf(plan, owned), this.#numbers);
+    } catch (error) {
+      onFailure(error instanceof Error ? error : new Error(String(error)));
+      return { plan, frontends: [], cluster: [], local: [] };
+    }
+  }
+
+  #replace(key: string, placement: Placement | undefined): void {
+    const old = this.#placements.get(key)?.sticky?.service;
+    if (old !== undefined && old !== placement?.sticky?.service) this.#numbers.release(old);
+    if (placement) this.#placements.set(key, placement);
+    else this.#placements.delete(key);
+  }
+}

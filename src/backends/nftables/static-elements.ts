@@ -1,0 +1,44 @@
+import { isLoopback, parseIP } from '../../model/ip.ts';
+import { nodePortIPs } from '../../model/node-port-addresses.ts';
+import { mergeRanges } from '../../plan/source-ranges.ts';
+import { addressBytes, type Bytes, fromArray } from './bytes.ts';
+import type { Emit } from './compile.ts';
+import { intervalEnd } from './element-codec.ts';
+import type { NftablesSettings } from './settings.ts';
+
+/** What elements depend on besides services and settings. */
+export interface NodeFacts {
+  readonly serviceCIDRs: readonly string[];
+  /** Addresses on the node's interfaces, of either family. */
+  readonly interfaceAddresses: readonly string[];
+}
+
+/** Elements that belong to no service. */
+export function staticElements(facts: NodeFacts, settings: NftablesSettings, emit: Emit): void {
+  for (const { first, last } of mergeRanges(facts.serviceCIDRs)) {
+    emit('service-ranges', fromArray(first), '');
+    const behind = successor(last);
+    if (behind !== undefined) emit('service-ranges', intervalEnd(behind), '');
+  }
+  for (const address of nodeAddresses(facts, settings)) emit('node-addresses', addressBytes(address), '');
+}
+
+/** Addresses that node ports are served on; none when any will do. */
+function nodeAddresses({ interfaceAddresses }: NodeFacts, settings: NftablesSettings): string[] {
+  if (settings.nodePortAddresses.matchAll) return [];
+  return nodePortIPs(settings.nodePortAddresses, interfaceAddresses).filter((text) => {
+    const ip = parseIP(text);
+    return ip !== undefined && ip.family === settings.family && !isLoopback(ip);
+  });
+}
+
+/** The next address; undefined behind the last one there is. */
+function successor(address: Uint8Array): Bytes | undefined {
+  const next = address.slice();
+  for (let i = next.length - 1; i >= 0; i--) {
+    const byte = (next[i] ?? 0) + 1;
+    next[i] = byte & 0xff;
+    if (byte < 256) return fromArray(next);
+  }
+  return undefined;
+}

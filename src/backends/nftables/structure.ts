@@ -1,0 +1,84 @@
+import type { Chain } from '../../kernel/nft/objects.ts';
+import { type ChainBody, fixedChains } from './fixed-chains.ts';
+import type { KernelState } from './kernel-state.ts';
+import { fixedSets, type SetName, stickySets } from './layout.ts';
+import type { NftablesSettings } from './settings.ts';
+import {
+  isSharedChain,
+  isSticky,
+  type SharedChainName,
+  sharedChain,
+  sharedChainNeeds,
+} from './shared-chains.ts';
+import type { Transaction } from './transaction.ts';
+
+/** Sets and shared chains that are in the kernel, as far as we know. */
+export interface Structure {
+  readonly sets: Set<SetName>;
+  readonly chains: Set<SharedChainName>;
+}
+
+/** Makes those of the given shared chains that are missing, with the sets that they need, and notes them. */
+export function extendStructure(
+  known: Structure,
+  names: Iterable<SharedChainName>,
+  settings: NftablesSettings,
+  transaction: Transaction,
+): void {
+  for (const name of names) {
+    if (known.chains.has(name)) continue;
+    const needs = sharedChainNeeds(name, settings);
+    extendStructure(known, needs.chains, settings, transaction);
+    for (const set of isSticky(name) ? [...needs.sets, ...stickySets] : needs.sets) {
+      if (!known.sets.has(set)) transaction.addSet(set);
+      known.sets.add(set);
+    }
+    const body = sharedChain(name, settings);
+    transaction.addChain(body);
+    transaction.refillChain(body);
+    known.chains.add(name);
+  }
+}
+
+/**
+ * Writes the table, its fixed sets and all rules anew, whatever the kernel holds, and the given shared chains. Sets
+ * that are there are kept with their elements. Gives what is there afterwards.
+ */
+export function writeStructure(
+  state: KernelState,
+  names: Iterable<SharedChainName>,
+  settings: NftablesSettings,
+  transaction: Transaction,
+): Structure {
+  const known: Structure = { sets: new Set(state.sets), chains: new Set() };
+  transaction.addTable(state.table === 'other');
+  for (const set of settings.localhostNodePorts ? [...fixedSets, 'loopback-nodeports' as const] : fixedSets) {
+    if (!known.sets.has(set)) transaction.addSet(set);
+    known.sets.add(set);
+  }
+  if (settings.localhostNodePorts) transaction.addLoopbackCounters();
+  const fixed = fixedChains(settings);
+  for (const body of fixed) {
+    const present = state.chains.get(body.name);
+    // The hook of a chain cannot be changed, and whoever changed it meant no good.
+    if (present && !isAttachedAs(present, body)) transaction.deleteChains([body.name]);
+    transaction.addChain(body);
+  }
+  for (const body of fixed) transaction.refillChain(body);
+  extendStructure(known, names, settings, transaction);
+  return known;
+}
+
+/** Shared chains in the kernel that nothing refers to any more. */
+export function idleChains(state: KernelState, inUse: ReadonlySet<SharedChainName>): SharedChainName[] {
+  return [...state.chains.keys()].filter((name) => isSharedChain(name) && !inUse.has(name));
+}
+
+function isAttachedAs({ base }: Chain, body: ChainBody): boolean {
+  const wanted = body.base;
+  if (!base || !wanted) return !base && !wanted;
+  const isOpen = base.policy === undefined || base.policy === 'accept';
+  return (
+    isOpen && base.type === wanted.type && base.hook === wanted.hook && base.priority === wanted.priority
+  );
+}

@@ -1,0 +1,88 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { FakeNft } from '../../../test/nftables/fake-nft.ts';
+import type { NftEvent } from '../../kernel/nft/events.ts';
+import { FakeClock } from '../../lib/fake-clock.ts';
+import { silentLogger } from '../../obs/log.ts';
+import { type ForeignChange, TableWatch } from './table-watch.ts';
+
+function watch() {
+  const nft = new FakeNft();
+  const clock = new FakeClock();
+  const changes: ForeignChange[] = [];
+  const tableWatch = new TableWatch({
+    client: nft,
+    family: 'IPv4',
+    clock,
+    logger: silentLogger,
+    onChange: (change) => changes.push(change),
+  });
+  return { nft, clock, changes, tableWatch };
+}
+
+const ours = { family: 'ip', name: 'kube-proxy' } as const;
+const origin = { portId: 77 };
+const generation: NftEvent = { ...origin, type: 'generation', id: 5, pid: 42, processName: 'nft' };
+const inSet = (name: string, table: { family: 'ip' | 'ip6'; name: string } = ours): NftEvent => ({
+  ...origin,
+  type: 'delete',
+  kind: 'element',
+  set: { table, name },
+  elements: [],
+});
+
+test('a transaction on our table is told once, with what and by whom', () => {
+  const { nft, changes } = watch();
+  const chain = { table: ours, name: 'dispatch' };
+  nft.emit(
+    { ...origin, type: 'new', kind: 'rule', object: { chain, exprs: [] } },
+    inSet('frontends'),
+    inSet('frontends'),
+    generation,
+  );
+  assert.deepEqual(changes, [
+    {
+      objects: new Map([
+        ['rule added', 1],
+        ['element deleted', 2],
+      ]),
+      by: 'nft[42]',
+    },
+  ]);
+});
+
+test("other tables, other families and records of clients are nobody's business", () => {
+  const { nft, changes } = watch();
+  nft.emit(
+    { ...origin, type: 'new', kind: 'table', object: { family: 'ip', name: 'other' } },
+    {
+      ...origin,
+      type: 'delete',
+      kind: 'chain',
+      object: { table: { family: 'ip6', name: 'kube-proxy' }, name: 'c' },
+    },
+    inSet('clients'),
+    inSet('frontends', { family: 'ip6', name: 'kube-proxy' }),
+    generation,
+  );
+  assert.deepEqual(changes, []);
+});
+
+test('events that were lost count as a change', () => {
+  const { nft, changes } = watch();
+  nft.listener?.overrun();
+  assert.deepEqual(changes, [{ objects: new Map(), by: 'unknown' }]);
+});
+
+test('a subscription that ends is taken up again, and what happened meanwhile counts as a change', async () => {
+  const { nft, clock, changes, tableWatch } = watch();
+  nft.listener?.failed(new Error('socket'));
+  assert.equal(nft.listener, undefined);
+  await clock.advance(5_000);
+  assert.equal(changes.length, 1);
+  nft.emit(inSet('frontends'), generation);
+  assert.equal(changes.length, 2);
+  tableWatch.close();
+  assert.equal(nft.listener, undefined);
+  assert.equal(clock.pending, 0);
+});

@@ -1,0 +1,106 @@
+import type { NftClient, Subscription } from '../../kernel/nft/client.ts';
+import type { NftEvent } from '../../kernel/nft/events.ts';
+import type { TableRef } from '../../kernel/nft/objects.ts';
+import type { Clock, Timer } from '../../lib/clock.ts';
+import type { Family } from '../../model/ip.ts';
+import type { Logger } from '../../obs/log.ts';
+import { tableOf } from './layout.ts';
+
+/** What somebody else did to our table. */
+export interface ForeignChange {
+  /** Kinds of object, and how many of each were added or deleted; empty when it cannot be told. */
+  readonly objects: ReadonlyMap<string, number>;
+  /** The program, by name and process id. */
+  readonly by: string;
+}
+
+export interface TableWatchOptions {
+  readonly client: NftClient;
+  readonly family: Family;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly onChange: (change: ForeignChange) => void;
+}
+
+const resubscribeMs = 5_000;
+const unknownChange: ForeignChange = { objects: new Map(), by: 'unknown' };
+
+/** Tells when anybody but us changes our table. Records of clients are nobody's business and not reported. */
+export class TableWatch {
+  readonly #options: TableWatchOptions;
+  readonly #table: TableRef;
+  #subscription: Subscription | undefined;
+  #retry: Timer | undefined;
+  /** Changes of the transaction that is being told. */
+  #noted = new Map<string, number>();
+
+  constructor(options: TableWatchOptions) {
+    this.#options = options;
+    this.#table = tableOf(options.family);
+    this.#subscribe();
+  }
+
+  close(): void {
+    this.#retry?.cancel();
+    this.#subscription?.close();
+  }
+
+  #subscribe(): void {
+    try {
+      this.#subscription = this.#options.client.subscribe({
+        event: (event) => this.#take(event),
+        overrun: () => this.#options.onChange(unknownChange),
+        failed: (error) => this.#lose(error),
+      });
+    } catch (error) {
+      this.#lose(error);
+    }
+  }
+
+  /** Nothing is known of what happens until the subscription is back, so that counts as a change too. */
+  #lose(error: unknown): void {
+    const { clock, logger, family, onChange } = this.#options;
+    logger.error(error, 'No subscription to nftables changes; trying again', { ip_family: family });
+    this.#subscription?.close();
+    this.#subscription = undefined;
+    this.#retry = clock.setTimeout(() => {
+      this.#subscribe();
+      if (this.#subscription) onChange(unknownChange);
+    }, resubscribeMs);
+  }
+
+  #take(event: NftEvent): void {
+    if (event.type !== 'generation') {
+      if (isAbout(event, this.#table))
+        this.#note(`${event.kind} ${event.type === 'new' ? 'added' : 'deleted'}`);
+      return;
+    }
+    if (this.#noted.size === 0) return;
+    const objects = this.#noted;
+    this.#noted = new Map();
+    this.#options.onChange({ objects, by: `${event.processName}[${event.pid}]` });
+  }
+
+  #note(what: string): void {
+    this.#noted.set(what, (this.#noted.get(what) ?? 0) + 1);
+  }
+}
+
+function isAbout(event: Exclude<NftEvent, { type: 'generation' }>, { family, name }: TableRef): boolean {
+  const table = tableOfEvent(event);
+  if (table.family !== family || table.name !== name) return false;
+  return event.kind !== 'element' || event.set.name !== 'clients';
+}
+
+function tableOfEvent(event: Exclude<NftEvent, { type: 'generation' }>): TableRef {
+  switch (event.kind) {
+    case 'table':
+      return event.object;
+    case 'element':
+      return event.set.table;
+    case 'rule':
+      return event.object.chain.table;
+    default:
+      return event.object.table;
+  }
+}

@@ -1,0 +1,115 @@
+import { NftBatch } from '../../kernel/nft/batch.ts';
+import type { Element, TableRef } from '../../kernel/nft/objects.ts';
+import type { Family } from '../../model/ip.ts';
+import type { Bytes } from './bytes.ts';
+import type { Value } from './compile.ts';
+import { encodeElement, encodeKey } from './element-codec.ts';
+import type { ElementSink } from './element-diff.ts';
+import { type ChainBody, loopbackCounter, protocols } from './fixed-chains.ts';
+import { type SetName, setDefinition, setRef, tableComment, tableOf } from './layout.ts';
+
+/** Elements are handed to the batch in groups: one message holds about a thousand. */
+const groupSize = 500;
+
+interface PendingElements {
+  readonly deleted: Element[];
+  readonly added: Element[];
+}
+
+/** One atomic change of the table, in terms of this layout. */
+export class Transaction implements ElementSink {
+  readonly #family: Family;
+  readonly #table: TableRef;
+  readonly #batch: NftBatch;
+  readonly #pending = new Map<SetName, PendingElements>();
+  #elementOperations = 0;
+
+  constructor(family: Family) {
+    this.#family = family;
+    this.#table = tableOf(family);
+    this.#batch = new NftBatch();
+  }
+
+  /** Elements added and deleted so far. */
+  get elementOperations(): number {
+    return this.#elementOperations;
+  }
+
+  /** Makes sure that the table is there; with `anew`, that nothing is in it. */
+  addTable(anew: boolean): void {
+    const table = { ...this.#table, comment: tableComment };
+    this.#batch.add('table', table);
+    if (anew) this.#batch.delete('table', this.#table).add('table', table);
+  }
+
+  addSet(name: SetName): void {
+    this.#batch.add('set', setDefinition(this.#family, name));
+  }
+
+  /** Takes all elements out of a set. */
+  flushSet(name: SetName): void {
+    this.#batch.flush('set', setRef(this.#family, name));
+  }
+
+  addLoopbackCounters(): void {
+    for (const protocol of protocols) {
+      this.#batch.add('counter', { table: this.#table, name: loopbackCounter(protocol) });
+    }
+  }
+
+  addChain({ name, base }: ChainBody): void {
+    this.#batch.add('chain', base ? { table: this.#table, name, base } : { table: this.#table, name });
+  }
+
+  /** Takes chains away that may refer to each other. */
+  deleteChains(names: readonly string[]): void {
+    for (const name of names) this.#batch.flush('chain', { table: this.#table, name });
+    for (const name of names) this.#batch.delete('chain', { table: this.#table, name });
+  }
+
+  /** Replaces the rules of a chain. */
+  refillChain({ name, rules }: ChainBody): void {
+    const chain = { table: this.#table, name };
+    this.#batch.flush('chain', chain);
+    for (const exprs of rules) this.#batch.add('rule', { chain, exprs });
+  }
+
+  delete(set: SetName, key: Bytes): void {
+    this.#queue(set, 'deleted', encodeKey(key));
+  }
+
+  add(set: SetName, key: Bytes, value: Value): void {
+    this.#queue(set, 'added', encodeElement(set, key, value));
+  }
+
+  /**
+   * Ends a part of the transaction: whatever comes later is also applied later. Within a part, elements must not be
+   * added first and deleted then.
+   */
+  endPart(): void {
+    for (const set of [...this.#pending.keys()]) this.#flush(set);
+  }
+
+  /** The batch to commit, with everything in it. */
+  finish(): NftBatch {
+    this.endPart();
+    return this.#batch;
+  }
+
+  #queue(set: SetName, kind: keyof PendingElements, element: Element): void {
+    const pending = this.#pending.get(set) ?? { deleted: [], added: [] };
+    this.#pending.set(set, pending);
+    pending[kind].push(element);
+    this.#elementOperations++;
+    if (pending[kind].length >= groupSize) this.#flush(set);
+  }
+
+  /** Deletions first: an element that changes its value is deleted and added again. */
+  #flush(set: SetName): void {
+    const pending = this.#pending.get(set);
+    this.#pending.delete(set);
+    const ref = setRef(this.#family, set);
+    if (pending && pending.deleted.length > 0) this.#batch.deleteElements(ref, pending.deleted);
+    if (pending && pending.added.length > 0) this.#batch.addElements(ref, pending.added);
+  }
+}

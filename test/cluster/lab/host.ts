@@ -1,0 +1,102 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import type { Command, Reply } from './agent.ts';
+import { run } from './namespace.ts';
+import type { Outcome, Question, Transport } from './traffic.ts';
+
+/** What to ask, with defaults: TCP, and a wait that ends before any answer only when there is none. */
+export type Ask = { readonly address: string; readonly port: number } & Partial<Question>;
+
+/**
+ * A rejection can find the client's socket locked, since here one processor carries a packet all the way; it then
+ * takes effect when the client tries again, after a second.
+ */
+const defaultTimeoutMs = 1_600;
+
+export function questionOf(ask: Ask): Question {
+  return { transport: 'tcp', timeoutMs: defaultTimeoutMs, ...ask };
+}
+
+/** A machine or pod in a namespace of its own, with an agent in it that makes and answers connections. */
+export class Host {
+  readonly name: string;
+  readonly namespace: string;
+  readonly #agent: ChildProcess;
+  readonly #waiting = new Map<number, (reply: Reply) => void>();
+  #lastId = 0;
+
+  /** The namespace must exist; `name` is what its servers call themselves. */
+  constructor(name: string, namespace: string) {
+    this.name = name;
+    this.namespace = namespace;
+    const script = fileURLToPath(new URL('./agent.ts', import.meta.url));
+    this.#agent = spawn('ip', ['netns', 'exec', namespace, process.execPath, script], {
+      stdio: ['pipe', 'pipe', 'inherit'],
+    });
+    if (this.#agent.stdout)
+      createInterface({ input: this.#agent.stdout }).on('line', (line) => this.#settle(line));
+    this.#agent.on('exit', () => this.#abandon());
+  }
+
+  /** Runs `ip` in this host's namespace. */
+  ip(...args: readonly string[]): string {
+    return run('ip', '-n', this.namespace, ...args);
+  }
+
+  /** Answers on a port, at one address or all, with the host's name and the source it saw. */
+  async serve(port: number, transport: Transport = 'tcp', address?: string): Promise<void> {
+    await this.#do({ op: 'serve', name: this.name, transport, port, ...(address && { address }) });
+  }
+
+  async stop(port: number, transport: Transport = 'tcp'): Promise<void> {
+    await this.#do({ op: 'stop', transport, port });
+  }
+
+  async ask(question: Ask): Promise<Outcome> {
+    return (await this.#do({ op: 'ask', question: questionOf(question) })) as Outcome;
+  }
+
+  /** Opens a TCP connection that stays open; fails when it is not answered. */
+  async open(question: Ask): Promise<OpenConversation> {
+    const conversation = (await this.#do({ op: 'open', question: questionOf(question) })) as number;
+    return {
+      ask: async (timeoutMs = defaultTimeoutMs) =>
+        (await this.#do({ op: 'say', conversation, timeoutMs })) as { by: string; source: string } | null,
+      close: async () => void (await this.#do({ op: 'hang-up', conversation })),
+    };
+  }
+
+  close(): void {
+    this.#agent.stdin?.end();
+  }
+
+  #do(command: Command): Promise<unknown> {
+    const id = ++this.#lastId;
+    return new Promise((resolve, reject) => {
+      this.#waiting.set(id, (reply) => {
+        if ('error' in reply) reject(new Error(`${this.name}: ${reply.error}`));
+        else resolve(reply.result);
+      });
+      this.#agent.stdin?.write(`${JSON.stringify({ id, command })}\n`);
+    });
+  }
+
+  #settle(line: string): void {
+    const reply = JSON.parse(line) as Reply;
+    this.#waiting.get(reply.id)?.(reply);
+    this.#waiting.delete(reply.id);
+  }
+
+  #abandon(): void {
+    for (const [id, settle] of this.#waiting) settle({ id, error: 'the agent ended' });
+    this.#waiting.clear();
+  }
+}
+
+/** A connection kept open by a host. */
+export interface OpenConversation {
+  /** Who answers on it now; null when nobody does in time. */
+  ask(timeoutMs?: number): Promise<{ by: string; source: string } | null>;
+  close(): Promise<void>;
+}

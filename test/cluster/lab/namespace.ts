@@ -1,0 +1,67 @@
+import { spawnSync } from 'node:child_process';
+import { readdirSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+
+const insideVariable = 'KPT_LAB_NAMESPACE';
+const namespacesDirectory = '/var/run/netns';
+
+/** Runs a command to its end; throws with what it wrote when it fails. */
+export function run(command: string, ...args: readonly string[]): string {
+  const result = spawnSync(command, args, { encoding: 'utf8' });
+  if (result.error) throw result.error;
+  if (result.status !== 0) {
+    throw new Error(
+      `${command} ${args.join(' ')}: status ${result.status}: ${result.stderr}${result.stdout}`,
+    );
+  }
+  return result.stdout;
+}
+
+/** Whether a program can be started at all. */
+export function hasProgram(name: string, ...args: readonly string[]): boolean {
+  return spawnSync(name, args, { stdio: 'ignore' }).error === undefined;
+}
+
+/** Why namespaces cannot be used here; undefined when they can. */
+export function labUnavailable(): string | undefined {
+  if (process.platform !== 'linux') return 'needs Linux';
+  if (process.getuid?.() !== 0) return 'needs root';
+  if (!hasProgram('ip', '-V')) return 'needs the program ip (package iproute2)';
+  return undefined;
+}
+
+/** The namespace that `runInNamespace` made for this process; undefined outside. */
+export function ownNamespace(): string | undefined {
+  return process.env[insideVariable];
+}
+
+/**
+ * Runs a module, with the output of this process, in a network namespace of its own, and gives its exit status. The
+ * namespace, and all others whose name starts with its name, are removed at the end whatever happened.
+ */
+export function runInNamespace(moduleURL: string): number {
+  const name = `kpt-${process.pid}`;
+  run('ip', 'netns', 'add', name);
+  try {
+    run('ip', '-n', name, 'link', 'set', 'lo', 'up');
+    const args = ['netns', 'exec', name, process.execPath, ...process.execArgv, fileURLToPath(moduleURL)];
+    const env = { ...process.env, [insideVariable]: name };
+    return spawnSync('ip', args, { stdio: 'inherit', env }).status ?? 1;
+  } finally {
+    for (const leftover of readdirSync(namespacesDirectory).filter((entry) => isPartOf(entry, name))) {
+      spawnSync('ip', ['netns', 'delete', leftover]);
+    }
+  }
+}
+
+/**
+ * Goes on with the calling test file inside a network namespace of its own: the file is started again there, and
+ * this process ends with its status. Returns, with the name of the namespace, only inside.
+ */
+export function enterNamespace(moduleURL: string): string {
+  return ownNamespace() ?? process.exit(runInNamespace(moduleURL));
+}
+
+function isPartOf(namespace: string, name: string): boolean {
+  return namespace === name || namespace.startsWith(`${name}-`);
+}

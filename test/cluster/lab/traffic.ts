@@ -1,0 +1,205 @@
+import { createSocket, type Socket as DatagramSocket } from 'node:dgram';
+import { readFileSync } from 'node:fs';
+import { connect, createServer, type Server, type Socket } from 'node:net';
+
+export type Transport = 'tcp' | 'udp';
+
+/** What a client came to see. */
+export type Outcome =
+  | { readonly kind: 'answered'; readonly by: string; readonly source: string }
+  /** An ICMP error said that the port is unreachable. */
+  | { readonly kind: 'rejected' }
+  /** A TCP reset. */
+  | { readonly kind: 'reset' }
+  | { readonly kind: 'silence' }
+  | { readonly kind: 'failed'; readonly code: string };
+
+export interface Question {
+  readonly transport: Transport;
+  readonly address: string;
+  readonly port: number;
+  /** Source address; the kernel chooses when absent. */
+  readonly source?: string;
+  readonly sourcePort?: number;
+  readonly timeoutMs: number;
+}
+
+/** A server that tells every client its name and the address that it saw. */
+export interface EchoServer {
+  close(): Promise<void>;
+}
+
+/** A TCP connection that stays open. */
+export interface Conversation {
+  /** Who answers now; undefined when nobody does in time. */
+  ask(timeoutMs: number): Promise<{ by: string; source: string } | undefined>;
+  close(): void;
+}
+
+export async function serve(
+  name: string,
+  transport: Transport,
+  port: number,
+  address = '::',
+): Promise<EchoServer> {
+  const answer = (source: string | undefined): string =>
+    `${JSON.stringify({ by: name, source: unmapped(source) })}\n`;
+  return transport === 'tcp' ? serveTCP(answer, port, address) : serveUDP(answer, port, address);
+}
+
+type Answer = (source: string | undefined) => string;
+
+async function serveTCP(answer: Answer, port: number, address: string): Promise<EchoServer> {
+  const open = new Set<Socket>();
+  const server: Server = createServer((socket) => {
+    open.add(socket);
+    socket.on('close', () => open.delete(socket));
+    socket.on('error', () => socket.destroy());
+    socket.write(answer(socket.remoteAddress));
+    socket.on('data', () => socket.write(answer(socket.remoteAddress)));
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(port, address, resolve);
+  });
+  return {
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        for (const socket of open) socket.destroy();
+      }),
+  };
+}
+
+async function serveUDP(answer: Answer, port: number, address: string): Promise<EchoServer> {
+  const socket = createSocket({ type: address.includes(':') ? 'udp6' : 'udp4' });
+  socket.on('message', (_, peer) => socket.send(answer(peer.address), peer.port, peer.address));
+  await new Promise<void>((resolve, reject) => {
+    socket.once('error', reject);
+    socket.bind(port, address, resolve);
+  });
+  return { close: () => new Promise((resolve) => socket.close(() => resolve())) };
+}
+
+/** Tells which ICMP errors are about a question, where several questions are under way at once. */
+export interface UnreachableWitness {
+  /** Calls back for every "port unreachable" about the question's destination, until the result is called. */
+  watch(question: Question, seen: () => void): () => void;
+  /** Tells at once what has arrived by now. */
+  drain(): void;
+}
+
+/** Asks once, with a new flow. Without a witness, nothing else may be refused in this namespace meanwhile. */
+export async function ask(question: Question, witness?: UnreachableWitness): Promise<Outcome> {
+  const icmpBefore = witness ? 0 : unreachablesSeen();
+  const outcome =
+    question.transport === 'tcp' ? await askTCP(question, witness) : await askUDP(question, witness);
+  if (outcome.kind !== 'failed' || outcome.code !== 'ECONNREFUSED') return outcome;
+  return { kind: !witness && unreachablesSeen() > icmpBefore ? 'rejected' : 'reset' };
+}
+
+function askTCP(question: Question, witness: UnreachableWitness | undefined): Promise<Outcome> {
+  return new Promise((resolve) => {
+    const socket = openSocket(question);
+    const timer = setTimeout(() => finish({ kind: 'silence' }), question.timeoutMs);
+    const finish = (outcome: Outcome): void => {
+      clearTimeout(timer);
+      stopWatching?.();
+      socket.destroy();
+      resolve(outcome);
+    };
+    const stopWatching = witness?.watch(question, () => finish({ kind: 'rejected' }));
+    socket.on('data', (data) => finish(answered(data.toString())));
+    socket.on('error', (error: NodeJS.ErrnoException) => {
+      witness?.drain();
+      finish({ kind: 'failed', code: error.code ?? '' });
+    });
+    socket.on('end', () => finish({ kind: 'failed', code: 'END' }));
+  });
+}
+
+function openSocket({ address, port, source, sourcePort }: Question): Socket {
+  return connect({
+    host: address,
+    port,
+    ...(source === undefined ? {} : { localAddress: source }),
+    ...(sourcePort === undefined ? {} : { localPort: sourcePort }),
+  });
+}
+
+function askUDP(question: Question, witness: UnreachableWitness | undefined): Promise<Outcome> {
+  const { address, port, source, sourcePort, timeoutMs } = question;
+  return new Promise((resolve) => {
+    const socket: DatagramSocket = createSocket({ type: address.includes(':') ? 'udp6' : 'udp4' });
+    const timer = setTimeout(() => finish({ kind: 'silence' }), timeoutMs);
+    let isOpen = true;
+    const finish = (outcome: Outcome): void => {
+      if (!isOpen) return;
+      isOpen = false;
+      clearTimeout(timer);
+      stopWatching?.();
+      socket.close();
+      resolve(outcome);
+    };
+    const stopWatching = witness?.watch(question, () => finish({ kind: 'rejected' }));
+    socket.on('error', (error: NodeJS.ErrnoException) => {
+      witness?.drain();
+      finish({ kind: 'failed', code: error.code ?? '' });
+    });
+    socket.on('message', (data) => finish(answered(data.toString())));
+    socket.bind(sourcePort ?? 0, source, () => {
+      socket.connect(port, address, () => isOpen && socket.send('?'));
+    });
+  });
+}
+
+/** Opens a connection and keeps it. Rejects when it is not answered. */
+export async function converse(question: Question): Promise<Conversation> {
+  const socket = openSocket(question);
+  const next = (timeoutMs: number): Promise<Outcome> =>
+    new Promise((resolve) => {
+      const timer = setTimeout(() => resolve({ kind: 'silence' }), timeoutMs);
+      socket.once('data', (data) => {
+        clearTimeout(timer);
+        resolve(answered(data.toString()));
+      });
+    });
+  socket.on('error', () => socket.destroy());
+  const first = await next(question.timeoutMs);
+  if (first.kind !== 'answered') throw new Error(`no conversation with ${question.address}:${question.port}`);
+  return {
+    ask: async (timeoutMs) => {
+      socket.write('?');
+      const outcome = await next(timeoutMs);
+      return outcome.kind === 'answered' ? { by: outcome.by, source: outcome.source } : undefined;
+    },
+    close: () => socket.destroy(),
+  };
+}
+
+function answered(text: string): Outcome {
+  const { by, source } = JSON.parse(text.split('\n')[0] ?? '') as { by: string; source: string };
+  return { kind: 'answered', by, source };
+}
+
+function unmapped(address: string | undefined): string {
+  return (address ?? '').replace(/^::ffff:/, '');
+}
+
+/** Destination-unreachable errors that this namespace has received, in both families. */
+function unreachablesSeen(): number {
+  const [names = '', values = ''] = readFileSync('/proc/net/snmp', 'utf8')
+    .split('\n')
+    .filter((line) => line.startsWith('Icmp: '));
+  const v4 = Number(values.split(' ')[names.split(' ').indexOf('InDestUnreachs')] ?? 0);
+  const v6 = /Icmp6InDestUnreachs\s+([0-9]+)/.exec(readSnmp6())?.[1];
+  return v4 + Number(v6 ?? 0);
+}
+
+function readSnmp6(): string {
+  try {
+    return readFileSync('/proc/net/snmp6', 'utf8');
+  } catch {
+    return '';
+  }
+}

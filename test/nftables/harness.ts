@@ -1,0 +1,138 @@
+import assert from 'node:assert/strict';
+import type { SyncResult } from '../../src/backends/backend.ts';
+import { NftablesBackend } from '../../src/backends/nftables/apply.ts';
+import type { NftablesSettings } from '../../src/backends/nftables/settings.ts';
+import type { NftBatch } from '../../src/kernel/nft/batch.ts';
+import type { NftClient } from '../../src/kernel/nft/client.ts';
+import { type KernelInterfaces, openKernel } from '../../src/kernel/open.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+import type { Family } from '../../src/model/ip.ts';
+import type { LocalDetector } from '../../src/model/local-detector.ts';
+import { expandNodePortAddresses, nodePortAddresses } from '../../src/model/node-port-addresses.ts';
+import { type Logger, silentLogger } from '../../src/obs/log.ts';
+import { ignoredMetric } from '../../src/obs/metrics.ts';
+import type { ServicePlan } from '../../src/plan/service-plan.ts';
+import { plansByKey } from '../cluster/plans.ts';
+
+export const nodeIPs: Readonly<Record<Family, string>> = { IPv4: '192.0.2.10', IPv6: '2001:db8:0:1::10' };
+
+const detectors: Readonly<Record<Family, LocalDetector>> = {
+  IPv4: { kind: 'cidr', cidr: '10.244.1.0/24' },
+  IPv6: { kind: 'cidr', cidr: 'fd00:244:1::/64' },
+};
+
+const serviceCIDRs: Readonly<Record<Family, readonly string[]>> = {
+  IPv4: ['10.96.0.0/16'],
+  IPv6: ['fd00:96::/112'],
+};
+
+export interface Variant extends Partial<Omit<NftablesSettings, 'nodePortAddresses'>> {
+  /** As configured, keywords included; default `[primary]`. */
+  readonly nodePortAddresses?: readonly string[];
+  readonly serviceCIDRs?: readonly string[];
+}
+
+/** The node under test, in the namespace of this process: a kernel and the backend that programs it. */
+export class NodeUnderTest {
+  readonly kernel: KernelInterfaces;
+  /** Elements added or deleted by the latest commit that had any operation. */
+  elementOperations = 0;
+  readonly #backends = new Map<string, NftablesBackend>();
+  #plans = new Map<string, ServicePlan>();
+  /** Complaints of the backend so far. */
+  readonly complaints: string[] = [];
+  readonly #logger: Logger = {
+    ...silentLogger,
+    error: (error, message) => void this.complaints.push(`${message}: ${error}`),
+  };
+
+  static async open(): Promise<NodeUnderTest> {
+    return new NodeUnderTest(await openKernel(systemClock));
+  }
+
+  private constructor(kernel: KernelInterfaces) {
+    this.kernel = kernel;
+  }
+
+  /** Fails when the backend complained and nobody asked. */
+  close(): void {
+    this.kernel.close();
+    assert.deepEqual(this.complaints, []);
+  }
+
+  /** Forgets all that the program knows, as a restart does. */
+  restart(): void {
+    this.#backends.clear();
+  }
+
+  /** The backend for these settings: the one in use, or a new one in its place. */
+  backend(family: Family, variant: Variant = {}): NftablesBackend {
+    const key = `${family} ${JSON.stringify(variant)}`;
+    const known = this.#backends.get(key);
+    if (known) return known;
+    this.#backends.clear();
+    const backend = new NftablesBackend({
+      settings: settingsOf(family, variant),
+      client: this.#observed(),
+      interfaceAddresses: () => this.kernel.addresses.list(),
+      metrics: { nftablesSyncFailures: ignoredMetric, nftablesCleanupFailures: ignoredMetric },
+      logger: this.#logger,
+      clock: systemClock,
+    });
+    this.#backends.set(key, backend);
+    return backend;
+  }
+
+  /** The kernel, seen through a counter. */
+  #observed(): NftClient {
+    const { nft } = this.kernel;
+    return new Proxy(nft, {
+      get: (target, property) => {
+        if (property !== 'commit') {
+          const member: unknown = Reflect.get(target, property, target);
+          return typeof member === 'function' ? member.bind(target) : member;
+        }
+        return (batch: NftBatch) => {
+          this.elementOperations = batch.operations.reduce(
+            (sum, { elements }) => sum + (elements?.length ?? 0),
+            0,
+          );
+          return target.commit(batch);
+        };
+      },
+    });
+  }
+
+  /** Makes these plans, all of one family, everything there is. Only differences count as changes. */
+  async program(
+    plans: readonly ServicePlan[],
+    variant: Variant = {},
+    scope: 'changes' | 'all' = 'changes',
+  ): Promise<SyncResult> {
+    const family = plans[0]?.port.family ?? 'IPv4';
+    const wanted = plansByKey(...plans);
+    const changed = scope === 'all' ? scope : new Set([...this.#plans.keys(), ...wanted.keys()]);
+    this.#plans = wanted;
+    return this.backend(family, variant).sync({
+      plans: wanted,
+      changed,
+      serviceCIDRs: variant.serviceCIDRs ?? serviceCIDRs[family],
+      totalEndpoints: 0,
+    });
+  }
+}
+
+export function settingsOf(family: Family, variant: Variant = {}): NftablesSettings {
+  const addresses = expandNodePortAddresses(variant.nodePortAddresses ?? ['primary'], nodeIPs);
+  const { nodePortAddresses: _, serviceCIDRs: __, ...rest } = variant;
+  return {
+    family,
+    masqueradeBit: 14,
+    masqueradeAll: false,
+    localDetector: detectors[family],
+    nodeIP: nodeIPs[family],
+    localhostNodePorts: false,
+    ...rest,
+    nodePortAddresses: nodePortAddresses(family, addresses),
+  };
+}

@@ -1,0 +1,434 @@
+/** Packet stories on a real kernel: cases of the catalogue in the nftables chapter, by their numbers. */
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { nftablesMode } from '../../src/backends/nftables/mode.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+import { silentLogger } from '../../src/obs/log.ts';
+import { createProxyMetrics } from '../../src/obs/proxy-metrics.ts';
+import { Registry } from '../../src/obs/registry.ts';
+import type { ServicePlan } from '../../src/plan/service-plan.ts';
+import { questionOf } from '../cluster/lab/host.ts';
+import { enterNamespace, hasProgram, labUnavailable, run } from '../cluster/lab/namespace.ts';
+import { converse } from '../cluster/lab/traffic.ts';
+import { type EndpointParts, planOf, plansByKey, type ServicePortParts } from '../cluster/plans.ts';
+import { NodeUnderTest, settingsOf, type Variant } from './harness.ts';
+import { A, A6, B, B6, Scene } from './scene.ts';
+
+const skip = labUnavailable() ?? false;
+const namespace = skip ? '' : enterNamespace(import.meta.url);
+
+describe('nftables packet stories', { skip }, () => {
+  let scene: Scene;
+  let node: NodeUnderTest;
+
+  before(async () => {
+    scene = await Scene.build(namespace);
+    node = await NodeUnderTest.open();
+  });
+
+  after(() => {
+    node.close();
+    scene.close();
+  });
+
+  const program = (parts: ServicePortParts, endpoints: readonly EndpointParts[], variant?: Variant) =>
+    node.program([planOf(parts, endpoints)], variant);
+
+  describe('cluster IP', () => {
+    const web: ServicePortParts = { clusterIP: '10.96.0.41' };
+    const vip = { address: '10.96.0.41', port: 80 };
+
+    test('1: a local pod keeps its address', async () => {
+      await program(web, [A, B]);
+      assert.deepEqual(await scene.answers('pod', vip), { A: '10.244.1.5', B: '10.244.1.5' });
+    });
+
+    test('2: a process on the node is masqueraded', async () => {
+      await program(web, [A, B]);
+      assert.deepEqual(await scene.answers('node', vip), { A: 'MASQ', B: 'MASQ' });
+    });
+
+    test('3: a client outside is masqueraded', async () => {
+      await program(web, [A, B]);
+      assert.deepEqual(await scene.answers('outside', { ...vip, from: '203.0.113.5' }), {
+        A: 'MASQ',
+        B: 'MASQ',
+      });
+    });
+
+    test('4: a remote pod is masqueraded, unless the detector covers all pods', async () => {
+      await program(web, [A, B]);
+      assert.deepEqual(await scene.answers('remote', vip), { A: 'MASQ', B: 'MASQ' });
+      await program(web, [A, B], { localDetector: { kind: 'cidr', cidr: '10.244.0.0/16' } });
+      assert.deepEqual(await scene.answers('remote', vip), { A: '10.244.2.5', B: '10.244.2.5' });
+    });
+
+    test('5: a pod that reaches itself is masqueraded, and only then', async () => {
+      await program(web, [A, B]);
+      assert.deepEqual(await scene.answers('A', vip), { A: 'MASQ', B: '10.244.1.21' });
+      const direct = await scene.once('A', { address: '10.244.1.21', port: 8080 });
+      assert.deepEqual(direct, { kind: 'answered', by: 'A', source: '10.244.1.21' });
+    });
+
+    test('6: masqueradeAll', async () => {
+      await program(web, [A, B], { masqueradeAll: true });
+      assert.deepEqual(await scene.answers('pod', vip), { A: 'MASQ', B: 'MASQ' });
+    });
+
+    test('7: without a detector nothing is masqueraded', async () => {
+      await program(web, [A, B], { localDetector: { kind: 'none' } });
+      const seen = await scene.answers('outside', { ...vip, from: '203.0.113.5' });
+      assert.deepEqual(seen, { A: '203.0.113.5', B: '203.0.113.5' });
+    });
+
+    test('detectors by interface: name and prefix', async () => {
+      for (const localDetector of [
+        { kind: 'interface', name: 'podveth0' },
+        { kind: 'prefix', prefix: 'podveth' },
+      ] as const) {
+        await program(web, [B], { localDetector });
+        assert.deepEqual(await scene.answers('pod', vip), { B: '10.244.1.5' });
+        assert.deepEqual(await scene.answers('remote', vip), { B: 'MASQ' });
+        assert.deepEqual(await scene.answers('node', vip), { B: 'MASQ' });
+      }
+    });
+
+    test('8: undefined ports and protocols are rejected', async () => {
+      await program(web, [A, B]);
+      assert.equal(await scene.fate('pod', { ...vip, port: 81 }), 'rejected');
+      assert.equal(await scene.fate('pod', { ...vip, transport: 'udp' }), 'rejected');
+      assert.equal(await scene.fate('node', { ...vip, port: 81 }), 'rejected');
+    });
+
+    test('8: ICMP to a cluster IP is rejected', {
+      skip: !hasProgram('ping', '-V') && 'needs ping',
+    }, async () => {
+      await program(web, [A, B]);
+      const ping = ['netns', 'exec', scene.host('pod').namespace, 'ping', '-c1', '-W1', vip.address];
+      assert.throws(() => run('ip', ...ping), /Destination Port Unreachable/);
+    });
+
+    test('9: IPv6 without endpoints is rejected by ICMPv6', async () => {
+      await program({ clusterIP: 'fd00:96::41' }, []);
+      assert.equal(await scene.fate('pod', { address: 'fd00:96::41', port: 80 }), 'rejected');
+    });
+
+    test('10: an unallocated address of a ServiceCIDR is dropped', async () => {
+      await program(web, [A, B]);
+      const unallocated = { address: '10.96.200.200', port: 80 };
+      assert.equal(await scene.fate('pod', unallocated), 'silence');
+      assert.equal(await scene.fate('node', unallocated), 'silence');
+    });
+
+    test('11: in IPv6 too, and without a ServiceCIDR it is left alone', async () => {
+      const unallocated = { address: 'fd00:96::dead', port: 80, transport: 'udp' } as const;
+      await program({ clusterIP: 'fd00:96::41' }, [A6]);
+      assert.equal(await scene.fate('pod', unallocated), 'silence');
+      await program({ clusterIP: 'fd00:96::41' }, [A6], { serviceCIDRs: [] });
+      assert.deepEqual(await scene.answers('pod', unallocated), { outside: 'fd00:244:1::5' });
+    });
+
+    test('IPv6: balanced, masqueraded, hairpin', async () => {
+      await program({ clusterIP: 'fd00:96::41' }, [A6, B6]);
+      const vip6 = { address: 'fd00:96::41', port: 80 };
+      assert.deepEqual(await scene.answers('pod', vip6), { A: 'fd00:244:1::5', B: 'fd00:244:1::5' });
+      assert.deepEqual(await scene.answers('outside', { ...vip6, from: '2001:db8:ffff::5' }), {
+        A: 'MASQ',
+        B: 'MASQ',
+      });
+      assert.deepEqual(await scene.answers('A', vip6), { A: 'MASQ', B: 'fd00:244:1::21' });
+      assert.deepEqual(await scene.answers('node', vip6), { A: 'MASQ', B: 'MASQ' });
+    });
+  });
+
+  describe('internal policy Local', () => {
+    const dns: ServicePortParts = {
+      clusterIP: '10.96.0.42',
+      protocol: 'UDP',
+      port: 53,
+      internalPolicyLocal: true,
+    };
+    const vip = { address: '10.96.0.42', port: 53, transport: 'udp' } as const;
+
+    test('12: only endpoints on this node', async () => {
+      await program(dns, [A, B]);
+      assert.deepEqual(await scene.answers('pod', vip), { A: '10.244.1.5' });
+      assert.deepEqual(await scene.answers('node', vip), { A: 'MASQ' });
+    });
+
+    test('13: dropped when there are none here', async () => {
+      await program(dns, [B]);
+      assert.equal(await scene.fate('pod', vip), 'silence');
+    });
+
+    test('14: external addresses are not affected', async () => {
+      await program({ ...dns, nodePort: 30053 }, [B]);
+      const nodePort = { address: '192.0.2.10', port: 30053, transport: 'udp', from: '203.0.113.5' } as const;
+      assert.deepEqual(await scene.answers('outside', nodePort), { B: 'MASQ' });
+    });
+  });
+
+  describe('node port', () => {
+    const web: ServicePortParts = { clusterIP: '10.96.0.41', nodePort: 30080 };
+    const local: ServicePortParts = { clusterIP: '10.96.0.41', nodePort: 30081, externalPolicyLocal: true };
+    const nodePort = { address: '192.0.2.10', port: 30080 };
+    const localPort = { address: '192.0.2.10', port: 30081 };
+    const outside = { from: '203.0.113.5' };
+
+    test('15, 16: policy Cluster masquerades everybody', async () => {
+      await program(web, [A, B]);
+      assert.deepEqual(await scene.answers('outside', { ...nodePort, ...outside }), { A: 'MASQ', B: 'MASQ' });
+      assert.deepEqual(await scene.answers('pod', nodePort), { A: 'MASQ', B: 'MASQ' });
+      assert.deepEqual(await scene.answers('node', nodePort), { A: 'MASQ', B: 'MASQ' });
+    });
+
+    test('17: other addresses serve node ports only when all do', async () => {
+      const second = { ...outside, address: '198.51.100.10', port: 30080 };
+      await program(web, [A, B]);
+      assert.equal(await scene.fate('outside', second), 'reset');
+      await program(web, [A, B], { nodePortAddresses: ['all'] });
+      assert.deepEqual(await scene.answers('outside', second), { A: 'MASQ', B: 'MASQ' });
+    });
+
+    test('19: a family without a node address matches all of them', async () => {
+      const second = { address: '2001:db8:0:2::10', port: 30080, from: '2001:db8:ffff::5' };
+      await program({ clusterIP: 'fd00:96::41', nodePort: 30080 }, [A6], {
+        nodePortAddresses: ['192.0.2.10/32'],
+      });
+      assert.deepEqual(await scene.answers('outside', second), { A: 'MASQ' });
+    });
+
+    test('20: without endpoints it is rejected', async () => {
+      await program(web, []);
+      assert.equal(await scene.fate('outside', { ...nodePort, ...outside }), 'rejected');
+      assert.equal(await scene.fate('node', nodePort), 'rejected');
+    });
+
+    test('21, 22: policy Local serves the world from here, and pods from everywhere, with their own address', async () => {
+      await program(local, [A, B]);
+      assert.deepEqual(await scene.answers('outside', { ...localPort, ...outside }), { A: '203.0.113.5' });
+      assert.deepEqual(await scene.answers('pod', localPort), { A: '10.244.1.5', B: '10.244.1.5' });
+    });
+
+    test('23, 24: without an endpoint here the world is dropped; pods and node are served', async () => {
+      await program(local, [B]);
+      assert.equal(await scene.fate('outside', { ...localPort, ...outside }), 'silence');
+      assert.deepEqual(await scene.answers('pod', localPort), { B: '10.244.1.5' });
+      assert.deepEqual(await scene.answers('node', localPort), { B: 'MASQ' });
+    });
+
+    test('25: a remote pod is the world, unless the detector covers all pods', async () => {
+      await program(local, [B]);
+      assert.equal(await scene.fate('remote', localPort), 'silence');
+      await program(local, [B], { localDetector: { kind: 'cidr', cidr: '10.244.0.0/16' } });
+      assert.deepEqual(await scene.answers('remote', localPort), { B: '10.244.2.5' });
+    });
+
+    test('26: without a detector a pod is the world too', async () => {
+      await program(local, [A, B], { localDetector: { kind: 'none' } });
+      assert.deepEqual(await scene.answers('pod', localPort), { A: '10.244.1.5' });
+    });
+
+    test('46: loopback is left alone with the gate off', async () => {
+      await program(web, [A]);
+      assert.equal(await scene.fate('node', { address: '127.0.0.1', port: 30080 }), 'reset');
+      await program(web, [A], { nodePortAddresses: ['all'] });
+      assert.equal(await scene.fate('node', { address: '127.0.0.1', port: 30080 }), 'reset');
+      await program({ clusterIP: 'fd00:96::41', nodePort: 30080 }, [A6], { nodePortAddresses: ['all'] });
+      assert.equal(await scene.fate('node', { address: '::1', port: 30080 }), 'reset');
+    });
+  });
+
+  describe('load balancer and external IP', () => {
+    const outside = { from: '203.0.113.5' };
+    const balanced: ServicePortParts = {
+      clusterIP: '10.96.0.43',
+      port: 443,
+      loadBalancerVIPs: ['198.18.0.1'],
+      externalPolicyLocal: true,
+    };
+    const draining: EndpointParts = { ...A, state: 'draining' };
+
+    test('27: a draining endpoint here serves the world, a ready one elsewhere the cluster', async () => {
+      await program(balanced, [draining, B]);
+      const world = await scene.answers('outside', { ...outside, address: '198.18.0.1', port: 443 });
+      assert.deepEqual(world, { A: '203.0.113.5' });
+      assert.deepEqual(await scene.answers('pod', { address: '10.96.0.43', port: 443 }), { B: '10.244.1.5' });
+    });
+
+    test('28, 29: all draining serve; all gone reject', async () => {
+      const both = { address: '10.96.0.43', port: 443 };
+      await program(balanced, [draining, { ...B, state: 'draining' }]);
+      assert.deepEqual(await scene.answers('pod', both), { A: '10.244.1.5', B: '10.244.1.5' });
+      await program(balanced, [
+        { ...A, state: 'gone' },
+        { ...B, state: 'gone' },
+      ]);
+      assert.equal(await scene.fate('pod', both), 'rejected');
+      assert.equal(await scene.fate('outside', { ...outside, address: '198.18.0.1', port: 443 }), 'rejected');
+    });
+
+    test('37: an external IP captures its port and protocol only', async () => {
+      await program({ clusterIP: '10.96.0.41', externalIPs: ['192.0.2.99'] }, [A]);
+      assert.deepEqual(await scene.answers('pod', { address: '192.0.2.99', port: 80 }), { A: 'MASQ' });
+      assert.notEqual(
+        await scene.fate('pod', { address: '192.0.2.99', port: 80, transport: 'udp' }),
+        'answered',
+      );
+    });
+  });
+
+  describe('source ranges', () => {
+    const guarded = (sourceRanges: string[]): ServicePortParts => ({
+      clusterIP: '10.96.0.44',
+      loadBalancerVIPs: ['198.18.0.2'],
+      nodePort: 30082,
+      sourceRanges,
+    });
+    const vip = { address: '198.18.0.2', port: 80 };
+
+    test('30, 31: only sources in the ranges reach the load balancer address; node ports are not guarded', async () => {
+      await program(guarded(['203.0.113.0/25']), [A]);
+      assert.deepEqual(await scene.answers('outside', { ...vip, from: '203.0.113.5' }), { A: 'MASQ' });
+      assert.equal(await scene.fate('outside', { ...vip, from: '203.0.113.200' }), 'silence');
+      const nodePort = { address: '192.0.2.10', port: 30082, from: '203.0.113.200' };
+      assert.deepEqual(await scene.answers('outside', nodePort), { A: 'MASQ' });
+      assert.equal(await scene.fate('pod', vip), 'silence');
+    });
+
+    test('32: a node that is allowed may use the address that it has assigned to itself', async () => {
+      run('ip', 'addr', 'add', '198.18.0.2/32', 'dev', 'lo');
+      try {
+        await program(guarded(['192.0.2.0/24']), [A]);
+        assert.deepEqual(await scene.answers('node', { ...vip, from: '198.18.0.2' }), { A: 'MASQ' });
+        await program(guarded(['203.0.113.0/25']), [A]);
+        assert.equal(await scene.fate('node', { ...vip, from: '198.18.0.2' }), 'silence');
+      } finally {
+        run('ip', 'addr', 'del', '198.18.0.2/32', 'dev', 'lo');
+      }
+    });
+
+    test('33: they come before the rejection for want of endpoints', async () => {
+      await program(guarded(['203.0.113.0/25']), []);
+      assert.equal(await scene.fate('outside', { ...vip, from: '203.0.113.5' }), 'rejected');
+      assert.equal(await scene.fate('outside', { ...vip, from: '203.0.113.200' }), 'silence');
+    });
+
+    test('34: in IPv6', async () => {
+      const v6 = {
+        clusterIP: 'fd00:96::44',
+        loadBalancerVIPs: ['2001:db8:1::2'],
+        sourceRanges: ['2001:db8:ffff::/48'],
+      };
+      await program(v6, [A6]);
+      const vip6 = { address: '2001:db8:1::2', port: 80 };
+      assert.deepEqual(await scene.answers('outside', { ...vip6, from: '2001:db8:ffff::5' }), { A: 'MASQ' });
+      assert.equal(await scene.fate('outside', { ...vip6, from: '2001:db8:eeee::1' }), 'silence');
+    });
+
+    test('35: overlapping and repeated ranges', async () => {
+      await program(guarded(['10.0.0.0/8', '10.1.0.0/16', '10.1.0.0/16']), [A]);
+      assert.deepEqual(await scene.answers('outside', { ...vip, from: '10.1.2.3' }), { A: 'MASQ' });
+      assert.equal(await scene.fate('outside', { ...vip, from: '198.18.9.9' }), 'silence');
+    });
+  });
+
+  describe('node ports on loopback, gate on', () => {
+    const web: ServicePortParts = { clusterIP: '10.96.0.41', nodePort: 30080 };
+    const dns: ServicePortParts = { ...web, name: 'dns', protocol: 'UDP', nodePort: 30053 };
+
+    test('47: rejected and counted', async () => {
+      const variant = { localhostNodePorts: true };
+      await node.program([planOf(web, [A]), planOf(dns, [A])], variant);
+      assert.equal(await scene.fate('node', { address: '127.0.0.1', port: 30080 }), 'rejected');
+      assert.equal(
+        await scene.fate('node', { address: '127.0.0.2', port: 30053, transport: 'udp' }),
+        'rejected',
+      );
+      const counters = await node.kernel.nft.listCounters({ family: 'ip', name: 'kube-proxy' });
+      const counted = (name: string) => counters.find((counter) => counter.name === name)?.packets ?? 0n;
+      assert.ok(counted('loopback-rejected-tcp') >= 1n);
+      assert.ok(counted('loopback-rejected-udp') >= 1n);
+      assert.equal(counted('loopback-rejected-sctp'), 0n);
+    });
+
+    test('48, 49, 50: TCP is served from user space where loopback is configured', async () => {
+      const backend = await nftablesMode.create({
+        ...settingsOf('IPv4', { nodePortAddresses: ['primary', 'localhost'] }),
+        config: { nftables: { masqueradeBit: null }, linux: { masqueradeAll: false } },
+        gateEnabled: (gate) => gate === 'KubeProxyNFTablesLocalhostNodePorts',
+        metrics: createProxyMetrics(
+          new Registry({ clock: systemClock, onCollectError: assert.fail }),
+          'nftables',
+        ),
+        logger: silentLogger,
+        clock: systemClock,
+        requestFullSync: () => {},
+      });
+      const sync = (...plans: ServicePlan[]) =>
+        backend.sync({ plans: plansByKey(...plans), changed: 'all', serviceCIDRs: [], totalEndpoints: 0 });
+      const loopback = { address: '127.0.0.1', port: 30080 };
+      const udp = { address: '127.0.0.1', port: 30053, transport: 'udp' } as const;
+      try {
+        await sync(planOf(web, [A, B]), planOf(dns, [A]));
+        assert.deepEqual(await scene.answers('node', loopback), { A: 'MASQ', B: 'MASQ' });
+        assert.equal(await scene.fate('node', { address: '127.0.0.2', port: 30080 }), 'reset');
+        assert.equal(await scene.fate('node', udp), 'rejected');
+        await sync(planOf({ ...web, externalPolicyLocal: true }, [B]));
+        assert.equal(await scene.fate('node', loopback), 'reset');
+        assert.deepEqual(await scene.answers('node', { ...loopback, address: '192.0.2.10' }), { B: 'MASQ' });
+        await sync(planOf(web, [A]));
+        const open = await converse(questionOf(loopback));
+        await sync();
+        assert.equal(await open.ask(500), undefined);
+        open.close();
+        assert.equal(await scene.fate('node', loopback), 'reset');
+      } finally {
+        await backend.close();
+      }
+    });
+  });
+
+  describe('topology hints', () => {
+    test('51: narrow the cluster list, never the local one', async () => {
+      const hinted = [
+        { ...A, zoneHints: ['zone-b'] },
+        { ...B, zoneHints: ['zone-a'] },
+      ];
+      await program({ clusterIP: '10.96.0.41', nodePort: 30080, externalPolicyLocal: true }, hinted);
+      assert.deepEqual(await scene.answers('pod', { address: '10.96.0.41', port: 80 }), { B: '10.244.1.5' });
+      const world = { address: '192.0.2.10', port: 30080, from: '203.0.113.5' };
+      assert.deepEqual(await scene.answers('outside', world), { A: '203.0.113.5' });
+    });
+  });
+
+  test('no connection is refused while endpoints come and go', async () => {
+    for (const affinitySeconds of [0, 60]) {
+      const web: ServicePortParts = { clusterIP: '10.96.0.45', affinitySeconds };
+      await program(web, [A, B]);
+      let isDone = false;
+      const commits = (async () => {
+        for (let i = 0; !isDone; i++) await program(web, i % 2 === 0 ? [B] : [A, B]);
+      })();
+      const fates = new Map<string, number>();
+      for (let i = 0; i < 400; i++) {
+        const { kind } = await scene.once('pod', { address: '10.96.0.45', port: 80 });
+        fates.set(kind, (fates.get(kind) ?? 0) + 1);
+      }
+      isDone = true;
+      await commits;
+      assert.deepEqual(fates, new Map([['answered', 400]]));
+    }
+  });
+
+  test('45: an established connection stays with an endpoint that left', async () => {
+    const web: ServicePortParts = { clusterIP: '10.96.0.41' };
+    await program(web, [A]);
+    const conversation = await scene.host('pod').open({ address: '10.96.0.41', port: 80 });
+    await program(web, [B]);
+    assert.deepEqual(await conversation.ask(), { by: 'A', source: '10.244.1.5' });
+    await program(web, []);
+    assert.deepEqual(await conversation.ask(), { by: 'A', source: '10.244.1.5' });
+    await conversation.close();
+  });
+});

@@ -1,0 +1,102 @@
+import assert from 'node:assert/strict';
+import { type Ask, type Host, questionOf } from '../cluster/lab/host.ts';
+import { Lab } from '../cluster/lab/lab.ts';
+import { ask, type Outcome } from '../cluster/lab/traffic.ts';
+import type { EndpointParts } from '../cluster/plans.ts';
+
+/** The endpoints of the stories: A on this node, B on another. */
+export const A: EndpointParts = { ip: '10.244.1.21', local: true };
+export const B: EndpointParts = { ip: '10.244.2.21' };
+export const A6: EndpointParts = { ip: 'fd00:244:1::21', local: true };
+export const B6: EndpointParts = { ip: 'fd00:244:2::21' };
+
+/** Sources that only the node itself can be. */
+const nodeAddresses = ['192.0.2.10', '2001:db8:0:1::10', '198.51.100.10', '2001:db8:0:2::10'];
+
+/** A question to the node's own addresses or to a service; `from` chooses among the asking host's addresses. */
+export type Story = Ask & { readonly from?: string };
+
+/** Who answered, each with the source it saw; the node's own addresses all read MASQ. */
+export type Answers = Readonly<Record<string, string>>;
+
+/** Enough for a member of two to be missed once in eight million runs. */
+const draws = 24;
+
+/** The node (this process), a pod client and endpoint A on it, endpoint B and a client pod elsewhere, and the world. */
+export class Scene {
+  readonly #lab: Lab;
+
+  static async build(namespace: string): Promise<Scene> {
+    const lab = Lab.build(namespace, {
+      nodeAddresses,
+      defaultRoute: 'outside',
+      hosts: [
+        { name: 'pod', addresses: ['10.244.1.5', 'fd00:244:1::5'], device: 'podveth0' },
+        { name: 'A', addresses: ['10.244.1.21', 'fd00:244:1::21'], device: 'podveth1' },
+        { name: 'B', addresses: ['10.244.2.21', 'fd00:244:2::21'] },
+        { name: 'remote', addresses: ['10.244.2.5', 'fd00:244:2::5'] },
+        {
+          name: 'outside',
+          addresses: [
+            ...['203.0.113.5', '203.0.113.200', '198.18.9.9', '10.1.2.3'],
+            ...['2001:db8:ffff::5', '2001:db8:eeee::1'],
+            // Service addresses: where a packet ends up that the node does not take for one.
+            ...['192.0.2.99', 'fd00:96::dead'],
+          ],
+        },
+      ],
+    });
+    for (const name of ['A', 'B']) {
+      await lab.host(name).serve(8080, 'tcp');
+      await lab.host(name).serve(8080, 'udp');
+    }
+    await lab.host('outside').serve(80, 'udp');
+    return new Scene(lab);
+  }
+
+  private constructor(lab: Lab) {
+    this.#lab = lab;
+  }
+
+  host(name: 'pod' | 'A' | 'B' | 'remote' | 'outside'): Host {
+    return this.#lab.host(name);
+  }
+
+  close(): void {
+    this.#lab.close();
+  }
+
+  /** Asks once; `node` is a process on the node itself. */
+  async once(who: string, story: Story): Promise<Outcome> {
+    const { from, ...rest } = story;
+    const question = from === undefined ? rest : { ...rest, source: from };
+    if (who === 'node') return ask(questionOf(question));
+    return this.#lab.host(who).ask(question);
+  }
+
+  /** Asks until everybody who may answer has, and tells who did. Fails when a question goes unanswered. */
+  async answers(who: string, story: Story): Promise<Answers> {
+    const seen: Record<string, string> = {};
+    for (let i = 0; i < draws; i++) {
+      const outcome = await this.once(who, story);
+      assert.equal(
+        outcome.kind,
+        'answered',
+        `${who} → ${story.address}:${story.port} ${JSON.stringify(outcome)}`,
+      );
+      if (outcome.kind !== 'answered') break;
+      const source = nodeAddresses.includes(outcome.source) ? 'MASQ' : outcome.source;
+      assert.ok(
+        seen[outcome.by] === undefined || seen[outcome.by] === source,
+        `${outcome.by} saw two sources`,
+      );
+      seen[outcome.by] = source;
+    }
+    return seen;
+  }
+
+  /** What becomes of one question: the kind of its outcome, and its source is not asked for. */
+  async fate(who: string, story: Story): Promise<Outcome['kind']> {
+    return (await this.once(who, story)).kind;
+  }
+}

@@ -1,0 +1,304 @@
+/** The table itself, on a real kernel: taken over, kept, repaired, shown, removed. */
+import assert from 'node:assert/strict';
+import { after, beforeEach, describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { nftablesMode } from '../../src/backends/nftables/mode.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+import { silentLogger } from '../../src/obs/log.ts';
+import { createProxyMetrics } from '../../src/obs/proxy-metrics.ts';
+import { Registry } from '../../src/obs/registry.ts';
+import { enterNamespace, hasProgram, labUnavailable, run } from '../cluster/lab/namespace.ts';
+import { planOf, plansByKey } from '../cluster/plans.ts';
+import { NodeUnderTest, settingsOf } from './harness.ts';
+import { A, A6, B, B6 } from './scene.ts';
+
+const skip = labUnavailable() ?? (hasProgram('nft', '--version') ? false : 'needs the program nft');
+if (!skip) enterNamespace(import.meta.url);
+
+const nft = (script: string): string => run('nft', script);
+const listing = (family: 'ip' | 'ip6' = 'ip'): string => run('nft', 'list', 'table', family, 'kube-proxy');
+
+/** One service port of every sort. */
+const everything = [
+  planOf({ clusterIP: '10.96.0.1', nodePort: 30001, externalIPs: ['192.0.2.99'] }, [A, B]),
+  planOf({ clusterIP: '10.96.0.2', name: 'local', nodePort: 30002, externalPolicyLocal: true }, [A, B]),
+  planOf({ clusterIP: '10.96.0.3', name: 'sticky', nodePort: 30003, affinitySeconds: 60 }, [A, B]),
+  planOf({ clusterIP: '10.96.0.4', name: 'none', nodePort: 30004, protocol: 'UDP' }, []),
+  planOf(
+    {
+      clusterIP: '10.96.0.5',
+      name: 'guarded',
+      loadBalancerVIPs: ['198.18.0.1'],
+      sourceRanges: ['10.0.0.0/8'],
+    },
+    [A],
+  ),
+];
+const everything6 = [
+  planOf({ clusterIP: 'fd00:96::1', nodePort: 30001, externalPolicyLocal: true }, [A6, B6]),
+  planOf({ clusterIP: 'fd00:96::3', name: 'sticky', affinitySeconds: 10800, nodePort: 30003 }, [A6, B6]),
+  planOf(
+    { clusterIP: 'fd00:96::5', name: 'guarded', loadBalancerVIPs: ['fd00::1'], sourceRanges: ['fd00::/56'] },
+    [A6],
+  ),
+];
+
+describe('nftables table', { skip }, () => {
+  let node: NodeUnderTest | undefined;
+
+  beforeEach(async () => {
+    node?.close();
+    node = await NodeUnderTest.open();
+    nft('flush ruleset');
+  });
+
+  after(() => node?.close());
+
+  const current = (): NodeUnderTest => {
+    assert.ok(node);
+    return node;
+  };
+
+  test('stock nft shows all of it, in both families and as JSON', async () => {
+    await current().program(everything, { localhostNodePorts: true });
+    await current().program(everything6, { localhostNodePorts: true });
+    for (const line of [
+      '10.96.0.1 . tcp . 80 comment "default/web" : goto cluster-pick-2',
+      '10.96.0.1 . tcp . 80 . 0 : 10.244.1.21 . 8080',
+      'dnat ip to ip daddr . meta l4proto . th dport . numgen random mod 2 map @endpoints',
+      'ip daddr . meta l4proto . th dport . ip saddr & 255.0.0.0 @sources-8 return',
+      'ip saddr != 10.244.1.0/24 meta mark set meta mark | 0x00004000',
+      'elements = { 10.96.0.0/16 }',
+    ]) {
+      assert.ok(listing().includes(line), `nft does not show: ${line}`);
+    }
+    assert.ok(listing('ip6').includes('fd00:96::1 . tcp . 80 . 0 : fd00:244:1::21 . 8080'));
+    assert.ok(JSON.parse(run('nft', '-j', 'list', 'ruleset')).nftables.length > 50);
+  });
+
+  test('the eight base chains have the names, hooks and priorities that upstream takes over', async () => {
+    await current().program(everything);
+    const { nftables } = JSON.parse(run('nft', '-j', 'list', 'chains')) as {
+      nftables: { chain?: { name: string; type?: string; hook?: string; prio?: number; policy?: string } }[];
+    };
+    const bases = nftables.flatMap(({ chain }) => (chain?.hook ? [chain] : []));
+    assert.deepEqual(
+      bases.map(({ name, type, hook, prio, policy }) => `${name} ${type} ${hook} ${prio} ${policy}`).sort(),
+      [
+        'filter-forward filter forward 0 accept',
+        'filter-input filter input 0 accept',
+        'filter-output filter output 0 accept',
+        'filter-output-pre-dnat filter output -110 accept',
+        'filter-prerouting-pre-dnat filter prerouting -110 accept',
+        'nat-output nat output -100 accept',
+        'nat-postrouting nat postrouting 100 accept',
+        'nat-prerouting nat prerouting -100 accept',
+      ],
+    );
+  });
+
+  test("no other name is one of upstream's, begins as its affinity sets do or has a slash", async () => {
+    await current().program(everything, { localhostNodePorts: true });
+    const names = [...listing().matchAll(/^\t(?:chain|set|map|counter) (\S+) \{/gm)].map(
+      (match) => match[1] ?? '',
+    );
+    const reserved =
+      /^(cluster-ips|nodeport-ips|hairpin-connections|service-ips|service-nodeports|no-endpoint-.*|firewall-ips|localhost-.*|services|masquerading|cluster-ips-check|service-endpoints-check|nodeport-endpoints-check|firewall-check|reject-chain|affinity-.*|.*\/.*)$/;
+    assert.ok(names.length > 30);
+    assert.deepEqual(
+      names.filter((name) => reserved.test(name)),
+      [],
+    );
+  });
+
+  test('upstream can take the table over', async () => {
+    await current().program(everything, { localhostNodePorts: true });
+    const bases = {
+      'filter-prerouting-pre-dnat': 'filter hook prerouting priority -110',
+      'filter-output-pre-dnat': 'filter hook output priority -110',
+      'nat-prerouting': 'nat hook prerouting priority -100',
+      'nat-output': 'nat hook output priority -100',
+      'filter-input': 'filter hook input priority 0',
+      'filter-forward': 'filter hook forward priority 0',
+      'filter-output': 'filter hook output priority 0',
+      'nat-postrouting': 'nat hook postrouting priority 100',
+    };
+    const vip = 'type ipv4_addr . inet_proto . inet_service : verdict;';
+    const port = 'type inet_proto . inet_service : verdict;';
+    const loopback = 'localhost-nodeport-reject-tcp';
+    nft(
+      [
+        'add table ip kube-proxy { comment "rules for kube-proxy"; }',
+        ...Object.entries(bases).flatMap(([name, hook]) => [
+          `add chain ip kube-proxy ${name} { type ${hook}; }`,
+          `flush chain ip kube-proxy ${name}`,
+          `delete chain ip kube-proxy ${name}`,
+          `add chain ip kube-proxy ${name} { type ${hook}; }`,
+        ]),
+        'add set ip kube-proxy cluster-ips { type ipv4_addr; }',
+        'add set ip kube-proxy nodeport-ips { type ipv4_addr; }',
+        'add set ip kube-proxy hairpin-connections { type ipv4_addr . ipv4_addr . inet_proto . inet_service; }',
+        ...['service-ips', 'no-endpoint-services', 'firewall-ips'].map(
+          (m) => `add map ip kube-proxy ${m} { ${vip} }`,
+        ),
+        ...['service-nodeports', 'no-endpoint-nodeports'].map(
+          (m) => `add map ip kube-proxy ${m} { ${port} }`,
+        ),
+        'add chain ip kube-proxy services',
+        'add rule ip kube-proxy nat-prerouting jump services',
+        'add rule ip kube-proxy services ip daddr . meta l4proto . th dport vmap @service-ips',
+        `add chain ip kube-proxy ${loopback}`,
+        `flush chain ip kube-proxy ${loopback}`,
+        `delete chain ip kube-proxy ${loopback}`,
+      ].join('\n'),
+    );
+    // No set of ours begins as those that upstream deletes, and none of our rules is reached any more.
+    assert.doesNotMatch(listing(), /set affinity-/);
+    assert.doesNotMatch(listing(), /hook [\s\S]*jump dispatch/);
+  });
+
+  test('a table left by upstream is replaced as a whole', async () => {
+    nft(
+      `table ip kube-proxy {
+      comment "rules for kube-proxy"
+      set cluster-ips { type ipv4_addr; elements = { 10.96.0.9 }; }
+      map service-ips { type ipv4_addr . inet_proto . inet_service : verdict; elements = { 10.96.0.9 . tcp . 80 : goto service-X }; }
+      chain service-X { dnat to 10.0.0.1; }
+      chain filter-prerouting { type filter hook prerouting priority -110; }
+      chain nat-prerouting { type nat hook prerouting priority -100; ip daddr . meta l4proto . th dport vmap @service-ips; }
+    }`,
+    );
+    await current().program(everything);
+    assert.doesNotMatch(listing(), /service-X|cluster-ips|filter-prerouting \{/);
+    assert.match(listing(), /goto cluster-pick-2/);
+  });
+
+  test('a set of our name with another type leads to replacement, not to failure', async () => {
+    await current().program(everything);
+    nft(
+      'flush chain ip kube-proxy dispatch; flush chain ip kube-proxy refuse-nodeports; delete set ip kube-proxy node-addresses; add set ip kube-proxy node-addresses { type inet_service; }',
+    );
+    current().restart();
+    await current().program(everything);
+    assert.match(listing(), /set node-addresses \{\s+type ipv4_addr/);
+  });
+
+  test('a restart writes no element that is there already', async () => {
+    await current().program(everything);
+    const before = listing();
+    current().restart();
+    await current().program(everything);
+    assert.equal(current().elementOperations, 0);
+    assert.equal(listing(), before);
+  });
+
+  test('a restart removes what should not be there and adds what is missing', async () => {
+    await current().program(everything);
+    const before = listing();
+    nft('add element ip kube-proxy cluster-addresses { 10.96.66.66 }');
+    nft('delete element ip kube-proxy endpoints { 10.96.0.1 . tcp . 80 . 0 }');
+    nft('add rule ip kube-proxy nat-output accept');
+    current().restart();
+    await current().program(everything);
+    assert.equal(current().elementOperations, 2);
+    assert.equal(listing().split('\n').sort().join('\n'), before.split('\n').sort().join('\n'));
+  });
+
+  test('a base chain that somebody attached elsewhere is put back', async () => {
+    await current().program(everything);
+    nft(
+      'delete chain ip kube-proxy nat-output; add chain ip kube-proxy nat-output { type nat hook output priority 50; }',
+    );
+    await current().program(everything, {}, 'all');
+    assert.match(listing(), /hook output priority -100/);
+  });
+
+  test('a change costs a handful of element operations', async () => {
+    const plan = (endpoints: (typeof A)[]) => [
+      planOf({ clusterIP: '10.96.0.1', nodePort: 30001 }, endpoints),
+    ];
+    const many = Array.from({ length: 100 }, (_, i) => ({ ip: `10.244.3.${i}` }));
+    await current().program(plan(many));
+    await current().program(plan([...many, B]));
+    assert.equal(current().elementOperations, 6);
+  });
+
+  test('a partial sync that meets a table that is gone rebuilds it at once', async () => {
+    await current().program(everything);
+    nft('flush ruleset');
+    const plans = plansByKey(...everything, planOf({ clusterIP: '10.96.0.7', name: 'new' }, [A]));
+    const changed = new Set(['default/new/TCP']);
+    await current().backend('IPv4').sync({ plans, changed, serviceCIDRs: [], totalEndpoints: 0 });
+    assert.match(listing(), /10\.96\.0\.7/);
+    assert.match(listing(), /10\.96\.0\.1 /);
+    const [complaint = '', ...others] = current().complaints.splice(0);
+    assert.match(complaint, /^Partial sync refused; reading the table back/);
+    assert.deepEqual(others, []);
+  });
+
+  test('shared chains that nothing uses go with the next full sync', async () => {
+    await current().program([planOf({ clusterIP: '10.96.0.1' }, [A, B])]);
+    await current().program([planOf({ clusterIP: '10.96.0.1' }, [A])]);
+    assert.match(listing(), /chain cluster-pick-2/);
+    await current().program([planOf({ clusterIP: '10.96.0.1' }, [A])], {}, 'all');
+    // Before kernel 6.2 a chain counts as used a moment longer, and goes one full sync later.
+    await sleep(100);
+    await current().program([planOf({ clusterIP: '10.96.0.1' }, [A])], {}, 'all');
+    assert.doesNotMatch(listing(), /chain cluster-pick-2/);
+    assert.match(listing(), /chain cluster-pick-1/);
+  });
+
+  test('cleanup removes both tables, and nothing there is success', async () => {
+    await current().program(everything);
+    await current().program(everything6);
+    nft('add table ip other');
+    await nftablesMode.cleanup(silentLogger);
+    assert.equal(run('nft', 'list', 'tables').trim(), 'table ip other');
+    await nftablesMode.cleanup(silentLogger);
+  });
+
+  test('foreign changes are told with who made them; our own are not; addresses of the node are followed', async () => {
+    let requests = 0;
+    const registry = new Registry({ clock: systemClock, onCollectError: assert.fail });
+    const settings = settingsOf('IPv4', { nodePortAddresses: ['198.51.100.0/24'] });
+    const backend = await nftablesMode.create({
+      ...settings,
+      config: { nftables: { masqueradeBit: null }, linux: { masqueradeAll: false } },
+      gateEnabled: () => false,
+      metrics: createProxyMetrics(registry, 'nftables'),
+      logger: silentLogger,
+      clock: systemClock,
+      requestFullSync: () => {
+        requests++;
+      },
+    });
+    const requested = async (count: number): Promise<void> => {
+      for (let i = 0; i < 100 && requests < count; i++) await sleep(20);
+      assert.equal(requests, count);
+    };
+    const sync = (changed: 'all' | Set<string>) =>
+      backend.sync({ plans: plansByKey(...everything), changed, serviceCIDRs: [], totalEndpoints: 0 });
+    try {
+      await sync('all');
+      nft('add table ip other');
+      await sleep(200);
+      await requested(0);
+      nft('flush ruleset');
+      await requested(1);
+      // Not even a partial sync trusts what it knew.
+      await sync(new Set());
+      assert.match(listing(), /goto cluster-pick-2/);
+      nft('delete element ip kube-proxy cluster-addresses { 10.96.0.1 }');
+      await requested(2);
+      await sync('all');
+      assert.match(listing(), /10\.96\.0\.1,/);
+      assert.doesNotMatch(listing(), /198\.51\.100\.77/);
+      run('ip', 'addr', 'add', '198.51.100.77/32', 'dev', 'lo');
+      await requested(3);
+      await sync('all');
+      assert.match(listing(), /198\.51\.100\.77/);
+    } finally {
+      await backend.close();
+    }
+  });
+});
