@@ -1,6 +1,7 @@
 /** `npm run bench -- NAME…` runs the named benchmarks, all of them without a name. */
 const benches: Record<string, () => Promise<{ run(): Promise<void> }>> = {
   nftables: () => import('./nftables.ts'),
+  scale: () => import('./scale.ts'),
   startup: () => import('./startup.ts'),
   state: () => import('./state.ts'),
 };

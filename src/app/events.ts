@@ -1,5 +1,6 @@
 import type { BindFailure } from '../health/service-health.ts';
 import type { EventInput, EventRegarding } from '../kube/events/event.ts';
+import type { ObjectName } from '../proxier/set-aside.ts';
 
 /** Events about this node, in the form upstream gives them. */
 export class NodeEvents {
@@ -39,7 +40,7 @@ export class NodeEvents {
 /** A health check node port that could not be opened. */
 export function healthCheckFailed(failure: BindFailure): EventInput {
   return {
-    regarding: serviceRegarding(failure),
+    regarding: regardingOf({ kind: 'Service', namespace: failure.namespace, name: failure.name }),
     type: 'Warning',
     reason: 'FailedToStartServiceHealthcheck',
     action: 'Listen',
@@ -47,28 +48,22 @@ export function healthCheckFailed(failure: BindFailure): EventInput {
   };
 }
 
-/** A Service, or a part of it, that this node cannot program. Upstream has no such event. */
-export function serviceSetAside(
-  nodeName: string,
-  service: { readonly namespace: string; readonly name: string },
-  problem: string,
-): EventInput {
+/** An object, or a part of it, that this node cannot program. Upstream has no such event. */
+export function setAsideEvent(nodeName: string, subject: ObjectName, problem: string): EventInput {
   return {
-    regarding: serviceRegarding(service),
+    regarding: regardingOf(subject),
     type: 'Warning',
-    reason: 'FailedToProgramService',
-    action: 'ProgramService',
+    reason: 'FailedToProgram',
+    action: 'Program',
     note: `node ${nodeName}: ${problem}`,
   };
 }
 
-/** A service port that the kernel would not take, named by its key `namespace/name:port/PROTOCOL`. */
-export function serviceRefused(nodeName: string, key: string, error: Error): EventInput {
-  const [namespace = '', rest = ''] = key.split('/');
-  const service = { namespace, name: rest.split(':')[0] ?? '' };
-  return serviceSetAside(nodeName, service, `service port ${key}: ${error.message}`);
-}
+const apiVersions: Readonly<Record<string, string>> = {
+  EndpointSlice: 'discovery.k8s.io/v1',
+  ServiceCIDR: 'networking.k8s.io/v1',
+};
 
-function serviceRegarding({ namespace, name }: { readonly namespace: string; readonly name: string }) {
-  return { apiVersion: 'v1', kind: 'Service', namespace, name };
+function regardingOf({ kind, namespace, name }: ObjectName): EventRegarding {
+  return { apiVersion: apiVersions[kind] ?? 'v1', kind, name, ...(namespace !== '' && { namespace }) };
 }

@@ -17,7 +17,7 @@ import { FamilyProxier, type FlowReconciler } from '../proxier/family-proxier.ts
 import { reconcileFlows } from '../proxier/flows.ts';
 import { SetAside } from '../proxier/set-aside.ts';
 import type { Completed } from './complete.ts';
-import { healthCheckFailed, serviceRefused, serviceSetAside } from './events.ts';
+import { healthCheckFailed, setAsideEvent } from './events.ts';
 import type { Mode } from './modes.ts';
 import type { NodeSetup } from './node-setup.ts';
 
@@ -42,10 +42,10 @@ export interface Proxiers {
 export async function createProxiers(options: ProxiersOptions): Promise<Proxiers> {
   const { setup, nodeName, recorder, metrics, logger } = options;
   const setAside = new SetAside({
-    gauge: metrics.servicesSetAside,
-    announce: (problem, text) => recorder.event(serviceSetAside(nodeName, problem, text)),
+    announce: (subject, text) => recorder.event(setAsideEvent(nodeName, subject, text)),
     logger,
   });
+  metrics.setAside.readFrom(() => setAside.samples());
   const families: FamilyProxier[] = [];
   for (const family of [...setup.families].sort()) {
     families.push(await createProxier(family, setAside, options));
@@ -81,13 +81,7 @@ async function createProxier(
     }),
     flows: await openFlows(family, metrics, logger),
     onProblem: (problem) => setAside.report(family, problem),
-    onRefused: (refused) => {
-      metrics.servicesSetAside.set(refused.length, { ip_family: family, reason: 'refused' });
-      for (const { key, error } of refused) {
-        logger.error(error, 'The kernel refused a service port', { servicePort: key });
-        recorder.event(serviceRefused(nodeName, key, error));
-      }
-    },
+    onRefused: (refused) => setAside.refused(family, refused),
     clock: systemClock,
     logger,
   });

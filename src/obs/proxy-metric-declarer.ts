@@ -39,12 +39,13 @@ export class Declarer {
   }
 
   scraped(
+    type: 'counter' | 'gauge',
     name: string,
     help: string,
     labels: readonly string[],
-    modes: readonly MetricsMode[],
+    modes?: readonly MetricsMode[],
   ): ScrapedMetric {
-    return this.#here(modes) ? this.#registry.scraped('counter', options(name, help, labels)) : ignoredMetric;
+    return this.#here(modes) ? this.#registry.scraped(type, options(name, help, labels)) : ignoredMetric;
   }
 }
 

@@ -56,8 +56,8 @@ export interface ProxyMetrics {
 
   /** Ours: kernel objects put back after somebody else removed or changed them. Labels: ip_family, object. */
   readonly repairs: Counter;
-  /** Ours: services that are not programmed at present. Labels: ip_family, reason. */
-  readonly servicesSetAside: Gauge;
+  /** Ours: 1 for every object that is not programmed as it asks. Labels: ip_family, reason, object. */
+  readonly setAside: ScrapedMetric;
 }
 
 const family = ['ip_family'];
@@ -159,12 +159,14 @@ function iptablesMetrics(declare: Declarer) {
       here,
     ),
     ctStateInvalidDropped: declare.scraped(
+      'counter',
       'iptables_ct_state_invalid_dropped_packets_total',
       'Packets dropped because conntrack found them invalid',
       [],
       here,
     ),
     localhostNodePortsAccepted: declare.scraped(
+      'counter',
       'iptables_localhost_nodeports_accepted_packets_total',
       'Packets to node ports on loopback addresses that were accepted',
       [],
@@ -203,6 +205,7 @@ function nftablesMetrics(declare: Declarer, localhostNodePorts: boolean) {
       gated,
     ),
     localhostNodePortRejected: declare.scraped(
+      'counter',
       `${port}_rejected_packets_total`,
       'Packets to node ports on loopback that were rejected',
       [...family, 'protocol'],
@@ -236,9 +239,10 @@ function ownMetrics(declare: Declarer) {
       ...family,
       'object',
     ]),
-    servicesSetAside: declare.gauge('ts_services_set_aside', 'Service ports left out of the last sync', [
+    setAside: declare.scraped('gauge', 'ts_set_aside', 'Objects that are not, or in part not, programmed', [
       ...family,
       'reason',
+      'object',
     ]),
   };
 }

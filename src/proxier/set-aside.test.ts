@@ -1,0 +1,58 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { ObjectProblem } from '../model/object-problem.ts';
+import { silentLogger } from '../obs/log.ts';
+import { SetAside } from './set-aside.ts';
+
+const badRange: ObjectProblem = {
+  kind: 'Service',
+  namespace: 'shop',
+  name: 'web',
+  field: 'spec.loadBalancerSourceRanges[0]',
+  value: 'bogus',
+  fault: 'is not a CIDR',
+};
+
+function harness() {
+  const announced: string[] = [];
+  const setAside = new SetAside({
+    announce: ({ kind, namespace, name }, text) => announced.push(`${kind} ${namespace}/${name} | ${text}`),
+    logger: silentLogger,
+  });
+  const objects = () =>
+    setAside.samples().map(({ labels }) => `${labels.ip_family} ${labels.reason} ${labels.object}`);
+  return { setAside, announced, objects };
+}
+
+test('a fault that both families find is announced once and shown for both', () => {
+  const { setAside, announced, objects } = harness();
+  setAside.reading(badRange, () => {
+    setAside.report('IPv4', badRange);
+    setAside.report('IPv6', badRange);
+  });
+  assert.deepEqual(announced, [
+    'Service shop/web | Service shop/web: spec.loadBalancerSourceRanges[0]: "bogus" is not a CIDR',
+  ]);
+  assert.deepEqual(objects(), ['IPv4 invalid Service shop/web', 'IPv6 invalid Service shop/web']);
+});
+
+test('an update that keeps the fault is not announced again; one that mends it is forgotten', () => {
+  const { setAside, announced, objects } = harness();
+  for (let i = 0; i < 3; i++) setAside.reading(badRange, () => setAside.report('IPv4', badRange));
+  assert.equal(announced.length, 1);
+  setAside.reading(badRange, () => {});
+  assert.deepEqual(objects(), []);
+  setAside.reading(badRange, () => setAside.report('IPv4', badRange));
+  assert.equal(announced.length, 2);
+});
+
+test('refusals are those of the last sync', () => {
+  const { setAside, announced, objects } = harness();
+  const refusal = { key: 'shop/web:http/TCP', error: new Error('ENOSPC') };
+  setAside.refused('IPv4', [refusal]);
+  setAside.refused('IPv4', [refusal]);
+  assert.deepEqual(announced, ['Service shop/web | service port shop/web:http/TCP: ENOSPC']);
+  assert.deepEqual(objects(), ['IPv4 refused shop/web:http/TCP']);
+  setAside.refused('IPv4', []);
+  assert.deepEqual(objects(), []);
+});
