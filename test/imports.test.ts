@@ -33,7 +33,6 @@ const allowed: Record<string, readonly string[]> = {
   obs: ['lib'],
   admin: ['obs', 'health', 'state', 'plan', 'config', 'lib'],
   lib: [],
-
 };
 
 test('imports point down the layers only', () => {
