@@ -1,7 +1,7 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
-import { http } from '../lib/http.ts';
 import type { Socket } from 'node:net';
 import type { Clock } from '../lib/clock.ts';
+import { http } from '../lib/http.ts';
 import type { Logger } from '../obs/log.ts';
 
 /** The part of a request target that handlers look at. */
