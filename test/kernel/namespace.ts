@@ -42,11 +42,15 @@ export async function eventually(what: string, condition: () => boolean): Promis
 
 function runInside(file: string): Promise<{ output: string; status: number | null }> {
   const { NODE_TEST_CONTEXT: _, ...environment } = process.env;
-  const child = spawn('unshare', ['-n', process.execPath, '--test-reporter=spec', file], {
-    env: { ...environment, [marker]: '1' },
-    stdio: ['ignore', 'pipe', 'pipe'],
-    timeout: limitMs,
-  });
+  const child = spawn(
+    'unshare',
+    ['-n', process.execPath, '--max-old-space-size=1024', '--test-reporter=spec', file],
+    {
+      env: { ...environment, [marker]: '1' },
+      stdio: ['ignore', 'pipe', 'pipe'],
+      timeout: limitMs,
+    },
+  );
   let output = '';
   for (const stream of [child.stdout, child.stderr]) {
     stream.setEncoding('utf8').on('data', (text) => {

@@ -63,7 +63,10 @@ async function snapshot(client: NftClient): Promise<Snapshot> {
   const infos = await client.listSets(table);
   for (const { name } of infos) {
     const found: Element[] = [];
-    await client.listElements({ table, name }, (some) => found.push(...some));
+    await client.listElements({ table, name }, (some, restarted) => {
+      if (restarted) found.length = 0;
+      found.push(...some);
+    });
     elements.set(name, found.map(withoutExpiry).sort(byKey));
   }
   return {

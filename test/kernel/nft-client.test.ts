@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
 import { after, before, beforeEach, suite, test } from 'node:test';
 import { NETLINK_NETFILTER } from '../../src/kernel/netlink/constants.ts';
 import { openTransport } from '../../src/kernel/netlink/transport.ts';
@@ -55,7 +56,10 @@ inNetworkNamespace(import.meta.filename, () => {
 
   const elementsOf = async (set: NftSet) => {
     const found: Element[] = [];
-    await client.listElements(set, (some) => found.push(...some));
+    await client.listElements(set, (some, restarted) => {
+      if (restarted) found.length = 0;
+      found.push(...some);
+    });
     return found;
   };
 
@@ -104,8 +108,10 @@ inNetworkNamespace(import.meta.filename, () => {
     test('many elements come complete', async () => {
       const many = Array.from({ length: 20_000 }, (_, i) => element(i));
       await client.commit(new NftBatch().addElements(frontends, many));
+      // Compared by digest: a difference between long lists takes the test runner minutes and gigabytes to print.
       const found = await elementsOf(frontends);
-      assert.deepEqual(sorted(found), sorted(many));
+      assert.equal(found.length, many.length);
+      assert.equal(digest(found), digest(many));
     });
 
     test('counters are read, and reset when asked', async () => {
@@ -344,6 +350,7 @@ function element(n: number): Element {
   };
 }
 
-function sorted(elements: readonly Element[]): Element[] {
-  return elements.toSorted((a, b) => Buffer.compare(a.key, b.key));
+function digest(elements: readonly Element[]): string {
+  const keys = elements.map(({ key }) => Buffer.from(key).toString('hex')).sort();
+  return createHash('sha256').update(keys.join()).digest('hex');
 }

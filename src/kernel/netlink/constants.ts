@@ -7,7 +7,6 @@ export const NETLINK_GENERIC = 16;
 export const NLMSG_NOOP = 1;
 export const NLMSG_ERROR = 2;
 export const NLMSG_DONE = 3;
-export const NLMSG_OVERRUN = 4;
 /** Message types below this one belong to the protocol, not to a family. */
 export const NLMSG_MIN_TYPE = 16;
 

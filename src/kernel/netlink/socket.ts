@@ -8,6 +8,7 @@ import {
   NLM_F_REQUEST,
   NLMSG_DONE,
   NLMSG_ERROR,
+  NLMSG_NOOP,
 } from './constants.ts';
 import { type Acknowledgement, NetlinkError, readAcknowledgement } from './error.ts';
 import { forEachMessage, NetlinkFormatError, type NetlinkMessage } from './reader.ts';
@@ -37,6 +38,8 @@ export interface DumpHandler {
   message(message: NetlinkMessage): void;
   /** The dump was disturbed and begins again: forget what came so far. */
   restart(): void;
+  /** Asked at the end: false when what came contradicts itself, so that the dump must have been disturbed. */
+  isConsistent?(): boolean;
 }
 
 const ETIMEDOUT = 110;
@@ -151,7 +154,7 @@ export class NetlinkSocket {
     );
     if (ack.errno === EINTR) return false;
     if (ack.errno !== 0) throw new NetlinkError(request.name, ack);
-    return consistent && intact;
+    return consistent && intact && (handler.isConsistent?.() ?? true);
   }
 
   /**
@@ -206,7 +209,7 @@ export class NetlinkSocket {
     // Anyone with CAP_NET_ADMIN can write to our port; only the kernel answers for itself.
     if (datagram.sender !== 0) return;
     forEachMessage(datagram.bytes, (message) => {
-      if (message.port === this.portId) onMessage(message);
+      if (message.port === this.portId && message.type !== NLMSG_NOOP) onMessage(message);
     });
   }
 

@@ -98,8 +98,9 @@ export interface ByteorderExpr {
 }
 
 /**
- * Looks a key up in a set or map of the same table. Without `dreg` it only matches; `dreg: 'verdict'` executes the
- * verdict found. `setId` names a set that the same batch creates under an automatic name.
+ * Looks a key up in a set or map of the same table. Without `dreg` it only matches, which kernels before 6.5 refuse
+ * for maps; `dreg: 'verdict'` executes the verdict found. `setId` names a set that the same batch creates under an
+ * automatic name.
  */
 export interface LookupExpr {
   readonly kind: 'lookup';

@@ -150,6 +150,44 @@ suite('lists', () => {
     assert.deepEqual(log, [...parts, 'restart', ...parts]);
   });
 
+  test('elements that come twice show that others are missing', async () => {
+    let attempt = 0;
+    const { client } = connect((_, to) => {
+      const last = attempt++ === 0 ? 1 : 2;
+      const part = (index: number) =>
+        reply(NFT_MSG.NEWSETELEM, to, (w) => {
+          const list = w.beginNested(3);
+          writeElement(w, elements[index] ?? { key: new Uint8Array(4) });
+          w.endNested(list);
+        });
+      return [part(0), part(1), part(last), fakeDone(to)];
+    });
+    let found: Element[] = [];
+    await client.listElements(set, (some, restarted) => {
+      found = restarted ? [] : [...found, ...some];
+    });
+    assert.deepEqual(found, elements.slice(0, 3));
+    assert.equal(attempt, 2);
+  });
+
+  test('an end of an interval is not its neighbour', async () => {
+    const { client } = connect((_, to) => [
+      reply(NFT_MSG.NEWSETELEM, to, (w) => {
+        const list = w.beginNested(3);
+        const key = Uint8Array.of(10, 0, 0, 0);
+        for (const element of [{ key }, { key, intervalEnd: true }, { key, keyEnd: key }])
+          writeElement(w, element);
+        w.endNested(list);
+      }),
+      fakeDone(to),
+    ]);
+    let count = 0;
+    await client.listElements(set, (some) => {
+      count += some.length;
+    });
+    assert.equal(count, 3);
+  });
+
   test('a missing table has nothing to list, but a missing set is an error', async () => {
     const { client } = connect((_, to) => [fakeAck(to, 2)]);
     assert.deepEqual(await client.listRules(table), []);

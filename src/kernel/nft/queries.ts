@@ -95,14 +95,32 @@ export async function listElements(
   const request = requestOf('list elements', NFT_MSG.GETSETELEM, set.table.family, (writer) =>
     writeElementListRef(writer, set),
   );
+  const seen = new Set<string>();
+  let count = 0;
   const handler = {
     message: (message: NetlinkMessage) => {
       const elements = readElements(message);
+      for (const element of elements) seen.add(identity(element));
+      count += elements.length;
       if (elements.length > 0) onElements(elements, false);
     },
-    restart: () => onElements([], true),
+    restart: () => {
+      seen.clear();
+      count = 0;
+      onElements([], true);
+    },
+    // The kernel continues a dump by position. When it enlarges the set's hash table meanwhile, which it does in its
+    // own time after many elements were added, as many elements come twice as are left out, and it does not say so.
+    isConsistent: () => seen.size === count,
   };
   await translated(socket.dump(request, handler));
+}
+
+/** What no two elements of a set have in common. */
+function identity({ key, keyEnd, intervalEnd }: Element): string {
+  const text = Buffer.from(key.buffer, key.byteOffset, key.length).toString('latin1');
+  if (!keyEnd && !intervalEnd) return text;
+  return `${text} ${intervalEnd ?? false} ${keyEnd ? Buffer.from(keyEnd).toString('latin1') : ''}`;
 }
 
 export async function listCounters(
