@@ -39,15 +39,14 @@ export function usageText(options: HelpOptions): string {
     const lines = sorted(flags).flatMap((flag) => flagLines(flag, column, options));
     return `\n${title}:\n${lines.join('\n')}\n`;
   });
-  return `Usage:\n  kube-proxy [flags]\n${groups.join('')}`;
+  return `Usage:\n  kube-proxy [flags]\n${groups.join('')}${gateSection(options.gates)}`;
 }
 
-function flagLines(flag: ProxyFlag, column: number, { gates, width }: HelpOptions): string[] {
+function flagLines(flag: ProxyFlag, column: number, { width }: HelpOptions): string[] {
   const words = flag.help + defaultNote(flag);
-  const listed = flag.name === 'feature-gates' ? gateLines(gates) : [];
   const beside = width === undefined || width >= SIDE_BY_SIDE;
   const indent = ' '.repeat(beside ? column : UNDER_INDENT);
-  const text = [...wrap(words, (width ?? 0) - indent.length), ...listed];
+  const text = wrap(words, (width ?? 0) - indent.length);
   if (!beside) return [heading(flag), ...text.map((line) => indent + line)];
   return text.map((line, i) => (i === 0 ? heading(flag).padEnd(column) : indent) + line);
 }
@@ -66,10 +65,12 @@ function defaultNote({ typeName, defaultText }: ProxyFlag): string {
   return ` (default ${typeName === 'string' ? quote(defaultText) : defaultText})`;
 }
 
-function gateLines(gates: readonly ListedGate[]): string[] {
+/** The gates that --feature-gates may still decide about: the list is long, so it comes last. */
+function gateSection(gates: readonly ListedGate[]): string {
   const open = gates.filter((gate) => gate.stage === 'ALPHA' || gate.stage === 'BETA');
-  const lines = open.map((gate) => `${gate.name}=true|false (${gate.stage} - default=${gate.default})`);
-  return lines.length === 0 ? [] : ['The gates are:', ...lines.sort()];
+  if (open.length === 0) return '';
+  const lines = open.map((gate) => `  ${gate.name}=true|false (${gate.stage} - default=${gate.default})`);
+  return `\nFeature gates:\n${lines.sort().join('\n')}\n`;
 }
 
 /** Breaks text at spaces so that no line is longer than the width, if its words allow; below 1 nothing is broken. */

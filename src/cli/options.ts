@@ -3,6 +3,7 @@ import type { LoggingConfig, ProxyConfig } from '../config/types.ts';
 import { SECOND } from '../lib/duration.ts';
 import { quote } from '../lib/go-quote.ts';
 import type { ParsedFlags } from './flag-set.ts';
+import { stringSlice } from './flag-types.ts';
 import type { FlagValues } from './flags/flag-values.ts';
 import { retiredNames } from './flags.ts';
 import { noVersionRequest } from './version.ts';
@@ -41,9 +42,25 @@ export function optionsOf(parsed: ParsedFlags<FlagValues>): Options {
   return { ...values, flags: new Map(listed), changed: parsed.changed };
 }
 
+/**
+ * Every flag as the log and /flagz show it once the configuration is complete. Without a file the flags are the
+ * configuration, so what completing it has filled in shows up in them.
+ */
+export function flagTexts(options: Options, config: ProxyConfig): ReadonlyMap<string, string> {
+  if (options.configPath !== '') return options.flags;
+  return new Map([
+    ...options.flags,
+    ['proxy-mode', config.mode],
+    ['detect-local-mode', config.detectLocalMode],
+    ['nodeport-addresses', stringSlice.format(config.nodePortAddresses ?? [])],
+    ['healthz-bind-address', config.healthzBindAddress],
+    ['metrics-bind-address', config.metricsBindAddress],
+  ]);
+}
+
 /** The log messages that tell every flag at verbosity 1. */
-export function flagMessages(options: Options): string[] {
-  return [...options.flags].map(([name, text]) => `FLAG: --${name}=${quote(text)}`);
+export function flagMessages(options: Options, config = options.draft): string[] {
+  return [...flagTexts(options, config)].map(([name, text]) => `FLAG: --${name}=${quote(text)}`);
 }
 
 /**
