@@ -25,7 +25,7 @@ const allowed: Record<string, readonly string[]> = {
     'obs',
     'lib',
   ],
-  backends: ['plan', 'model', 'kernel', 'obs', 'lib'],
+  backends: ['plan', 'model', 'kernel', 'config/types.ts', 'obs', 'lib'],
   conntrack: ['model', 'kernel', 'obs', 'lib'],
   health: ['model', 'obs', 'lib'],
   kernel: ['native', 'model', 'obs', 'lib'],

@@ -1,5 +1,6 @@
+import type { Mode } from '../backends/mode.ts';
 import type { Logger } from '../obs/log.ts';
-import { allModes, type Mode, modesReplacedBy } from './modes.ts';
+import { allModes, modesReplacedBy } from './modes.ts';
 
 /** Removes what any mode ever wrote (--cleanup); throws when some of it could not be removed. */
 export async function cleanUp(logger: Logger): Promise<void> {

@@ -1,8 +1,9 @@
 import { type FeatureGates, knownGates } from '../config/feature-gates.ts';
 import type { ProxyConfig } from '../config/types.ts';
 import type { RestMetrics } from '../kube/rest-metrics.ts';
+import type { BuildInfo } from '../lib/build-info.ts';
 import { systemClock } from '../lib/clock.ts';
-import { type BuildInfo, type FeatureState, registerBuildMetrics } from '../obs/build-metrics.ts';
+import { type FeatureState, registerBuildMetrics } from '../obs/build-metrics.ts';
 import type { Logger } from '../obs/log.ts';
 import { registerProcessMetrics } from '../obs/process-metrics.ts';
 import { createProxyMetrics, type MetricsMode, type ProxyMetrics } from '../obs/proxy-metrics.ts';

@@ -1,36 +1,5 @@
-import type { Backend, ProxyMode } from '../backends/backend.ts';
-import type { ProxyConfig } from '../config/types.ts';
-import type { Clock } from '../lib/clock.ts';
-import type { Family } from '../model/ip.ts';
-import type { LocalDetector } from '../model/local-detector.ts';
-import type { NodePortAddresses } from '../model/node-port-addresses.ts';
-import type { Logger } from '../obs/log.ts';
-import type { ProxyMetrics } from '../obs/proxy-metrics.ts';
-
-/** What a mode is told about the node when it makes the backend of one family. */
-export interface BackendContext {
-  readonly family: Family;
-  readonly config: ProxyConfig;
-  readonly gateEnabled: (gate: string) => boolean;
-  readonly nodeIP: string;
-  readonly nodePortAddresses: NodePortAddresses;
-  readonly localDetector: LocalDetector;
-  readonly metrics: ProxyMetrics;
-  readonly logger: Logger;
-  readonly clock: Clock;
-  /** Called when the kernel no longer holds what was written: everything is then synced again at once. */
-  readonly requestFullSync: () => void;
-}
-
-/** One proxy mode: where it can run, how to start it, and how to remove all it ever wrote. */
-export interface Mode {
-  /** Families this node can serve in this mode; throws when it can serve none. */
-  supportedFamilies(): Promise<ReadonlySet<Family>>;
-  /** Checks the preconditions of the mode in this family; throws the reason when one fails. */
-  create(context: BackendContext): Promise<Backend>;
-  /** Removes everything this mode, here or upstream, may have left. Nothing there is success. */
-  cleanup(logger: Logger): Promise<void>;
-}
+import type { ProxyMode } from '../backends/backend.ts';
+import type { Mode } from '../backends/mode.ts';
 
 /** The one place where modes plug in. Each is loaded only when it is used. */
 const modes: Partial<Record<ProxyMode, () => Promise<Mode>>> = {

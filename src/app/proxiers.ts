@@ -1,5 +1,6 @@
 import { networkInterfaces } from 'node:os';
 import type { Backend } from '../backends/backend.ts';
+import type { Mode } from '../backends/mode.ts';
 import { kernelFlowTable } from '../conntrack/kernel-table.ts';
 import { ConntrackReconciler } from '../conntrack/reconciler.ts';
 import type { ProxyHealth } from '../health/proxy-health.ts';
@@ -18,7 +19,6 @@ import { reconcileFlows } from '../proxier/flows.ts';
 import { SetAside } from '../proxier/set-aside.ts';
 import type { Completed } from './complete.ts';
 import { healthCheckFailed, setAsideEvent } from './events.ts';
-import type { Mode } from './modes.ts';
 import type { NodeSetup } from './node-setup.ts';
 
 export interface ProxiersOptions {

@@ -1,23 +1,10 @@
+import type { BuildInfo } from '../lib/build-info.ts';
 import { quote } from '../lib/go-quote.ts';
 import type { FlagType } from './flag-types.ts';
 import { parseBool } from './strconv.ts';
 
 /** The Kubernetes release whose behaviour this program has. */
 export const KUBERNETES_VERSION = 'v1.37.0';
-
-/** What this build says about itself on --version=raw, /statusz and the build-info metric. */
-export interface BuildInfo {
-  readonly major: string;
-  readonly minor: string;
-  readonly gitVersion: string;
-  readonly gitCommit: string;
-  readonly gitTreeState: string;
-  readonly buildDate: string;
-  /** The language runtime; the name is the one clients of these pages know. */
-  readonly goVersion: string;
-  readonly compiler: string;
-  readonly platform: string;
-}
 
 /** The parts of `process` that the build information names. */
 export interface Runtime {

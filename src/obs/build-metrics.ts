@@ -1,18 +1,6 @@
+import type { BuildInfo } from '../lib/build-info.ts';
 import type { Descriptor } from './family.ts';
 import type { Registry } from './registry.ts';
-
-/** The version the program reports, field by field as `--version=raw` prints it. */
-export interface BuildInfo {
-  readonly major: string;
-  readonly minor: string;
-  readonly gitVersion: string;
-  readonly gitCommit: string;
-  readonly gitTreeState: string;
-  readonly buildDate: string;
-  readonly goVersion: string;
-  readonly compiler: string;
-  readonly platform: string;
-}
 
 export interface FeatureState {
   readonly name: string;

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { nftablesMode } from '../../src/backends/nftables/mode.ts';
+import { defaultConfig } from '../../src/config/defaults.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { silentLogger } from '../../src/obs/log.ts';
 import { createProxyMetrics } from '../../src/obs/proxy-metrics.ts';
@@ -355,7 +356,7 @@ describe('nftables packet stories', { skip }, () => {
     test('48, 49, 50: TCP is served from user space where loopback is configured', async () => {
       const backend = await nftablesMode.create({
         ...settingsOf('IPv4', { nodePortAddresses: ['primary', 'localhost'] }),
-        config: { nftables: { masqueradeBit: null }, linux: { masqueradeAll: false } },
+        config: defaultConfig(),
         gateEnabled: (gate) => gate === 'KubeProxyNFTablesLocalhostNodePorts',
         metrics: createProxyMetrics(
           new Registry({ clock: systemClock, onCollectError: assert.fail }),

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { after, beforeEach, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { nftablesMode } from '../../src/backends/nftables/mode.ts';
+import { defaultConfig } from '../../src/config/defaults.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { silentLogger } from '../../src/obs/log.ts';
 import { createProxyMetrics } from '../../src/obs/proxy-metrics.ts';
@@ -263,7 +264,7 @@ describe('nftables table', { skip }, () => {
     const settings = settingsOf('IPv4', { nodePortAddresses: ['198.51.100.0/24'] });
     const backend = await nftablesMode.create({
       ...settings,
-      config: { nftables: { masqueradeBit: null }, linux: { masqueradeAll: false } },
+      config: defaultConfig(),
       gateEnabled: () => false,
       metrics: createProxyMetrics(registry, 'nftables'),
       logger: silentLogger,

@@ -2,34 +2,15 @@ import { type KernelInterfaces, openKernel } from '../../kernel/open.ts';
 import { systemFiles } from '../../kernel/system-files.ts';
 import { type Clock, systemClock } from '../../lib/clock.ts';
 import type { Family } from '../../model/ip.ts';
-import type { LocalDetector } from '../../model/local-detector.ts';
-import type { NodePortAddresses } from '../../model/node-port-addresses.ts';
 import type { Logger } from '../../obs/log.ts';
 import type { Sample } from '../../obs/metrics.ts';
-import type { ProxyMetrics } from '../../obs/proxy-metrics.ts';
 import type { Backend } from '../backend.ts';
+import type { BackendContext, Mode } from '../mode.ts';
 import { removeTable } from './cleanup.ts';
 import { readLoopbackRejects } from './loopback-counters.ts';
 import { availableFamilies, checkKernelVersion, checkRuleset } from './preconditions.ts';
 import type { NftablesSettings } from './settings.ts';
 import { WatchedBackend } from './watched-backend.ts';
-
-/** What this mode asks of its surroundings. */
-export interface NftablesContext {
-  readonly family: Family;
-  readonly config: {
-    readonly nftables: { readonly masqueradeBit: number | null };
-    readonly linux: { readonly masqueradeAll: boolean };
-  };
-  readonly gateEnabled: (gate: string) => boolean;
-  readonly nodeIP: string;
-  readonly nodePortAddresses: NodePortAddresses;
-  readonly localDetector: LocalDetector;
-  readonly metrics: ProxyMetrics;
-  readonly logger: Logger;
-  readonly clock: Clock;
-  readonly requestFullSync: () => void;
-}
 
 const defaultMasqueradeBit = 14;
 /** How long a scrape waits for the kernel's counters of one family. */
@@ -40,7 +21,7 @@ const families: readonly Family[] = ['IPv4', 'IPv6'];
  * nftables mode. Both families share the sockets: what one of them writes is then not foreign to the other, whose
  * watch would drown in it.
  */
-class NftablesMode {
+class NftablesMode implements Mode {
   readonly #users = new Map<Family, KernelInterfaces>();
   #kernel: Promise<KernelInterfaces> | undefined;
 
@@ -49,7 +30,7 @@ class NftablesMode {
   }
 
   /** Throws the reason when this node cannot run the mode. */
-  async create(context: NftablesContext): Promise<Backend> {
+  async create(context: BackendContext): Promise<Backend> {
     const { family, metrics, logger, clock, requestFullSync } = context;
     const settings = settingsOf(context);
     const kernel = await this.#acquire(family, clock);
@@ -112,7 +93,7 @@ class NftablesMode {
 
 export const nftablesMode = new NftablesMode();
 
-function settingsOf(context: NftablesContext): NftablesSettings {
+function settingsOf(context: BackendContext): NftablesSettings {
   const { family, config, nodeIP, nodePortAddresses, localDetector } = context;
   return {
     family,
