@@ -1,0 +1,40 @@
+import { spawnSync } from 'node:child_process';
+import { accessSync, constants } from 'node:fs';
+import { delimiter, join } from 'node:path';
+
+/**
+ * Makes sure that commands are there: `tools` maps each to the Debian package that brings it. Installs what is
+ * missing and says so; throws when it cannot.
+ */
+export function installMissing(tools: Readonly<Record<string, string>>): void {
+  const missing = Object.keys(tools).filter((command) => !onPath(command));
+  if (missing.length === 0) return;
+  const packages = [...new Set(missing.map((command) => tools[command] ?? command))];
+  if (process.getuid?.() !== 0) {
+    throw new Error(`${missing.join(', ')} missing: as root, run apt-get install ${packages.join(' ')}`);
+  }
+  console.log(`installing Debian packages: ${packages.join(' ')}`);
+  aptGet('update', '-qq');
+  aptGet('install', '-y', '-qq', '--no-install-recommends', ...packages);
+}
+
+function aptGet(...args: readonly string[]): void {
+  const { status, error } = spawnSync('apt-get', args, {
+    stdio: 'inherit',
+    env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
+  });
+  if (error) throw error;
+  if (status !== 0) throw new Error(`apt-get ${args.join(' ')} ended with status ${status}`);
+}
+
+function onPath(command: string): boolean {
+  const directories = [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin', '/sbin'];
+  return directories.some((directory) => {
+    try {
+      accessSync(join(directory, command), constants.X_OK);
+      return true;
+    } catch {
+      return false;
+    }
+  });
+}
