@@ -12,6 +12,8 @@ const protocolNumbers = { tcp: 6, udp: 17 };
 /** What an ICMP error says cannot be reached. */
 interface Unreachable {
   readonly protocol: number;
+  /** Who had sent the packet, and to whom. */
+  readonly source: string;
   readonly address: string;
   readonly port: number;
 }
@@ -64,10 +66,11 @@ export class IcmpWitness implements UnreachableWitness {
     }
   }
 
-  #tell({ protocol, address, port }: Unreachable): void {
+  #tell({ protocol, source, address, port }: Unreachable): void {
     for (const { question, seen } of [...this.#watchers]) {
       const isAbout =
         question.address === address &&
+        (question.source ?? source) === source &&
         question.port === port &&
         protocolNumbers[question.transport] === protocol;
       if (isAbout) seen();
@@ -81,8 +84,12 @@ function parseICMP(packet: Uint8Array): Unreachable | undefined {
   const inner = icmp.subarray(8);
   if (icmp[0] !== 3 || icmp[1] !== 3 || inner.length < 24) return undefined;
   const [protocol = 0] = inner.subarray(9);
-  const address = formatIP({ family: 'IPv4', bytes: inner.slice(16, 20) });
-  return { protocol, address, port: portAt(inner, headerLength(inner) + 2) };
+  return {
+    protocol,
+    source: formatIP({ family: 'IPv4', bytes: inner.slice(12, 16) }),
+    address: formatIP({ family: 'IPv4', bytes: inner.slice(16, 20) }),
+    port: portAt(inner, headerLength(inner) + 2),
+  };
 }
 
 /** Type 1, code 4: port unreachable. */
@@ -92,6 +99,7 @@ function parseICMPv6(icmp: Uint8Array): Unreachable | undefined {
   const [protocol = 0] = inner.subarray(6);
   return {
     protocol,
+    source: formatIP({ family: 'IPv6', bytes: inner.slice(8, 24) }),
     address: formatIP({ family: 'IPv6', bytes: inner.slice(24, 40) }),
     port: portAt(inner, 42),
   };

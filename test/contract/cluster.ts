@@ -1,0 +1,201 @@
+import assert from 'node:assert/strict';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Family } from '../../src/model/ip.ts';
+import type { ApiServer } from '../cluster/apiserver/server.ts';
+import { Site, type StartedProxy } from '../program/started.ts';
+import { type AddressBook, addressBooks } from './address-book.ts';
+import { type Landscape, podDevice, podDevicePrefix } from './landscape.ts';
+import { runInNode } from './node-commands.ts';
+import {
+  type NumberedService,
+  namespace,
+  nodeObject,
+  serviceCIDRObject,
+  serviceName,
+  serviceObject,
+  sliceObjects,
+  thisNode,
+} from './objects.ts';
+import type { ServiceSpec, Setting } from './story.ts';
+
+const METRICS_URL = 'http://127.0.0.1:10249/metrics';
+const PROBE_MS = 50;
+const PROBE_PAUSE_MS = 5;
+const PROBES = 300;
+
+const flushCommands: Readonly<Record<string, readonly (readonly [string, ...string[]])[]>> = {
+  nftables: [['nft', 'flush', 'ruleset']],
+};
+
+/** A cluster with these families, as seen by the program that runs on its node n1. */
+export class Cluster {
+  readonly families: readonly Family[];
+  readonly landscape: Landscape;
+  readonly #mode: string;
+  readonly #site: Site;
+  #program: StartedProxy | undefined;
+  #setting: Setting = {};
+  #services = 0;
+
+  static async open(mode: string, families: readonly Family[], landscape: Landscape): Promise<Cluster> {
+    return new Cluster(mode, families, landscape, await Site.open());
+  }
+
+  private constructor(mode: string, families: readonly Family[], landscape: Landscape, site: Site) {
+    this.#mode = mode;
+    this.families = families;
+    this.landscape = landscape;
+    this.#site = site;
+  }
+
+  get api(): ApiServer {
+    return this.#site.api;
+  }
+
+  get books(): AddressBook[] {
+    return this.families.map((family) => addressBooks[family]);
+  }
+
+  get program(): StartedProxy {
+    assert.ok(this.#program, 'no program runs');
+    return this.#program;
+  }
+
+  /** Starts the program and waits until it does its work. */
+  async start(setting: Setting = {}): Promise<void> {
+    const { api } = this;
+    this.#setting = setting;
+    api.put('nodes', nodeObject(setting.nodeFamilies ?? this.families, this.families));
+    if (setting.serviceCIDRs === 'none') api.delete('serviceCIDRs', '', 'kubernetes');
+    else api.put('serviceCIDRs', serviceCIDRObject(this.families));
+    this.#program = await this.#site.start(this.writeConfig(setting));
+    await this.settled();
+  }
+
+  /** Ends the program as abruptly as it can be; what it wrote to the kernel stays. */
+  async stop(): Promise<void> {
+    await this.#site.stopAll();
+    this.#program = undefined;
+  }
+
+  /** As an upgrade does: ended abruptly and started again with the same setting. */
+  async restart(): Promise<void> {
+    await this.stop();
+    await this.start(this.#setting);
+  }
+
+  async close(): Promise<void> {
+    await this.#site.close();
+  }
+
+  writeConfig(setting: Setting = {}): string {
+    return this.#site.writeConfig(configOf(this.#mode, setting, this.books));
+  }
+
+  /** A number that no service had before. */
+  number(spec: ServiceSpec): NumberedService {
+    return { n: ++this.#services, spec };
+  }
+
+  put(service: NumberedService): void {
+    const families = service.spec.families ?? this.families;
+    this.api.put('services', serviceObject(service, families));
+    for (const slice of sliceObjects(service, families)) this.api.put('endpointSlices', slice);
+  }
+
+  remove(service: NumberedService): void {
+    this.api.delete('services', namespace, serviceName(service.n));
+    this.removeSlices(service);
+  }
+
+  removeSlices(service: NumberedService, families = this.families): void {
+    for (const { metadata } of sliceObjects(service, families)) {
+      this.api.delete('endpointSlices', namespace, metadata.name);
+    }
+  }
+
+  /** Puts the node into another zone. */
+  moveNode(zone: string): void {
+    this.api.put('nodes', nodeObject(this.#setting.nodeFamilies ?? this.families, this.families, zone));
+  }
+
+  /** Does to the kernel what an administrator's flush of all rules does. */
+  async wipe(): Promise<void> {
+    const commands = flushCommands[this.#mode];
+    assert.ok(commands, `no way to flush the rules of ${this.#mode} mode`);
+    for (const [command, ...args] of commands) await runInNode(command, ...args);
+  }
+
+  /** The value of a metric, over all labels or those given as the page has them; 0 when it is not there. */
+  async metric(name: string, labels?: string): Promise<number> {
+    const page = await (await fetch(METRICS_URL)).text();
+    const samples = page
+      .split('\n')
+      .filter((line) => line.startsWith(`${name}{${labels ?? ''}`) || line.startsWith(`${name} `));
+    return samples.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' '))), 0);
+  }
+
+  /** Of a file in the program's directory. */
+  path(name: string): string {
+    return this.#site.path(name);
+  }
+
+  /**
+   * Waits until everything put or removed so far is in effect: services and slices arrive in order, so a service
+   * put now works only when all before it has been seen.
+   */
+  async settled(): Promise<void> {
+    const marker = this.number({ endpoints: ['B'] });
+    this.put(marker);
+    try {
+      await Promise.all(this.books.map((book) => this.#reached(book.service(marker.n).clusterIP)));
+    } finally {
+      this.remove(marker);
+    }
+  }
+
+  async #reached(address: string): Promise<void> {
+    const pod = this.landscape.host('pod');
+    for (let i = 0; i < PROBES; i++) {
+      const outcome = await pod.ask({ address, port: 80, timeoutMs: PROBE_MS });
+      if (outcome.kind === 'answered' && outcome.by === 'B') return;
+      await sleep(PROBE_PAUSE_MS);
+    }
+    assert.fail(`a service put last does not work:\n${this.program.stderr}`);
+  }
+}
+
+function configOf(mode: string, setting: Setting, books: readonly AddressBook[]): Record<string, unknown> {
+  const { masqueradeAll = false, nodePortAddresses, gates, masqueradeBit } = setting;
+  return {
+    mode,
+    hostnameOverride: thisNode,
+    ...detectLocal(setting, books),
+    ...(nodePortAddresses && { nodePortAddresses }),
+    ...(gates && { featureGates: gates }),
+    [mode]: {
+      syncPeriod: '30s',
+      minSyncPeriod: '5ms',
+      masqueradeAll,
+      ...(masqueradeBit !== undefined && { masqueradeBit }),
+    },
+  };
+}
+
+function detectLocal({ detectLocal }: Setting, books: readonly AddressBook[]): Record<string, unknown> {
+  switch (detectLocal) {
+    case 'none':
+      return { detectLocalMode: 'ClusterCIDR' };
+    case 'ClusterCIDR':
+      return { detectLocalMode: 'ClusterCIDR', clusterCIDR: books.map((book) => book.clusterCIDR).join(',') };
+    case 'BridgeInterface':
+      return { detectLocalMode: 'BridgeInterface', detectLocal: { bridgeInterface: podDevice } };
+    case 'InterfaceNamePrefix':
+      return {
+        detectLocalMode: 'InterfaceNamePrefix',
+        detectLocal: { interfaceNamePrefix: podDevicePrefix },
+      };
+    default:
+      return { detectLocalMode: 'NodeCIDR' };
+  }
+}

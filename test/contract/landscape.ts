@@ -1,0 +1,122 @@
+import { writeFileSync } from 'node:fs';
+import { Host } from '../cluster/lab/host.ts';
+import { type HostOptions, Lab } from '../cluster/lab/lab.ts';
+import { run } from '../cluster/lab/namespace.ts';
+import { type AddressBook, addressBooks, type HostName } from './address-book.ts';
+import { hostPort, podPort } from './objects.ts';
+import { Turnstile } from './turnstile.ts';
+
+const books: readonly AddressBook[] = Object.values(addressBooks);
+
+/** Pods of this node hang on devices with this prefix; the one that only asks, on this device. */
+export const podDevicePrefix = 'podveth';
+export const podDevice = `${podDevicePrefix}0`;
+
+const clientDevice = 'clients0';
+
+const devices: Partial<Record<HostName, string>> = {
+  outside: clientDevice,
+  pod: podDevice,
+  A: `${podDevicePrefix}1`,
+  C: `${podDevicePrefix}2`,
+};
+
+/** What answers in the rest of the world, for traffic that the node leaves alone. */
+export const worldPorts = [80, 81];
+
+/**
+ * The node n1, which is the namespace of this process, with its pods, a few pods of another node and the rest of the
+ * world cabled to it. Whatever n1 has no route for goes out into the world, which answers for it.
+ */
+export class Landscape {
+  /** For questions that will be answered: more at once would overflow the buffers of those who answer. */
+  readonly turnstile = new Turnstile(48);
+  readonly #lab: Lab;
+  readonly #node: Host;
+
+  static async build(namespace: string): Promise<Landscape> {
+    const lab = Lab.build(namespace, {
+      nodeAddresses: books.flatMap(({ node, nodeSecond }) => [node, nodeSecond]),
+      hosts: (['pod', 'A', 'B', 'C', 'D', 'remote', 'outside', 'world'] as const).map(hostOptions),
+      defaultRoute: 'world',
+    });
+    const landscape = new Landscape(lab, new Host('node', namespace));
+    try {
+      await landscape.#serve();
+    } catch (error) {
+      landscape.close();
+      throw error;
+    }
+    return landscape;
+  }
+
+  private constructor(lab: Lab, node: Host) {
+    this.#lab = lab;
+    this.#node = node;
+  }
+
+  /** `node` is a process on the node itself. */
+  host(name: HostName | 'node'): Host {
+    return name === 'node' ? this.#node : this.#lab.host(name);
+  }
+
+  close(): void {
+    this.#node.close();
+    this.#lab.close();
+  }
+
+  async #serve(): Promise<void> {
+    liftRejectionLimits();
+    const world = this.host('world');
+    ownNetworks(
+      world,
+      books.flatMap(({ worldNetworks }) => worldNetworks),
+    );
+    this.#bringClients();
+    const serving: Promise<void>[] = [];
+    for (const transport of ['tcp', 'udp'] as const) {
+      for (const name of ['A', 'B', 'C', 'D'] as const)
+        serving.push(this.host(name).serve(podPort, transport));
+      serving.push(this.#node.serve(hostPort, transport));
+    }
+    for (const port of worldPorts) {
+      serving.push(world.serve(port, 'tcp'));
+      // A datagram's answer bears the address that was asked only when the socket is bound to it.
+      for (const { unallocated } of books) serving.push(world.serve(port, 'udp', unallocated));
+    }
+    await Promise.all(serving);
+  }
+
+  /** Clients are many addresses of one host. */
+  #bringClients(): void {
+    for (const { hosts, clientNetworks } of books) {
+      ownNetworks(this.host('outside'), clientNetworks);
+      for (const network of clientNetworks) {
+        run('ip', 'route', 'add', network, 'via', hosts.outside, 'dev', clientDevice, 'onlink');
+      }
+    }
+  }
+}
+
+/** The kernel sends only so many ICMP errors a second, fewer than stories told at the same time ask for. */
+function liftRejectionLimits(): void {
+  writeFileSync('/proc/sys/net/ipv4/icmp_ratemask', '0');
+  writeFileSync('/proc/sys/net/ipv6/icmp/ratelimit', '0');
+  writeFileSync('/proc/sys/net/ipv6/icmp/ratemask', '255');
+}
+
+/** Makes a host take all addresses of these networks for its own. */
+function ownNetworks({ namespace }: Host, networks: readonly string[]): void {
+  for (const network of networks) {
+    run('ip', '-n', namespace, 'route', 'add', 'local', network, 'dev', 'lo');
+  }
+  // In IPv6 the route alone does not let a socket have such an address.
+  const allow = 'echo 1 > /proc/sys/net/ipv6/ip_nonlocal_bind';
+  run('ip', 'netns', 'exec', namespace, 'sh', '-c', allow);
+}
+
+function hostOptions(name: HostName): HostOptions {
+  const device = devices[name];
+  const addresses = books.map(({ hosts }) => hosts[name]);
+  return { name, addresses, ...(device && { device }) };
+}

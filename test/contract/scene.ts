@@ -1,0 +1,240 @@
+import assert from 'node:assert/strict';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Ask, Host, OpenConversation } from '../cluster/lab/host.ts';
+import type { Outcome, Transport } from '../cluster/lab/traffic.ts';
+import { type AddressBook, addressBooks, type HostName } from './address-book.ts';
+import type { Cluster } from './cluster.ts';
+import { runInNode } from './node-commands.ts';
+import { type NumberedService, nodePortOf, protocolsOf, servicePortOf } from './objects.ts';
+import type { Answers, ExpectedPacket, Fate, Packet, ServiceSpec, Source, Target } from './story.ts';
+
+/** An endpoint of four that is never chosen in so many draws is not in the list: chance does that once in 10^12. */
+const MAX_DRAWS = 96;
+/** So many questions come to somebody who should not answer with all but certainty. */
+const MIN_DRAWS = 16;
+const DRAWS_AT_ONCE = 8;
+
+/** An answer comes within milliseconds; this is for a machine that has other things to do. */
+const PATIENCE_MS = 5_000;
+/** A refusal is seen as it arrives, so silence need not be listened to for long. */
+const SILENCE_MS = 500;
+
+const worldlyClients = ['client', 'stranger', 'tenant'] as const;
+const fates: Readonly<Record<string, Fate>> = { rejected: 'REJECT', silence: 'DROP', reset: 'RESET' };
+
+/** One telling of a story: its services, and packets of one family. */
+export class Scene {
+  readonly cluster: Cluster;
+  readonly book: AddressBook;
+  readonly #services = new Map<string, NumberedService>();
+
+  constructor(cluster: Cluster, book: AddressBook) {
+    this.cluster = cluster;
+    this.book = book;
+  }
+
+  /** The same story, seen in the other family. */
+  get otherFamily(): Scene {
+    const other = new Scene(this.cluster, addressBooks[this.book.family === 'IPv4' ? 'IPv6' : 'IPv4']);
+    for (const [name, service] of this.#services) other.#services.set(name, service);
+    return other;
+  }
+
+  /** Puts a service, or changes it to this; returns when that is in effect. */
+  async apply(spec: ServiceSpec, name = 'web'): Promise<void> {
+    this.put(spec, name);
+    await this.cluster.settled();
+  }
+
+  /** As `apply`, and does not wait. */
+  put(spec: ServiceSpec, name = 'web'): void {
+    const service = this.#services.has(name) ? { ...this.service(name), spec } : this.cluster.number(spec);
+    this.#services.set(name, service);
+    this.cluster.put(service);
+  }
+
+  /** Deletes the service and its slices; returns when that is in effect. Packets may go on to its addresses. */
+  async remove(name = 'web'): Promise<void> {
+    this.cluster.remove(this.service(name));
+    await this.cluster.settled();
+  }
+
+  service(name = 'web'): NumberedService {
+    const service = this.#services.get(name);
+    assert.ok(service, `the story has no service ${name}`);
+    return service;
+  }
+
+  /** Removes everything that the story put. */
+  close(): void {
+    for (const service of this.#services.values()) this.cluster.remove(service);
+  }
+
+  /** Sends packets, all at once, and checks what becomes of each. */
+  async expect(...packets: readonly ExpectedPacket[]): Promise<void> {
+    await Promise.all(packets.map((packet) => this.#check(packet)));
+  }
+
+  /** Repeats one packet until it fares as expected, for what follows a sync in its own time. */
+  async eventually(packet: ExpectedPacket): Promise<void> {
+    const end = Date.now() + PATIENCE_MS;
+    for (;;) {
+      const seen = this.#verdict(packet, await this.#once(packet, SILENCE_MS));
+      if (matches(seen, packet.expect)) return;
+      if (Date.now() > end) assert.fail(`${describe(packet)} became ${JSON.stringify(seen)}`);
+      await sleep(20);
+    }
+  }
+
+  /** Waits until a packet is answered at all. */
+  async ready(packet: Packet): Promise<void> {
+    const end = Date.now() + PATIENCE_MS;
+    while ((await this.#once(packet, SILENCE_MS)).kind !== 'answered') {
+      assert.ok(Date.now() < end, `${describe(packet)} is never answered`);
+      await sleep(20);
+    }
+  }
+
+  /** What becomes of one packet. */
+  outcome(packet: Packet): Promise<Outcome> {
+    return this.#once(packet, PATIENCE_MS);
+  }
+
+  /** Who answers one packet; fails when nobody does. */
+  async answerer(packet: Packet): Promise<string> {
+    const outcome = await this.outcome(packet);
+    assert.ok(outcome.kind === 'answered', `${describe(packet)} became ${JSON.stringify(outcome)}`);
+    return outcome.by;
+  }
+
+  /** Opens a TCP connection that stays open. */
+  open(packet: Packet): Promise<OpenConversation> {
+    return this.#sender(packet.from).open({ ...this.question(packet), timeoutMs: PATIENCE_MS });
+  }
+
+  /** What `ping` says of one echo request. */
+  async ping(packet: Packet): Promise<string> {
+    const { namespace } = this.#sender(packet.from);
+    const { address } = this.question(packet);
+    const pinging = runInNode('ip', 'netns', 'exec', namespace, 'ping', '-c1', '-W1', address);
+    return pinging.catch((error: { stdout?: string }) => error.stdout ?? String(error));
+  }
+
+  question(packet: Packet): Ask {
+    const { from, to, of: name = 'web', transport, sourcePort } = packet;
+    const service = this.service(name);
+    const isNodePort = to === 'nodePort' || to === 'second' || to === 'loopback' || to === 'loopback2';
+    const port = isNodePort ? nodePortOf(service.n) : servicePortOf(service.spec);
+    const source = packet.source ?? this.#worldlySource(from);
+    return {
+      transport: transport ?? transportOf(service.spec),
+      address: this.address(to, service.n),
+      port: packet.port ?? port,
+      ...(source !== undefined && { source }),
+      ...(sourcePort !== undefined && { sourcePort }),
+    };
+  }
+
+  address(to: Target, n: number): string {
+    const { book } = this;
+    switch (to) {
+      case 'clusterIP':
+      case 'external':
+      case 'loadBalancer':
+        return book.service(n)[to];
+      case 'nodePort':
+        return book.node;
+      case 'second':
+        return book.nodeSecond;
+      case 'loopback':
+      case 'unallocated':
+        return book[to];
+      case 'loopback2':
+        return '127.0.0.2';
+    }
+  }
+
+  async #check(packet: ExpectedPacket): Promise<void> {
+    const { expect } = packet;
+    if (typeof expect === 'string') {
+      const seen = this.#verdict(
+        packet,
+        await this.#once(packet, expect === 'DROP' ? SILENCE_MS : PATIENCE_MS),
+      );
+      assert.deepEqual(seen, expect, `${describe(packet)} in ${this.book.family}`);
+      return;
+    }
+    assert.deepEqual(
+      await this.#survey(packet, expect),
+      expect,
+      `${describe(packet)} in ${this.book.family}`,
+    );
+  }
+
+  /** Asks until everybody expected has answered, and often enough for others to be noticed. */
+  async #survey(packet: ExpectedPacket, expected: Answers): Promise<Answers | Fate> {
+    const seen: Record<string, string> = {};
+    const wanted = Object.keys(expected);
+    const { turnstile } = this.cluster.landscape;
+    // Datagrams from one port are one flow, whose fate is drawn once.
+    const [atOnce, max] = packet.sourcePort === undefined ? [DRAWS_AT_ONCE, MAX_DRAWS] : [1, 1];
+    for (let draws = 0; draws < max; draws += atOnce) {
+      if (draws >= MIN_DRAWS && wanted.every((name) => name in seen)) break;
+      const asking = Array.from({ length: atOnce }, () =>
+        turnstile.pass(() => this.#once(packet, PATIENCE_MS)),
+      );
+      for (const outcome of await Promise.all(asking)) {
+        const verdict = this.#verdict(packet, outcome);
+        if (typeof verdict === 'string') return verdict;
+        for (const [by, source] of Object.entries(verdict)) {
+          seen[by] = seen[by] === undefined || seen[by] === source ? source : `${seen[by]} and ${source}`;
+        }
+      }
+    }
+    return seen as Answers;
+  }
+
+  #once(packet: Packet, timeoutMs: number): Promise<Outcome> {
+    return this.#sender(packet.from).ask({ ...this.question(packet), timeoutMs });
+  }
+
+  #verdict(packet: Packet, outcome: Outcome): Answers | Fate {
+    if (outcome.kind !== 'answered') {
+      return fates[outcome.kind] ?? (JSON.stringify(outcome) as Fate);
+    }
+    return { [outcome.by]: this.#sourceSeen(packet, outcome.source) };
+  }
+
+  #sourceSeen({ from, source }: Packet, seen: string): string {
+    if ([this.book.node, this.book.nodeSecond].includes(seen)) return 'MASQ';
+    const own =
+      source ??
+      this.#worldlySource(from) ??
+      (from === 'node' ? undefined : this.book.hosts[from as HostName]);
+    return seen === own ? 'OWN' : seen;
+  }
+
+  #worldlySource(from: Source): string | undefined {
+    const client = worldlyClients.find((name) => name === from);
+    return client && this.book.clients[client];
+  }
+
+  #sender(from: Source): Host {
+    const { landscape } = this.cluster;
+    const client = worldlyClients.find((name) => name === from);
+    return landscape.host(client ? 'outside' : (from as HostName | 'node'));
+  }
+}
+
+function transportOf(spec: ServiceSpec): Transport {
+  return protocolsOf(spec)[0] === 'UDP' ? 'udp' : 'tcp';
+}
+
+function matches(seen: Answers | Fate, expected: Answers | Fate): boolean {
+  return JSON.stringify(seen) === JSON.stringify(expected);
+}
+
+function describe({ from, to, of: name = 'web', transport, port }: Packet): string {
+  const detail = [transport, port === undefined ? undefined : `port ${port}`].filter(Boolean).join(' ');
+  return `${from} → ${to} of ${name}${detail && ` (${detail})`}`;
+}

@@ -1,0 +1,204 @@
+import assert from 'node:assert/strict';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { OpenConversation } from '../../cluster/lab/host.ts';
+import type { Scene } from '../scene.ts';
+import { type Packet, type ServiceSpec, type Story, scripted } from '../story.ts';
+
+const sticky: ServiceSpec = { affinitySeconds: 60, endpoints: ['A', 'B'] };
+const withFrontends: ServiceSpec = { ...sticky, nodePort: true, external: true, loadBalancer: true };
+
+/** So many clients that chance sends them all the same way once in eight million times. */
+const CROWD = 24;
+const crowd = Array.from({ length: CROWD }, (_, i) => i);
+
+/** Where each of many clients is sent by one new connection. */
+function choices(
+  scene: Scene,
+  to: Packet['to'] = 'clusterIP',
+  more: Partial<Packet> = {},
+): Promise<string[]> {
+  return Promise.all(
+    crowd.map((i) => scene.answerer({ from: 'client', source: scene.book.crowd(i), to, ...more })),
+  );
+}
+
+function assertSpread(chosen: readonly string[]): void {
+  assert.deepEqual([...new Set(chosen)].sort(), ['A', 'B'], 'clients are free to go to either endpoint');
+}
+
+async function allAt(scene: Scene, endpoint: string): Promise<void> {
+  assert.deepEqual([...new Set(await choices(scene))], [endpoint]);
+}
+
+export const affinityStories: readonly Story[] = [
+  scripted(
+    'C38',
+    'a client stays with its endpoint, every new connection restarts the timer',
+    async (scene) => {
+      await scene.apply({ ...sticky, affinitySeconds: 2 });
+      const first = await choices(scene);
+      assertSpread(first);
+      for (let i = 0; i < 2; i++) {
+        await sleep(1300);
+        assert.deepEqual(await choices(scene), first);
+      }
+    },
+  ),
+  scripted('C39', 'traffic on an open connection does not keep the record alive', async (scene) => {
+    await scene.apply({ ...sticky, affinitySeconds: 1 });
+    const open = await Promise.all(
+      crowd.map((i) => scene.open({ from: 'client', source: scene.book.crowd(i), to: 'clusterIP' })),
+    );
+    const first = await Promise.all(open.map(answerer));
+    for (let i = 0; i < 4; i++) {
+      await sleep(400);
+      assert.deepEqual(await Promise.all(open.map(answerer)), first);
+    }
+    assert.notDeepEqual(await choices(scene), first);
+    await Promise.all(open.map((conversation) => conversation.close()));
+  }),
+  scripted(
+    'C40',
+    'a record dies with its endpoint; the one made meanwhile counts when the endpoint is back',
+    async (scene) => {
+      await scene.apply(sticky);
+      assertSpread(await choices(scene));
+      await scene.apply({ ...sticky, endpoints: [{ at: 'A', state: 'unready' }, 'B'] });
+      await allAt(scene, 'B');
+      await scene.apply(sticky);
+      await allAt(scene, 'B');
+    },
+  ),
+  scripted('affinity/returns', 'an endpoint that comes back starts without records', async (scene) => {
+    await scene.apply({ ...sticky, endpoints: ['A'] });
+    await allAt(scene, 'A');
+    await scene.apply({ ...sticky, endpoints: ['B'] });
+    await scene.apply(sticky);
+    assertSpread(await choices(scene));
+  }),
+  scripted('C41', 'all addresses of a service port share the records', async (scene) => {
+    await scene.apply(withFrontends);
+    const first = await choices(scene);
+    assertSpread(first);
+    for (const to of ['nodePort', 'external', 'loadBalancer'] as const) {
+      assert.deepEqual(await choices(scene, to), first, to);
+    }
+  }),
+  scripted(
+    'C42',
+    'records survive a restart',
+    async (scene) => {
+      await scene.apply(sticky);
+      const first = await choices(scene);
+      for (let i = 0; i < 2; i++) {
+        await scene.cluster.restart();
+        assert.deepEqual(await choices(scene), first);
+      }
+    },
+    { alone: true },
+  ),
+  scripted('affinity/udp', 'datagrams of one client stay with one endpoint', async (scene) => {
+    await scene.apply({ ...withFrontends, protocols: ['UDP'] });
+    const first = await choices(scene);
+    assertSpread(first);
+    assert.deepEqual(await choices(scene), first);
+    assert.deepEqual(await choices(scene, 'nodePort'), first);
+  }),
+  scripted('affinity/per port', 'ports of one service have records of their own', async (scene) => {
+    await scene.apply({ ...sticky, protocols: ['TCP', 'UDP'] });
+    const first = await choices(scene);
+    assert.notDeepEqual(await choices(scene, 'clusterIP', { transport: 'udp' }), first);
+    assert.deepEqual(await choices(scene), first);
+  }),
+  scripted('affinity/per service', 'services have records of their own', async (scene) => {
+    await scene.apply(sticky);
+    await scene.apply(sticky, 'other');
+    assert.notDeepEqual(await choices(scene), await choices(scene, 'clusterIP', { of: 'other' }));
+  }),
+  scripted(
+    'affinity/local list',
+    'a record counts only where its endpoint is in the list that serves',
+    async (scene) => {
+      const local: ServiceSpec = { ...withFrontends, externalPolicy: 'Local' };
+      await scene.apply({ ...local, endpoints: ['B'] });
+      await allAt(scene, 'B');
+      await scene.apply(local);
+      assert.deepEqual([...new Set(await choices(scene, 'nodePort'))], ['A']);
+      await scene.apply({ ...local, endpoints: ['A', 'C'] });
+      const here = await choices(scene, 'loadBalancer');
+      assert.deepEqual(await choices(scene, 'nodePort'), here);
+    },
+  ),
+  scripted(
+    'affinity/more endpoints',
+    'endpoints that join take nobody away from the others',
+    async (scene) => {
+      await scene.apply(sticky);
+      const first = await choices(scene);
+      await scene.apply({ ...sticky, endpoints: ['A', 'B', 'C', 'D'] });
+      assert.deepEqual(await choices(scene), first);
+      await scene.apply({ ...sticky, endpoints: ['A', 'C', 'B'] });
+      assert.deepEqual(await choices(scene), first);
+    },
+  ),
+  scripted(
+    'affinity/other changes',
+    'records outlive changes that leave their endpoint in place',
+    async (scene) => {
+      await scene.apply(withFrontends);
+      const first = await choices(scene);
+      await scene.apply({ ...withFrontends, external: false, annotations: { changed: 'yes' } });
+      assert.deepEqual(await choices(scene), first);
+      await scene.apply({ ...withFrontends, ranges: ['everyone'], affinitySeconds: 50 });
+      assert.deepEqual(await choices(scene), first);
+    },
+  ),
+  scripted('affinity/off', 'turning affinity off forgets everything', async (scene) => {
+    await scene.apply({ ...sticky, endpoints: ['A'] });
+    await allAt(scene, 'A');
+    const { affinitySeconds: _, ...free } = sticky;
+    await scene.apply(free);
+    assertSpread(await choices(scene));
+    await scene.apply({ ...free, endpoints: ['A'] });
+    await scene.apply(sticky);
+    assertSpread(await choices(scene));
+  }),
+  scripted('affinity/on', 'turning affinity on makes clients stay', async (scene) => {
+    const { affinitySeconds: _, ...free } = sticky;
+    await scene.apply(free);
+    assertSpread(await choices(scene));
+    await scene.apply(sticky);
+    const first = await choices(scene);
+    assert.deepEqual(await choices(scene), first);
+    assert.deepEqual(await choices(scene), first);
+  }),
+  scripted('affinity/expires', 'a client that stays away too long is free again', async (scene) => {
+    await scene.apply({ ...sticky, affinitySeconds: 1, endpoints: ['A'] });
+    await allAt(scene, 'A');
+    await scene.apply({ ...sticky, affinitySeconds: 1 });
+    await sleep(1500);
+    assertSpread(await choices(scene));
+  }),
+  scripted('affinity/recreated', 'a service deleted and made again starts without records', async (scene) => {
+    await scene.apply({ ...sticky, endpoints: ['A'] });
+    await allAt(scene, 'A');
+    await scene.remove();
+    await scene.apply(sticky);
+    assertSpread(await choices(scene));
+  }),
+  scripted('affinity/masqueraded', 'clients are told apart before they are masqueraded', async (scene) => {
+    await scene.apply(withFrontends);
+    const first = await choices(scene, 'nodePort');
+    assertSpread(first);
+    await scene.expect({ from: 'client', to: 'nodePort', expect: await ownChoice(scene, 'nodePort') });
+  }),
+];
+
+/** A client's one endpoint, as an expectation for its further connections. */
+async function ownChoice(scene: Scene, to: Packet['to']) {
+  return { [await scene.answerer({ from: 'client', to })]: 'MASQ' } as const;
+}
+
+async function answerer(conversation: OpenConversation): Promise<string | undefined> {
+  return (await conversation.ask())?.by;
+}

@@ -1,0 +1,31 @@
+import type { Story } from '../story.ts';
+import { addressStories } from './addresses.ts';
+import { affinityStories } from './affinity.ts';
+import { changeStories } from './changes.ts';
+import { clusterIPStories } from './cluster-ip.ts';
+import { dualStackStories } from './dual-stack.ts';
+import { flowStories } from './flows.ts';
+import { loadBalancerStories } from './load-balancer.ts';
+import { localTrafficStories } from './local-traffic.ts';
+import { loopbackStories } from './loopback.ts';
+import { nodePortStories } from './node-port.ts';
+import { policyTableStories } from './policy-table.ts';
+import { sourceRangeStories } from './source-ranges.ts';
+import { topologyStories } from './topology.ts';
+
+/** Everything that every mode must get right. */
+export const stories: readonly Story[] = [
+  ...clusterIPStories,
+  ...nodePortStories,
+  ...loadBalancerStories,
+  ...sourceRangeStories,
+  ...affinityStories,
+  ...flowStories,
+  ...loopbackStories,
+  ...topologyStories,
+  ...localTrafficStories,
+  ...addressStories,
+  ...changeStories,
+  ...dualStackStories,
+  ...policyTableStories,
+];

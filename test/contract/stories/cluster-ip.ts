@@ -1,0 +1,114 @@
+import assert from 'node:assert/strict';
+import { hasProgram } from '../../cluster/lab/namespace.ts';
+import { IGNORE, type ServiceSpec, type Story, scripted, story } from '../story.ts';
+
+const web: ServiceSpec = { endpoints: ['A', 'B'] };
+const dns: ServiceSpec = { protocols: ['UDP'], port: 53, internalPolicy: 'Local', endpoints: ['A', 'B'] };
+const toWeb = { to: 'clusterIP' } as const;
+
+export const clusterIPStories: readonly Story[] = [
+  story('C1', 'a pod of this node reaches every endpoint, with its own address', {
+    given: web,
+    packets: [{ from: 'pod', ...toWeb, expect: { A: 'OWN', B: 'OWN' } }],
+  }),
+  story('C2', 'a process of the node is masqueraded', {
+    given: web,
+    packets: [{ from: 'node', ...toWeb, expect: { A: 'MASQ', B: 'MASQ' } }],
+  }),
+  story('C3', 'a client outside is masqueraded', {
+    given: web,
+    packets: [{ from: 'client', ...toWeb, expect: { A: 'MASQ', B: 'MASQ' } }],
+  }),
+  story('C4', 'a pod of another node is masqueraded', {
+    given: web,
+    packets: [{ from: 'remote', ...toWeb, expect: { A: 'MASQ', B: 'MASQ' } }],
+  }),
+  story(
+    'C4 with ClusterCIDR',
+    'a pod of another node counts as local where all pods do',
+    { given: web, packets: [{ from: 'remote', ...toWeb, expect: { A: 'OWN', B: 'OWN' } }] },
+    { setting: { detectLocal: 'ClusterCIDR' } },
+  ),
+  story('C5', 'a pod that reaches itself is masqueraded, and only then', {
+    given: web,
+    packets: [{ from: 'A', ...toWeb, expect: { A: 'MASQ', B: 'OWN' } }],
+  }),
+  story(
+    'C6',
+    'masqueradeAll masquerades local pods too',
+    { given: web, packets: [{ from: 'pod', ...toWeb, expect: { A: 'MASQ', B: 'MASQ' } }] },
+    { setting: { masqueradeAll: true } },
+  ),
+  story(
+    'C7',
+    'nobody is masqueraded where local traffic cannot be told',
+    { given: web, packets: [{ from: 'client', ...toWeb, expect: { A: 'OWN', B: 'OWN' } }] },
+    { setting: { detectLocal: 'none' } },
+  ),
+  story('C8', 'other ports and protocols of a cluster IP are rejected', {
+    given: web,
+    packets: [
+      { from: 'pod', ...toWeb, port: 81, expect: 'REJECT' },
+      { from: 'pod', ...toWeb, transport: 'udp', expect: 'REJECT' },
+      { from: 'node', ...toWeb, port: 81, expect: 'REJECT' },
+      { from: 'client', ...toWeb, port: 81, expect: 'REJECT' },
+    ],
+  }),
+  scripted(
+    'C8 with ICMP',
+    'so is ICMP',
+    async (scene) => {
+      await scene.apply(web);
+      assert.match(await scene.ping({ from: 'pod', ...toWeb }), /[Pp]ort [Uu]nreachable/);
+    },
+    { unavailable: hasProgram('ping', '-V') ? undefined : 'needs the program ping (package iputils-ping)' },
+  ),
+  story('C9', 'without endpoints it is rejected by ICMP', {
+    given: { endpoints: [] },
+    packets: [
+      { from: 'pod', ...toWeb, expect: 'REJECT' },
+      { from: 'node', ...toWeb, expect: 'REJECT' },
+      { from: 'client', ...toWeb, expect: 'REJECT' },
+    ],
+  }),
+  story('C10', 'addresses of the service network that no service has are dropped', {
+    given: web,
+    packets: [
+      { from: 'pod', to: 'unallocated', expect: 'DROP' },
+      { from: 'node', to: 'unallocated', expect: 'DROP' },
+      { from: 'client', to: 'unallocated', expect: 'DROP' },
+    ],
+  }),
+  story('C11', 'datagrams to them, too', {
+    given: web,
+    packets: [{ from: 'pod', to: 'unallocated', transport: 'udp', expect: 'DROP' }],
+  }),
+  story(
+    'C11 without ServiceCIDR',
+    'and they are left alone where the service network is not known',
+    {
+      given: web,
+      packets: [
+        { from: 'pod', to: 'unallocated', transport: 'udp', expect: IGNORE },
+        { from: 'pod', to: 'unallocated', expect: IGNORE },
+        { from: 'pod', ...toWeb, port: 81, expect: 'REJECT' },
+      ],
+    },
+    { setting: { serviceCIDRs: 'none' } },
+  ),
+  story('C12', 'internal policy Local: only endpoints on this node', {
+    given: dns,
+    packets: [
+      { from: 'pod', ...toWeb, expect: { A: 'OWN' } },
+      { from: 'node', ...toWeb, expect: { A: 'MASQ' } },
+    ],
+  }),
+  story('C13', 'internal policy Local without an endpoint here: dropped', {
+    given: { ...dns, endpoints: ['B'] },
+    packets: [{ from: 'pod', ...toWeb, expect: 'DROP' }],
+  }),
+  story('C14', 'internal policy Local leaves external addresses alone', {
+    given: { ...dns, endpoints: ['B'], nodePort: true },
+    packets: [{ from: 'client', to: 'nodePort', expect: { B: 'MASQ' } }],
+  }),
+];

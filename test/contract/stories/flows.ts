@@ -1,0 +1,234 @@
+import assert from 'node:assert/strict';
+import type { Scene } from '../scene.ts';
+import {
+  type Answers,
+  type Fate,
+  IGNORE,
+  type Packet,
+  type ServiceSpec,
+  type Story,
+  scripted,
+  type Target,
+} from '../story.ts';
+
+const dns: ServiceSpec = { protocols: ['UDP'], port: 53, endpoints: ['A'] };
+const dnsEverywhere: ServiceSpec = { ...dns, nodePort: true, external: true, loadBalancer: true };
+
+/** What stays as it is must be seen to do so more than once. */
+const ASSURANCES = 5;
+
+/** Every datagram of it is of the same flow. */
+function flowTo(scene: Scene, to: Target, from: Packet['from'] = 'pod'): Packet {
+  return { from, to, sourcePort: 20_000 + scene.service().n };
+}
+
+/** Binds a flow to A, changes the service and follows the flow. */
+function follow(
+  to: Target,
+  given: ServiceSpec,
+  after: ServiceSpec | undefined,
+  expect: Answers | Fate,
+  from?: Packet['from'],
+) {
+  return async (scene: Scene): Promise<void> => {
+    await scene.apply(given);
+    const flow = flowTo(scene, to, from);
+    assert.equal(await scene.answerer(flow), 'A');
+    if (after) await scene.apply(after);
+    else await scene.remove();
+    await scene.eventually({ ...flow, expect });
+  };
+}
+
+const alone = { alone: true };
+
+/** Datagrams of flows that exist already: connection tracking must forget endpoints that are gone. */
+const datagramStories: readonly Story[] = [
+  scripted(
+    'C43',
+    'a flow to an endpoint that left goes on to another',
+    follow('clusterIP', dns, { ...dns, endpoints: ['B'] }, { B: 'OWN' }),
+    alone,
+  ),
+  scripted(
+    'C44',
+    'a flow is rejected when no endpoint is left',
+    follow('clusterIP', dns, { ...dns, endpoints: [] }, 'REJECT'),
+    alone,
+  ),
+  scripted(
+    'flows/slices deleted',
+    'or when the slices are deleted',
+    async (scene) => {
+      await scene.apply(dns);
+      const flow = flowTo(scene, 'clusterIP');
+      assert.equal(await scene.answerer(flow), 'A');
+      scene.cluster.removeSlices(scene.service());
+      await scene.eventually({ ...flow, expect: 'REJECT' });
+    },
+    alone,
+  ),
+  scripted(
+    'flows/service deleted',
+    'a flow of a service that was deleted is dropped',
+    follow('clusterIP', dns, undefined, 'DROP'),
+    alone,
+  ),
+  scripted(
+    'flows/not serving',
+    'an endpoint that stops serving loses its flows',
+    follow('clusterIP', dns, { ...dns, endpoints: [{ at: 'A', state: 'gone' }, 'B'] }, { B: 'OWN' }),
+    alone,
+  ),
+  scripted(
+    'flows/node port',
+    'flows to node ports move',
+    follow('nodePort', dnsEverywhere, { ...dnsEverywhere, endpoints: ['B'] }, { B: 'MASQ' }),
+    alone,
+  ),
+  scripted(
+    'flows/node port local',
+    'under policy Local they end when the endpoint here leaves',
+    follow(
+      'nodePort',
+      { ...dnsEverywhere, externalPolicy: 'Local' },
+      { ...dnsEverywhere, externalPolicy: 'Local', endpoints: ['B'] },
+      'DROP',
+      'client',
+    ),
+    alone,
+  ),
+  scripted(
+    'flows/external',
+    'flows to external IPs move',
+    follow('external', dnsEverywhere, { ...dnsEverywhere, endpoints: ['B'] }, { B: 'MASQ' }),
+    alone,
+  ),
+  scripted(
+    'flows/load balancer',
+    'flows to balancers move',
+    follow('loadBalancer', dnsEverywhere, { ...dnsEverywhere, endpoints: ['B'] }, { B: 'MASQ' }, 'client'),
+    alone,
+  ),
+  scripted(
+    'flows/node',
+    'flows of the node itself move',
+    follow('clusterIP', dns, { ...dns, endpoints: ['B'] }, { B: 'MASQ' }, 'node'),
+    alone,
+  ),
+  scripted(
+    'flows/drain',
+    'a flow stays with an endpoint that drains',
+    async (scene) => {
+      await scene.apply(dns);
+      const flow = flowTo(scene, 'clusterIP');
+      assert.equal(await scene.answerer(flow), 'A');
+      await scene.apply({ ...dns, endpoints: [{ at: 'A', state: 'draining' }, 'B'] });
+      for (let i = 0; i < ASSURANCES; i++) assert.equal(await scene.answerer(flow), 'A');
+      await scene.expect({ from: 'pod', to: 'clusterIP', expect: { B: 'OWN' } });
+    },
+    alone,
+  ),
+  scripted(
+    'flows/neighbours',
+    'flows of endpoints and services that did not change are left alone',
+    async (scene) => {
+      await scene.apply({ ...dns, endpoints: ['A', 'B'] });
+      await scene.apply(dns, 'other');
+      const flow = flowTo(scene, 'clusterIP');
+      const first = await scene.answerer(flow);
+      assert.equal(await scene.answerer({ ...flow, of: 'other' }), 'A');
+      await scene.apply({ ...dns, endpoints: ['A', 'B', 'C', 'D'] });
+      await scene.apply({ ...dns, endpoints: ['A', 'B'] });
+      for (let i = 0; i < ASSURANCES; i++) {
+        assert.equal(await scene.answerer(flow), first);
+        assert.equal(await scene.answerer({ ...flow, of: 'other' }), 'A');
+      }
+    },
+    alone,
+  ),
+  scripted(
+    'flows/from nothing',
+    'a flow that found no service finds it once it is there',
+    async (scene) => {
+      await scene.apply({ ...dns, endpoints: [] });
+      const flow = flowTo(scene, 'clusterIP');
+      await scene.expect({ ...flow, expect: 'REJECT' });
+      await scene.apply(dns);
+      await scene.eventually({ ...flow, expect: { A: 'OWN' } });
+    },
+    alone,
+  ),
+  scripted(
+    'flows/passed by',
+    'a flow that passed by an address moves when a service takes it',
+    async (scene) => {
+      await scene.apply({ ...dns, port: 80, endpoints: ['A'] });
+      await scene.cluster.landscape
+        .host('world')
+        .serve(80, 'udp', scene.address('external', scene.service().n));
+      const flow = flowTo(scene, 'external');
+      await scene.expect({ ...flow, expect: IGNORE });
+      await scene.apply({ ...dns, port: 80, external: true, endpoints: ['A'] });
+      await scene.eventually({ ...flow, expect: { A: 'MASQ' } });
+    },
+    alone,
+  ),
+];
+
+/** Connections that exist already are nobody's business. */
+const connectionStories: readonly Story[] = [
+  scripted('C45', 'an established connection stays with an endpoint that left', async (scene) => {
+    const web: ServiceSpec = { endpoints: ['A'] };
+    await scene.apply(web);
+    const conversation = await scene.open({ from: 'pod', to: 'clusterIP' });
+    const stays = async () => assert.equal((await conversation.ask())?.by, 'A');
+    await scene.apply({ ...web, endpoints: ['B'] });
+    await stays();
+    await scene.apply({ ...web, endpoints: [] });
+    await stays();
+    await scene.remove();
+    await stays();
+    await conversation.close();
+  }),
+  ...(['client', 'node', 'remote'] as const).map((from) =>
+    scripted(
+      `connections/${from}`,
+      `connections of ${from} through every address survive every change`,
+      async (scene) => {
+        const web: ServiceSpec = { nodePort: true, external: true, loadBalancer: true, endpoints: ['A'] };
+        await scene.apply(web);
+        const targets = ['clusterIP', 'nodePort', 'external', 'loadBalancer'] as const;
+        const open = await Promise.all(targets.map((to) => scene.open({ from, to })));
+        const stay = async () => {
+          const answers = await Promise.all(open.map((conversation) => conversation.ask()));
+          assert.deepEqual(
+            answers.map((answer) => answer?.by),
+            ['A', 'A', 'A', 'A'],
+          );
+        };
+        await scene.apply({ ...web, externalPolicy: 'Local', internalPolicy: 'Local', endpoints: ['B'] });
+        await stay();
+        await scene.apply({ ...web, ranges: ['tenants'], endpoints: [] });
+        await stay();
+        await scene.remove();
+        await stay();
+        for (const conversation of open) await conversation.close();
+      },
+    ),
+  ),
+  scripted(
+    'connections/restart',
+    'a restart of the program leaves them alone',
+    async (scene) => {
+      await scene.apply({ endpoints: ['A'] });
+      const conversation = await scene.open({ from: 'pod', to: 'clusterIP' });
+      await scene.cluster.restart();
+      assert.equal((await conversation.ask())?.by, 'A');
+      await conversation.close();
+    },
+    alone,
+  ),
+];
+
+export const flowStories: readonly Story[] = [...datagramStories, ...connectionStories];

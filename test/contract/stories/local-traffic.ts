@@ -1,0 +1,179 @@
+import {
+  type Answers,
+  type ExpectedPacket,
+  type Fate,
+  type ServiceSpec,
+  type Setting,
+  type Story,
+  scripted,
+  story,
+} from '../story.ts';
+
+const everywhere: ServiceSpec = { nodePort: true, external: true, loadBalancer: true, endpoints: ['A', 'B'] };
+const local: ServiceSpec = { ...everywhere, externalPolicy: 'Local' };
+const elsewhere: ServiceSpec = { ...local, endpoints: ['B'] };
+
+/** What of a remote pod and of a local one, under one way of telling local traffic. */
+interface Telling {
+  readonly setting: Setting;
+  readonly name: string;
+  readonly remote: 'OWN' | 'MASQ';
+  readonly remoteAtLocalPolicy: Answers | Fate;
+}
+
+const tellings: readonly Telling[] = [
+  { setting: {}, name: 'NodeCIDR', remote: 'MASQ', remoteAtLocalPolicy: 'DROP' },
+  {
+    setting: { detectLocal: 'ClusterCIDR' },
+    name: 'ClusterCIDR',
+    remote: 'OWN',
+    remoteAtLocalPolicy: { B: 'OWN' },
+  },
+  {
+    setting: { detectLocal: 'BridgeInterface' },
+    name: 'BridgeInterface',
+    remote: 'MASQ',
+    remoteAtLocalPolicy: 'DROP',
+  },
+  {
+    setting: { detectLocal: 'InterfaceNamePrefix' },
+    name: 'InterfaceNamePrefix',
+    remote: 'MASQ',
+    remoteAtLocalPolicy: 'DROP',
+  },
+];
+
+function packetsFor({ remote, remoteAtLocalPolicy }: Telling): readonly ExpectedPacket[] {
+  return [
+    { from: 'pod', to: 'clusterIP', expect: { B: 'OWN' } },
+    { from: 'node', to: 'clusterIP', expect: { B: 'MASQ' } },
+    { from: 'remote', to: 'clusterIP', expect: { B: remote } },
+    { from: 'client', to: 'clusterIP', expect: { B: 'MASQ' } },
+    ...(['nodePort', 'external', 'loadBalancer'] as const).flatMap((to): ExpectedPacket[] => [
+      { from: 'pod', to, expect: { B: 'OWN' } },
+      { from: 'node', to, expect: { B: 'MASQ' } },
+      { from: 'remote', to, expect: remoteAtLocalPolicy },
+      { from: 'client', to, expect: 'DROP' },
+    ]),
+  ];
+}
+
+const throughEverything = (expect: Answers): readonly ExpectedPacket[] =>
+  (['nodePort', 'external', 'loadBalancer'] as const).map((to) => ({ from: 'A', to, expect }));
+
+/** Who counts as local, and what that changes. */
+export const localTrafficStories: readonly Story[] = [
+  ...tellings.map((telling) =>
+    story(
+      `local/${telling.name}`,
+      `${telling.name} tells local pods`,
+      { given: elsewhere, packets: packetsFor(telling) },
+      { setting: telling.setting },
+    ),
+  ),
+  story(
+    'local/prefix of all pods',
+    'every pod on a device with the prefix is local',
+    { given: everywhere, packets: [{ from: 'C', to: 'clusterIP', expect: { A: 'OWN', B: 'OWN' } }] },
+    { setting: { detectLocal: 'InterfaceNamePrefix' } },
+  ),
+  story(
+    'local/one bridge',
+    'a pod on another device is not',
+    { given: everywhere, packets: [{ from: 'C', to: 'clusterIP', expect: { A: 'MASQ', B: 'MASQ' } }] },
+    { setting: { detectLocal: 'BridgeInterface' } },
+  ),
+  story(
+    'local/untold',
+    'untold, pods are the world: policy Local drops them, policy Cluster masquerades them',
+    [
+      {
+        given: elsewhere,
+        packets: [
+          { from: 'pod', to: 'nodePort', expect: 'DROP' },
+          { from: 'node', to: 'nodePort', expect: { B: 'MASQ' } },
+          { from: 'pod', to: 'clusterIP', expect: { B: 'OWN' } },
+          { from: 'node', to: 'clusterIP', expect: { B: 'MASQ' } },
+        ],
+      },
+      {
+        given: everywhere,
+        packets: [
+          { from: 'pod', to: 'nodePort', expect: { A: 'MASQ', B: 'MASQ' } },
+          { from: 'A', to: 'clusterIP', expect: { A: 'MASQ', B: 'OWN' } },
+        ],
+      },
+    ],
+    { setting: { detectLocal: 'none' } },
+  ),
+  story(
+    'masquerade all/external',
+    'masqueradeAll is about cluster IPs only',
+    {
+      given: local,
+      packets: [
+        { from: 'client', to: 'nodePort', expect: { A: 'OWN' } },
+        { from: 'client', to: 'loadBalancer', expect: { A: 'OWN' } },
+        { from: 'pod', to: 'external', expect: { A: 'OWN', B: 'OWN' } },
+        { from: 'pod', to: 'clusterIP', expect: { A: 'MASQ', B: 'MASQ' } },
+        { from: 'remote', to: 'clusterIP', expect: { A: 'MASQ', B: 'MASQ' } },
+      ],
+    },
+    { setting: { masqueradeAll: true } },
+  ),
+  story(
+    'masquerade all/udp',
+    'masqueradeAll masquerades datagrams, and those of internal policy Local',
+    {
+      given: { protocols: ['UDP'], internalPolicy: 'Local', endpoints: ['A', 'B'] },
+      packets: [{ from: 'pod', to: 'clusterIP', expect: { A: 'MASQ' } }],
+    },
+    { setting: { masqueradeAll: true } },
+  ),
+  story('hairpin/udp', 'datagrams of a pod to itself are masqueraded', {
+    given: { ...everywhere, protocols: ['UDP'] },
+    packets: [{ from: 'A', to: 'clusterIP', expect: { A: 'MASQ', B: 'OWN' } }],
+  }),
+  story('hairpin/policy Local', 'a pod that reaches itself through an external address is masqueraded', {
+    given: local,
+    packets: throughEverything({ A: 'MASQ', B: 'OWN' }),
+  }),
+  story('hairpin/policy Cluster', 'where everybody is masqueraded, so is it', {
+    given: everywhere,
+    packets: throughEverything({ A: 'MASQ', B: 'MASQ' }),
+  }),
+  story('hairpin/internal policy Local', 'internal policy Local', {
+    given: { internalPolicy: 'Local', endpoints: ['A', 'C', 'B'] },
+    packets: [{ from: 'A', to: 'clusterIP', expect: { A: 'MASQ', C: 'OWN' } }],
+  }),
+  story('hairpin/draining', 'a pod that drains can reach itself', {
+    given: { endpoints: [{ at: 'A', state: 'draining' }] },
+    packets: [{ from: 'A', to: 'clusterIP', expect: { A: 'MASQ' } }],
+  }),
+  story('hairpin/others', 'a pod that is no endpoint, or the endpoint of something else, keeps its address', {
+    given: { endpoints: ['A', 'C'] },
+    packets: [
+      { from: 'pod', to: 'clusterIP', expect: { A: 'OWN', C: 'OWN' } },
+      { from: 'C', to: 'clusterIP', expect: { A: 'OWN', C: 'MASQ' } },
+    ],
+  }),
+  scripted(
+    'hairpin/direct',
+    'a pod that talks to its own address without a service is left alone',
+    async (scene) => {
+      await scene.apply({ endpoints: ['A'] });
+      const { A: address } = scene.book.hosts;
+      const outcome = await scene.cluster.landscape.host('A').ask({ address, port: 8080 });
+      if (outcome.kind !== 'answered' || outcome.source !== address) throw new Error(JSON.stringify(outcome));
+    },
+  ),
+  story('host network', 'a process of the node can be an endpoint', {
+    given: { ...local, endpoints: ['node', 'B'] },
+    packets: [
+      { from: 'pod', to: 'clusterIP', expect: { node: 'OWN', B: 'OWN' } },
+      { from: 'node', to: 'clusterIP', expect: { node: 'MASQ', B: 'MASQ' } },
+      { from: 'client', to: 'nodePort', expect: { node: 'OWN' } },
+      { from: 'client', to: 'loadBalancer', expect: { node: 'OWN' } },
+    ],
+  }),
+];

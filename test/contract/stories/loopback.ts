@@ -1,0 +1,128 @@
+import assert from 'node:assert/strict';
+import type { Scene } from '../scene.ts';
+import { type ServiceSpec, type Setting, type Story, scripted, story } from '../story.ts';
+
+const web: ServiceSpec = { nodePort: true, endpoints: ['A', 'B'] };
+const dns: ServiceSpec = { ...web, protocols: ['UDP'], port: 53 };
+
+const gates = { KubeProxyNFTablesLocalhostNodePorts: true };
+const gateOn: Setting = { gates };
+const served: Setting = { gates, nodePortAddresses: ['primary', 'localhost'] };
+
+/** Loopback node ports that were rejected so far. */
+async function rejected(scene: Scene, protocol: string): Promise<number> {
+  const name = 'kubeproxy_nftables_localhost_nodeport_rejected_packets_total';
+  return scene.cluster.metric(name, `ip_family="${scene.book.family}",protocol="${protocol}"`);
+}
+
+/** Node ports at loopback addresses. */
+export const loopbackStories: readonly Story[] = [
+  story('C46', 'they are left alone', {
+    given: web,
+    packets: [{ from: 'node', to: 'loopback', expect: 'RESET' }],
+  }),
+  story(
+    'C46 with all addresses',
+    'also where all addresses serve',
+    {
+      given: web,
+      packets: [
+        { from: 'node', to: 'loopback', expect: 'RESET' },
+        { from: 'node', to: 'nodePort', expect: { A: 'MASQ', B: 'MASQ' } },
+      ],
+    },
+    { setting: { nodePortAddresses: ['0.0.0.0/0', '::/0'] } },
+  ),
+  scripted(
+    'C47',
+    'with the gate they are rejected and counted',
+    async (scene) => {
+      await scene.apply(web);
+      await scene.apply({ ...dns, endpoints: [] }, 'dns');
+      const before = { TCP: await rejected(scene, 'TCP'), UDP: await rejected(scene, 'UDP') };
+      const to = scene.book.family === 'IPv4' ? 'loopback2' : 'loopback';
+      await scene.expect(
+        { from: 'node', to: 'loopback', expect: 'REJECT' },
+        { from: 'node', to, of: 'dns', expect: 'REJECT' },
+      );
+      assert.ok((await rejected(scene, 'TCP')) > before.TCP);
+      assert.ok((await rejected(scene, 'UDP')) > before.UDP);
+      await scene.expect({ from: 'node', to: 'nodePort', expect: { A: 'MASQ', B: 'MASQ' } });
+    },
+    { setting: gateOn },
+  ),
+  scripted(
+    'C48',
+    'where loopback is configured, TCP is served at one address and UDP is rejected',
+    async (scene) => {
+      await scene.apply(web);
+      await scene.apply(dns, 'dns');
+      const before = await rejected(scene, 'UDP');
+      await scene.ready({ from: 'node', to: 'loopback' });
+      await scene.expect(
+        { from: 'node', to: 'loopback', expect: { A: 'MASQ', B: 'MASQ' } },
+        { from: 'node', to: 'loopback', of: 'dns', expect: 'REJECT' },
+        { from: 'client', to: 'nodePort', expect: { A: 'MASQ', B: 'MASQ' } },
+      );
+      if (scene.book.family === 'IPv4')
+        await scene.expect({ from: 'node', to: 'loopback2', expect: 'RESET' });
+      assert.ok((await rejected(scene, 'UDP')) > before);
+    },
+    { setting: served },
+  ),
+  scripted(
+    'C49',
+    'policy Local serves loopback from here only',
+    async (scene) => {
+      await scene.apply({ ...web, externalPolicy: 'Local' });
+      await scene.ready({ from: 'node', to: 'loopback' });
+      await scene.expect({ from: 'node', to: 'loopback', expect: { A: 'MASQ' } });
+      await scene.apply({ ...web, externalPolicy: 'Local', endpoints: ['B'] });
+      await scene.eventually({ from: 'node', to: 'loopback', expect: 'RESET' });
+      await scene.expect({ from: 'node', to: 'nodePort', expect: { B: 'MASQ' } });
+    },
+    { setting: served },
+  ),
+  scripted(
+    'C50',
+    'listener and open connections end with the service',
+    async (scene) => {
+      await scene.apply(web);
+      await scene.ready({ from: 'node', to: 'loopback' });
+      const conversation = await scene.open({ from: 'node', to: 'loopback' });
+      assert.ok(await conversation.ask());
+      await scene.remove();
+      await scene.eventually({ from: 'node', to: 'loopback', expect: 'RESET' });
+      assert.equal(await conversation.ask(500), null);
+      await conversation.close();
+    },
+    { setting: served },
+  ),
+  scripted(
+    'loopback/follows endpoints',
+    'new connections go to new endpoints, open ones stay',
+    async (scene) => {
+      await scene.apply({ ...web, endpoints: ['A'] });
+      await scene.ready({ from: 'node', to: 'loopback' });
+      const conversation = await scene.open({ from: 'node', to: 'loopback' });
+      await scene.apply({ ...web, endpoints: ['B'] });
+      await scene.eventually({ from: 'node', to: 'loopback', expect: { B: 'MASQ' } });
+      assert.equal((await conversation.ask())?.by, 'A');
+      await scene.apply({ ...web, endpoints: [] });
+      await scene.eventually({ from: 'node', to: 'loopback', expect: 'RESET' });
+      await conversation.close();
+    },
+    { setting: served },
+  ),
+  scripted(
+    'loopback/affinity',
+    'with affinity all of loopback is one client',
+    async (scene) => {
+      await scene.apply({ ...web, affinitySeconds: 60 });
+      await scene.ready({ from: 'node', to: 'loopback' });
+      const first = await scene.answerer({ from: 'node', to: 'loopback' });
+      await scene.expect({ from: 'node', to: 'loopback', expect: { [first]: 'MASQ' } });
+    },
+    { setting: served },
+  ),
+];

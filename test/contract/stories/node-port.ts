@@ -1,0 +1,105 @@
+import { type ServiceSpec, type Setting, type Story, story } from '../story.ts';
+
+const web: ServiceSpec = { nodePort: true, endpoints: ['A', 'B'] };
+const local: ServiceSpec = { ...web, externalPolicy: 'Local' };
+const elsewhere: ServiceSpec = { ...local, endpoints: ['B'] };
+const to = 'nodePort';
+
+const everyAddress: Setting = { nodePortAddresses: ['0.0.0.0/0', '::/0'] };
+
+export const nodePortStories: readonly Story[] = [
+  story('C15', 'policy Cluster masquerades a client outside', {
+    given: web,
+    packets: [{ from: 'client', to, expect: { A: 'MASQ', B: 'MASQ' } }],
+  }),
+  story('C16', 'policy Cluster masquerades a local pod', {
+    given: web,
+    packets: [{ from: 'pod', to, expect: { A: 'MASQ', B: 'MASQ' } }],
+  }),
+  story('C17', 'other addresses of the node do not serve node ports', {
+    given: web,
+    packets: [
+      { from: 'client', to: 'second', expect: 'RESET' },
+      { from: 'node', to: 'second', expect: 'RESET' },
+    ],
+  }),
+  story(
+    'C17 with all addresses',
+    'unless all addresses do',
+    {
+      given: web,
+      packets: [
+        { from: 'client', to: 'second', expect: { A: 'MASQ', B: 'MASQ' } },
+        { from: 'pod', to: 'second', expect: { A: 'MASQ', B: 'MASQ' } },
+        { from: 'node', to: 'second', expect: { A: 'MASQ', B: 'MASQ' } },
+        { from: 'client', to, expect: { A: 'MASQ', B: 'MASQ' } },
+      ],
+    },
+    { setting: everyAddress },
+  ),
+  story('C18', 'a node port of SCTP', {
+    given: { ...web, protocols: ['SCTP'] },
+    packets: [{ from: 'client', to, expect: { A: 'MASQ', B: 'MASQ' } }],
+  }),
+  story(
+    'C19',
+    'every address serves in a family in which the Node has none',
+    {
+      given: { ...web, endpoints: ['A'] },
+      packets: [
+        { from: 'client', to: 'second', expect: { A: 'MASQ' } },
+        { from: 'client', to, expect: { A: 'MASQ' } },
+      ],
+    },
+    { setting: { nodeFamilies: ['IPv4'] }, families: ['IPv6'], dualStackOnly: true },
+  ),
+  story('C20', 'without endpoints it is rejected', {
+    given: { ...web, endpoints: [] },
+    packets: [
+      { from: 'client', to, expect: 'REJECT' },
+      { from: 'node', to, expect: 'REJECT' },
+      { from: 'pod', to, expect: 'REJECT' },
+    ],
+  }),
+  story('C21', 'policy Local serves the world from here, with its own address', {
+    given: local,
+    packets: [{ from: 'client', to, expect: { A: 'OWN' } }],
+  }),
+  story('C22', 'policy Local serves local pods from everywhere', {
+    given: local,
+    packets: [{ from: 'pod', to, expect: { A: 'OWN', B: 'OWN' } }],
+  }),
+  story('C23', 'policy Local without an endpoint here drops the world', {
+    given: elsewhere,
+    packets: [{ from: 'client', to, expect: 'DROP' }],
+  }),
+  story('C24', 'and goes on serving pods and processes of the node', {
+    given: elsewhere,
+    packets: [
+      { from: 'pod', to, expect: { B: 'OWN' } },
+      { from: 'node', to, expect: { B: 'MASQ' } },
+    ],
+  }),
+  story('C25', 'a pod of another node is the world', {
+    given: elsewhere,
+    packets: [{ from: 'remote', to, expect: 'DROP' }],
+  }),
+  story(
+    'C25 with ClusterCIDR',
+    'unless all pods count as local',
+    { given: elsewhere, packets: [{ from: 'remote', to, expect: { B: 'OWN' } }] },
+    { setting: { detectLocal: 'ClusterCIDR' } },
+  ),
+  story(
+    'C26',
+    'where local traffic cannot be told, a pod is the world too',
+    {
+      given: local,
+      packets: [
+        { from: 'pod', to, expect: { A: 'OWN' } },
+        { from: 'node', to, expect: { A: 'MASQ', B: 'MASQ' } },
+      ],
+    },
+    { setting: { detectLocal: 'none' } },
+  ),
+];

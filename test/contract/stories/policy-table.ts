@@ -1,0 +1,102 @@
+import type {
+  Answers,
+  EndpointSpec,
+  ExpectedPacket,
+  Fate,
+  ServiceSpec,
+  Source,
+  Story,
+  Target,
+} from '../story.ts';
+import { story } from '../story.ts';
+
+type Place = 'A' | 'B' | 'C' | 'D';
+
+/** A state of the endpoints, and who then serves: everybody's list and that of this node. */
+interface EndpointState {
+  readonly name: string;
+  readonly endpoints: readonly (Place | EndpointSpec)[];
+  readonly cluster: readonly Place[];
+  readonly local: readonly Place[];
+}
+
+const draining = (at: Place): EndpointSpec => ({ at, state: 'draining' });
+const unready = (at: Place): EndpointSpec => ({ at, state: 'unready' });
+const gone = (at: Place): EndpointSpec => ({ at, state: 'gone' });
+
+const states: readonly EndpointState[] = [
+  { name: 'ready here and elsewhere', endpoints: ['A', 'B'], cluster: ['A', 'B'], local: ['A'] },
+  { name: 'ready here', endpoints: ['A'], cluster: ['A'], local: ['A'] },
+  { name: 'ready elsewhere', endpoints: ['B'], cluster: ['B'], local: [] },
+  { name: 'none', endpoints: [], cluster: [], local: [] },
+  { name: 'draining here, ready elsewhere', endpoints: [draining('A'), 'B'], cluster: ['B'], local: ['A'] },
+  { name: 'ready here, draining elsewhere', endpoints: ['A', draining('B')], cluster: ['A'], local: ['A'] },
+  {
+    name: 'draining here and elsewhere',
+    endpoints: [draining('A'), draining('B')],
+    cluster: ['A', 'B'],
+    local: ['A'],
+  },
+  { name: 'draining elsewhere', endpoints: [draining('B')], cluster: ['B'], local: [] },
+  { name: 'unready here, ready elsewhere', endpoints: [unready('A'), 'B'], cluster: ['B'], local: [] },
+  { name: 'ready and draining here', endpoints: ['A', draining('C')], cluster: ['A'], local: ['A'] },
+  { name: 'unready and gone', endpoints: [unready('A'), gone('B')], cluster: [], local: [] },
+  {
+    name: 'two here, two elsewhere',
+    endpoints: ['A', 'B', 'C', 'D'],
+    cluster: ['A', 'B', 'C', 'D'],
+    local: ['A', 'C'],
+  },
+];
+
+const policies = [
+  { name: 'Cluster', spec: {} },
+  { name: 'Local', spec: { internalPolicy: 'Local', externalPolicy: 'Local' } },
+  { name: 'internal Local', spec: { internalPolicy: 'Local' } },
+  { name: 'external Local', spec: { externalPolicy: 'Local' } },
+] as const;
+
+const protocols = ['TCP', 'UDP'] as const;
+const sources: readonly Source[] = ['pod', 'node', 'remote', 'client'];
+const targets: readonly Target[] = ['clusterIP', 'nodePort', 'external', 'loadBalancer'];
+
+/** The decision table, read as prose: who serves a packet, and whose address they see. */
+function verdict(from: Source, to: Target, spec: ServiceSpec, state: EndpointState): Answers | Fate {
+  const { cluster, local } = state;
+  if (cluster.length === 0 && local.length === 0) return 'REJECT';
+  const isLocalPod = from === 'pod';
+  if (to === 'clusterIP') {
+    return served(spec.internalPolicy === 'Local' ? local : cluster, isLocalPod ? 'OWN' : 'MASQ');
+  }
+  if (spec.externalPolicy !== 'Local') return served(cluster, 'MASQ');
+  if (isLocalPod) return served(cluster, 'OWN');
+  return from === 'node' ? served(cluster, 'MASQ') : served(local, 'OWN');
+}
+
+function served(by: readonly Place[], source: 'OWN' | 'MASQ'): Answers | Fate {
+  return by.length === 0 ? 'DROP' : Object.fromEntries(by.map((place) => [place, source]));
+}
+
+/** Every kind of address × source × policy × state of the endpoints, over TCP and UDP. */
+export const policyTableStories: readonly Story[] = protocols.flatMap((protocol) =>
+  policies.flatMap((policy) =>
+    states.map((state) => {
+      const given: ServiceSpec = {
+        ...policy.spec,
+        protocols: [protocol],
+        nodePort: true,
+        external: true,
+        loadBalancer: true,
+        endpoints: state.endpoints,
+      };
+      const packets = targets.flatMap((to) =>
+        sources.map((from): ExpectedPacket => ({ from, to, expect: verdict(from, to, given, state) })),
+      );
+      return story(
+        `table/${protocol}/${policy.name}/${state.name}`,
+        `every source to every address, ${protocol}, policy ${policy.name}, endpoints ${state.name}`,
+        { given, packets },
+      );
+    }),
+  ),
+);

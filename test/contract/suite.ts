@@ -1,0 +1,115 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import type { Family } from '../../src/model/ip.ts';
+import { enterNamespace, labUnavailable } from '../cluster/lab/namespace.ts';
+import { addressBooks } from './address-book.ts';
+import { Cluster } from './cluster.ts';
+import { Landscape } from './landscape.ts';
+import { Scene } from './scene.ts';
+import { stories } from './stories/all.ts';
+import type { Setting, Story } from './story.ts';
+
+export interface ContractOptions {
+  /** `--proxy-mode`. */
+  readonly mode: string;
+  /** Kinds of cluster to run the stories in, by their families. */
+  readonly clusters: readonly (readonly Family[])[];
+  /** Stories that this mode cannot pass, by id, and why. */
+  readonly skip: Readonly<Record<string, string>>;
+  /** The module that calls: it is started again in a network namespace of its own. */
+  readonly module: string;
+}
+
+/** Stories of one program told at the same time. */
+const CONCURRENCY = 8;
+const STORY_TIMEOUT_MS = 60_000;
+
+/**
+ * What every mode promises about packets, checked from outside: the real program, fed by an API server, programs a
+ * real kernel, and hosts in namespaces send packets.
+ */
+export function runContract(options: ContractOptions): void {
+  const unavailable = labUnavailable();
+  if (unavailable !== undefined) {
+    test(`contract of ${options.mode} mode`, { skip: unavailable });
+    return;
+  }
+  const namespace = enterNamespace(options.module);
+  checkStories(options.skip);
+  describe(`contract of ${options.mode} mode`, () => {
+    let landscape: Landscape;
+    before(async () => {
+      landscape = await Landscape.build(namespace);
+    });
+    after(() => landscape.close());
+    for (const families of options.clusters) {
+      describe(`in a cluster with ${families.join(' and ')}`, () =>
+        tellAll(options, families, () => landscape));
+    }
+  });
+}
+
+function tellAll(
+  { mode, skip }: ContractOptions,
+  families: readonly Family[],
+  landscape: () => Landscape,
+): void {
+  let cluster: Cluster;
+  before(async () => {
+    cluster = await Cluster.open(mode, families, landscape());
+  });
+  after(() => cluster.close());
+  const told = stories.filter((story) => familiesOf(story, families).length > 0);
+  for (const [key, group] of Map.groupBy(told, (story) => JSON.stringify(story.setting))) {
+    const setting = JSON.parse(key) as Setting;
+    describe(key === '{}' ? 'with defaults' : `with ${key}`, () => {
+      const active = group.some(({ id }) => skip[id] === undefined);
+      before(() => (active ? cluster.start(setting) : undefined));
+      after(() => (active ? stop(cluster) : undefined));
+      describe('together', { concurrency: CONCURRENCY }, () => {
+        for (const story of group.filter(({ alone }) => !alone)) tell(story, skip[story.id], () => cluster);
+      });
+      describe('one by one', () => {
+        for (const story of group.filter(({ alone }) => alone)) tell(story, skip[story.id], () => cluster);
+      });
+    });
+  }
+}
+
+async function stop(cluster: Cluster): Promise<void> {
+  const { stderr } = cluster.program;
+  await cluster.stop();
+  assert.doesNotMatch(stderr, /panic|Unhandled|Unexpected/);
+}
+
+function tell(story: Story, skip: string | undefined, cluster: () => Cluster): void {
+  const title = `${story.id}: ${story.title}`;
+  const reason = skip ?? story.unavailable;
+  test(title, { timeout: STORY_TIMEOUT_MS, ...(reason !== undefined && { skip: reason }) }, async () => {
+    const tellings = familiesOf(story, cluster().families).map((family) => async () => {
+      const scene = new Scene(cluster(), addressBooks[family]);
+      try {
+        await story.tell(scene);
+      } finally {
+        scene.close();
+      }
+    });
+    if (story.alone) for (const telling of tellings) await telling();
+    else await Promise.all(tellings.map((telling) => telling()));
+  });
+}
+
+function familiesOf(story: Story, families: readonly Family[]): Family[] {
+  if (story.dualStackOnly && families.length < 2) return [];
+  return families.filter((family) => story.families?.includes(family) ?? true);
+}
+
+/** A suite with two stories of one id, or a skip of none, says something else than it means. */
+function checkStories(skip: ContractOptions['skip']): void {
+  const ids = stories.map(({ id }) => id);
+  assert.deepEqual(ids, [...new Set(ids)], 'every story has an id of its own');
+  for (const [id, reason] of Object.entries(skip)) {
+    assert.ok(ids.includes(id), `no story ${id} to skip`);
+    assert.ok(reason.trim() !== '', `the skip of ${id} needs a reason`);
+  }
+}
