@@ -1,0 +1,41 @@
+import type { Outcome } from '../cluster/lab/traffic.ts';
+import type { Scene } from './scene.ts';
+import type { Packet } from './story.ts';
+
+const WORKERS = 8;
+
+/** New connections, one after the other, for as long as something else takes. */
+export class Load {
+  readonly #scene: Scene;
+  readonly #packets: readonly Packet[];
+  /** Everything but an answer from A or B. */
+  readonly failures: Outcome[] = [];
+  connections = 0;
+  #isEnough = false;
+
+  constructor(scene: Scene, packets: readonly Packet[]) {
+    this.#scene = scene;
+    this.#packets = packets;
+  }
+
+  /** Connects during `work`, and at least so often. */
+  async during(work: () => Promise<void>, atLeast: number): Promise<void> {
+    const workers = Array.from({ length: WORKERS }, (_, i) => this.#connect(i, atLeast));
+    try {
+      await work();
+    } finally {
+      this.#isEnough = true;
+      await Promise.all(workers);
+    }
+  }
+
+  async #connect(worker: number, atLeast: number): Promise<void> {
+    for (let i = worker; !this.#isEnough || this.connections < atLeast; i++) {
+      const packet = this.#packets[i % this.#packets.length];
+      if (!packet) return;
+      this.connections++;
+      const outcome = await this.#scene.outcome(packet);
+      if (outcome.kind !== 'answered' || !['A', 'B'].includes(outcome.by)) this.failures.push(outcome);
+    }
+  }
+}

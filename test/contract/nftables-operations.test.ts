@@ -1,0 +1,279 @@
+/** How nftables mode behaves while operators and other programs do what they do. */
+import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { after, afterEach, before, beforeEach, describe, type TestContext, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { enterNamespace, hasProgram, labUnavailable } from '../cluster/lab/namespace.ts';
+import { kubeProxy, run } from '../program/run.ts';
+import { addressBooks } from './address-book.ts';
+import { Cluster } from './cluster.ts';
+import { Landscape } from './landscape.ts';
+import { Load } from './load.ts';
+import { runInNode } from './node-commands.ts';
+import { nodePortOf, podPort } from './objects.ts';
+import { Scene } from './scene.ts';
+import type { Packet, ServiceSpec } from './story.ts';
+import { baseChains, upstreamChains, upstreamSets, upstreamStart, upstreamTable } from './upstream-table.ts';
+
+const skip = labUnavailable() ?? (hasProgram('nft', '--version') ? false : 'needs the program nft');
+const namespace = skip ? '' : enterNamespace(import.meta.url);
+
+const CONNECTIONS = 2_000;
+const REPAIRED_MS = 10_000;
+
+const web: ServiceSpec = { nodePort: true, external: true, loadBalancer: true, endpoints: ['A', 'B'] };
+const everyWayIn: readonly Packet[] = [
+  { from: 'pod', to: 'clusterIP' },
+  { from: 'client', to: 'nodePort' },
+  { from: 'client', to: 'loadBalancer' },
+  { from: 'node', to: 'clusterIP' },
+];
+const own = { A: 'OWN', B: 'OWN' } as const;
+
+describe('nftables mode in operation', { skip }, () => {
+  let landscape: Landscape;
+  let cluster: Cluster;
+  let scene: Scene;
+
+  before(async () => {
+    landscape = await Landscape.build(namespace);
+    cluster = await Cluster.open('nftables', ['IPv4', 'IPv6'], landscape);
+  });
+  beforeEach(() => {
+    scene = new Scene(cluster, addressBooks.IPv4);
+  });
+  afterEach(async () => {
+    scene.close();
+    await cluster.stop();
+  });
+  after(async () => {
+    await cluster.close();
+    landscape.close();
+  });
+
+  const nft = (...script: readonly string[]): Promise<string> => runInNode('nft', ...script);
+
+  /** The table as text, in an order that does not depend on how it came about. */
+  async function listing(family: 'ip' | 'ip6' = 'ip'): Promise<string> {
+    const text = await nft('list', 'table', family, 'kube-proxy').catch(() => '');
+    const elements = text.replaceAll(/elements = \{([^}]*)\}/g, (_, list: string) => {
+      return `elements = ${list
+        .split(',')
+        .map((element) => element.trim())
+        .sort()
+        .join()}`;
+    });
+    return elements.split('\n').sort().join('\n');
+  }
+
+  /** Has somebody else change the rules, and waits until that is undone and counted. */
+  async function repaired(
+    t: TestContext,
+    what: string,
+    command: readonly string[],
+    isUndone: () => Promise<boolean>,
+  ): Promise<void> {
+    const counted = await repairs();
+    await nft(...command);
+    const changed = performance.now();
+    await until(isUndone, what);
+    t.diagnostic(`${what}: put right within ${Math.round(performance.now() - changed)} ms`);
+    assert.ok((await repairs()) > counted, `${what} is counted`);
+  }
+
+  async function repairs(): Promise<number> {
+    return cluster.metric('kubeproxy_ts_repairs_total');
+  }
+
+  test('killed and started again under load, it fails no connection and breaks none', async (t) => {
+    await cluster.start();
+    await scene.apply(web);
+    const open = await Promise.all(everyWayIn.map((packet) => scene.open(packet)));
+    const before = await Promise.all(open.map((conversation) => conversation.ask()));
+    const load = new Load(scene, everyWayIn);
+    await load.during(async () => {
+      for (let i = 0; i < 2; i++) await cluster.restart();
+    }, CONNECTIONS);
+    t.diagnostic(`${load.connections} connections`);
+    assert.deepEqual(load.failures, []);
+    assert.deepEqual(await Promise.all(open.map((conversation) => conversation.ask())), before);
+    for (const conversation of open) await conversation.close();
+  });
+
+  test('while services and endpoints come and go, no connection to another service fails', async () => {
+    await cluster.start();
+    await scene.apply(web);
+    const load = new Load(scene, everyWayIn);
+    await load.during(async () => {
+      for (let i = 0; i < 20; i++) {
+        await scene.apply({ ...web, endpoints: i % 2 ? ['A'] : ['B', 'C', 'D'] }, 'busy');
+        if (i % 5 === 4) await scene.remove('busy');
+      }
+    }, CONNECTIONS);
+    assert.deepEqual(load.failures, []);
+  });
+
+  test('while its own endpoints come and go, no connection fails as long as one is left', async () => {
+    await cluster.start();
+    await scene.apply(web);
+    const load = new Load(scene, everyWayIn);
+    await load.during(async () => {
+      for (let i = 0; i < 20; i++)
+        await scene.apply({ ...web, endpoints: [['A'], ['A', 'B'], ['B']][i % 3] as ['A'] });
+    }, CONNECTIONS);
+    assert.deepEqual(load.failures, []);
+  });
+
+  test('what others do to its rules is undone, and counted; what it does itself is not', async (t) => {
+    await cluster.start();
+    await scene.apply({ ...web, affinitySeconds: 60 }, 'sticky');
+    await scene.apply(web);
+    for (let i = 0; i < 10; i++) {
+      await scene.apply(
+        { ...web, ranges: ['clients'], affinitySeconds: 9, endpoints: i % 2 ? ['A'] : [] },
+        'busy',
+      );
+    }
+    await scene.remove('busy');
+    assert.equal(await repairs(), 0, 'its own writes are not taken for those of others');
+    await repaired(t, 'flush ruleset', ['flush', 'ruleset'], async () => {
+      const v6 = scene.otherFamily;
+      const answers = await Promise.all(
+        [scene, v6].map((each) => each.outcome({ from: 'pod', to: 'clusterIP' })),
+      );
+      return answers.every((answer) => answer.kind === 'answered' && answer.by !== 'world');
+    });
+    const whole = await listing();
+    const isWhole = async () => (await listing()) === whole;
+    const { clusterIP } = scene.book.service(scene.service().n);
+    const element = `delete element ip kube-proxy cluster-addresses { ${clusterIP} }`;
+    await repaired(t, 'element deleted', [element], isWhole);
+    await repaired(t, 'rule inserted', ['insert rule ip kube-proxy nat-prerouting accept'], isWhole);
+    await scene.expect(
+      { from: 'pod', to: 'clusterIP', expect: own },
+      { from: 'pod', to: 'clusterIP', port: 81, expect: 'REJECT' },
+      { from: 'pod', to: 'unallocated', expect: 'DROP' },
+    );
+  });
+
+  test('tables of others are none of its business', async () => {
+    await cluster.start();
+    await scene.apply(web);
+    await nft('add table ip other; add chain ip other c; add rule ip other c accept; delete table ip other');
+    await scene.apply({ ...web, endpoints: ['A'] });
+    assert.equal(await repairs(), 0);
+  });
+
+  test('a table that upstream left is taken over without a failed connection', async () => {
+    await cluster.start();
+    await scene.apply(web);
+    await cluster.stop();
+    const { n } = scene.service();
+    const { book } = scene;
+    const script = upstreamTable({
+      clusterIP: book.service(n).clusterIP,
+      port: 80,
+      nodePort: nodePortOf(n),
+      nodeIP: book.node,
+      podCIDR: book.podCIDR,
+      endpoints: [book.hosts.A, book.hosts.B],
+      endpointPort: podPort,
+    });
+    await loadScript(`flush ruleset\n${script}`);
+    const load = new Load(scene, [
+      { from: 'pod', to: 'clusterIP' },
+      { from: 'client', to: 'nodePort' },
+    ]);
+    await load.during(async () => {
+      await sleep(100);
+      await cluster.start();
+    }, CONNECTIONS);
+    assert.deepEqual(load.failures, []);
+    assert.doesNotMatch(await listing(), /service-ULMVA6XW|affinity-|cluster-ips |filter-prerouting \{/);
+    await scene.expect(
+      { from: 'pod', to: 'clusterIP', expect: own },
+      { from: 'client', to: 'loadBalancer', expect: { A: 'MASQ', B: 'MASQ' } },
+    );
+  });
+
+  test('upstream can take the table back', async () => {
+    await cluster.start();
+    await scene.apply(web);
+    await scene.apply({ ...web, affinitySeconds: 60, ranges: ['clients'] }, 'sticky');
+    await cluster.stop();
+    const names = [...(await listing()).matchAll(/^\t(chain|set|map|counter) (\S+) \{/gm)].map(
+      ([, kind, name]) => ({ kind, name: name ?? '' }),
+    );
+    assert.ok(names.length > 20);
+    const theirs = [...upstreamChains, ...upstreamSets.map((set) => set.split(' ')[3] ?? '')];
+    const clashes = names.filter(
+      ({ name }) => theirs.includes(name) || name.startsWith('affinity-') || name.includes('/'),
+    );
+    assert.deepEqual(clashes, []);
+    const { nftables } = JSON.parse(await nft('-j', 'list', 'chains')) as {
+      nftables: { chain?: { family: string; name: string; hook?: string } }[];
+    };
+    const bases = nftables.flatMap(({ chain }) => (chain?.hook ? [`${chain.family} ${chain.name}`] : []));
+    const expected = baseChains.map((base) => base.split(' ')[0]);
+    assert.deepEqual(
+      bases.sort(),
+      [...expected.map((name) => `ip ${name}`), ...expected.map((name) => `ip6 ${name}`)].sort(),
+    );
+    await loadScript(upstreamStart());
+  });
+
+  test('clean-up removes its tables and no other, and finds nothing to do the second time', async () => {
+    await cluster.start();
+    await scene.apply(web);
+    await cluster.stop();
+    await nft('add table ip other');
+    for (let i = 0; i < 2; i++) {
+      const { code, stderr } = await run(kubeProxy, ['--config', cluster.writeConfig(), '--cleanup']);
+      assert.equal(code, 0, stderr);
+      assert.equal((await nft('list', 'tables')).trim(), 'table ip other');
+    }
+    await nft('delete table ip other');
+  });
+
+  test('affinity outlives restarts, repairs of other objects and changes of the service', async (t) => {
+    await cluster.start();
+    const sticky: ServiceSpec = { ...web, affinitySeconds: 600 };
+    await scene.apply(sticky);
+    const choices = () =>
+      Promise.all(
+        Array.from({ length: 24 }, (_, i) =>
+          scene.answerer({ from: 'client', source: scene.book.crowd(i), to: 'clusterIP' }),
+        ),
+      );
+    const first = await choices();
+    assert.equal(new Set(first).size, 2);
+    await cluster.restart();
+    assert.deepEqual(await choices(), first);
+    const chain = () => nft('list', 'chain', 'ip', 'kube-proxy', 'nat-output');
+    const whole = await chain();
+    await repaired(
+      t,
+      'rule inserted',
+      ['insert rule ip kube-proxy nat-output accept'],
+      async () => (await chain()) === whole,
+    );
+    assert.deepEqual(await choices(), first);
+    await scene.apply({ ...sticky, endpoints: ['A', 'B', 'C'] });
+    await cluster.restart();
+    assert.deepEqual(await choices(), first);
+  });
+
+  async function until(holds: () => Promise<boolean>, what: string): Promise<void> {
+    const end = Date.now() + REPAIRED_MS;
+    while (!(await holds())) {
+      assert.ok(Date.now() < end, `${what}: not put right:\n${cluster.program.stderr}`);
+      await sleep(5);
+    }
+  }
+
+  async function loadScript(script: string): Promise<void> {
+    const file = cluster.path('script.nft');
+    writeFileSync(file, script);
+    await nft('-f', file);
+  }
+});
