@@ -10,7 +10,7 @@ import { validateConfig } from '../config/validate.ts';
 import { validateLogging } from '../config/validate-logging.ts';
 import type { RootLogger } from '../obs/klog.ts';
 import { cleanUp, removeLeftovers } from './cleanup.ts';
-import { type Completed, complete } from './complete.ts';
+import { type Completed, complete, gateReport } from './complete.ts';
 import { configuredLogger, startLogger } from './logging.ts';
 import { buildServer } from './server.ts';
 import { endOnSignals } from './signals.ts';
@@ -31,7 +31,7 @@ export async function runCommand(argv: readonly string[]): Promise<number> {
   }
   try {
     for (const line of flagMessages(options)) logger.print(1, line);
-    await within('failed validate', () => validate(completed));
+    await within('failed validate', () => validate(completed, logger));
     await run(options, completed, logger);
     return 0;
   } catch (error) {
@@ -75,8 +75,8 @@ function initialiseLogging({ config, gates }: Completed): RootLogger {
   return configuredLogger(config.logging);
 }
 
-function validate({ config, gates }: Completed): void {
-  const errors = validateConfig(config, gates);
+function validate({ config, gates }: Completed, logger: RootLogger): void {
+  const errors = validateConfig(config, gates, gateReport(logger));
   if (errors.length > 0) throw new Error(joinMessages(errors));
 }
 

@@ -2,7 +2,7 @@ import { applyHostnameOverride, configFromFlags, mergeLoggingFlags, type Options
 import { readConfigFile } from '../config/config-file.ts';
 import { decodeConfig, strictDecodingError } from '../config/decode.ts';
 import { applyPlatformDefaults } from '../config/defaults.ts';
-import { FeatureGates } from '../config/feature-gates.ts';
+import { FeatureGates, type GateReport } from '../config/feature-gates.ts';
 import type { ProxyConfig } from '../config/types.ts';
 import type { Logger } from '../obs/log.ts';
 
@@ -25,8 +25,7 @@ export async function complete(options: Options, logger: Logger): Promise<Comple
   const base = file ? await configFromFile(file.text, options, logger) : configFromFlags(options);
   const { config, modeDefaulted } = applyPlatformDefaults(base);
   applyHostnameOverride(config, options);
-  const { gates, warnings } = FeatureGates.from(config.featureGates);
-  for (const warning of warnings) logger.info(warning);
+  const gates = FeatureGates.of(config.featureGates, gateReport(logger));
   return { config, gates, modeDefaulted, ...(file && { file }) };
 }
 
@@ -48,4 +47,9 @@ async function decode(text: string): ReturnType<typeof decodeConfig> {
       cause: error,
     });
   }
+}
+
+/** What setting feature gates has to tell goes to the log. */
+export function gateReport(logger: Logger): GateReport {
+  return (level, message, attributes) => logger.v(level).info(message, attributes);
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { defaultConfig } from '../config/defaults.ts';
+import { applyPlatformDefaults, defaultConfig } from '../config/defaults.ts';
 import type { LoggingConfig, ProxyConfig } from '../config/types.ts';
 import { MINUTE, SECOND } from '../lib/duration.ts';
 import { parseFlags } from './flag-set.ts';
@@ -10,6 +10,7 @@ import {
   applyHostnameOverride,
   configFromFlags,
   flagMessages,
+  flagTexts,
   mergeLoggingFlags,
   type Options,
   optionsOf,
@@ -260,8 +261,25 @@ test('the listing is what upstream shows on /flagz', () => {
   );
 });
 
+test('without a file the listing shows what completing the configuration has filled in', () => {
+  const completed = (...argv: string[]) => {
+    const options = optionsFrom(...argv);
+    const { config } = applyPlatformDefaults(configFromFlags(options));
+    return Object.fromEntries(flagTexts(options, config));
+  };
+  const flags = completed('--proxy-mode=nftables', '--healthz-port=0', '--metrics-bind-address=::1');
+  assert.equal(flags['proxy-mode'], 'nftables');
+  assert.equal(flags['detect-local-mode'], 'ClusterCIDR');
+  assert.equal(flags['nodeport-addresses'], '[primary]');
+  assert.equal(flags['healthz-bind-address'], '');
+  assert.equal(flags['metrics-bind-address'], '[::1]:10249');
+  const beside = completed('--config=x', '--nodeport-addresses=a,b');
+  assert.equal(beside['detect-local-mode'], '');
+  assert.equal(beside['nodeport-addresses'], '[a,b]');
+});
+
 test('flags are logged with quoted values, retired ones not at all', () => {
-  const messages = flagMessages(optionsFrom('--config=a"b', '--logtostderr'));
+  const messages = flagMessages(optionsFrom('--config=a"b', '--logtostderr'), defaultConfig());
   assert.ok(messages.includes('FLAG: --config="a\\"b"'));
   assert.ok(messages.includes('FLAG: --config-sync-period="15m0s"'));
   assert.ok(!messages.some((message) => message.includes('logtostderr')));

@@ -49,7 +49,7 @@ async function ourErrors(text: string): Promise<string[]> {
   );
   const strict = strictErrors.length > 0 ? [strictDecodingError(strictErrors)] : [];
   const { config } = applyPlatformDefaults(decoded);
-  const { gates } = await step('failed complete: ', () => FeatureGates.from(config.featureGates));
+  const gates = await step('failed complete: ', () => FeatureGates.of(config.featureGates));
   const logging = validateLogging(config.logging, gates, 'logging');
   if (logging.length > 0) return [...strict, `initialize logging: ${joinMessages(logging)}`];
   const errors = validateConfig(config, gates);

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { readConfigFile } from './config-file.ts';
+import { readConfigFile, writeConfigFile } from './config-file.ts';
 
 test('a file is read, or the reason told', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'kpt-file-'));
@@ -23,6 +23,25 @@ test('a file is read, or the reason told', async () => {
       await assert.rejects(readConfigFile(path(name)), { name: 'ConfigError', message });
     }
     await assert.rejects(readConfigFile(path('loop')), { name: 'ConfigError', message: /symbolic links/ });
+  } finally {
+    rmSync(directory, { recursive: true });
+  }
+});
+
+test('a file is written over what is there, or the reason told', async () => {
+  const directory = mkdtempSync(join(tmpdir(), 'kpt-file-'));
+  const path = (name: string) => join(directory, name);
+  try {
+    writeFileSync(path('old'), 'a longer text');
+    await writeConfigFile(path('old'), 'mode: é');
+    assert.equal(readFileSync(path('old'), 'utf8'), 'mode: é');
+    const reasons: [name: string, message: string][] = [
+      ['missing/file', `open ${path('missing/file')}: no such file or directory`],
+      ['', `open ${path('')}: is a directory`],
+    ];
+    for (const [name, message] of reasons) {
+      await assert.rejects(writeConfigFile(path(name), ''), { name: 'ConfigError', message });
+    }
   } finally {
     rmSync(directory, { recursive: true });
   }

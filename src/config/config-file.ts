@@ -1,4 +1,4 @@
-import { readFile, stat } from 'node:fs/promises';
+import { readFile, stat, writeFile } from 'node:fs/promises';
 import { getSystemErrorMessage } from 'node:util';
 import { MAX_CONFIG_SIZE } from './decode.ts';
 import { ConfigError } from './errors.ts';
@@ -13,12 +13,23 @@ export async function readConfigFile(path: string): Promise<string> {
     return await readFile(path, 'utf8');
   } catch (error) {
     if (error instanceof ConfigError) throw error;
-    throw new ConfigError(fileProblem(path, error), { cause: error });
+    // A directory can be opened, but not read.
+    const operation = (error as NodeJS.ErrnoException).code === 'EISDIR' ? 'read' : 'open';
+    throw fileError(operation, path, error);
   }
 }
 
-function fileProblem(path: string, error: unknown): string {
-  const { errno, code } = error as NodeJS.ErrnoException;
-  if (code === 'EISDIR') return `read ${path}: is a directory`;
-  return `open ${path}: ${errno === undefined ? String(error) : getSystemErrorMessage(errno)}`;
+/** Writes a configuration file over whatever is there. Throws a ConfigError with the system's reason. */
+export async function writeConfigFile(path: string, text: string): Promise<void> {
+  try {
+    await writeFile(path, text);
+  } catch (error) {
+    throw fileError('open', path, error);
+  }
+}
+
+function fileError(operation: string, path: string, cause: unknown): ConfigError {
+  const { errno, code } = cause as NodeJS.ErrnoException;
+  const known = errno === undefined ? String(cause) : getSystemErrorMessage(errno);
+  return new ConfigError(`${operation} ${path}: ${code === 'EISDIR' ? 'is a directory' : known}`, { cause });
 }

@@ -143,14 +143,14 @@ const integerRanges = new Map<string, { form: RegExp; min: number; max: number }
   ['uint32', { form: /^[0-9]+$/, min: 0, max: 2 ** 32 - 1 }],
 ]);
 
-function nanosecondsOf(json: Json, type: ScalarType): bigint {
+function nanosecondsOf(json: Json, type: ScalarType): bigint | number {
   if (json === null) return 0n;
   if (typeof json === 'string') return rethrown(() => parseDuration(json));
   const text = textOf(json);
   // An int64 has at most 19 digits.
   if (/^-?[0-9]{1,19}$/.test(text)) {
     const value = BigInt(text);
-    if (BigInt.asIntN(64, value) === value) return value;
+    if (BigInt.asIntN(64, value) === value) return Number(value);
   }
   const kind = jsonKind(json) === 'number' ? `number ${text}` : jsonKind(json);
   throw new ConfigError(

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { HOUR, MILLISECOND, SECOND } from '../lib/duration.ts';
+import { HOUR, MILLISECOND } from '../lib/duration.ts';
 import { decodeConfig, MAX_CONFIG_SIZE, strictDecodingError } from './decode.ts';
 import { defaultConfig } from './defaults.ts';
 import { ConfigError } from './errors.ts';
@@ -12,7 +12,13 @@ const yamlHead = `apiVersion: ${API_VERSION}\nkind: ${KIND}\n`;
 const jsonHead = `"apiVersion":"${API_VERSION}","kind":"${KIND}"`;
 
 test('an empty file is all defaults, in both notations', async () => {
-  for (const text of [yamlHead, `{${jsonHead}}`, `\n\t {${jsonHead}}`, `# comment\n${yamlHead}`]) {
+  const texts = [yamlHead, `{${jsonHead}}`, `\n\t {${jsonHead}}`, `# comment\n${yamlHead}`];
+  for (const text of [
+    ...texts,
+    `\ufeff${yamlHead}`,
+    `\ufeff{${jsonHead}}`,
+    yamlHead.replaceAll('\n', '\r'),
+  ]) {
     assert.deepEqual(await decodeConfig(text), { config: defaultConfig(), strictErrors: [] });
   }
 });
@@ -37,7 +43,7 @@ oomScoreAdj: 0x10
   assert.deepEqual(config.featureGates, { AllAlpha: true });
   assert.equal(config.clientConnection.qps, Math.fround(0.1));
   assert.equal(config.clientConnection.burst, 7);
-  assert.equal(config.logging.flushFrequency, 3n * SECOND);
+  assert.equal(config.logging.flushFrequency, 3_000_000_000, 'a number stays one');
   assert.deepEqual(config.logging.vmodule, [{ filePattern: 'a*', verbosity: 3 }]);
   assert.equal(config.logging.options.text.infoBufferSize, '1024');
   assert.equal(config.logging.options.json.infoBufferSize, '1536');
@@ -58,6 +64,12 @@ test('null leaves a field unset where the type allows it', async () => {
   const more =
     '"enableProfiling":null,"logging":{"flushFrequency":null},"conntrack":{"tcpCloseWaitTimeout":null}';
   assert.deepEqual((await decodeConfig(`{${jsonHead},${nulls},${more}}`)).config, defaultConfig());
+});
+
+test('kind and apiVersion are found in any case, but are then unknown fields', async () => {
+  const { config, strictErrors } = await decodeConfig(`{"APIVersion":"${API_VERSION}","Kind":"${KIND}"}`);
+  assert.deepEqual(config, defaultConfig());
+  assert.deepEqual(strictErrors, ['unknown field "APIVersion"', 'unknown field "Kind"']);
 });
 
 const strict: [body: string, errors: string][] = [
@@ -171,6 +183,12 @@ const refused: [text: string, message: string][] = [
     `no kind "Foo" is registered for version "${API_VERSION}"`,
   ],
   ['{"apiVersion":"v1","kind":"KubeProxyConfiguration"}', `no kind "${KIND}" is registered for version "v1"`],
+  [`{"kind":"${KIND}","apiVersion":"/v1"}`, `no kind "${KIND}" is registered for version "v1"`],
+  [`{${jsonHead},"Kind":"Foo"}`, `no kind "Foo" is registered for version "${API_VERSION}"`],
+  [
+    '{"kind":5,"apiVersion":6}',
+    "couldn't get version/kind; json parse error: json: cannot unmarshal number into Go struct field .kind of type string",
+  ],
   ['{"apiVersion":"a/b/c","kind":"X"}', 'unexpected GroupVersion string: a/b/c'],
   [
     '{"apiVersion":"v1","kind":5}',

@@ -43,7 +43,8 @@ export function strictDecodingError(strictErrors: readonly string[]): string {
 }
 
 async function readTree(text: string): Promise<{ value: Json; duplicates: string[] }> {
-  if (!text.trimStart().startsWith('{')) return readYaml(text);
+  // White space before the brace, but not a byte order mark: that is one of YAML's.
+  if (!/^(?!\ufeff)\s*\{/.test(text)) return readYaml(text);
   try {
     return { value: readJson(text), duplicates: [] };
   } catch (error) {
@@ -58,25 +59,34 @@ function checkTypeMeta(json: Json, text: string): JsonObject {
   if (typeof object !== 'object' || object.kind !== 'object') {
     throw typeMetaError(`json: cannot unmarshal ${jsonKind(json)} into Go value of type ${KIND}`);
   }
-  const apiVersion = typeMetaField(object, 'apiVersion');
-  const kind = typeMetaField(object, 'kind');
+  const { apiVersion, kind } = typeMetaOf(object);
   const parts = apiVersion.split('/');
   if (parts.length > 2) throw new ConfigError(`unexpected GroupVersion string: ${apiVersion}`);
   if (kind === '') throw new ConfigError(`Object 'Kind' is missing in '${text}'`);
   if (parts.at(-1) === '') throw new ConfigError(`Object 'apiVersion' is missing in '${text}'`);
   if (kind !== KIND || apiVersion !== API_VERSION) {
-    throw new ConfigError(`no kind ${quote(kind)} is registered for version ${quote(apiVersion)}`);
+    const version = apiVersion.replace(/^\//, '');
+    throw new ConfigError(`no kind ${quote(kind)} is registered for version ${quote(version)}`);
   }
   return object;
 }
 
-function typeMetaField(object: JsonObject, name: string): string {
-  const value = object.entries.findLast(([key, entry]) => key === name && entry !== null)?.[1] ?? '';
-  if (typeof value === 'string') return value;
-  throw typeMetaError(
-    `json: cannot unmarshal ${jsonKind(value)} into Go struct field .${name} of type string`,
-  );
+/** Go's JSON reader takes these two in any case, the last one that is given; the fields proper are stricter. */
+function typeMetaOf(object: JsonObject): { apiVersion: string; kind: string } {
+  const found = { apiVersion: '', kind: '' };
+  for (const [key, value] of object.entries) {
+    const name = typeMetaNames.find((field) => field.toLowerCase() === key.toLowerCase());
+    if (name === undefined || value === null) continue;
+    if (typeof value !== 'string') {
+      const problem = `cannot unmarshal ${jsonKind(value)} into Go struct field .${name} of type string`;
+      throw typeMetaError(`json: ${problem}`);
+    }
+    found[name] = value;
+  }
+  return found;
 }
+
+const typeMetaNames = ['apiVersion', 'kind'] as const;
 
 function typeMetaError(cause: string): ConfigError {
   return new ConfigError(`couldn't get version/kind; json parse error: ${cause}`);

@@ -1,4 +1,5 @@
 import { formatDuration } from '../lib/duration.ts';
+import { goJson } from '../lib/go-quote.ts';
 import { toExternal } from './convert.ts';
 import type { ScalarType, StructType, Type } from './schema.ts';
 import type { ProxyConfig } from './types.ts';
@@ -17,11 +18,7 @@ export function configToYAML(config: ProxyConfig): string {
 
 /** The configuration as /configz shows it. */
 export function configToJSON(config: ProxyConfig): string {
-  // Go's encoder escapes these five so that its output can stand inside HTML and scripts.
-  return JSON.stringify(encodeConfig(config)).replace(
-    /[<>&\u2028\u2029]/g,
-    (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`,
-  );
+  return goJson(encodeConfig(config));
 }
 
 function encodeStruct(type: StructType, value: Readonly<Record<string, unknown>>): PlainObject {

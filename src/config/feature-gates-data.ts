@@ -12,8 +12,8 @@ interface GateGroup {
 
 /**
  * The gates of Kubernetes 1.37, all components together, because upstream accepts every one of them. Alpha and beta
- * are complete. Of the others, which help does not list, those are here that the Kubernetes documentation names; a
- * gate is marked locked where that is certain, so a doubtful one can be set and is warned about.
+ * are complete, as upstream's help lists them. The others are those that upstream was seen to accept; where setting
+ * does not tell the default, it is the documented one.
  */
 export const gateGroups: readonly GateGroup[] = [
   {
@@ -89,64 +89,83 @@ export const gateGroups: readonly GateGroup[] = [
     default: true,
     locked: true,
     names: `
-    AnonymousAuthConfigurableEndpoints AnyVolumeDataSource BtreeWatchCache CPUManagerPolicyOptions
-    DRADeviceTaintRules DRADeviceTaints DynamicResourceAllocation HPAConfigurableTolerance InOrderInformers
-    InPlacePodVerticalScaling JobBackoffLimitPerIndex JobPodReplacementPolicy JobSuccessPolicy KubeletPSI
-    KubeletTracing MatchLabelKeysInPodAffinity MultiCIDRServiceAllocator NFTablesProxyMode
-    NodeDeclaredFeatures NodeInclusionPolicyInPodTopologySpread NodeSwap OrderedNamespaceDeletion
-    PodLifecycleSleepAction PodLifecycleSleepActionAllowZero PodObservedGenerationTracking
-    PodReadyToStartContainersCondition PreferSameTrafficDistribution ProcMountType
-    RecoverVolumeExpansionFailure RecursiveReadOnlyMounts RelaxedDNSSearchValidation
-    RelaxedEnvironmentVariableValidation RelaxedServiceNameValidation ResilientWatchCacheInitialization
-    SeparateTaintEvictionController ServiceAccountTokenNodeBinding ServiceTrafficDistribution
-    SidecarContainers StreamingCollectionEncodingToJSON StreamingCollectionEncodingToProtobuf
-    StructuredAuthenticationConfiguration TopologyAwareHints UserNamespacesSupport VolumeAttributesClass
-    WatchCacheInitializationPostStartHook WinDSR WinOverlay`,
+    CPUManagerPolicyOptions CRDValidationRatcheting CSIServiceAccountTokenSecrets
+    CustomResourceFieldSelectors DRAAdminAccess DRAExtendedResource DRAPrioritizedList
+    DRAResourceClaimDeviceStatus DeclarativeValidation DisableAllocatorDualWrite DynamicResourceAllocation
+    ExecProbeTimeout ExternalServiceAccountTokenSigner HPAConfigurableTolerance HostnameOverride
+    ImageMaximumGCAge ImageVolume InOrderInformers InPlacePodVerticalScaling
+    InPlacePodVerticalScalingInitContainers JobManagedBy KubeletCgroupDriverFromCRI
+    KubeletFineGrainedAuthz KubeletPSI KubeletPodResourcesDynamicResources KubeletPodResourcesGet
+    KubeletTracing MatchLabelKeysInPodAffinity MultiCIDRServiceAllocator MutableCSINodeAllocatableCount
+    NFTablesProxyMode NodeDeclaredFeatures NodeInclusionPolicyInPodTopologySpread NodeLogQuery NodeSwap
+    PLEGOnDemandRelist PodObservedGenerationTracking PodReadyToStartContainersCondition
+    PodSchedulingReadiness PreferSameTrafficDistribution ProcMountType RecoverVolumeExpansionFailure
+    RecursiveReadOnlyMounts RelaxedEnvironmentVariableValidation RelaxedServiceNameValidation
+    SELinuxChangePolicy SELinuxMountReadWriteOncePod SeparateTaintEvictionController
+    ServiceAccountTokenJTI ServiceAccountTokenNodeBinding ServiceAccountTokenNodeBindingValidation
+    ServiceAccountTokenPodNodeInfo SupplementalGroupsPolicy SystemdWatchdog TopologyManagerPolicyOptions
+    UserNamespacesSupport VolumeAttributesClass WatchCacheInitializationPostStartHook WinDSR WinOverlay`,
   },
   {
     stage: 'GA',
     default: true,
     locked: false,
     names: `
-    APIServerTracing AllowServiceExternalIPs AuthorizeNodeWithSelectors AuthorizeWithSelectors
-    CRDValidationRatcheting CSIServiceAccountTokenSecrets ClusterTrustBundle ClusterTrustBundleProjection
-    ConsistentListFromCache CronJobsScheduledAnnotation CustomResourceFieldSelectors DRAAdminAccess
-    DRAExtendedResource DRAPrioritizedList DRAResourceClaimDeviceStatus DeclarativeValidation
-    DisableAllocatorDualWrite DisableCPUQuotaWithExclusiveCPUs ElasticIndexedJob ExecProbeTimeout
-    ExternalServiceAccountTokenSigner HostnameOverride ImageMaximumGCAge ImageVolume
-    InPlacePodVerticalScalingInitContainers InformerResourceVersion JobManagedBy KubeletCgroupDriverFromCRI
-    KubeletFineGrainedAuthz KubeletPodResourcesDynamicResources KubeletPodResourcesGet LogarithmicScaleDown
-    MemoryManager MutableCSINodeAllocatableCount MutatingAdmissionPolicy NodeLogQuery PLEGOnDemandRelist
-    PodCertificateRequest PodIndexLabel PodSchedulingReadiness PreventStaticPodAPIReferences
-    RetryGenerateName SELinuxChangePolicy SELinuxMount SELinuxMountReadWriteOncePod SchedulerQueueingHints
-    ServiceAccountTokenJTI ServiceAccountTokenNodeBindingValidation ServiceAccountTokenPodNodeInfo
-    StatefulSetAutoDeletePVC StatefulSetStartOrdinal StrictCostEnforcementForVAP
-    StrictCostEnforcementForWebhooks StructuredAuthorizationConfiguration SupplementalGroupsPolicy
-    SystemdWatchdog TopologyManagerPolicyOptions`,
+    AllowServiceExternalIPs ClusterTrustBundle ClusterTrustBundleProjection CustomCPUCFSQuotaPeriod
+    DRADeviceTaintRules DRADeviceTaints InformerResourceVersion MutatingAdmissionPolicy
+    PodCertificateRequest SELinuxMount StorageVersionMigrator`,
+  },
+  {
+    stage: 'DEPRECATED',
+    default: false,
+    locked: true,
+    names: `
+    AllowOverwriteTerminationGracePeriodSeconds DeclarativeValidationTakeover GitRepoVolumeDriver
+    SeparateCacheWatchRPC`,
   },
   {
     stage: 'DEPRECATED',
     default: false,
     locked: false,
     names: `
-    AllowDNSOnlyNodeCSR AllowInsecureKubeletCertificateSigningRequests ChangeContainerStatusOnKubeletRestart
-    DeclarativeValidationTakeover GitRepoVolumeDriver InPlacePodVerticalScalingAllocatedStatus KMSv1
-    SeparateCacheWatchRPC WatchFromStorageWithoutResourceVersion WindowsHostNetwork`,
+    AllowDNSOnlyNodeCSR AllowInsecureKubeletCertificateSigningRequests
+    ChangeContainerStatusOnKubeletRestart KMSv1 KubeletRegistrationGetOnExistsOnly
+    ServiceCIDRStatusFieldWiping WindowsHostNetwork`,
+  },
+  {
+    stage: 'DEPRECATED',
+    default: true,
+    locked: true,
+    names: `
+    AggregatedDiscoveryRemoveBetaType DisableCPUQuotaWithExclusiveCPUs DisableNodeKubeProxyVersion`,
   },
   {
     stage: 'DEPRECATED',
     default: true,
     locked: false,
     names: `
-    DisableNodeKubeProxyVersion KubeProxyIPVS StorageNamespaceIndex`,
+    KubeProxyIPVS StorageNamespaceIndex`,
   },
 ];
 
-/** Gates that cannot be on while another is off: [dependent, what it needs]. */
-export const gateDependencies: readonly (readonly [gate: string, needs: string])[] = [
-  ['StaleControllerConsistencyDaemonSet', 'AtomicFIFO'],
-  ['StaleControllerConsistencyHPA', 'AtomicFIFO'],
-  ['StaleControllerConsistencyJob', 'AtomicFIFO'],
-  ['StaleControllerConsistencyReplicaSet', 'AtomicFIFO'],
-  ['StaleControllerConsistencyStatefulSet', 'AtomicFIFO'],
-];
+/** Gates that cannot be on while another is off: what is needed, and the gates that need it. */
+export const gateDependents: Readonly<Record<string, string>> = {
+  APIServerIdentity: 'StorageVersionAPI UnknownVersionInteroperabilityProxy',
+  AtomicFIFO: `NodeControllerLeaseCircuitBreaker StaleControllerConsistencyDaemonSet
+    StaleControllerConsistencyHPA StaleControllerConsistencyJob StaleControllerConsistencyReplicaSet
+    StaleControllerConsistencyStatefulSet`,
+  ClusterTrustBundle: 'ClusterTrustBundleProjection',
+  ContainerRestartRules: 'RestartAllContainersOnContainerExits',
+  DRAConsumableCapacity: 'DRAFractionalCapacityRange',
+  DRADeviceTaints: 'DRADeviceTaintRules',
+  DRAPartitionableDevices: 'DRADeviceCompatibilityGroups DRAPartitionableDevicesType',
+  DRAResourcePoolStatus: 'DRAPartitionableDevicesType',
+  GenericWorkload: `CompositePodGroup DRAWorkloadResourceClaims PodGroupPreemptionPolicy
+    TopologyAwareWorkloadScheduling WorkloadWithJob`,
+  GracefulNodeShutdown: 'GracefulNodeShutdownBasedOnPodPriority WindowsGracefulNodeShutdown',
+  MatchLabelKeysInPodTopologySpread: 'MatchLabelKeysInPodTopologySpreadSelectorMerge',
+  PodLevelResources: `InPlacePodLevelResourcesVerticalScaling PodLevelResourceManagers
+    PodLevelResourcesFixDefaulting PodLevelResourcesFixKubeletQOSClass`,
+  ResourceHealthStatus: 'ResourceHealthStatusMessage',
+  TopologyAwareWorkloadScheduling: 'CompositePodGroup',
+};

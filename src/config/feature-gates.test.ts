@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { FeatureGates, type Gate, knownGates } from './feature-gates.ts';
+import { gateDependents } from './feature-gates-data.ts';
 
 const vector = new URL('../../test/vectors/cli/feature-gates.json', import.meta.url);
 
@@ -17,13 +18,19 @@ test('alpha and beta gates are those upstream lists, with stage and default', ()
   assert.ok(listed.every(({ locked }) => !locked));
 });
 
-test('no gate is listed twice, and only finished ones are locked', () => {
+test('no gate is listed twice, every dependency is listed, and only finished gates are locked', () => {
   const names = knownGates().map(({ name }) => name);
   assert.equal(new Set(names).size, names.length);
   assert.deepEqual(names, names.toSorted());
+  const linked = Object.entries(gateDependents).flatMap(([needed, gates]) => [needed, ...gates.split(/\s+/)]);
+  assert.deepEqual(
+    linked.filter((name) => !names.includes(name)),
+    [],
+  );
   assert.ok(
     knownGates().every(
-      ({ stage, locked, name }) => /^[A-Z][A-Za-z0-9]+$/.test(name) && (!locked || stage === 'GA'),
+      ({ stage, locked, name }) =>
+        /^[A-Z][A-Za-z0-9]+$/.test(name) && (!locked || stage === 'GA' || stage === 'DEPRECATED'),
     ),
   );
 });
@@ -49,6 +56,8 @@ const consulted: [string, string, boolean, boolean][] = [
   ['InformerResourceVersion', 'GA', true, false],
   ['InOrderInformers', 'GA', true, true],
   ['ClientsAllowCBOR', 'ALPHA', false, false],
+  ['StorageVersionMigrator', 'GA', true, false],
+  ['DisableNodeKubeProxyVersion', 'DEPRECATED', true, true],
 ];
 for (const [name, stage, value, locked] of consulted) {
   test(`${name} is ${stage} and ${value ? 'on' : 'off'}`, () => {
@@ -56,58 +65,94 @@ for (const [name, stage, value, locked] of consulted) {
       knownGates().find((gate) => gate.name === name),
       { name, stage, default: value, locked },
     );
-    assert.equal(FeatureGates.from({}).gates.enabled(name), value);
+    assert.equal(FeatureGates.of({}).enabled(name), value);
   });
 }
 
 test('a gate that is set counts instead of its default', () => {
-  const { gates, warnings } = FeatureGates.from({ LoggingAlphaOptions: true, ComponentFlagz: false });
+  const gates = FeatureGates.of({ LoggingAlphaOptions: true, ComponentFlagz: false });
   assert.ok(gates.enabled('LoggingAlphaOptions') && !gates.enabled('ComponentFlagz'));
-  assert.deepEqual(warnings, []);
 });
 
 test('AllAlpha and AllBeta set what is not set by name', () => {
-  const { gates } = FeatureGates.from({
+  const gates = FeatureGates.of({
     AllAlpha: true,
-    AllBeta: false,
+    AllBeta: true,
     ClientsAllowCBOR: false,
-    WatchListClient: true,
+    ComponentFlagz: false,
   });
   assert.ok(gates.enabled('KubeProxyNFTablesLocalhostNodePorts') && gates.enabled('AllAlpha'));
   assert.ok(!gates.enabled('ClientsAllowCBOR'));
-  assert.ok(!gates.enabled('ComponentFlagz') && gates.enabled('WatchListClient'));
+  assert.ok(!gates.enabled('ComponentFlagz') && gates.enabled('GenericWorkload'));
   assert.ok(gates.enabled('KubeProxyIPVS') && gates.enabled('NFTablesProxyMode'));
 });
 
-test('gates on their way out are warned about', () => {
-  assert.deepEqual(FeatureGates.from({ NFTablesProxyMode: true, KubeProxyIPVS: false }).warnings, [
-    'Setting deprecated feature gate KubeProxyIPVS=false. It will be removed in a future release.',
-    'Setting GA feature gate NFTablesProxyMode=true. It will be removed in a future release.',
+test('gates on their way out are reported as they are set, then all that are set', () => {
+  const records: unknown[] = [];
+  FeatureGates.of({ NFTablesProxyMode: true, KubeProxyIPVS: false, ContextualLogging: true }, (...record) =>
+    records.push(record),
+  );
+  const warning = (word: string) =>
+    `Warning: setting ${word} feature gate. It will be removed in a future release.`;
+  assert.deepEqual(records, [
+    [0, warning('deprecated'), { featureGate: 'KubeProxyIPVS', value: false }],
+    [0, warning('GA'), { featureGate: 'NFTablesProxyMode', value: true }],
+    [
+      1,
+      'Updated',
+      { featureGates: { ContextualLogging: true, KubeProxyIPVS: false, NFTablesProxyMode: true } },
+    ],
   ]);
 });
 
-const needsFifo = (gate: string) =>
-  `${gate} is enabled, but depends on features that are disabled: [AtomicFIFO]`;
+test('a gate that was set is reported though others are refused', () => {
+  const levels: number[] = [];
+  const refuse = () => FeatureGates.of({ ClusterTrustBundle: false }, (level) => levels.push(level));
+  assert.throws(refuse, { message: /ClusterTrustBundleProjection is enabled/ });
+  assert.deepEqual(levels, [0]);
+});
+
+const unmet = (gate: string, needs: string) =>
+  `${gate} is enabled, but depends on features that are disabled: [${needs}]`;
 const refused: [map: Record<string, boolean>, message: string][] = [
   [{ Nope: true }, 'unrecognized feature gate: Nope'],
   [{ nftablesproxymode: true }, 'unrecognized feature gate: nftablesproxymode'],
-  [{ B: true, A: false }, '[unrecognized feature gate: A, unrecognized feature gate: B]'],
+  [{ B: true, A: false }, 'unrecognized feature gate: A'],
+  [{ TopologyAwareHints: true }, 'unrecognized feature gate: TopologyAwareHints'],
+  [
+    { GitRepoVolumeDriver: true, Nope: true },
+    '[cannot set feature gate GitRepoVolumeDriver to true, feature is locked to false, unrecognized feature gate: Nope]',
+  ],
   [
     { NFTablesProxyMode: false },
     'cannot set feature gate NFTablesProxyMode to false, feature is locked to true',
   ],
   [
     { AtomicFIFO: false },
-    `[${['DaemonSet', 'HPA', 'Job', 'ReplicaSet', 'StatefulSet'].map((kind) => needsFifo(`StaleControllerConsistency${kind}`)).join(', ')}]`,
+    `[${[
+      'NodeControllerLeaseCircuitBreaker',
+      ...['DaemonSet', 'HPA', 'Job', 'ReplicaSet', 'StatefulSet'].map(
+        (kind) => `StaleControllerConsistency${kind}`,
+      ),
+    ]
+      .map((gate) => unmet(gate, 'AtomicFIFO'))
+      .join(', ')}]`,
   ],
-  [{ AllBeta: false, StaleControllerConsistencyJob: true }, needsFifo('StaleControllerConsistencyJob')],
+  [
+    { CompositePodGroup: true },
+    unmet('CompositePodGroup', 'GenericWorkload TopologyAwareWorkloadScheduling'),
+  ],
+  [
+    { AllBeta: false, StaleControllerConsistencyJob: true },
+    unmet('StaleControllerConsistencyJob', 'AtomicFIFO'),
+  ],
 ];
 for (const [map, message] of refused) {
   test(`${JSON.stringify(map)} is refused`, () => {
-    assert.throws(() => FeatureGates.from(map), { name: 'ConfigError', message });
+    assert.throws(() => FeatureGates.of(map), { name: 'ConfigError', message });
   });
 }
 
 test('asking for a gate that does not exist is a mistake', () => {
-  assert.throws(() => FeatureGates.from({}).gates.enabled('Nope'), /Nope does not exist/);
+  assert.throws(() => FeatureGates.of({}).enabled('Nope'), /Nope does not exist/);
 });

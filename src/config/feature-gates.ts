@@ -1,5 +1,5 @@
 import { ConfigError, joinMessages } from './errors.ts';
-import { type GateStage, gateDependencies, gateGroups } from './feature-gates-data.ts';
+import { type GateStage, gateDependents, gateGroups } from './feature-gates-data.ts';
 
 export interface Gate {
   readonly name: string;
@@ -9,10 +9,16 @@ export interface Gate {
   readonly locked: boolean;
 }
 
+/** What setting gates has to tell, for a log record at a verbosity. */
+export type GateReport = (
+  level: number,
+  message: string,
+  attributes: Readonly<Record<string, unknown>>,
+) => void;
+
 const gates: ReadonlyMap<string, Gate> = new Map(
   gateGroups
-    .flatMap(({ names, ...facts }) => names.split(/\s+/).map((name) => ({ name, ...facts })))
-    .filter(({ name }) => name !== '')
+    .flatMap(({ names, ...facts }) => wordsOf(names).map((name) => ({ name, ...facts })))
     .sort((a, b) => (a.name < b.name ? -1 : 1))
     .map((gate) => [gate.name, gate]),
 );
@@ -39,24 +45,38 @@ export class FeatureGates {
 
   /**
    * Gates from the configuration's map. Throws a ConfigError for unknown names, locked gates and dependencies that
-   * are off. `warnings` tells of gates that are on their way out.
+   * are off. Gates that are on their way out are reported as they are set, even if others are refused then.
    */
-  static from(map: Readonly<Record<string, boolean>>): { gates: FeatureGates; warnings: string[] } {
+  static of(map: Readonly<Record<string, boolean>>, report: GateReport = () => {}): FeatureGates {
     const entries = Object.entries(map).sort(([a], [b]) => (a < b ? -1 : 1));
-    const errors = entries.flatMap(([name, value]) => refusal(name, value));
-    if (errors.length > 0) throw new ConfigError(joinMessages(errors));
-    const set = new FeatureGates(withStages(new Map(entries)));
-    const unmet = unmetDependencies(set);
-    if (unmet.length > 0) throw new ConfigError(joinMessages(unmet));
-    return { gates: set, warnings: entries.flatMap(([name, value]) => warning(name, value)) };
+    refuse(setOneByOne(entries, report));
+    const set = withStages(new Map(entries));
+    const result = new FeatureGates(set);
+    refuse(unmetDependencies(result));
+    report(1, 'Updated', { featureGates: Object.fromEntries([...set].sort(([a], [b]) => (a < b ? -1 : 1))) });
+    return result;
   }
 }
 
-function refusal(name: string, value: boolean): string[] {
-  const gate = gates.get(name);
-  if (!gate) return [`unrecognized feature gate: ${name}`];
-  if (!gate.locked || gate.default === value) return [];
-  return [`cannot set feature gate ${name} to ${value}, feature is locked to ${gate.default}`];
+/** Returns what is wrong with the entries. A name that nobody knows ends the search, as it does upstream. */
+function setOneByOne(entries: readonly [string, boolean][], report: GateReport): string[] {
+  const errors: string[] = [];
+  for (const [name, value] of entries) {
+    const gate = gates.get(name);
+    if (!gate) return [...errors, `unrecognized feature gate: ${name}`];
+    if (gate.locked && gate.default !== value) {
+      errors.push(`cannot set feature gate ${name} to ${value}, feature is locked to ${gate.default}`);
+    } else if (gate.stage === 'GA' || gate.stage === 'DEPRECATED') {
+      const word = gate.stage === 'GA' ? 'GA' : 'deprecated';
+      const message = `Warning: setting ${word} feature gate. It will be removed in a future release.`;
+      report(0, message, { featureGate: name, value });
+    }
+  }
+  return errors;
+}
+
+function refuse(errors: readonly string[]): void {
+  if (errors.length > 0) throw new ConfigError(joinMessages(errors));
 }
 
 /** AllAlpha and AllBeta set the gates of their stage that are not set by name. */
@@ -76,14 +96,18 @@ function withStages(explicit: ReadonlyMap<string, boolean>): Map<string, boolean
 }
 
 function unmetDependencies(set: FeatureGates): string[] {
-  return gateDependencies
-    .filter(([gate, needs]) => set.enabled(gate) && !set.enabled(needs))
-    .map(([gate, needs]) => `${gate} is enabled, but depends on features that are disabled: [${needs}]`);
+  const unmet = new Map<string, string[]>();
+  for (const [needed, dependents] of Object.entries(gateDependents)) {
+    if (set.enabled(needed)) continue;
+    for (const gate of wordsOf(dependents).filter((name) => set.enabled(name))) {
+      unmet.set(gate, [...(unmet.get(gate) ?? []), needed]);
+    }
+  }
+  return [...unmet].map(
+    ([gate, needs]) => `${gate} is enabled, but depends on features that are disabled: [${needs.join(' ')}]`,
+  );
 }
 
-function warning(name: string, value: boolean): string[] {
-  const stage = gates.get(name)?.stage;
-  if (stage !== 'GA' && stage !== 'DEPRECATED') return [];
-  const word = stage === 'GA' ? 'GA' : 'deprecated';
-  return [`Setting ${word} feature gate ${name}=${value}. It will be removed in a future release.`];
+function wordsOf(text: string): string[] {
+  return text.split(/\s+/).filter((word) => word !== '');
 }

@@ -1,5 +1,5 @@
 import { formatDuration } from '../lib/duration.ts';
-import { quote } from '../lib/go-quote.ts';
+import { goJson, quote } from '../lib/go-quote.ts';
 
 type BadValue = string | number | bigint | readonly string[] | Readonly<Record<string, boolean>>;
 
@@ -32,5 +32,5 @@ export class FieldErrors {
 function render(value: BadValue): string {
   if (typeof value === 'string') return quote(value);
   if (typeof value === 'bigint') return quote(formatDuration(value));
-  return typeof value === 'number' ? String(value) : JSON.stringify(value);
+  return typeof value === 'number' ? String(value) : goJson(value);
 }

@@ -76,10 +76,49 @@ test('aliases and merge keys', async () => {
   assert.deepEqual(await readPlain('b: {<<: [{p: s}, {p: t, q: t}]}\n'), { b: { p: 's', q: 't' } });
 });
 
+test('a key that is a number or a truth value is not the text of it', async () => {
+  assert.deepEqual((await readYaml('1: a\n"1": b\n')).duplicates, []);
+  assert.deepEqual((await readYaml('1: a\n1: b\ny: c\ntrue: d\n')).duplicates, [
+    'line 2: key 1 already set in map',
+    'line 4: key true already set in map',
+  ]);
+});
+
+test('every line break of YAML 1.1 that stands between values counts', async () => {
+  assert.deepEqual(await readPlain('a: x\rb: z\r\nc: w\u0085d: v'), { a: 'x', b: 'z', c: 'w', d: 'v' });
+});
+
+/** Recorded from upstream. */
 const refused: [text: string, message: string][] = [
   ['a: b: c\n', 'yaml: mapping values are not allowed in this context'],
   ['kind: X\n  mode: y\n', 'yaml: line 2: mapping values are not allowed in this context'],
   ['x:\n\t- b\n', 'yaml: line 2: found character that cannot start any token'],
+  ['x: y\n\tz: 1\n', 'yaml: line 2: found a tab character that violates indentation'],
+  ['x:\n  - y\n\t- z\n', 'yaml: line 3: found a tab character that violates indentation'],
+  ['x: "y"\n\tz: 1\n', 'yaml: line 2: found character that cannot start any token'],
+  ['x: y # c\n\tz: 1\n', 'yaml: line 2: found character that cannot start any token'],
+  ['k: 1\nx: ,y\n', 'yaml: line 1: did not find expected node content'],
+  ['a: ? b\n', 'yaml: mapping keys are not allowed in this context'],
+  ['a: 1\n- b\n', 'yaml: line 1: did not find expected key'],
+  ['x:\n  a: 1\n - b\n', 'yaml: line 2: did not find expected key'],
+  ['a: 1\nb\nc: 2\n', "yaml: line 3: could not find expected ':'"],
+  ['b\nc: 2\n', 'yaml: line 2: mapping values are not allowed in this context'],
+  ['k: 1\na: [b]]\n', 'yaml: line 1: did not find expected key'],
+  ['}\n', 'yaml: did not find expected node content'],
+  ['a: [', 'yaml: line 1: did not find expected node content'],
+  ['a: [b,\n', 'yaml: line 1: did not find expected node content'],
+  ['k: 1\na: [b, , c]\n', 'yaml: line 1: did not find expected node content'],
+  ['k: 1\na: [fd00::/64, ::/0]\n', 'yaml: line 1: did not find expected node content'],
+  ['k: 1\na: ["b" "c"]\n', "yaml: line 1: did not find expected ',' or ']'"],
+  ['k: 1\na: {b: 1 c: 2}\n', "yaml: line 1: did not find expected ',' or '}'"],
+  ['x:\n  - a\n  b: c\n', "yaml: line 2: did not find expected '-' indicator"],
+  ['- a\nb: c', "yaml: line 1: did not find expected '-' indicator"],
+  ["foo: 1\n'bar\n", 'yaml: line 3: found unexpected end of stream'],
+  ['a: "\\x4"\n', 'yaml: did not find expected hexdecimal number'],
+  ['a: |x\n b\n', 'yaml: did not find expected comment or line break'],
+  ['k: 1\na: */*\n', 'yaml: line 2: did not find expected alphabetic or numeric character'],
+  ['a: & b\n', 'yaml: did not find expected alphabetic or numeric character'],
+  ['%YAML 1.2\n---\na: b\n', 'yaml: found incompatible YAML document'],
   ['a: [1, 2\nb: 3\n', "yaml: line 1: did not find expected ',' or ']'"],
   ['a:\n  b: 1\n c: 2\n', 'yaml: line 2: did not find expected key'],
   ['a: 1\nb\n', "yaml: line 3: could not find expected ':'"],

@@ -2,7 +2,7 @@ import type { Alias, ParsedNode, Scalar, YAMLMap } from 'yaml';
 import { quote } from '../lib/go-quote.ts';
 import { ConfigError } from './errors.ts';
 import type { Json, JsonArray, JsonObject } from './json-tree.ts';
-import { type LineOf, lineIndex, yamlSyntaxError } from './yaml-errors.ts';
+import { type LineOf, lineIndex, mistakeAt, NAME, NODE, yamlSyntaxError } from './yaml-errors.ts';
 import { resolvePlain } from './yaml-scalar.ts';
 
 type Yaml = typeof import('yaml');
@@ -26,13 +26,17 @@ const readable =
  * Reads the first document of a YAML 1.1 stream. Throws a ConfigError that begins with `yaml: `. The parser is
  * loaded here and not above because it costs 9 MB of memory that a process with a JSON file need not spend.
  */
-export async function readYaml(text: string): Promise<YamlDocument> {
-  if (!readable.test(text)) throw new ConfigError('yaml: control characters are not allowed');
+export async function readYaml(source: string): Promise<YamlDocument> {
+  if (!readable.test(source)) throw new ConfigError('yaml: control characters are not allowed');
+  // YAML 1.1 has more line breaks than the parser knows.
+  const text = source.replace(/\r\n?|\u0085/g, '\n');
   const yaml = await import('yaml');
   const document = firstDocument(yaml, text);
   if (!document) return { value: null, duplicates: [] };
+  const { explicit, version } = document.directives.yaml;
+  if (explicit && version !== '1.1') throw new ConfigError('yaml: found incompatible YAML document');
   const lineOf = lineIndex(text);
-  const error = yamlSyntaxError(document.errors, lineOf);
+  const error = yamlSyntaxError(document.errors, text, lineOf);
   if (error) throw error;
   const reader = new YamlReader(yaml, lineOf);
   return { value: reader.read(document.contents), duplicates: reader.duplicates };
@@ -80,8 +84,16 @@ class YamlReader {
   #content(node: Exclude<ParsedNode, Alias.Parsed>, depth: number): Json {
     if (this.#yaml.isScalar(node)) return this.#scalar(node);
     if (this.#yaml.isMap<ParsedNode, ParsedNode | null>(node)) return this.#map(node, depth);
-    const items = node.items.map((item) => this.read(item, depth + 1));
+    const items = node.items.map((item) => this.#item(item, node.flow === true, depth));
     return this.#sized({ kind: 'array', items }, items);
+  }
+
+  /** A value in a list or map. Upstream's reader takes a colon in front of a flow value for an indicator. */
+  #item(node: ParsedNode | null, inFlow: boolean, depth: number): Json {
+    if (inFlow && this.#yaml.isScalar(node) && node.type === 'PLAIN' && String(node.value).startsWith(':')) {
+      throw mistakeAt(this.#lineOf(node.range?.[0] ?? 0), NODE);
+    }
+    return this.read(node, depth + 1);
   }
 
   #sized<T extends JsonArray | JsonObject>(container: T, values: readonly Json[]): T {
@@ -100,6 +112,7 @@ class YamlReader {
   }
 
   #alias(node: Alias): Json {
+    if (!/^[\w-]+$/.test(node.source)) throw mistakeAt(this.#lineOf(node.range?.[0] ?? 0), NAME);
     const target = this.#anchors.get(node.source);
     if (!target) throw new ConfigError(`yaml: unknown anchor '${node.source}' referenced`);
     if (target.value === undefined) {
@@ -125,17 +138,19 @@ class YamlReader {
   /** Keys come out sorted, as they do upstream, where the map passes through Go's JSON encoder. */
   #map(map: YAMLMap<ParsedNode, ParsedNode | null>, depth: number): Json {
     const values = new Map<string, Json>();
+    const seen = new Set<string>();
     for (const { key, value: node } of map.items) {
-      const value = this.read(node, depth + 1);
-      const entries: JsonObject['entries'] = isMergeKey(key)
-        ? this.#merge(value)
-        : [[this.#key(key, depth), value]];
+      const value = this.#item(node, map.flow === true, depth);
+      const entries: [Json, Json][] = isMergeKey(key) ? this.#merge(value) : [[this.#key(key, depth), value]];
       for (const [name, entry] of entries) {
-        if (values.has(name)) {
+        // The number 1 and the text "1" are two keys until they become JSON.
+        const shown = typeof name === 'string' ? quote(name) : textOf(name);
+        if (seen.has(shown)) {
           const line = this.#lineOf((node ?? key).range[0]);
-          this.duplicates.push(`line ${line}: key ${quote(name)} already set in map`);
+          this.duplicates.push(`line ${line}: key ${shown} already set in map`);
         }
-        values.set(name, entry);
+        seen.add(shown);
+        values.set(textOf(name), entry);
       }
     }
     const entries = [...values].sort(([a], [b]) => (a < b ? -1 : 1));
@@ -158,13 +173,16 @@ class YamlReader {
     return merged;
   }
 
-  #key(node: ParsedNode, depth: number): string {
+  #key(node: ParsedNode, depth: number): Json {
     const value = this.read(node, depth + 1);
-    if (typeof value === 'string') return value;
-    if (typeof value === 'boolean') return String(value);
-    if (isKind(value, 'number')) return value.text;
+    if (value !== null && (typeof value !== 'object' || value.kind === 'number')) return value;
     throw new ConfigError(`yaml: line ${this.#lineOf(node.range[0])}: a key must be a scalar`);
   }
+}
+
+/** A scalar as a key of JSON. */
+function textOf(scalar: Json): string {
+  return isKind(scalar, 'number') ? scalar.text : String(scalar);
 }
 
 function isMergeKey(key: ParsedNode): boolean {

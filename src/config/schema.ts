@@ -1,4 +1,4 @@
-import type { Duration, Quantity } from './types.ts';
+import type { Duration, Nanoseconds, Quantity } from './types.ts';
 
 /** What the values of each scalar type are in the program. */
 interface Scalars {
@@ -10,7 +10,7 @@ interface Scalars {
   /** A Go duration in a string. */
   duration: Duration;
   /** A Go duration in a string, or a whole number of nanoseconds. */
-  nanoseconds: Duration;
+  nanoseconds: Nanoseconds;
   quantity: Quantity;
 }
 

@@ -1,6 +1,9 @@
 /** Nanoseconds, as Go counts durations. */
 export type Duration = bigint;
 
+/** A duration the way the file says it: a plain number of nanoseconds stays one, so that it is shown as one. */
+export type Nanoseconds = Duration | number;
+
 export type LocalMode = 'ClusterCIDR' | 'NodeCIDR' | 'BridgeInterface' | 'InterfaceNamePrefix';
 
 /** Kubernetes resource quantity, kept in the canonical text it is printed in. */
@@ -70,7 +73,7 @@ export interface ProxyConfig {
 
 export interface LoggingConfig {
   format: string;
-  flushFrequency: Duration;
+  flushFrequency: Nanoseconds;
   verbosity: number;
   vmodule: { filePattern: string; verbosity: number }[];
   options: {

@@ -8,7 +8,7 @@ import type { LoggingConfig, ProxyConfig } from './types.ts';
 import { validateConfig } from './validate.ts';
 import { validateLogging } from './validate-logging.ts';
 
-const { gates } = FeatureGates.from({});
+const gates = FeatureGates.of({});
 /** Fields to change, at any depth. */
 type Change<T = ProxyConfig> = {
   [K in keyof T]?: T[K] extends unknown[] | null ? T[K] : Change<T[K]> | T[K];
@@ -171,8 +171,8 @@ const invalid: [change: Change, ...messages: string[]][] = [
     `DetectLocalConfiguration.ClusterCIDRs: Invalid value: ["10.0.0.0/8","11.0.0.0/8"]: ${PAIR}`,
   ],
   [
-    { detectLocal: { clusterCIDRs: ['a', 'b', 'c'] } },
-    `DetectLocalConfiguration.ClusterCIDRs: Invalid value: ["a","b","c"]: ${PAIR}`,
+    { detectLocal: { clusterCIDRs: ['<a>', 'b', 'c'] } },
+    `DetectLocalConfiguration.ClusterCIDRs: Invalid value: ["\\u003ca\\u003e","b","c"]: ${PAIR}`,
   ],
   [
     { detectLocal: { clusterCIDRs: ['10.0.0.0/8', ' fd00::/64'] } },
@@ -192,7 +192,7 @@ for (const [change, ...messages] of invalid) {
 }
 
 test('without its gate, ipvs is neither valid nor listed', () => {
-  const off = FeatureGates.from({ KubeProxyIPVS: false }).gates;
+  const off = FeatureGates.of({ KubeProxyIPVS: false });
   assert.deepEqual(errorsOf({ mode: 'ipvs' }, off), [
     'KubeProxyConfiguration.Mode.ProxyMode: Invalid value: "ipvs": ' +
       'must be iptables, nftables or blank (blank means the best-available proxy [currently iptables])',
@@ -209,6 +209,7 @@ const MAX_LEVEL = 2 ** 31 - 1;
 const logging: [fields: Partial<LoggingConfig>, ...messages: string[]][] = [
   [{ verbosity: MAX_LEVEL, vmodule: [{ filePattern: 'a', verbosity: MAX_LEVEL }] }],
   [{ flushFrequency: -SECOND }, 'flushFrequency: Invalid value: "-1s": Must be greater than zero'],
+  [{ flushFrequency: -1 }, 'flushFrequency: Invalid value: -1: Must be greater than zero'],
   [{ format: '' }, 'format: Invalid value: "": Unsupported log format'],
   [{ verbosity: MAX_LEVEL + 1 }, 'verbosity: Invalid value: 2147483648: Must be <= 2147483647'],
   [
@@ -249,13 +250,23 @@ for (const [fields, ...messages] of logging) {
 
 test('logging options follow their gates', () => {
   const json = { ...defaultConfig().logging, format: 'json' };
-  const noBeta = FeatureGates.from({ LoggingBetaOptions: false }).gates;
+  const noBeta = FeatureGates.of({ LoggingBetaOptions: false });
   assert.deepEqual(validateLogging(json, gates, 'logging'), []);
   assert.match(
     validateLogging(json, noBeta, 'logging')[0] ?? '',
     /^logging\.format: Forbidden: .*LoggingBetaOptions/,
   );
   const split = { splitStream: true, infoBufferSize: '1Ki' };
-  const alpha = FeatureGates.from({ LoggingAlphaOptions: true }).gates;
+  const alpha = FeatureGates.of({ LoggingAlphaOptions: true });
   assert.deepEqual(validateLogging({ ...json, options: { text: split, json: split } }, alpha, 'logging'), []);
+});
+
+test('setting the gates once more is reported once more', () => {
+  const config = { ...defaultConfig(), featureGates: { KubeProxyIPVS: true } };
+  const levels: number[] = [];
+  assert.deepEqual(
+    validateConfig(config, gates, (level) => levels.push(level)),
+    [],
+  );
+  assert.deepEqual(levels, [0, 1]);
 });

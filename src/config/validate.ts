@@ -1,6 +1,6 @@
 import { parseCIDR, parseIP } from '../model/ip.ts';
 import { ConfigError } from './errors.ts';
-import { FeatureGates } from './feature-gates.ts';
+import { FeatureGates, type GateReport } from './feature-gates.ts';
 import { FieldErrors } from './field-errors.ts';
 import type { Duration, ProxyConfig } from './types.ts';
 import { KIND } from './v1alpha1.ts';
@@ -13,11 +13,14 @@ const NOT_NEGATIVE = 'must be greater than or equal to 0';
 const POSITIVE = 'must be greater than 0';
 const localModes = ['ClusterCIDR', 'NodeCIDR', 'BridgeInterface', 'InterfaceNamePrefix', ''];
 
-/** Everything that is wrong with a configuration, in upstream's order and words; empty when it is usable. */
-export function validateConfig(config: ProxyConfig, gates: FeatureGates): string[] {
+/**
+ * Everything that is wrong with a configuration, in upstream's order and words; empty when it is usable. The gates
+ * are set once more to judge them, so `report` hears of them again.
+ */
+export function validateConfig(config: ProxyConfig, gates: FeatureGates, report?: GateReport): string[] {
   const errors = new FieldErrors();
+  validateGates(config, errors, report);
   const rules = [
-    validateGates,
     validateIptables,
     validateIpvs,
     validateNftables,
@@ -35,14 +38,14 @@ export function validateConfig(config: ProxyConfig, gates: FeatureGates): string
 
 type Rule = (config: ProxyConfig, errors: FieldErrors, gates: FeatureGates) => void;
 
-const validateGates: Rule = ({ featureGates }, errors) => {
+function validateGates({ featureGates }: ProxyConfig, errors: FieldErrors, report?: GateReport): void {
   try {
-    FeatureGates.from(featureGates);
+    FeatureGates.of(featureGates, report);
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     errors.invalid(`${KIND}.featureGates`, featureGates, error.message);
   }
-};
+}
 
 const validateIptables: Rule = ({ iptables }, errors) => {
   inRange(errors, 'KubeProxyIPTablesConfiguration.MasqueradeBit', iptables.masqueradeBit, 0, 31);

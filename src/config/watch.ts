@@ -51,7 +51,7 @@ export function watchConfigFile(path: string, options: ConfigWatchOptions): Conf
 /** Whether the program could start with a text. Rejects with a ConfigError otherwise. */
 export async function checkUsable(text: string): Promise<void> {
   const { config } = applyPlatformDefaults((await decodeConfig(text)).config);
-  const { gates } = FeatureGates.from(config.featureGates);
+  const gates = FeatureGates.of(config.featureGates);
   const errors = validateConfig(config, gates);
   if (errors.length > 0) throw new ConfigError(joinMessages(errors));
 }

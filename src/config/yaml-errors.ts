@@ -19,32 +19,114 @@ export function lineIndex(text: string): LineOf {
   };
 }
 
-/** What upstream's reader says where ours finds the same mistake, by the start of our parser's message. */
-const upstreamWords: readonly (readonly [ours: RegExp, upstream: string])[] = [
-  [/^Plain value cannot start|^Tabs are not allowed/, 'found character that cannot start any token'],
-  [/^Nested mappings|^Implicit keys need to be on/, 'mapping values are not allowed in this context'],
-  [/^Implicit map keys need/, "could not find expected ':'"],
-  [/^Unexpected block-seq-ind/, 'block sequence entries are not allowed in this context'],
-  [/^Unexpected flow-/, 'did not find expected node content'],
-  [/^Flow sequence /, "did not find expected ',' or ']'"],
-  [/^Flow map /, "did not find expected ',' or '}'"],
-  [/^All mapping items|^Unexpected .* at node end/, 'did not find expected key'],
-  [/^All collection items|^Sequence item without/, "did not find expected '-' indicator"],
-  [/^Missing closing/, 'found unexpected end of stream'],
-  [/^Invalid escape/, 'found unknown escape character'],
-  [/call stack|Stack overflow/, 'exceeded max depth'],
+/** How upstream counts lines: its scanner from 1, its grammar from 0, and it looks a line ahead for a colon. */
+const GRAMMAR = -1;
+const LOOK_AHEAD = 1;
+
+/** Where a fault is. */
+interface Place {
+  /** The text from the fault on. */
+  readonly rest: string;
+  /** The last line with something on it before the fault, as far as the fault. */
+  readonly line: string;
+  /** The line before that starts in the same column, if no line between starts further left. */
+  readonly sibling: string;
+}
+
+/** A mistake in upstream's words. */
+interface Mistake {
+  readonly upstream: string;
+  readonly shift?: number;
+}
+
+interface Rule extends Mistake {
+  /** How our parser's message begins. */
+  readonly ours: RegExp;
+  readonly when?: (place: Place) => boolean;
+}
+
+export const NAME: Mistake = { upstream: 'did not find expected alphabetic or numeric character' };
+export const NODE: Mistake = { upstream: 'did not find expected node content', shift: GRAMMAR };
+const KEY = { upstream: 'did not find expected key', shift: GRAMMAR };
+const DASH = { upstream: "did not find expected '-' indicator", shift: GRAMMAR };
+const SEQUENCE_END = { upstream: "did not find expected ',' or ']'", shift: GRAMMAR };
+const MAP_END = { upstream: "did not find expected ',' or '}'", shift: GRAMMAR };
+const COLON = { upstream: "could not find expected ':'", shift: LOOK_AHEAD };
+
+/** Plain text at the end of a line might go on in the next, so upstream is still reading it there. */
+const endsPlain = ({ line }: Place) => /[^:,?"'[\]{}|>-]$/.test(line) && !/(?:^|\s)#/.test(line);
+const endsOpen = ({ line }: Place) => /(?:^|[:,[{-])$/.test(line);
+
+/** What upstream's reader says where ours finds the same mistake; the first rule that holds counts. */
+const rules: readonly Rule[] = [
+  { ours: /^Tabs are/, when: endsPlain, upstream: 'found a tab character that violates indentation' },
+  { ours: /^Plain value cannot start with flow/, ...NODE },
+  { ours: /^Tabs are|^Plain value cannot start/, upstream: 'found character that cannot start any token' },
+  {
+    ours: /^Nested mappings/,
+    when: ({ rest }) => rest.startsWith('?'),
+    upstream: 'mapping keys are not allowed in this context',
+  },
+  { ours: /^Implicit keys need|^A block sequence/, when: ({ rest }) => /^-\s/.test(rest), ...KEY },
+  { ours: /^Implicit keys need/, when: ({ sibling }) => sibling !== '', upstream: COLON.upstream },
+  { ours: /^Nested|^Implicit keys|^The : ind/, upstream: 'mapping values are not allowed in this context' },
+  { ours: /^Implicit map keys need/, ...COLON },
+  { ours: /^Unexpected block-seq-ind/, upstream: 'block sequence entries are not allowed in this context' },
+  { ours: /^Unexpected (?:flow-|, in flow)|^Flow (?:sequence|map) /, when: endsOpen, ...NODE },
+  { ours: /^Unexpected flow-/, ...KEY },
+  { ours: /^Flow sequence |^Missing , .* sequence/, ...SEQUENCE_END },
+  { ours: /^Flow map |^Missing , .* map|^Block collections|^Unexpected scalar token$/, ...MAP_END },
+  {
+    ours: /^All mapping items|^Unexpected .* at node end/,
+    when: ({ sibling }) => sibling.startsWith('-'),
+    ...DASH,
+  },
+  { ours: /^All mapping items|^Unexpected .* at node end|^A (?:node|block)/, ...KEY },
+  { ours: /^All collection items|^Sequence item without/, ...DASH },
+  { ours: /^Missing closing/, upstream: 'found unexpected end of stream' },
+  { ours: /^Invalid escape sequence \\[xuU]/, upstream: 'did not find expected hexdecimal number' },
+  { ours: /^Invalid escape/, upstream: 'found unknown escape character' },
+  { ours: /^Block scalar header/, upstream: 'did not find expected comment or line break' },
+  { ours: /^Alias c|^Anchor c/, ...NAME },
+  { ours: /call stack|Stack overflow/, upstream: 'exceeded max depth' },
 ];
 
 /** The first error of a document in upstream's form: `yaml: line 3: …`, without a line for the first one. */
-export function yamlSyntaxError(errors: readonly YAMLError[], lineOf: LineOf): ConfigError | undefined {
-  const [error, next] = errors;
+export function yamlSyntaxError(
+  errors: readonly YAMLError[],
+  text: string,
+  lineOf: LineOf,
+): ConfigError | undefined {
+  // Upstream reads an open quote to the end of the text before it judges what came before.
+  const error = errors.find(({ message }) => message.startsWith('Missing closing')) ?? errors[0];
   if (!error) return undefined;
+  const [start] = error.pos;
+  const place = placeOf(text, start);
+  const rule = rules.find(({ ours, when = () => true }) => ours.test(error.message) && when(place));
+  const grammar = rule?.shift === GRAMMAR;
   // A key that spans lines is reported twice; its end, the colon, is where upstream gives up.
-  const key = [next, error].find((candidate) => candidate?.code === 'MULTILINE_IMPLICIT_KEY');
-  const words = upstreamWords.find(([ours]) => ours.test(error.message))?.[1] ?? error.message;
-  // Upstream's scanner looks a line ahead for a colon, and its grammar counts lines from 0.
-  const offBy = words.startsWith('could not find') ? 1 : words.startsWith('did not find') ? -1 : 0;
-  const line = lineOf(key ? key.pos[1] : error.pos[0]) + offBy;
-  const isFirst = line - Math.min(offBy, 0) <= 1;
-  return new ConfigError(`yaml: ${isFirst ? '' : `line ${line}: `}${words}`);
+  const key = errors.slice(0, 2).findLast(({ code }) => code === 'MULTILINE_IMPLICIT_KEY');
+  // To the grammar the end of the text is a line of its own.
+  const atEnd = grammar && start >= text.length && !text.endsWith('\n');
+  const line = lineOf(key && !grammar ? key.pos[1] : start) + (atEnd ? 1 : 0);
+  return mistakeAt(line, rule ?? { upstream: error.message });
+}
+
+/** A mistake in a line, counted from 1; upstream does not name the first. */
+export function mistakeAt(line: number, { upstream, shift = 0 }: Mistake): ConfigError {
+  const isFirst = line + Math.max(shift, 0) <= 1;
+  return new ConfigError(`yaml: ${isFirst ? '' : `line ${line + shift}: `}${upstream}`);
+}
+
+function placeOf(text: string, start: number): Place {
+  const before = text.slice(0, start);
+  const rest = text.slice(start);
+  const column = start - (before.lastIndexOf('\n') + 1) + rest.search(/[^ ]|$/);
+  const lines = before.trimEnd().split('\n');
+  const sibling = lines.findLast((line) => line.trim() !== '' && line.search(/\S/) <= column) ?? '';
+  return {
+    rest,
+    line: lines.at(-1) ?? '',
+    sibling: sibling.search(/\S/) === column ? sibling.trimStart() : '',
+  };
 }

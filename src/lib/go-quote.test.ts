@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { quote, quoteList, quoteRune } from './go-quote.ts';
+import { goJson, quote, quoteList, quoteRune } from './go-quote.ts';
 
 const quotings: [text: string, quoted: string][] = [
   ['', '""'],
@@ -23,6 +23,10 @@ for (const [text, quoted] of quotings) {
 test('lists are bracketed and space-separated', () => {
   assert.equal(quoteList([]), '[]');
   assert.equal(quoteList(['a', 'b c']), '["a" "b c"]');
+});
+
+test('JSON is safe inside HTML and scripts', () => {
+  assert.equal(goJson(['<a>&', '\u2028\u2029é"']), '["\\u003ca\\u003e\\u0026","\\u2028\\u2029é\\""]');
 });
 
 test('runes stand in single quotes', () => {

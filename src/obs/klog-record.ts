@@ -32,9 +32,9 @@ export function formatTextRecord(record: LogRecord): string {
   return `${line}\n`;
 }
 
-/** The same header with free text after it. */
-export function formatTextLine(head: RecordHead, line: string): string {
-  return `${header('I', head)}${line}\n`;
+/** The same header with the bare message after it. */
+export function formatTextLine(record: LogRecord): string {
+  return `${header(record.severity, record)}${record.message}\n`;
 }
 
 /** One JSON object per line: ts in epoch milliseconds, v on info records only. */

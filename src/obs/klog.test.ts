@@ -216,4 +216,8 @@ test('print writes a bare line from its verbosity on', () => {
   logger.print(1, 'FLAG: --v="1"');
   assert.equal(err.length, 1);
   assert.match(err[0] ?? '', /^I1115 \S+ +1234 klog\.test\.ts:\d+\] FLAG: --v="1"\n$/);
+  const json = capture({ verbosity: 1, format: 'json' });
+  json.logger.print(1, 'FLAG: --v="1"');
+  const { msg, v } = JSON.parse(json.err[0] ?? '');
+  assert.deepEqual([msg, v], ['FLAG: --v="1"', 1]);
 });

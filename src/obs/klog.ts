@@ -2,7 +2,13 @@ import type { Clock } from '../lib/clock.ts';
 import type { Locate } from './bundle-lines.ts';
 import { callerOf, compileVmodule, type VmoduleRule } from './caller.ts';
 import { fineTime } from './fine-time.ts';
-import { formatJsonRecord, formatTextLine, formatTextRecord, type LogRecord } from './klog-record.ts';
+import {
+  formatJsonRecord,
+  formatTextLine,
+  formatTextRecord,
+  type LogRecord,
+  type RecordHead,
+} from './klog-record.ts';
 import type { LogAttributes, Logger } from './log.ts';
 import { BufferedSink, directSink, type LogSink, type LogStream } from './log-stream.ts';
 
@@ -28,7 +34,7 @@ export interface LoggerOptions {
 /** The root logger, with what only the composition root may do to logging. */
 export interface RootLogger extends Logger {
   setVerbosity(level: number): void;
-  /** Writes a line without structure or quoting, if the verbosity reaches `level`. */
+  /** Writes a line without attributes and, in text format, without quotes, if the verbosity reaches `level`. */
   print(level: number, line: string): void;
   flush(): void;
   close(): void;
@@ -45,6 +51,7 @@ type Entry = (...args: never[]) => unknown;
 class Core {
   verbosity: number;
   readonly #format: (record: LogRecord) => string;
+  readonly #formatLine: (record: LogRecord) => string;
   readonly #vmodule: ((file: string) => number | undefined) | undefined;
   readonly #time: () => number;
   readonly #pid: number;
@@ -56,6 +63,7 @@ class Core {
     const text = options.format === 'text';
     this.verbosity = options.verbosity;
     this.#format = text ? formatTextRecord : formatJsonRecord;
+    this.#formatLine = text ? formatTextLine : formatJsonRecord;
     this.#vmodule = text && options.vmodule?.length ? compileVmodule(options.vmodule) : undefined;
     this.#time = fineTime(options.clock);
     this.#pid = options.pid;
@@ -69,16 +77,17 @@ class Core {
     return this.#vmodule !== undefined && level <= (this.#vmodule(this.#locate(callerOf(entry)).file) ?? 0);
   }
 
-  write(entry: Entry, record: Omit<LogRecord, 'time' | 'pid' | 'caller'>): void {
-    const caller = this.#locate(callerOf(entry));
-    const text = this.#format({ ...record, time: this.#time(), pid: this.#pid, caller });
+  write(entry: Entry, record: Omit<LogRecord, keyof RecordHead>): void {
+    const text = this.#format({ ...record, ...this.#head(entry) });
     (record.severity === 'E' ? this.#errors : this.info).write(text);
   }
 
-  print(entry: Entry, line: string): void {
-    this.info.write(
-      formatTextLine({ time: this.#time(), pid: this.#pid, caller: this.#locate(callerOf(entry)) }, line),
-    );
+  print(entry: Entry, level: number, message: string): void {
+    this.info.write(this.#formatLine({ severity: 'I', level, name: '', message, ...this.#head(entry) }));
+  }
+
+  #head(entry: Entry): RecordHead {
+    return { time: this.#time(), pid: this.#pid, caller: this.#locate(callerOf(entry)) };
   }
 }
 
@@ -141,7 +150,7 @@ class Root extends KlogLogger implements RootLogger {
 
   print(level: number, line: string): void {
     const entry = Root.prototype.print;
-    if (this.core.enabledAt(level, entry)) this.core.print(entry, line);
+    if (this.core.enabledAt(level, entry)) this.core.print(entry, level, line);
   }
 
   flush(): void {
