@@ -41,7 +41,24 @@ export function transportErrorOf(error: unknown, signal?: AbortSignal): unknown 
   if (error instanceof TransportError) return error;
   // Several addresses tried in vain: the message is in the parts.
   const first = error instanceof AggregateError ? error.errors[0] : error;
-  return new TransportError(first instanceof Error ? first.message : String(first), { cause: error });
+  return new TransportError(first instanceof Error ? messageOf(first) : String(first), { cause: error });
+}
+
+const unknownAuthority: readonly string[] = [
+  'DEPTH_ZERO_SELF_SIGNED_CERT',
+  'SELF_SIGNED_CERT_IN_CHAIN',
+  'UNABLE_TO_GET_ISSUER_CERT',
+  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
+  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+];
+
+/** Says in an operator's words what Node says in those of a programmer. */
+function messageOf(error: Error): string {
+  const code = 'code' in error ? String(error.code) : '';
+  if (unknownAuthority.includes(code)) return "the server's certificate is signed by an unknown authority";
+  // That is all Node says of an answer that breaks off.
+  if (error.message === 'aborted') return 'the connection was cut before the answer was complete';
+  return error.message;
 }
 
 /** Builds the error for a refusal from its body, which is a Kubernetes Status or, from a proxy, anything. */

@@ -3,6 +3,7 @@ import { isFields, printValue } from './fields.ts';
 import { StreamError } from './json-scanner.ts';
 import { readList, watchFrames } from './json-stream.ts';
 import type { RestClient } from './rest-client.ts';
+import type { ServerPresence } from './server-presence.ts';
 import { TimeLimit } from './time-limit.ts';
 import type { TimeSlice } from './time-slice.ts';
 import { type WatchEvent, watchEventOf } from './watch-event.ts';
@@ -45,16 +46,19 @@ const pageTimeoutMs = 300_000;
 /** How long after its own time-out a watch may still be open. */
 const watchGraceMs = 30_000;
 
+export interface ListWatchOptions {
+  readonly client: RestClient;
+  readonly presence: ServerPresence;
+  readonly target: WatchTarget;
+  readonly clock: Clock;
+}
+
 /** The two questions to the API server about one kind of object. */
 export class ListWatch {
-  readonly #client: RestClient;
-  readonly #target: WatchTarget;
-  readonly #clock: Clock;
+  readonly #options: ListWatchOptions;
 
-  constructor(client: RestClient, target: WatchTarget, clock: Clock) {
-    this.#client = client;
-    this.#target = target;
-    this.#clock = clock;
+  constructor(options: ListWatchOptions) {
+    this.#options = options;
   }
 
   /** Reads one page, handing over each item as it arrives. */
@@ -67,7 +71,7 @@ export class ListWatch {
     const query: Record<string, string> = {};
     if (limit > 0) query.limit = String(limit);
     if (position !== '') query.continue = position;
-    const timeLimit = new TimeLimit(this.#clock, pageTimeoutMs, [signal]);
+    const timeLimit = new TimeLimit(this.#options.clock, pageTimeoutMs, [signal]);
     try {
       const body = await this.#open(query, () => idleMs, false, timeLimit.signal);
       return pageOf(await readList(body, slice, onItem));
@@ -79,7 +83,7 @@ export class ListWatch {
   /** Follows changes until the server ends the watch. */
   async *watch(parameters: WatchParameters, slice: TimeSlice): AsyncGenerator<WatchEvent> {
     const { version, seconds, idleMs, signal } = parameters;
-    const timeLimit = new TimeLimit(this.#clock, seconds * 1000 + watchGraceMs, [signal]);
+    const timeLimit = new TimeLimit(this.#options.clock, seconds * 1000 + watchGraceMs, [signal]);
     const start =
       version === undefined
         ? { sendInitialEvents: 'true', resourceVersionMatch: 'NotOlderThan' }
@@ -93,16 +97,17 @@ export class ListWatch {
     }
   }
 
-  #open(
+  async #open(
     query: Record<string, string>,
     idleMs: () => number,
     unthrottled: boolean,
     signal: AbortSignal,
   ): Promise<AsyncIterable<Uint8Array>> {
-    const { path, labelSelector, fieldSelector } = this.#target;
+    const { client, presence, target } = this.#options;
+    const { path, labelSelector, fieldSelector } = target;
     if (labelSelector !== undefined) query.labelSelector = labelSelector;
     if (fieldSelector !== undefined) query.fieldSelector = fieldSelector;
-    return this.#client.stream({
+    const body = await client.stream({
       method: 'GET',
       path,
       query,
@@ -111,6 +116,8 @@ export class ListWatch {
       signal,
       timeoutMs: answerTimeoutMs,
     });
+    presence.answered();
+    return body;
   }
 }
 

@@ -2,9 +2,10 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { FakeClock } from '../lib/fake-clock.ts';
 import { silentLogger } from '../obs/log.ts';
-import { ApiError, TransportError } from './api-error.ts';
+import { ApiError, IdleError, TransportError } from './api-error.ts';
 import { Reflector, type ReflectorTuning } from './reflector.ts';
 import type { RestClient, StreamRequest } from './rest-client.ts';
+import { ServerPresence } from './server-presence.ts';
 
 type Query = Readonly<Record<string, string>>;
 
@@ -58,8 +59,10 @@ function reflect(
 ) {
   const clock = new FakeClock();
   const client = new FakeClient(clock, answer);
+  const presence = new ServerPresence();
   const reflector = new Reflector({
     client,
+    presence,
     clock,
     resource: 'services',
     target: { path: '/api/v1/services' },
@@ -69,7 +72,7 @@ function reflect(
     sink: { upsert: options.upsert ?? (() => {}), remove() {}, synced() {} },
     ...(options.tuning && { tuning: options.tuning }),
   });
-  return { clock, client, reflector, finished: reflector.run() };
+  return { clock, client, presence, reflector, finished: reflector.run() };
 }
 
 const gaps = (times: readonly number[]) => times.slice(1).map((time, i) => time - (times[i] ?? 0));
@@ -129,6 +132,115 @@ describe('waits between attempts', () => {
     assert.deepEqual(gaps(client.times), [0, 800, 1600]);
     reflector.stop();
     await finished;
+  });
+});
+
+/** A watch that the server ends after a while. */
+async function* silence(clock: FakeClock, ms: number): AsyncGenerator<Uint8Array> {
+  await new Promise<void>((resolve) => clock.setTimeout(resolve, ms));
+}
+
+/** A watch that brings some events and then nothing, until patience ends. */
+async function* stalled(clock: FakeClock, ...events: unknown[]): AsyncGenerator<Uint8Array> {
+  yield* frames(...events);
+  yield* silence(clock, 150_000);
+  throw new IdleError('nothing received for 150 s');
+}
+
+const expired = new ApiError(410, 'Expired', 'too old resource version: 5 (9)');
+
+describe('a server that comes back from a restart', () => {
+  test('and knows no changes is asked for a list at once, whatever the waits before', async () => {
+    let calls = 0;
+    const { clock, client, reflector, finished } = reflect(() => {
+      calls++;
+      if (calls === 1) return frames(bookmark('5', true));
+      if (calls <= 5) throw new TransportError('down');
+      if (calls === 6) return frames({ type: 'ERROR', object: { kind: 'Status', code: 410 } });
+      return calls === 7 ? frames(bookmark('9', true)) : silence(clock, 600_000);
+    });
+    await clock.advance(30_000);
+    assert.deepEqual(gaps(client.times), [0, 800, 1600, 3200, 6400, 0, 0]);
+    assert.deepEqual(
+      client.queries.map((query) => 'sendInitialEvents' in query),
+      [true, false, false, false, false, false, true, false],
+    );
+    reflector.stop();
+    await clock.advance(600_000);
+    await finished;
+  });
+
+  test('but expires every version it gives is not asked without pause', async () => {
+    const { clock, client, reflector, finished } = reflect((query) => {
+      if ('sendInitialEvents' in query) return frames(bookmark('5', true));
+      throw expired;
+    });
+    await clock.advance(10_000);
+    assert.deepEqual(gaps(client.times).slice(0, 7), [0, 0, 0, 800, 0, 1600, 0]);
+    reflector.stop();
+    await finished;
+  });
+
+  test('having ended a long watch in good order, finds no old waits', async () => {
+    let calls = 0;
+    const { clock, client, reflector, finished } = reflect(() => {
+      calls++;
+      if (calls <= 4) throw new TransportError('down');
+      if (calls === 5) return frames(bookmark('5', true));
+      if (calls === 6) return silence(clock, 60_000);
+      throw new TransportError('down');
+    });
+    await clock.advance(75_000);
+    assert.deepEqual(gaps(client.times).slice(5, 8), [60_000, 800, 1600]);
+    reflector.stop();
+    await finished;
+  });
+
+  test('is tried as soon as it has answered somebody, once', async () => {
+    const { clock, client, presence, reflector, finished } = reflect(refuse(new TransportError('down')));
+    await clock.advance(30_000);
+    for (let i = 0; i < 5; i++) {
+      presence.answered();
+      await clock.advance(1);
+    }
+    assert.deepEqual(gaps(client.times), [800, 1600, 3200, 6400, 12_800, 5200]);
+    reflector.stop();
+    await finished;
+    assert.equal(clock.pending, 0);
+  });
+
+  test('is left alone for as long as it asked, whoever else it answers', async () => {
+    const busy = new ApiError(429, 'TooManyRequests', 'busy', 7);
+    const { clock, client, presence, reflector, finished } = reflect(refuse(busy));
+    await clock.advance(10);
+    presence.answered();
+    await clock.advance(8000);
+    assert.deepEqual(gaps(client.times), [7000]);
+    reflector.stop();
+    await finished;
+  });
+});
+
+describe('a watch in which nothing comes any more', () => {
+  const startsOfWatches = async (...events: unknown[]) => {
+    let calls = 0;
+    const { clock, client, reflector, finished } = reflect(() => {
+      calls++;
+      return calls === 1 ? frames(bookmark('50', true)) : stalled(clock, ...events);
+    });
+    await clock.advance(200_000);
+    reflector.stop();
+    await clock.advance(200_000);
+    await finished;
+    return client.queries.map(({ resourceVersion }) => resourceVersion ?? 'list');
+  };
+
+  test('is followed by another from there, for it was the connection', async () => {
+    assert.deepEqual(await startsOfWatches(bookmark('60')), ['list', '50', '60']);
+  });
+
+  test('and never came leads to a fresh list, for the server may have been restored', async () => {
+    assert.deepEqual(await startsOfWatches(), ['list', '50', 'list']);
   });
 });
 

@@ -7,6 +7,7 @@ import { ListWatch, type WatchTarget } from './list-watch.ts';
 import { ObjectIntake, type ObjectIntakeOptions } from './object-intake.ts';
 import { compareVersions } from './resource-version.ts';
 import type { RestClient } from './rest-client.ts';
+import type { ServerPresence } from './server-presence.ts';
 import { sleep } from './sleep.ts';
 import { TimeSlice } from './time-slice.ts';
 import type { WatchEvent } from './watch-event.ts';
@@ -35,6 +36,8 @@ const defaultTuning: ReflectorTuning = {
 
 export interface ReflectorOptions<R extends ResourceName> extends ObjectIntakeOptions<R> {
   readonly client: RestClient;
+  /** Shared by all that talk to the same server. */
+  readonly presence: ServerPresence;
   readonly target: WatchTarget;
   readonly clock: Clock;
   readonly random: () => number;
@@ -62,12 +65,17 @@ export class Reflector<R extends ResourceName> {
   /** Where the next watch begins; undefined while a list is needed. */
   #version: string | undefined;
   #streamsLists = true;
+  /** Whether the present watch has brought anything yet. */
+  #heard = false;
   #refusals = 0;
+  /** From when on a wait may be cut short again, and an expired version again be answered at once with a list. */
+  #wakeableAt = 0;
+  #freshListAt = 0;
 
   constructor(options: ReflectorOptions<R>) {
     this.#options = options;
     this.#tuning = { ...defaultTuning, ...options.tuning };
-    this.#server = new ListWatch(options.client, options.target, options.clock);
+    this.#server = new ListWatch(options);
     this.#intake = new ObjectIntake(options);
     this.#backoff = new Backoff(this.#tuning.backoff, options.random);
   }
@@ -77,14 +85,11 @@ export class Reflector<R extends ResourceName> {
     const { clock } = this.#options;
     while (!this.#stop.signal.aborted) {
       const startedAt = clock.monotonic();
-      try {
-        if (this.#version === undefined && !this.#streamsLists) await this.#list();
-        await this.#watch();
-      } catch (error) {
-        if (this.#stop.signal.aborted) return;
-        if (clock.monotonic() - startedAt >= this.#tuning.backoff.maxMs) this.#backoff.reset();
-        await sleep(clock, this.#delayAfter(error), this.#stop.signal);
-      }
+      const failure = await this.#attempt();
+      if (this.#stop.signal.aborted) return;
+      // A connection that held this long was a good one, however it ended.
+      if (clock.monotonic() - startedAt >= this.#tuning.backoff.maxMs) this.#backoff.reset();
+      if (failure !== undefined) await this.#recover(failure.error);
     }
   }
 
@@ -92,8 +97,19 @@ export class Reflector<R extends ResourceName> {
     this.#stop.abort();
   }
 
-  /** Decides what a failure means for the next attempt, and how long that has to wait. */
-  #delayAfter(error: unknown): number {
+  /** Lists if need be, then watches until the server ends that or something fails. */
+  async #attempt(): Promise<{ readonly error: unknown } | undefined> {
+    try {
+      if (this.#version === undefined && !this.#streamsLists) await this.#list();
+      await this.#watch();
+      return undefined;
+    } catch (error) {
+      return { error };
+    }
+  }
+
+  /** Decides what a failure means for the next attempt, and waits for its time. */
+  async #recover(error: unknown): Promise<void> {
     const { logger, resource } = this.#options;
     if (this.#isStreamingRefused(error)) {
       this.#streamsLists = false;
@@ -101,8 +117,18 @@ export class Reflector<R extends ResourceName> {
         resource,
         reason: String(error),
       });
-      return 0;
+      return;
     }
+    if (this.#isFreshListDue(error)) {
+      this.#version = undefined;
+      logger.info('The API server no longer knows what changed since; listing again', {
+        resource,
+        reason: String(error),
+      });
+      return;
+    }
+    // A server that was restored from a backup says nothing to those who know more than it does.
+    if (error instanceof IdleError && !this.#heard) this.#version = undefined;
     if (error instanceof ApiError) {
       this.#refusals++;
       if (error.expired || this.#refusals >= maxRefusals) this.#version = undefined;
@@ -112,7 +138,29 @@ export class Reflector<R extends ResourceName> {
     const asked = error instanceof ApiError ? (error.retryAfterSeconds ?? 0) * 1000 : 0;
     const delay = Math.max(asked, this.#backoff.next());
     logger.error(error, 'Failed to watch', { resource, retryInMs: Math.round(delay) });
-    return delay;
+    await this.#pause(delay, asked === 0);
+  }
+
+  /**
+   * Waits, but not longer than until the server answers somebody else, unless it asked for this wait. Not twice in
+   * a short time: a server that hangs up on everyone would otherwise be asked without pause.
+   */
+  async #pause(ms: number, mayWake: boolean): Promise<void> {
+    const { clock, presence } = this.#options;
+    const { next } = presence;
+    const stop = this.#stop.signal;
+    const wakeable = mayWake && clock.monotonic() >= this.#wakeableAt;
+    await sleep(clock, ms, wakeable ? AbortSignal.any([stop, next]) : stop);
+    if (wakeable && next.aborted) this.#wakeableAt = clock.monotonic() + this.#tuning.backoff.maxMs;
+  }
+
+  /** A restarted server remembers no changes: the wait for its return is over and need not be followed by another. */
+  #isFreshListDue(error: unknown): boolean {
+    if (!(error instanceof ApiError && error.expired) || this.#version === undefined) return false;
+    const now = this.#options.clock.monotonic();
+    if (now < this.#freshListAt) return false;
+    this.#freshListAt = now + this.#tuning.backoff.maxMs;
+    return true;
   }
 
   #isStreamingRefused(error: unknown): boolean {
@@ -164,13 +212,13 @@ export class Reflector<R extends ResourceName> {
     };
     const startedAt = clock.monotonic();
     const slice = new TimeSlice(clock);
-    let events = 0;
+    this.#heard = false;
     for await (const event of this.#server.watch(parameters, slice)) {
       await this.#apply(event, slice);
-      events++;
+      this.#heard = true;
     }
     if (this.#version === undefined) throw new TransportError('the watch ended before its list was complete');
-    if (events === 0 && clock.monotonic() - startedAt < shortWatchMs) {
+    if (!this.#heard && clock.monotonic() - startedAt < shortWatchMs) {
       throw new TransportError('the server closed the watch at once');
     }
   }

@@ -1,6 +1,7 @@
 import type { WatchTarget } from '../kube/list-watch.ts';
 import { Reflector, type ReflectorTuning } from '../kube/reflector.ts';
 import type { RestClient } from '../kube/rest-client.ts';
+import { ServerPresence } from '../kube/server-presence.ts';
 import type { Clock } from '../lib/clock.ts';
 import { createIntern } from '../lib/intern.ts';
 import type { ResourceName } from '../model/objects.ts';
@@ -26,6 +27,7 @@ class KubeSource implements ObjectSource {
   readonly #options: KubeSourceOptions;
   readonly #running = new Map<ResourceName, { stop(): void; finished: Promise<void> }>();
   readonly #intern = createIntern();
+  readonly #presence = new ServerPresence();
 
   constructor(options: KubeSourceOptions) {
     this.#options = options;
@@ -46,6 +48,7 @@ class KubeSource implements ObjectSource {
     const { nodeName, random = Math.random, ...rest } = this.#options;
     const reflector = new Reflector({
       ...rest,
+      presence: this.#presence,
       random,
       resource,
       target: watchTargets(nodeName)[resource],

@@ -138,7 +138,10 @@ describe('a request', () => {
     await assert.rejects(p.client.request(nodes), { name: 'TransportError', code: 'KPT_API_TRANSPORT' });
     assert.equal(p.server.faults.pending, 0);
     p.server.faults.next({ kind: 'cut', afterBytes: 10 });
-    await assert.rejects(p.client.request(nodes), { name: 'TransportError' });
+    await assert.rejects(p.client.request(nodes), {
+      name: 'TransportError',
+      message: 'the connection was cut before the answer was complete',
+    });
   });
 
   test('fails when its time is up, whether nothing came or not all', async () => {

@@ -161,6 +161,17 @@ describe('a client that was away', () => {
     bed.client.close();
   });
 
+  test('tries again as soon as another resource gets through', async () => {
+    const backoff = { initialMs: 60_000, maxMs: 60_000, jitter: 0 };
+    await using bed = await testBed({ seed: fill, watch: ['services'], tuning: { backoff } });
+    await bed.converge();
+    (await watchOf(bed)).drop();
+    await eventually(() => (bed.log.lines.some(({ error }) => error) ? undefined : 'no failure yet'));
+    change(bed);
+    bed.source.start(['nodes'], bed.mirror);
+    await bed.converge();
+  });
+
   test('keeps trying a server that does not answer at first', async () => {
     await using bed = await testBed({
       seed: (server) => {
