@@ -40,7 +40,7 @@ export class NodeEvents {
 /** A health check node port that could not be opened. */
 export function healthCheckFailed(failure: BindFailure): EventInput {
   return {
-    regarding: regardingOf({ kind: 'Service', namespace: failure.namespace, name: failure.name }),
+    regarding: regardingOf(failure),
     type: 'Warning',
     reason: 'FailedToStartServiceHealthcheck',
     action: 'Listen',
@@ -48,10 +48,10 @@ export function healthCheckFailed(failure: BindFailure): EventInput {
   };
 }
 
-/** An object, or a part of it, that this node cannot program. Upstream has no such event. */
-export function setAsideEvent(nodeName: string, subject: ObjectName, problem: string): EventInput {
+/** A Service, or a part of it, that this node cannot program. Upstream has no such event. */
+export function setAsideEvent(nodeName: string, service: ObjectName, problem: string): EventInput {
   return {
-    regarding: regardingOf(subject),
+    regarding: regardingOf(service),
     type: 'Warning',
     reason: 'FailedToProgram',
     action: 'Program',
@@ -59,11 +59,6 @@ export function setAsideEvent(nodeName: string, subject: ObjectName, problem: st
   };
 }
 
-const apiVersions: Readonly<Record<string, string>> = {
-  EndpointSlice: 'discovery.k8s.io/v1',
-  ServiceCIDR: 'networking.k8s.io/v1',
-};
-
-function regardingOf({ kind, namespace, name }: ObjectName): EventRegarding {
-  return { apiVersion: apiVersions[kind] ?? 'v1', kind, name, ...(namespace !== '' && { namespace }) };
+function regardingOf({ namespace, name }: Pick<ObjectName, 'namespace' | 'name'>): EventRegarding {
+  return { apiVersion: 'v1', kind: 'Service', namespace, name };
 }

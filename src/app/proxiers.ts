@@ -42,7 +42,10 @@ export interface Proxiers {
 export async function createProxiers(options: ProxiersOptions): Promise<Proxiers> {
   const { setup, nodeName, recorder, metrics, logger } = options;
   const setAside = new SetAside({
-    announce: (subject, text) => recorder.event(setAsideEvent(nodeName, subject, text)),
+    announce: (subject, text) => {
+      // Slices are made by controllers and may legally hold what no proxy can use; every node would report each.
+      if (subject.kind === 'Service') recorder.event(setAsideEvent(nodeName, subject, text));
+    },
     logger,
   });
   metrics.setAside.readFrom(() => setAside.samples());

@@ -156,6 +156,32 @@ describe('the life of the program', { skip: skip ?? false }, () => {
     site.api.put('nodes', raw);
   });
 
+  it('sets a wrong Service aside by name, in an event and a metric, and programs the others', async () => {
+    const wrong = service('wrong', 80, { clusterIP: '10.96.0.9' });
+    const spec = {
+      ...(wrong.spec as object),
+      loadBalancerSourceRanges: ['bogus'],
+      externalIPs: ['300.1.2.3'],
+    };
+    site.api.put('services', { ...wrong, spec });
+    site.api.put('endpointSlices', slice('wrong', ['10.244.0.6']));
+    const proxy = await site.start(site.writeConfig());
+    await until(
+      'both services',
+      () => isProgrammed() && command('nft', ...table).includes('10.96.0.9 . tcp . 80'),
+    );
+    const isReported = () =>
+      site.api.store.list('events').some(({ raw }) => raw.reason === 'FailedToProgram');
+    await until('the event', isReported);
+    await proxy.serves('http://127.0.0.1:10249/metrics');
+    const metrics = await (await fetch('http://127.0.0.1:10249/metrics')).text();
+    assert.match(
+      metrics,
+      /kubeproxy_ts_set_aside\{ip_family="IPv4",object="Service shop\/wrong",reason="invalid"\} 1/,
+    );
+    site.api.delete('services', 'shop', 'wrong');
+  });
+
   it('logs JSON when asked to', async () => {
     const proxy = await site.start(site.writeConfig({ logging: { format: 'json' } }));
     await proxy.logs(/Serving HTTP/);
