@@ -5,7 +5,6 @@ import {
   type ServiceSpec,
   type Setting,
   type Story,
-  scripted,
   story,
 } from '../story.ts';
 
@@ -157,16 +156,6 @@ export const localTrafficStories: readonly Story[] = [
       { from: 'C', to: 'clusterIP', expect: { A: 'OWN', C: 'MASQ' } },
     ],
   }),
-  scripted(
-    'hairpin/direct',
-    'a pod that talks to its own address without a service is left alone',
-    async (scene) => {
-      await scene.apply({ endpoints: ['A'] });
-      const { A: address } = scene.book.hosts;
-      const outcome = await scene.cluster.landscape.host('A').ask({ address, port: 8080 });
-      if (outcome.kind !== 'answered' || outcome.source !== address) throw new Error(JSON.stringify(outcome));
-    },
-  ),
   story('host network', 'a process of the node can be an endpoint', {
     given: { ...local, endpoints: ['node', 'B'] },
     packets: [
