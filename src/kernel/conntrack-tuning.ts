@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { formatDuration, SECOND } from '../lib/duration.ts';
 import type { Logger } from '../obs/log.ts';
+import { Sysctl } from './sysctl.ts';
 import type { SystemFiles } from './system-files.ts';
 
 /** The `conntrack` section of the configuration; durations in nanoseconds. */
@@ -20,26 +21,34 @@ const MAX_SCALED_ENTRIES = 1_048_576;
 const ONLINE_CPUS = '/sys/devices/system/cpu/online';
 const HASH_SIZE = '/sys/module/nf_conntrack/parameters/hashsize';
 
-/** A setting that could not be applied; `path` and `value` say which. */
-export class TuningError extends Error {
-  constructor(action: string, cause: unknown) {
-    super(`${action}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
-    this.name = 'TuningError';
-  }
-}
-
 /**
  * Sizes the kernel's connection tracking table and its timeouts. Files that already hold the wanted value are not
- * written, so a read-only /proc/sys is fine when there is nothing to change. Throws a TuningError otherwise.
+ * written, so a read-only /proc/sys is fine when there is nothing to change. Throws, naming the setting, otherwise.
  */
 export function tuneConntrack(settings: ConntrackSettings, files: SystemFiles, logger: Logger): void {
+  const sysctl = new Sysctl(files);
+  const ensure = (name: string, value: number) => {
+    const entry = `net/netfilter/${name}`;
+    if (sysctl.ensure(entry, value)) logger.info('Set sysctl', { entry, value });
+  };
+  const ensureTimeout = (name: string, timeout: bigint | null) => {
+    if (timeout === null || timeout <= 0n) return;
+    if (timeout < SECOND) {
+      const value = formatDuration(timeout);
+      logger.info('A conntrack timeout below one second is written as 0', { sysctl: name, value });
+    }
+    ensure(name, Number(timeout / SECOND));
+  };
   const max = tableSize(settings, () => onlineCPUs(files, logger));
-  if (max > 0) setTableSize(max, files, logger);
-  setTimeoutSeconds('nf_conntrack_tcp_timeout_established', settings.tcpEstablishedTimeout, files, logger);
-  setTimeoutSeconds('nf_conntrack_tcp_timeout_close_wait', settings.tcpCloseWaitTimeout, files, logger);
-  if (settings.tcpBeLiberal) ensure(sysctlPath('nf_conntrack_tcp_be_liberal'), 1, files, logger);
-  setTimeoutSeconds('nf_conntrack_udp_timeout', settings.udpTimeout, files, logger);
-  setTimeoutSeconds('nf_conntrack_udp_timeout_stream', settings.udpStreamTimeout, files, logger);
+  if (max > 0) {
+    ensure('nf_conntrack_max', max);
+    raiseHashSize(Math.floor(max / 4), files, logger);
+  }
+  ensureTimeout('nf_conntrack_tcp_timeout_established', settings.tcpEstablishedTimeout);
+  ensureTimeout('nf_conntrack_tcp_timeout_close_wait', settings.tcpCloseWaitTimeout);
+  if (settings.tcpBeLiberal) ensure('nf_conntrack_tcp_be_liberal', 1);
+  ensureTimeout('nf_conntrack_udp_timeout', settings.udpTimeout);
+  ensureTimeout('nf_conntrack_udp_timeout_stream', settings.udpStreamTimeout);
 }
 
 /** Entries the table should hold; 0 means leave it alone. A minimum above the cap is honoured only below the cap. */
@@ -78,51 +87,14 @@ function onlineCPUs(files: SystemFiles, logger: Logger): number {
   return availableParallelism();
 }
 
-function setTableSize(max: number, files: SystemFiles, logger: Logger): void {
-  ensure(sysctlPath('nf_conntrack_max'), max, files, logger);
-  let current: number;
+/** The hash table is no sysctl, and is only ever made larger. */
+function raiseHashSize(wanted: number, files: SystemFiles, logger: Logger): void {
   try {
-    current = Number(files.read(HASH_SIZE).trim());
+    if (Number(files.read(HASH_SIZE).trim()) >= wanted) return;
+    logger.info('Setting conntrack hashsize', { conntrackHashsize: wanted });
+    files.write(HASH_SIZE, String(wanted));
   } catch (error) {
-    throw new TuningError(`can't read ${HASH_SIZE}`, error);
-  }
-  const wanted = Math.floor(max / 4);
-  if (current >= wanted) return;
-  logger.info('Setting conntrack hashsize', { conntrackHashsize: wanted });
-  write(HASH_SIZE, wanted, files);
-}
-
-function setTimeoutSeconds(sysctl: string, timeout: bigint | null, files: SystemFiles, logger: Logger): void {
-  if (timeout === null || timeout <= 0n) return;
-  const seconds = timeout / SECOND;
-  if (seconds === 0n) {
-    logger.info('A conntrack timeout below one second is written as 0', {
-      sysctl,
-      value: formatDuration(timeout),
-    });
-  }
-  ensure(sysctlPath(sysctl), Number(seconds), files, logger);
-}
-
-function sysctlPath(name: string): string {
-  return `/proc/sys/net/netfilter/${name}`;
-}
-
-function ensure(path: string, value: number, files: SystemFiles, logger: Logger): void {
-  try {
-    if (Number(files.read(path).trim()) === value) return;
-  } catch (error) {
-    // An unreadable value counts as different: the write below then says what is wrong.
-    logger.v(4).info('Cannot read a sysctl before setting it', { path, err: error });
-  }
-  logger.info('Set sysctl', { entry: path.slice('/proc/sys/'.length), value });
-  write(path, value, files);
-}
-
-function write(path: string, value: number, files: SystemFiles): void {
-  try {
-    files.write(path, String(value));
-  } catch (error) {
-    throw new TuningError(`can't set ${path} to ${value}`, error);
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new Error(`can't raise ${HASH_SIZE} to ${wanted}: ${reason}`, { cause: error });
   }
 }
