@@ -36,9 +36,16 @@ test('another release is refused', () => {
     message: 'version "v1.36.0" must match major/minor/patch of default version "v1.37.0"',
   });
   assert.throws(() => given('v1.37.1-mine'), { message: /must match/ });
-  for (const text of ['v1.37', 'vx', 'v1.37.0-', 'v1.37.0 ', 'v01.37.0']) {
-    assert.throws(() => given(text), { message: `"${text}" is not a version of the form vX.Y.Z[-suffix]` });
-  }
+  const malformed: [text: string, message: string][] = [
+    ['vx', 'could not parse "vx" as version'],
+    ['v1.37', 'illegal version string "v1.37"'],
+    ['v1.37.0.1', 'illegal version string "v1.37.0.1"'],
+    ['v1.37.0-', 'could not parse pre-release/metadata (-) in version "v1.37.0-"'],
+    ['v1.37.0-a..b', 'could not parse pre-release/metadata (-a..b) in version "v1.37.0-a..b"'],
+    ['v01.37.0', 'illegal zero-prefixed version component "01" in "v01.37.0"'],
+    ['v1.37.0-01', 'illegal zero-prefixed version component "01" in "v1.37.0-01"'],
+  ];
+  for (const [text, message] of malformed) assert.throws(() => given(text), { message });
   assert.throws(() => given('1.37.0'), { message: 'strconv.ParseBool: parsing "1.37.0": invalid syntax' });
 });
 

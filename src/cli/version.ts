@@ -80,11 +80,21 @@ function rawVersion(info: BuildInfo): string {
   return `version.Info{${fields.map(([name, value]) => `${name}:${quote(value)}`).join(', ')}}`;
 }
 
+const identifiers = '[0-9A-Za-z-]+(?:\\.[0-9A-Za-z-]+)*';
+const versionSuffix = new RegExp(`^(?:-(${identifiers}))?(?:\\+${identifiers})?$`);
+
 function requireSameRelease(text: string): string {
-  const release =
-    /^(v(?:0|[1-9][0-9]*)(?:\.(?:0|[1-9][0-9]*)){2})(?:-[0-9A-Za-z.-]+)?(?:\+[0-9A-Za-z.-]+)?$/.exec(text);
-  if (!release) throw new Error(`${quote(text)} is not a version of the form vX.Y.Z[-suffix]`);
-  if (release[1] !== KUBERNETES_VERSION) {
+  const [, release, rest = ''] = /^v([0-9]+(?:\.[0-9]+)*)(.*)$/s.exec(text.trim()) ?? [];
+  if (release === undefined) throw new Error(`could not parse ${quote(text)} as version`);
+  const components = release.split('.');
+  if (components.length !== 3) throw new Error(`illegal version string ${quote(text)}`);
+  const suffix = versionSuffix.exec(rest);
+  if (!suffix) throw new Error(`could not parse pre-release/metadata (${rest}) in version ${quote(text)}`);
+  const padded = [...components, ...(suffix[1]?.split('.') ?? [])].find((part) => /^0[0-9]+$/.test(part));
+  if (padded !== undefined) {
+    throw new Error(`illegal zero-prefixed version component ${quote(padded)} in ${quote(text)}`);
+  }
+  if (`v${release}` !== KUBERNETES_VERSION) {
     throw new Error(
       `version ${quote(text)} must match major/minor/patch of default version ${quote(KUBERNETES_VERSION)}`,
     );

@@ -2,7 +2,7 @@ import { parseDuration } from '../lib/duration.ts';
 import { quote } from '../lib/go-quote.ts';
 import { parseQuantity } from '../lib/quantity.ts';
 import { ConfigError } from './errors.ts';
-import { type Json, type JsonArray, type JsonObject, jsonKind } from './json-tree.ts';
+import { type Json, type JsonArray, type JsonObject, jsonKind, jsonText } from './json-tree.ts';
 import { type MapType, type ScalarType, type StructType, type Type, type Value, zeroOf } from './schema.ts';
 
 /** Upstream stops collecting here too. */
@@ -158,11 +158,9 @@ function nanosecondsOf(json: Json, type: ScalarType): bigint | number {
   );
 }
 
-/** The source text of a scalar; containers are only hinted at, since no scalar type accepts one. */
+/** The text a type reads that has a notation of its own: strings without their quotes, all else as JSON. */
 function textOf(json: Json): string {
-  if (json === null || typeof json === 'boolean' || typeof json === 'string') return String(json);
-  if (json.kind === 'number') return json.text;
-  return json.kind === 'array' ? '[…]' : '{…}';
+  return typeof json === 'string' ? json : jsonText(json);
 }
 
 /** Go names a number's digits only when they are what is wrong with it. */

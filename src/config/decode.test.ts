@@ -169,6 +169,10 @@ const refused: [text: string, message: string][] = [
     'invalid duration "1.5": json: cannot unmarshal number 1.5 into Go value of type time.Duration',
   ],
   [
+    `{${jsonHead},"logging":{"flushFrequency":["a",{"b": null}]}}`,
+    'invalid duration "[\\"a\\",{\\"b\\":null}]": json: cannot unmarshal array into Go value of type time.Duration',
+  ],
+  [
     `{${jsonHead},"logging":{"flushFrequency":9223372036854775808}}`,
     'invalid duration "9223372036854775808": json: cannot unmarshal number 9223372036854775808 into Go value of type time.Duration',
   ],
@@ -299,6 +303,7 @@ test('texts made to exhaust a reader are refused or read in the end', async () =
     await decodesOrRefuses(`${yamlHead}mode: ${piece.repeat(Math.floor(size / piece.length))}`);
   }
   await decodesOrRefuses(`{${jsonHead},"configSyncPeriod":"${'9'.repeat(size)}s"}`);
+  await decodesOrRefuses(`{${jsonHead},"logging":{"flushFrequency":${'['.repeat(9000)}${']'.repeat(9000)}}}`);
   await decodesOrRefuses(
     `{${jsonHead},"logging":{"options":{"text":{"infoBufferSize":"0.${'9'.repeat(size)}"}}}}`,
   );
