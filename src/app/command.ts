@@ -1,8 +1,8 @@
-import { writeFileSync } from 'node:fs';
 import { parseCommandLine } from '../cli/command-line.ts';
 import { helpText, usageText } from '../cli/help.ts';
 import { flagMessages, type Options } from '../cli/options.ts';
 import { UsageError } from '../cli/usage-error.ts';
+import { writeConfigFile } from '../config/config-file.ts';
 import { configToYAML } from '../config/encode.ts';
 import { joinMessages } from '../config/errors.ts';
 import { knownGates } from '../config/feature-gates.ts';
@@ -30,7 +30,7 @@ export async function runCommand(argv: readonly string[]): Promise<number> {
     return 1;
   }
   try {
-    for (const line of flagMessages(options)) logger.print(1, line);
+    for (const line of flagMessages(options, completed.config)) logger.print(1, line);
     await within('failed validate', () => validate(completed, logger));
     await run(options, completed, logger);
     return 0;
@@ -83,8 +83,8 @@ function validate({ config, gates }: Completed, logger: RootLogger): void {
 async function run(options: Options, completed: Completed, logger: RootLogger): Promise<void> {
   try {
     if (options.writeConfigTo !== '') {
-      writeFileSync(options.writeConfigTo, configToYAML(completed.config));
-      logger.info('Wrote configuration', { path: options.writeConfigTo });
+      await writeConfigFile(options.writeConfigTo, configToYAML(completed.config));
+      logger.info('Wrote configuration', { file: options.writeConfigTo });
       return;
     }
     if (options.cleanup) {

@@ -1,7 +1,7 @@
 import { createRouter } from '../admin/http.ts';
 import { type Serving, serveWithRetry } from '../admin/listen.ts';
 import { metricsServerHandler } from '../admin/metrics-server.ts';
-import type { Options } from '../cli/options.ts';
+import { flagTexts, type Options } from '../cli/options.ts';
 import { buildInfo } from '../cli/version.ts';
 import { configToJSON } from '../config/encode.ts';
 import { CONFIG_CHANGED, type ConfigWatch, watchConfigFile } from '../config/watch.ts';
@@ -138,7 +138,7 @@ export class ProxyServer {
       mode: config.mode,
       registry: metrics.registry,
       configz: () => configz,
-      flags: () => options.flags,
+      flags: () => flagTexts(options, config),
       gates: { flagz: gates.enabled('ComponentFlagz'), statusz: gates.enabled('ComponentStatusz') },
       profiling: config.enableProfiling,
       setVerbosity: (level) => logger.setVerbosity(level),

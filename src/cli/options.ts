@@ -59,7 +59,7 @@ export function flagTexts(options: Options, config: ProxyConfig): ReadonlyMap<st
 }
 
 /** The log messages that tell every flag at verbosity 1. */
-export function flagMessages(options: Options, config = options.draft): string[] {
+export function flagMessages(options: Options, config: ProxyConfig): string[] {
   return [...flagTexts(options, config)].map(([name, text]) => `FLAG: --${name}=${quote(text)}`);
 }
 
