@@ -7,6 +7,7 @@ import { type AddressBook, addressBooks } from './address-book.ts';
 import { type Landscape, podDevice, podDevicePrefix } from './landscape.ts';
 import { runInNode } from './node-commands.ts';
 import {
+  maxServices,
   type NumberedService,
   namespace,
   nodeObject,
@@ -94,7 +95,8 @@ export class Cluster {
 
   /** A number that no service had before. */
   number(spec: ServiceSpec): NumberedService {
-    return { n: ++this.#services, spec };
+    assert.ok(++this.#services <= maxServices, 'no addresses are left for another service');
+    return { n: this.#services, spec };
   }
 
   put(service: NumberedService): void {

@@ -67,6 +67,7 @@ export class Landscape {
 
   async #serve(): Promise<void> {
     liftRejectionLimits();
+    preferFirstAddresses();
     const world = this.host('world');
     ownNetworks(
       world,
@@ -103,6 +104,12 @@ function liftRejectionLimits(): void {
   writeFileSync('/proc/sys/net/ipv4/icmp_ratemask', '0');
   writeFileSync('/proc/sys/net/ipv6/icmp/ratelimit', '0');
   writeFileSync('/proc/sys/net/ipv6/icmp/ratemask', '255');
+}
+
+/** So that what is masqueraded always gets the same address, the other ones are not to be chosen. */
+function preferFirstAddresses(): void {
+  const { nodeSecond } = addressBooks.IPv6;
+  run('ip', 'addr', 'change', `${nodeSecond}/128`, 'dev', 'lo', 'preferred_lft', '0');
 }
 
 /** Makes a host take all addresses of these networks for its own. */

@@ -12,8 +12,10 @@ export const zones = { here: 'zone-a', there: 'zone-b' };
 export const podPort = 8080;
 export const hostPort = 9090;
 
+/** Node ports end where ports for outgoing connections begin. */
+export const maxServices = 2_700;
 const firstNodePort = 30_000;
-const firstHealthCheckPort = 31_000;
+const firstHealthCheckPort = 12_000;
 
 /** A service by its number, from which its name, addresses and node port follow. */
 export interface NumberedService {
@@ -53,7 +55,7 @@ export function serviceObject({ n, spec }: NumberedService, families: readonly F
       }),
       ...affinity(affinitySeconds),
       ...(spec.ranges && { loadBalancerSourceRanges: rangesOf(spec, spec.rangeFamilies ?? families) }),
-      ...(spec.healthCheck && { healthCheckNodePort: healthCheckPortOf(n) }),
+      ...(loadBalancer && spec.externalPolicy === 'Local' && { healthCheckNodePort: healthCheckPortOf(n) }),
       ...(distribution && { trafficDistribution: distribution }),
       ports: protocolsOf(spec).map((protocol) => ({
         name: protocol.toLowerCase(),

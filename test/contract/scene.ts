@@ -121,11 +121,11 @@ export class Scene {
   }
 
   question(packet: Packet): Ask {
-    const { from, to, of: name = 'web', transport, sourcePort } = packet;
+    const { to, of: name = 'web', transport, sourcePort } = packet;
     const service = this.service(name);
     const isNodePort = to === 'nodePort' || to === 'second' || to === 'loopback' || to === 'loopback2';
     const port = isNodePort ? nodePortOf(service.n) : servicePortOf(service.spec);
-    const source = packet.source ?? this.#worldlySource(from);
+    const source = this.#source(packet);
     return {
       transport: transport ?? transportOf(service.spec),
       address: this.address(to, service.n),
@@ -205,18 +205,19 @@ export class Scene {
     return { [outcome.by]: this.#sourceSeen(packet, outcome.source) };
   }
 
-  #sourceSeen({ from, source }: Packet, seen: string): string {
-    if ([this.book.node, this.book.nodeSecond].includes(seen)) return 'MASQ';
-    const own =
-      source ??
-      this.#worldlySource(from) ??
-      (from === 'node' ? undefined : this.book.hosts[from as HostName]);
-    return seen === own ? 'OWN' : seen;
+  #sourceSeen(packet: Packet, seen: string): string {
+    if (seen === this.book.node) return 'MASQ';
+    return seen === this.#source(packet) ? 'OWN' : seen;
   }
 
-  #worldlySource(from: Source): string | undefined {
+  /** Where a packet comes from; undefined where the kernel is to choose. */
+  #source({ from, to, source }: Packet): string | undefined {
+    if (source !== undefined) return source;
     const client = worldlyClients.find((name) => name === from);
-    return client && this.book.clients[client];
+    if (client) return this.book.clients[client];
+    // Not the address that masquerading gives it, so that it shows when it is not masqueraded.
+    if (from === 'node') return to === 'loopback' || to === 'loopback2' ? undefined : this.book.nodeSecond;
+    return this.book.hosts[from as HostName];
   }
 
   #sender(from: Source): Host {

@@ -28,7 +28,6 @@ export interface ServiceSpec {
   /** Ranges of these families only; of all that the cluster has when absent. */
   readonly rangeFamilies?: readonly Family[];
   readonly ranges?: readonly RangeName[];
-  readonly healthCheck?: boolean;
   readonly headless?: boolean;
   /** Its families; all that the cluster has when absent. */
   readonly families?: readonly Family[];

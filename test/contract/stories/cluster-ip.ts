@@ -6,10 +6,28 @@ const web: ServiceSpec = { endpoints: ['A', 'B'] };
 const dns: ServiceSpec = { protocols: ['UDP'], port: 53, internalPolicy: 'Local', endpoints: ['A', 'B'] };
 const toWeb = { to: 'clusterIP' } as const;
 
+/** A quarter is missed by a tenth in so many draws once in ten million times. */
+const EVEN_DRAWS = 600;
+
 export const clusterIPStories: readonly Story[] = [
   story('C1', 'a pod of this node reaches every endpoint, with its own address', {
     given: web,
     packets: [{ from: 'pod', ...toWeb, expect: { A: 'OWN', B: 'OWN' } }],
+  }),
+  scripted('C1 evenly', 'endpoints are chosen with equal chances', async (scene) => {
+    await scene.apply({ endpoints: ['A', 'B', 'C', 'D'] });
+    const chosen = new Map<string, number>();
+    for (let i = 0; i < EVEN_DRAWS; i++) {
+      const by = await scene.answerer({ from: 'pod', ...toWeb });
+      chosen.set(by, (chosen.get(by) ?? 0) + 1);
+    }
+    for (const [by, times] of chosen) {
+      assert.ok(
+        Math.abs(times / EVEN_DRAWS - 1 / 4) < 0.1,
+        `${by} was chosen ${times} of ${EVEN_DRAWS} times`,
+      );
+    }
+    assert.equal(chosen.size, 4);
   }),
   story('C2', 'a process of the node is masqueraded', {
     given: web,

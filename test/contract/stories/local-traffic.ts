@@ -92,7 +92,7 @@ export const localTrafficStories: readonly Story[] = [
           { from: 'pod', to: 'nodePort', expect: 'DROP' },
           { from: 'node', to: 'nodePort', expect: { B: 'MASQ' } },
           { from: 'pod', to: 'clusterIP', expect: { B: 'OWN' } },
-          { from: 'node', to: 'clusterIP', expect: { B: 'MASQ' } },
+          { from: 'node', to: 'clusterIP', expect: { B: 'OWN' } },
         ],
       },
       {

@@ -1,4 +1,4 @@
-import { type ServiceSpec, type Story, story } from '../story.ts';
+import { type ServiceSpec, type Story, scripted, story } from '../story.ts';
 
 const guarded: ServiceSpec = {
   loadBalancer: true,
@@ -47,12 +47,12 @@ export const sourceRangeStories: readonly Story[] = [
       { from: 'node', to, expect: 'DROP' },
     ],
   }),
-  story('ranges/nodes', 'the node may be allowed', {
-    given: { ...guarded, ranges: ['nodes'] },
-    packets: [
-      { from: 'node', to, expect: everybody },
+  scripted('ranges/nodes', 'the node may be allowed', async (scene) => {
+    await scene.apply({ ...guarded, ranges: ['nodes'] });
+    await scene.expect(
+      { from: 'node', to, source: scene.book.node, expect: everybody },
       { from: 'client', to, expect: 'DROP' },
-    ],
+    );
   }),
   story('ranges/several', 'several ranges allow all their sources', {
     given: { ...guarded, ranges: ['clients', 'some tenants'] },
