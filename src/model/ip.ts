@@ -28,15 +28,23 @@ export function parseIP(text: string): IP | undefined {
 /** Parses `address/prefix`; host bits may be set and are cleared, as Go's net.ParseCIDR does. */
 export function parseCIDR(text: string): CIDR | undefined {
   const slash = text.indexOf('/');
-  if (slash < 0) return undefined;
-  const ip = parseIP(text.slice(0, slash));
-  const digits = text.slice(slash + 1);
-  if (!ip || !/^[0-9]{1,6}$/.test(digits)) return undefined;
+  if (slash < 0 || !/^[0-9]+$/.test(text.slice(slash + 1))) return undefined;
+  const address = text.slice(0, slash);
+  const ip = parseIP(address);
+  if (!ip) return undefined;
+  const prefix = Number(text.slice(slash + 1));
   // "::ffff:1.2.3.4/120" counts its prefix over 128 bits although it is an IPv4 address.
-  const mapped = ip.family === 'IPv4' && text.lastIndexOf(':', slash) >= 0;
-  const prefix = Number(digits) - (mapped ? 96 : 0);
-  if (prefix < 0 || prefix > bitsOf(ip.family)) return undefined;
+  if (ip.family === 'IPv4' && address.includes(':')) return mappedCIDR(ip, prefix);
+  if (prefix > bitsOf(ip.family)) return undefined;
   return { family: ip.family, bytes: maskBytes(ip.bytes, prefix), prefix };
+}
+
+/** A prefix too short to hold the whole of ::ffff:0:0/96 is one of IPv6. */
+function mappedCIDR(ip: IP, prefix: number): CIDR | undefined {
+  if (prefix > 128) return undefined;
+  if (prefix >= 96) return { family: 'IPv4', bytes: maskBytes(ip.bytes, prefix - 96), prefix: prefix - 96 };
+  const bytes = new Uint8Array(16).fill(0xff, 10, 12);
+  return { family: 'IPv6', bytes: maskBytes(bytes, prefix), prefix };
 }
 
 /** Canonical text of an address: dotted decimal, or RFC 5952 lower case. */
@@ -166,7 +174,8 @@ function readGroups(text: string, isEnd: boolean): number[] | undefined {
       if (!readIPv4(group, v4)) return undefined;
       bytes.push(...v4);
     } else {
-      if (!/^[0-9a-fA-F]{1,4}$/.test(group)) return undefined;
+      // Any number of leading zeros, as Kubernetes accepts.
+      if (!/^0*[0-9a-fA-F]{1,4}$/.test(group)) return undefined;
       const value = Number.parseInt(group, 16);
       bytes.push(value >> 8, value & 0xff);
     }
