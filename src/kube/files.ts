@@ -26,7 +26,9 @@ export async function readText(path: string): Promise<string> {
   try {
     return await readFile(path, 'utf8');
   } catch (error) {
-    throw new FileError('open', path, error);
+    // A directory can be opened; it is the reading that fails.
+    const isDirectory = error instanceof Error && 'code' in error && error.code === 'EISDIR';
+    throw new FileError(isDirectory ? 'read' : 'open', path, error);
   }
 }
 

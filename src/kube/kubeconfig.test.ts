@@ -96,6 +96,13 @@ users:
     );
   });
 
+  test('a --master that is no URL is named as such', async () => {
+    await assert.rejects(access('', 'a b'), { message: '--master: want a URL, got "http://a b"' });
+    await assert.rejects(access('', 'ftp://x'), {
+      message: '--master: scheme "ftp" is not supported; use http or https',
+    });
+  });
+
   test('gives way to --master, which has no certificate name in the file', async () => {
     const path = file('master', config({ server, 'tls-server-name': 'x', 'insecure-skip-tls-verify': true }));
     const found = await access(path, 'https://198.51.100.1:8443');
@@ -225,7 +232,7 @@ describe('a bad kubeconfig is refused with one clear error', () => {
     await assert.rejects(access('/does/not/exist'), {
       message: 'stat /does/not/exist: no such file or directory',
     });
-    await assert.rejects(access(directory), { message: `open ${directory}: is a directory` });
+    await assert.rejects(access(directory), { message: `read ${directory}: is a directory` });
     const missing = join(directory, 'missing');
     for (const [name, cluster, user] of [
       ['cluster "c": certificate-authority', { server, 'certificate-authority': 'missing' }, {}],

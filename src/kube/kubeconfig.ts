@@ -93,7 +93,9 @@ class AccessBuilder {
     }
     const certificate = await this.#clientCertificate(user);
     const usesTls = skipVerify || ca !== undefined || certificate !== undefined;
-    const server = serverUrl(master || (cluster?.server ?? ''), usesTls, this.#where.cluster);
+    const server = master
+      ? serverUrl(master, usesTls, '--master')
+      : serverUrl(cluster?.server ?? '', usesTls, `${this.#where.cluster}: server`);
     // A server named on the command line is not the one whose certificate name the file knows.
     const serverName = master === '' ? cluster?.tlsServerName : undefined;
     const proxy = cluster?.proxyUrl
@@ -198,7 +200,7 @@ class AccessBuilder {
 /** A server without a scheme is spoken to over TLS exactly when the file says something about TLS. */
 function serverUrl(text: string, usesTls: boolean, where: string): URL {
   const withScheme = text.includes('://') ? text : `${usesTls ? 'https' : 'http'}://${text}`;
-  return urlOf(withScheme, `${where}: server`);
+  return urlOf(withScheme, where);
 }
 
 /** The cluster as it is reached: what a plugin may be told about it. */
