@@ -1,44 +1,89 @@
 import type { ConntrackClient } from '../kernel/ct/client.ts';
-import type { Flow } from '../kernel/ct/flow.ts';
-import { type Family, formatIP } from '../model/ip.ts';
-import type { FlowTable } from './reconciler.ts';
-import type { UDPFlow } from './udp-targets.ts';
+import type { Flow, FlowFilter } from '../kernel/ct/flow.ts';
+import { type Family, formatIP, parseIP } from '../model/ip.ts';
+import type { FlowTable, Sweep } from './reconciler.ts';
+import type { Scope, UDPFlow } from './udp-targets.ts';
 
 const UDP = 17;
+/** Stale entries that are held in memory before they are deleted; the walk waits meanwhile. */
+const deletedAtOnce = 256;
 
-/** A flow as the reconciler judges it, with the entry that the kernel knows it by. */
-export interface KernelFlow extends UDPFlow {
-  readonly entry: Flow;
-}
-
-/** The UDP entries of one family of the kernel's connection tracking table. */
-export function kernelFlowTable(client: ConntrackClient, family: Family): FlowTable<KernelFlow> {
+/**
+ * The UDP entries of one family of the kernel's connection tracking table. However many there are and however many
+ * are stale, only a few are in memory at a time.
+ */
+export function kernelFlowTable(client: ConntrackClient, family: Family): FlowTable {
   return {
-    udpFlows: ({ flow, restart }) =>
-      client.forEachFlow({ family, protocol: UDP }, { flow: (entry) => flow(kernelFlow(entry)), restart }),
-    async remove(flows) {
-      const { deleted, failures } = await client.deleteFlows(flows.map(({ entry }) => entry));
-      const [first] = failures;
-      if (first) {
-        throw new Error(
-          `${failures.length} of ${flows.length} entries could not be deleted: ${first.error.message}`,
-          {
-            cause: first.error,
-          },
-        );
-      }
-      return deleted;
+    async sweep(sweep) {
+      for (const filter of filtersOf(family, sweep.scopes)) await sweepTable(client, filter, sweep);
     },
+    close: () => client.close(),
   };
 }
 
-function kernelFlow(entry: Flow): KernelFlow {
-  const { family, original, reply } = entry;
-  return {
-    destinationIP: formatIP({ family, bytes: original.destination }),
-    destinationPort: original.destinationPort,
-    answererIP: formatIP({ family, bytes: reply.source }),
-    answererPort: reply.sourcePort,
-    entry,
+async function sweepTable(client: ConntrackClient, filter: FlowFilter, sweep: Sweep): Promise<void> {
+  const refused: Error[] = [];
+  let stale: Flow[] = [];
+  const removeStale = async (): Promise<void> => {
+    const entries = stale;
+    stale = [];
+    const { deleted, failures } = await client.deleteFlows(entries);
+    sweep.onDeleted(deleted);
+    refused.push(...failures.map(({ error }) => error));
   };
+  await client.forEachFlow(filter, {
+    flow: (entry) => {
+      if (sweep.isStale(new KernelFlow(entry))) stale.push(entry);
+    },
+    pause: () => (stale.length < deletedAtOnce ? undefined : removeStale()),
+    // What was found so far is stale all the same; an entry that is found twice is gone the second time.
+    restart: () => {},
+  });
+  await removeStale();
+  const [first] = refused;
+  if (!first) return;
+  throw new Error(`${refused.length} entries could not be deleted: ${first.message}`, { cause: first });
+}
+
+/** What to ask the kernel for. It cannot tell IPv6 addresses apart (see ct/codec.ts), only ports. */
+function filtersOf(family: Family, scopes: readonly Scope[] | undefined): FlowFilter[] {
+  const all = { family, protocol: UDP };
+  if (!scopes) return [all];
+  const filters = new Map<string, FlowFilter>();
+  for (const { destinationIP, destinationPort } of scopes) {
+    const ip = family === 'IPv4' && destinationIP !== undefined ? parseIP(destinationIP) : undefined;
+    const filter = { ...all, originalDestinationPort: destinationPort };
+    filters.set(
+      `${ip?.bytes} ${destinationPort}`,
+      ip ? { ...filter, originalDestination: ip.bytes } : filter,
+    );
+  }
+  return [...filters.values()];
+}
+
+/** An entry as the reconciler judges it. Addresses become text when they are asked for: most answers need only one. */
+class KernelFlow implements UDPFlow {
+  readonly #entry: Flow;
+
+  constructor(entry: Flow) {
+    this.#entry = entry;
+  }
+
+  get destinationIP(): string {
+    const { family, original } = this.#entry;
+    return formatIP({ family, bytes: original.destination });
+  }
+
+  get destinationPort(): number {
+    return this.#entry.original.destinationPort;
+  }
+
+  get answererIP(): string {
+    const { family, reply } = this.#entry;
+    return formatIP({ family, bytes: reply.source });
+  }
+
+  get answererPort(): number {
+    return this.#entry.reply.sourcePort;
+  }
 }

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { FakeClock } from '../lib/fake-clock.ts';
 import { silentLogger } from '../obs/log.ts';
 import { ConntrackReconciler } from './reconciler.ts';
-import type { UDPFlow, UDPTarget } from './udp-targets.ts';
+import type { Scope, UDPFlow, UDPTarget } from './udp-targets.ts';
 
 const target: UDPTarget = {
   addresses: ['10.96.0.10'],
@@ -12,28 +12,34 @@ const target: UDPTarget = {
   serving: new Set(['10.1.0.5:53']),
 };
 
-function flowTo(answererIP: string, id = 0): UDPFlow & { id: number } {
-  return { destinationIP: '10.96.0.10', destinationPort: 53, answererIP, answererPort: 53, id };
+function flowTo(answererIP: string): UDPFlow {
+  return { destinationIP: '10.96.0.10', destinationPort: 53, answererIP, answererPort: 53 };
 }
 
-function harness(entries: (UDPFlow & { id: number })[]) {
+function harness(entries: UDPFlow[]) {
   const clock = new FakeClock(0);
-  const state = { entries, failure: undefined as Error | undefined, dumps: 0, deleted: 0, passes: 0 };
-  const reconciler = new ConntrackReconciler<UDPFlow & { id: number }>({
+  const state = {
+    entries,
+    failure: undefined as Error | undefined,
+    sweeps: [] as (readonly Scope[] | 'all')[],
+    during: () => {},
+    deleted: 0,
+    passes: 0,
+    isOpen: true,
+  };
+  const reconciler = new ConntrackReconciler({
     family: 'IPv4',
     table: {
-      async udpFlows({ flow, restart }) {
-        state.dumps++;
-        if (state.failure) throw state.failure;
-        for (const entry of state.entries.slice(0, 1)) flow(entry);
-        restart();
-        for (const entry of state.entries) flow(entry);
-      },
-      async remove(flows) {
-        const gone = new Set(flows);
+      async sweep({ scopes, isStale, onDeleted }) {
+        state.sweeps.push(scopes ?? 'all');
+        state.during();
         const before = state.entries.length;
-        state.entries = state.entries.filter((entry) => !gone.has(entry));
-        return before - state.entries.length;
+        state.entries = state.entries.filter((entry) => !isStale(entry));
+        onDeleted(before - state.entries.length);
+        if (state.failure) throw state.failure;
+      },
+      close: () => {
+        state.isOpen = false;
       },
     },
     ownAddresses: async () => new Set(),
@@ -56,7 +62,21 @@ test('deletes stale flows and leaves the others', async () => {
   reconciler.reconcile();
   await clock.advance(0);
   assert.deepEqual(state.entries, [good]);
-  assert.equal(state.deleted, 1);
+  assert.deepEqual([state.deleted, state.passes], [1, 1]);
+});
+
+test('looks only where something changed, and everywhere when much did', async () => {
+  const { clock, state, reconciler } = harness([]);
+  for (let i = 0; i < 20; i++) reconciler.update(`a/s${i}/UDP`, { ...target, addresses: [`10.96.1.${i}`] });
+  reconciler.reconcile();
+  await clock.advance(0);
+  assert.deepEqual(state.sweeps.splice(0), ['all']);
+  reconciler.update('a/s7/UDP', { ...target, addresses: ['10.96.1.7', '192.0.2.1'], nodePort: 30053 });
+  reconciler.reconcile();
+  await clock.advance(0);
+  const [scopes] = state.sweeps;
+  assert.ok(scopes && scopes !== 'all');
+  assert.deepEqual(scopes.map(scopeText).sort(), ['*:30053', '10.96.1.7:53', '192.0.2.1:53']);
 });
 
 test('nothing is read when no UDP service port changed', async () => {
@@ -64,37 +84,40 @@ test('nothing is read when no UDP service port changed', async () => {
   reconciler.update('a/web/TCP', undefined);
   reconciler.reconcile();
   await clock.advance(0);
-  assert.equal(state.dumps, 0);
+  assert.deepEqual(state.sweeps, []);
 });
 
-test('a failed pass is tried again and forgets nothing', async () => {
+test('a failed pass is tried again and forgets nothing; what it deleted counts', async () => {
   const { clock, state, reconciler } = harness([flowTo('10.1.0.5')]);
   reconciler.update('a/dns/UDP', target);
   reconciler.reconcile();
   await clock.advance(0);
-  state.failure = new Error('ENOBUFS');
+  state.failure = new Error('EINTR');
   reconciler.update('a/dns/UDP', undefined);
   reconciler.reconcile();
   await clock.advance(1000);
-  assert.equal(state.entries.length, 1);
+  assert.deepEqual([state.deleted, state.passes], [1, 1]);
   state.failure = undefined;
+  state.entries = [flowTo('10.1.0.5'), flowTo('10.1.0.6')];
   await clock.advance(5000);
   assert.deepEqual(state.entries, []);
+  assert.deepEqual([state.deleted, state.passes], [3, 2]);
 });
 
-test('more stale flows than are held in memory take several reads', async () => {
-  const { clock, state, reconciler } = harness(
-    Array.from({ length: 25_000 }, (_, id) => flowTo('10.1.0.9', id)),
-  );
+test('a change made during a pass is followed by another', async () => {
+  const { clock, state, reconciler } = harness([flowTo('10.1.0.5')]);
+  state.during = () => {
+    state.during = () => {};
+    queueMicrotask(() => reconciler.update('a/dns/UDP', undefined));
+  };
   reconciler.update('a/dns/UDP', target);
   reconciler.reconcile();
   await clock.advance(0);
   assert.deepEqual(state.entries, []);
-  assert.equal(state.dumps, 3);
-  assert.equal(state.passes, 1);
+  assert.equal(state.passes, 2);
 });
 
-test('close ends retries', async () => {
+test('close ends retries and closes the table', async () => {
   const { clock, state, reconciler } = harness([]);
   state.failure = new Error('EPERM');
   reconciler.update('a/dns/UDP', target);
@@ -102,6 +125,11 @@ test('close ends retries', async () => {
   await clock.advance(0);
   await reconciler.close();
   await clock.advance(60_000);
-  assert.equal(state.dumps, 1);
+  assert.equal(state.sweeps.length, 1);
   assert.equal(clock.pending, 0);
+  assert.equal(state.isOpen, false);
 });
+
+function scopeText({ destinationIP = '*', destinationPort }: Scope): string {
+  return `${destinationIP}:${destinationPort}`;
+}

@@ -2,25 +2,28 @@ import type { Clock, Timer } from '../lib/clock.ts';
 import type { Family } from '../model/ip.ts';
 import type { Logger } from '../obs/log.ts';
 import type { Counter, Histogram } from '../obs/metrics.ts';
-import { type UDPFlow, type UDPTarget, UDPTargets } from './udp-targets.ts';
+import { type Scope, type UDPFlow, type UDPTarget, UDPTargets } from './udp-targets.ts';
 
-export interface FlowVisitor<F> {
-  flow(flow: F): void;
-  /** The table changed under the reader, who begins again: flows will come once more. */
-  restart(): void;
+/** What to look for in the table, and whom to tell of it. */
+export interface Sweep {
+  /** Only flows to these places are of interest; all UDP flows when absent. */
+  readonly scopes?: readonly Scope[];
+  /** May be asked about the same flow more than once. */
+  isStale(flow: UDPFlow): boolean;
+  /** So many more entries are gone. */
+  onDeleted(count: number): void;
 }
 
 /** The kernel's conntrack table, one family of it. */
-export interface FlowTable<F extends UDPFlow = UDPFlow> {
-  /** Hands over every UDP flow as it is read; nothing is kept. */
-  udpFlows(visitor: FlowVisitor<F>): Promise<void>;
-  /** Deletes the flows; resolves with how many were there. */
-  remove(flows: readonly F[]): Promise<number>;
+export interface FlowTable {
+  /** Deletes stale UDP flows as it finds them; rejects when some may be left. */
+  sweep(sweep: Sweep): Promise<void>;
+  close(): void;
 }
 
-export interface ReconcilerOptions<F extends UDPFlow> {
+export interface ReconcilerOptions {
   readonly family: Family;
-  readonly table: FlowTable<F>;
+  readonly table: FlowTable;
   /** The addresses of this node, where node ports are answered. */
   readonly ownAddresses: () => Promise<ReadonlySet<string>>;
   /** Both have the label ip_family. */
@@ -30,24 +33,22 @@ export interface ReconcilerOptions<F extends UDPFlow> {
   readonly logger: Logger;
 }
 
-/** Stale flows held in memory at once; the table is read again for the rest. */
-const MAX_HELD = 10_000;
-/** Ends a pass that somebody else keeps refilling the table under; a full table takes a fraction of it. */
-const MAX_ROUNDS = 1000;
+/** Up to so many places are looked for one by one, by the kernel; beyond, all UDP flows are looked at here. */
+const MAX_SCOPES = 8;
 const RETRY_MS = 5000;
 
 /**
  * Deletes UDP flows that go to an endpoint which no longer serves, so that the next datagram finds a new one.
  * Passes run one at a time in the background; a pass that fails is tried again, with everything noted since.
  */
-export class ConntrackReconciler<F extends UDPFlow> {
-  readonly #options: ReconcilerOptions<F>;
+export class ConntrackReconciler {
+  readonly #options: ReconcilerOptions;
   readonly #targets = new UDPTargets();
   #running: Promise<void> | undefined;
   #retry: Timer | undefined;
   #isClosed = false;
 
-  constructor(options: ReconcilerOptions<F>) {
+  constructor(options: ReconcilerOptions) {
     this.#options = options;
   }
 
@@ -63,10 +64,12 @@ export class ConntrackReconciler<F extends UDPFlow> {
     this.#running = this.#passes();
   }
 
+  /** Waits for a pass under way; the table is closed then. */
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#retry?.cancel();
     await this.#running;
+    this.#options.table.close();
   }
 
   async #passes(): Promise<void> {
@@ -82,33 +85,22 @@ export class ConntrackReconciler<F extends UDPFlow> {
   }
 
   async #pass(): Promise<void> {
-    const { family, duration, deleted, clock, logger } = this.#options;
+    const { family, duration, deleted, table, clock, logger } = this.#options;
     const started = clock.monotonic();
     const changes = this.#targets.changes;
+    const scopes = this.#targets.scopes(MAX_SCOPES);
+    const own = await this.#options.ownAddresses();
     let total = 0;
-    for (let round = 0; round < MAX_ROUNDS; round++) {
-      const stale = await this.#findStale();
-      total += await this.#options.table.remove(stale);
-      if (stale.length < MAX_HELD) break;
-    }
+    const sweep: Sweep = {
+      isStale: (flow) => this.#targets.isStale(flow, (ip) => own.has(ip)),
+      onDeleted: (count) => {
+        total += count;
+        deleted.inc({ ip_family: family }, count);
+      },
+    };
+    await table.sweep(scopes ? { ...sweep, scopes } : sweep);
     this.#targets.settle(changes);
     duration.observe((clock.monotonic() - started) / 1000, { ip_family: family });
-    deleted.inc({ ip_family: family }, total);
     logger.v(4).info('Finished reconciling conntrack entries', { ipFamily: family, entriesDeleted: total });
-  }
-
-  async #findStale(): Promise<F[]> {
-    const own = await this.#options.ownAddresses();
-    const isOwn = (ip: string) => own.has(ip);
-    const stale: F[] = [];
-    await this.#options.table.udpFlows({
-      flow: (flow) => {
-        if (stale.length < MAX_HELD && this.#targets.isStale(flow, isOwn)) stale.push(flow);
-      },
-      restart: () => {
-        stale.length = 0;
-      },
-    });
-    return stale;
   }
 }

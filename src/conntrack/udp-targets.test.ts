@@ -86,3 +86,33 @@ test('ports that never were UDP change nothing', () => {
   targets.update('a/web/TCP', undefined);
   assert.equal(targets.isSettled, true);
 });
+
+test('an address that two services claim suits the endpoints of both, until one of them is gone', () => {
+  const targets = new UDPTargets();
+  const other = { ...dns, nodePort: 0, serving: new Set(['10.1.0.9:53']) };
+  targets.update('a/one/UDP', dns);
+  targets.update('a/two/UDP', other);
+  assert.deepEqual(verdicts(targets, flows).slice(0, 4), [false, false, false, true]);
+  targets.settle(targets.changes);
+  targets.update('a/two/UDP', undefined);
+  assert.deepEqual(verdicts(targets, flows).slice(0, 4), [false, false, true, true]);
+  targets.settle(targets.changes);
+  assert.deepEqual(verdicts(targets, flows).slice(0, 4), [false, false, true, true]);
+});
+
+test('scopes are the frontends and node ports of changes that no pass has covered', () => {
+  const targets = new UDPTargets();
+  targets.update('a/x/UDP', dns);
+  targets.settle(targets.changes);
+  assert.deepEqual(targets.scopes(9), []);
+  targets.update('a/x/UDP', { ...dns, addresses: ['10.96.0.11'] });
+  const scopes = targets
+    .scopes(9)
+    ?.map(({ destinationIP, destinationPort }) => [destinationIP, destinationPort]);
+  assert.deepEqual(scopes, [
+    ['10.96.0.10', 53],
+    [undefined, 30053],
+    ['10.96.0.11', 53],
+  ]);
+  assert.equal(targets.scopes(2), undefined);
+});

@@ -19,19 +19,31 @@ export interface UDPFlow {
   readonly answererPort: number;
 }
 
-const nobody: ReadonlySet<string> = new Set();
+/** Flows to one frontend or, without an address, to one node port. */
+export interface Scope {
+  readonly destinationIP?: string;
+  readonly destinationPort: number;
+}
+
+/** A place that flows go to: a frontend, or a node port on any address. */
+interface Place extends Scope {
+  /** The service ports that claim it: nobody when it is about to be forgotten, several when they disagree. */
+  readonly claims: Map<string, ReadonlySet<string>>;
+  /** Number of the latest change that concerned it. */
+  changed: number;
+}
 
 /**
- * Which UDP flows the service ports allow. Addresses and node ports that a change took away are remembered, with
+ * Which UDP flows the service ports allow. Frontends and node ports that a change took away are remembered, with
  * nobody behind them, until `settle` says that their flows are gone: flows of a deleted Service must go, too.
  * Changes are numbered, so that those made during a pass over the flows wait for the next one.
  */
 export class UDPTargets {
   readonly #targets = new Map<string, UDPTarget>();
-  readonly #frontends = new Map<string, ReadonlySet<string>>();
-  readonly #nodePorts = new Map<number, ReadonlySet<string>>();
-  readonly #retired = new Map<string, number>();
-  readonly #retiredPorts = new Map<number, number>();
+  readonly #frontends = new Map<string, Place>();
+  readonly #nodePorts = new Map<number, Place>();
+  /** Where flows may be that contradict the targets. */
+  readonly #unsettled = new Set<Place>();
   #changes = 0;
   #settled = 0;
 
@@ -40,19 +52,13 @@ export class UDPTargets {
     const before = this.#targets.get(key);
     if (!before && !target) return;
     this.#changes++;
-    if (before) this.#retire(before);
+    if (before) for (const place of this.#placesOf(before)) place.claims.delete(key);
     if (!target) {
       this.#targets.delete(key);
       return;
     }
     this.#targets.set(key, target);
-    for (const frontend of frontendsOf(target)) {
-      this.#frontends.set(frontend, target.serving);
-      this.#retired.delete(frontend);
-    }
-    if (target.nodePort === 0) return;
-    this.#nodePorts.set(target.nodePort, target.serving);
-    this.#retiredPorts.delete(target.nodePort);
+    for (const place of this.#placesOf(target)) place.claims.set(key, target.serving);
   }
 
   /** How many changes there have been; what a pass that starts now covers. */
@@ -64,45 +70,57 @@ export class UDPTargets {
     return this.#settled === this.#changes;
   }
 
-  /** The flows have been looked at since this many changes: what was retired by then may be forgotten. */
+  /** All that changes since the last pass were about; undefined when that is more than `limit` places. */
+  scopes(limit: number): Scope[] | undefined {
+    return this.#unsettled.size > limit ? undefined : [...this.#unsettled];
+  }
+
+  /** The flows have been looked at since this many changes: what nobody claimed by then may be forgotten. */
   settle(changes: number): void {
     this.#settled = changes;
-    for (const [frontend, change] of this.#retired) {
-      if (change > changes) continue;
-      this.#retired.delete(frontend);
-      this.#frontends.delete(frontend);
-    }
-    for (const [port, change] of this.#retiredPorts) {
-      if (change > changes) continue;
-      this.#retiredPorts.delete(port);
-      this.#nodePorts.delete(port);
+    for (const place of this.#unsettled) {
+      if (place.changed > changes) continue;
+      this.#unsettled.delete(place);
+      if (place.claims.size > 0) continue;
+      if (place.destinationIP === undefined) this.#nodePorts.delete(place.destinationPort);
+      else this.#frontends.delete(joinHostPort(place.destinationIP, place.destinationPort));
     }
   }
 
   /**
-   * Whether the flow goes somewhere that its service port no longer sends traffic to. A port number that happens to
-   * be a node port says nothing about flows to other machines: they just pass by.
+   * Whether the flow goes somewhere that no service port sends such traffic to any more. A port number that happens
+   * to be a node port says nothing about flows to other machines: they just pass by.
    */
   isStale(flow: UDPFlow, isOwnAddress: (ip: string) => boolean): boolean {
-    const answerer = joinHostPort(flow.answererIP, flow.answererPort);
-    const destination = joinHostPort(flow.destinationIP, flow.destinationPort);
-    const behindFrontend = this.#frontends.get(destination);
-    if (behindFrontend) return !behindFrontend.has(answerer);
-    const behindNodePort = this.#nodePorts.get(flow.destinationPort);
-    return behindNodePort !== undefined && !behindNodePort.has(answerer) && isOwnAddress(flow.destinationIP);
+    const frontend = this.#frontends.get(joinHostPort(flow.destinationIP, flow.destinationPort));
+    if (frontend) return !isServed(frontend, flow);
+    const nodePort = this.#nodePorts.get(flow.destinationPort);
+    return nodePort !== undefined && !isServed(nodePort, flow) && isOwnAddress(flow.destinationIP);
   }
 
-  #retire(target: UDPTarget): void {
-    for (const frontend of frontendsOf(target)) {
-      this.#frontends.set(frontend, nobody);
-      this.#retired.set(frontend, this.#changes);
+  /** The places of a target, made where they are new, as concerned by the latest change. */
+  #placesOf({ addresses, port, nodePort }: UDPTarget): Place[] {
+    const places = addresses.map((destinationIP) =>
+      placeAt(this.#frontends, joinHostPort(destinationIP, port), { destinationIP, destinationPort: port }),
+    );
+    if (nodePort !== 0) places.push(placeAt(this.#nodePorts, nodePort, { destinationPort: nodePort }));
+    for (const place of places) {
+      place.changed = this.#changes;
+      this.#unsettled.add(place);
     }
-    if (target.nodePort === 0) return;
-    this.#nodePorts.set(target.nodePort, nobody);
-    this.#retiredPorts.set(target.nodePort, this.#changes);
+    return places;
   }
 }
 
-function frontendsOf({ addresses, port }: UDPTarget): string[] {
-  return addresses.map((address) => joinHostPort(address, port));
+function placeAt<K>(places: Map<K, Place>, key: K, scope: Scope): Place {
+  const place = places.get(key) ?? { ...scope, claims: new Map(), changed: 0 };
+  places.set(key, place);
+  return place;
+}
+
+/** Which of several service ports has the place is for the backend to say: a flow that suits any of them stays. */
+function isServed({ claims }: Place, { answererIP, answererPort }: UDPFlow): boolean {
+  const answerer = joinHostPort(answererIP, answererPort);
+  for (const serving of claims.values()) if (serving.has(answerer)) return true;
+  return false;
 }

@@ -61,6 +61,24 @@ inNetworkNamespace(import.meta.filename, () => {
       assert.equal(await count({ family: 'IPv4', mark: { value: 1, mask: 1 } }), 2);
     });
 
+    test('are filtered by IPv6 addresses too', async () => {
+      sh('conntrack -I -p udp -s fd00::1 -d fd00::3 --sport 1001 --dport 53 -t 100');
+      const to = (last: number) => Uint8Array.of(0xfd, ...new Array<number>(14).fill(0), last);
+      for (const [last, expected] of [
+        [2, 1],
+        [3, 1],
+        [4, 0],
+      ] as const) {
+        const filter: FlowFilter = { family: 'IPv6', protocol: UDP, originalDestination: to(last) };
+        const flows = await list({ ...filter, originalDestinationPort: 53 });
+        assert.deepEqual(
+          flows.map(({ original }) => original.destination.at(-1)),
+          expected ? [last] : [],
+        );
+        assert.equal((await list(filter)).length, expected);
+      }
+    });
+
     test('that a filter excludes are not sent by the kernel', async () => {
       const bytesFor = async (filter: FlowFilter) => {
         received = 0;

@@ -160,7 +160,7 @@ function connect(
   const kernel = new FakeKernel((request, { portId }) =>
     answer(request, { sequence: request[0]?.sequence ?? 0, port: portId }),
   );
-  return { kernel, client: new NetlinkConntrackClient(kernel, { clock: new FakeClock() }) };
+  return { kernel, client: new NetlinkConntrackClient(() => kernel, { clock: new FakeClock() }) };
 }
 
 function message(to: { sequence: number; port: number }, flags = 0): Uint8Array {

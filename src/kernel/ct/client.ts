@@ -12,6 +12,8 @@ export interface FlowVisitor {
   flow(flow: Flow): void;
   /** The walk was disturbed and begins again: flows seen so far will come once more. */
   restart(): void;
+  /** Asked every now and then: the walk goes on when the promise is settled, and fails if that is rejected. */
+  pause?(): Promise<void> | undefined;
 }
 
 export interface DeleteResult {
@@ -25,6 +27,7 @@ export interface DeleteResult {
 export interface ConntrackClient {
   /** Rejects with EINTR (NetlinkError) when the walk was disturbed five times in a row. */
   forEachFlow(filter: FlowFilter, visitor: FlowVisitor): Promise<void>;
+  /** Does not wait for a walk under way. */
   deleteFlows(flows: readonly Flow[]): Promise<DeleteResult>;
   close(): void;
 }
@@ -33,14 +36,17 @@ export interface ConntrackClient {
 const deletesAtOnce = 256;
 
 export function openConntrackClient(libc: Libc, options: SocketOptions): ConntrackClient {
-  return new NetlinkConntrackClient(openTransport(libc, NETLINK_NETFILTER), options);
+  return new NetlinkConntrackClient(() => openTransport(libc, NETLINK_NETFILTER), options);
 }
 
+/** ctnetlink: one socket walks, one deletes, so that entries can be deleted during a walk. */
 export class NetlinkConntrackClient implements ConntrackClient {
-  readonly #socket: NetlinkSocket;
+  readonly #walks: NetlinkSocket;
+  readonly #deletions: NetlinkSocket;
 
-  constructor(transport: NetlinkTransport, options: SocketOptions) {
-    this.#socket = new NetlinkSocket(transport, options);
+  constructor(open: () => NetlinkTransport, options: SocketOptions) {
+    this.#walks = new NetlinkSocket(open(), options);
+    this.#deletions = new NetlinkSocket(open(), options);
   }
 
   forEachFlow(filter: FlowFilter, visitor: FlowVisitor): Promise<void> {
@@ -52,12 +58,13 @@ export class NetlinkConntrackClient implements ConntrackClient {
       name: 'list conntrack entries',
       write: (writer: MessageWriter) => writeFilter(writer, filter),
     };
-    return this.#socket.dump(request, {
+    return this.#walks.dump(request, {
       message: (message) => {
         const flow = message.type === CT_NEW ? readFlow(message) : undefined;
         if (flow && matchesFilter(flow, filter)) visitor.flow(flow);
       },
       restart: () => visitor.restart(),
+      pause: () => visitor.pause?.(),
     });
   }
 
@@ -65,7 +72,7 @@ export class NetlinkConntrackClient implements ConntrackClient {
     const failures: { flow: Flow; error: NetlinkError }[] = [];
     for (let from = 0; from < flows.length; from += deletesAtOnce) {
       const some = flows.slice(from, from + deletesAtOnce);
-      const errors = await this.#socket.requestAll(some.map(deleteRequest));
+      const errors = await this.#deletions.requestAll(some.map(deleteRequest));
       for (const [i, flow] of some.entries()) {
         const error = errors[i];
         if (error && !isNetlinkError(error, 'ENOENT')) failures.push({ flow, error });
@@ -75,7 +82,8 @@ export class NetlinkConntrackClient implements ConntrackClient {
   }
 
   close(): void {
-    this.#socket.close();
+    this.#walks.close();
+    this.#deletions.close();
   }
 }
 

@@ -29,8 +29,14 @@ const FILTER_ORIG_FLAGS = 1;
 const FILTER_FLAG = { IP_DST: 0x2, PROTO_NUM: 0x8, PROTO_DST_PORT: 0x20 } as const;
 const familyNumbers = { IPv4: 2, IPv6: 10 } as const;
 
-/** The request for a dump of the flows that pass the filter. Conditions on the tuple work since kernel 5.8. */
-export function writeFilter(writer: MessageWriter, filter: FlowFilter): void {
+/**
+ * The request for a dump of the flows that pass the filter, or of more. Conditions on the tuple work since kernel 5.8.
+ * One on an IPv6 address is not sent: kernels (6.18 among them) then leave out those that match and send the others.
+ */
+export function writeFilter(writer: MessageWriter, wanted: FlowFilter): void {
+  const { originalDestination, ...rest } = wanted;
+  const filter: FlowFilter =
+    wanted.family === 'IPv6' || !originalDestination ? rest : { ...rest, originalDestination };
   writer.nfgenmsg(familyNumbers[filter.family]);
   if (filter.mark) {
     writer.u32Be(CTA.MARK, filter.mark.value);

@@ -26,7 +26,10 @@ export interface Flow {
   readonly id: number;
 }
 
-/** Which flows to visit. The kernel applies it all, so that entries of no interest are not even copied. */
+/**
+ * Which flows to visit. The kernel applies it, all but an IPv6 address, so that entries of no interest are not even
+ * copied.
+ */
 export interface FlowFilter {
   readonly family: Family;
   readonly protocol?: number;
@@ -37,7 +40,7 @@ export interface FlowFilter {
   readonly mark?: { readonly value: number; readonly mask: number };
 }
 
-/** Whether a flow is one that the filter asks for; older kernels ignore conditions that they do not know. */
+/** Whether a flow is one that the filter asks for; kernels ignore conditions that they do not know. */
 export function matchesFilter(flow: Flow, filter: FlowFilter): boolean {
   const { protocol, originalDestinationPort: port, originalDestination: address, mark } = filter;
   if (flow.family !== filter.family) return false;

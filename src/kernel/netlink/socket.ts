@@ -40,6 +40,10 @@ export interface DumpHandler {
   restart(): void;
   /** Asked at the end: false when what came contradicts itself, so that the dump must have been disturbed. */
   isConsistent?(): boolean;
+  /** The dump is so short that receiving it elsewhere than on the event loop would only take longer. */
+  readonly isShort?: boolean;
+  /** Asked after every datagram: the kernel produces no more of the dump until the promise is settled. */
+  pause?(): Promise<void> | undefined;
 }
 
 const ETIMEDOUT = 110;
@@ -142,7 +146,7 @@ export class NetlinkSocket {
     let done = false;
     let ack: Acknowledgement = { errno: 0, text: '' };
     const intact = await this.#converse(
-      'dump',
+      handler.isShort ? 'short dump' : 'dump',
       () => done,
       (message) => {
         if (message.sequence !== sequence) return;
@@ -151,6 +155,7 @@ export class NetlinkSocket {
         done = true;
         ack = readAcknowledgement(message);
       },
+      () => handler.pause?.(),
     );
     if (ack.errno === EINTR) return false;
     if (ack.errno !== 0) throw new NetlinkError(request.name, ack);
@@ -163,9 +168,10 @@ export class NetlinkSocket {
    * acknowledgement of a request may never come.
    */
   async #converse(
-    kind: 'request' | 'dump',
+    kind: 'request' | 'dump' | 'short dump',
     finished: () => boolean,
     onMessage: (message: NetlinkMessage) => void,
+    pause?: () => Promise<void> | undefined,
   ): Promise<boolean> {
     let intact = true;
     const faults: unknown[] = [];
@@ -181,9 +187,10 @@ export class NetlinkSocket {
         this.#handle(await this.#receive(kind === 'dump'), guarded);
       } catch (error) {
         if (error instanceof NetlinkFormatError) faults.push(error);
-        else if (kind === 'dump' && isSystemError(error, 'ENOBUFS')) intact = false;
+        else if (kind !== 'request' && isSystemError(error, 'ENOBUFS')) intact = false;
         else throw error;
       }
+      if (faults.length === 0) await pause?.()?.catch((error: unknown) => faults.push(error));
     }
     if (faults.length > 0) throw faults[0];
     return intact;

@@ -31,6 +31,7 @@ function fakeLibc(overrides: Partial<Libc> = {}) {
     setsockopt: (_, level, option, value) => {
       calls.push(`set ${level} ${option} ${new DataView(value.buffer).getInt32(0, true)}`);
     },
+    getsockopt: () => void calls.push('get'),
     attachFilter: () => void calls.push('filter'),
     send: async (_, data) => void calls.push(`send ${data.length}`),
     receive: () => undefined,

@@ -1,0 +1,202 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { NetlinkConntrackClient } from '../kernel/ct/client.ts';
+import { CT_DELETE, CT_GET, CT_NEW } from '../kernel/ct/codec.ts';
+import { NLM_F_DUMP_INTR } from '../kernel/netlink/constants.ts';
+import {
+  FakeKernel,
+  type FakeReply,
+  fakeAck,
+  fakeDone,
+  fakeMessage,
+  overrunError,
+} from '../kernel/netlink/fake-kernel.ts';
+import type { NetlinkMessage } from '../kernel/netlink/reader.ts';
+import type { MessageWriter } from '../kernel/netlink/writer.ts';
+import { FakeClock } from '../lib/fake-clock.ts';
+import type { Family } from '../model/ip.ts';
+import { silentLogger } from '../obs/log.ts';
+import { kernelFlowTable } from './kernel-table.ts';
+import { ConntrackReconciler } from './reconciler.ts';
+import type { Scope } from './udp-targets.ts';
+
+const EINTR = 4;
+const EPERM = 1;
+const serving = new Set(['10.1.0.5:53']);
+
+/** What may go wrong with a walk: entries of its only datagram are seen all the same. */
+type Fault = 'interrupted' | 'refused' | 'overrun' | 'failed';
+
+/** A conntrack table of flows to 10.96.0.10:53, by the last byte of who answers, and faults of its next walks. */
+class Table {
+  flows: number[] = [];
+  faults: Fault[] = [];
+  refusesToDelete = false;
+  walks = 0;
+  /** Flows that are gone, by their number. */
+  readonly deleted = new Set<number>();
+
+  open(): FakeKernel {
+    return new FakeKernel((messages, { portId }) => {
+      const [first] = messages;
+      const to = { sequence: first?.sequence ?? 0, port: portId };
+      if (first?.type === CT_GET) return this.#walk(to);
+      return messages.map((message) => this.#delete(message, { ...to, sequence: message.sequence }));
+    });
+  }
+
+  #walk(to: { sequence: number; port: number }): FakeReply[] {
+    this.walks++;
+    const fault = this.faults.shift();
+    const flags = fault === 'interrupted' ? NLM_F_DUMP_INTR : 0;
+    const entries = this.flows.map((answerer, i) =>
+      fakeMessage({ type: CT_NEW, flags, ...to }, (writer) => writeEntry(writer, i, answerer)),
+    );
+    if (fault === 'refused') return [fakeDone(to, EINTR)];
+    if (fault === 'failed') return [...entries.slice(0, 1), fakeDone(to, EPERM)];
+    return [...(fault === 'overrun' ? [overrunError()] : entries), fakeDone(to)];
+  }
+
+  /** The number of the flow is the client's port. */
+  #delete(message: NetlinkMessage, to: { sequence: number; port: number }): Uint8Array {
+    assert.equal(message.type, CT_DELETE);
+    if (this.refusesToDelete) return fakeAck(to, EPERM);
+    const payload = Buffer.from(message.payload());
+    this.deleted.add(payload.readUInt16BE(payload.indexOf(Uint8Array.of(6, 0, 2, 0)) + 4));
+    return fakeAck(to);
+  }
+}
+
+function writeEntry(writer: MessageWriter, clientPort: number, answerer: number): void {
+  writer.nfgenmsg(2);
+  const tuples = [
+    [1, [10, 2, 0, 1], [10, 96, 0, 10], clientPort, 53],
+    [2, [10, 1, 0, answerer], [10, 2, 0, 1], 53, clientPort],
+  ] as const;
+  for (const [type, source, destination, sourcePort, destinationPort] of tuples) {
+    const tuple = writer.beginNested(type);
+    const ip = writer.beginNested(1);
+    writer.data(1, Uint8Array.from(source));
+    writer.data(2, Uint8Array.from(destination));
+    writer.endNested(ip);
+    const proto = writer.beginNested(2);
+    writer.u8(1, 17);
+    writer.u16Be(2, sourcePort);
+    writer.u16Be(3, destinationPort);
+    writer.endNested(proto);
+    writer.endNested(tuple);
+  }
+}
+
+function reconcile(table: Table) {
+  const clock = new FakeClock(0);
+  const client = new NetlinkConntrackClient(() => table.open(), { clock });
+  const state = { passes: 0, deleted: 0, errors: [] as string[] };
+  const reconciler = new ConntrackReconciler({
+    family: 'IPv4',
+    table: kernelFlowTable(client, 'IPv4'),
+    ownAddresses: async () => new Set(),
+    duration: { observe: () => state.passes++ },
+    deleted: {
+      inc: (_labels, by = 1) => {
+        state.deleted += by;
+      },
+    },
+    clock,
+    logger: { ...silentLogger, error: (error) => void state.errors.push(String(error)) },
+  });
+  reconciler.update('a/dns/UDP', { addresses: ['10.96.0.10'], port: 53, nodePort: 0, serving });
+  reconciler.reconcile();
+  return { clock, state, reconciler };
+}
+
+for (const fault of ['interrupted', 'refused', 'overrun'] as const) {
+  test(`a walk that is ${fault} is begun again at once, and nothing is missed`, async () => {
+    const table = new Table();
+    table.flows = [5, 9, 5, 8];
+    table.faults = [fault, fault];
+    const { clock, state } = reconcile(table);
+    await settled(() => state.passes > 0);
+    assert.deepEqual([...table.deleted], [1, 3]);
+    assert.equal(table.walks, 3);
+    assert.deepEqual(state.errors, []);
+    assert.equal(clock.pending, 0);
+  });
+}
+
+test('a walk that is interrupted every time is tried again later', async () => {
+  const table = new Table();
+  table.flows = [9];
+  table.faults = Array.from({ length: 5 }, () => 'refused');
+  const { clock, state } = reconcile(table);
+  await settled(() => state.errors.length > 0);
+  assert.match(state.errors[0] ?? '', /EINTR/);
+  assert.deepEqual([table.walks, state.passes], [5, 0]);
+  await clock.advance(5000);
+  await settled(() => state.passes > 0);
+  assert.deepEqual([...table.deleted], [0]);
+});
+
+test('so is one that fails half-way, and entries that could not be deleted', async () => {
+  const table = new Table();
+  table.flows = [9, 8];
+  table.faults = ['failed'];
+  const { clock, state } = reconcile(table);
+  await settled(() => state.errors.length === 1);
+  table.refusesToDelete = true;
+  await clock.advance(5000);
+  await settled(() => state.errors.length === 2);
+  assert.match(state.errors[1] ?? '', /2 entries could not be deleted: .*EPERM/);
+  assert.deepEqual([state.deleted, state.passes], [0, 0]);
+  table.refusesToDelete = false;
+  await clock.advance(5000);
+  await settled(() => state.passes > 0);
+  assert.deepEqual([...table.deleted], [0, 1]);
+  assert.equal(state.deleted, 2);
+});
+
+test('stale entries are deleted during the walk, so that they do not pile up', async () => {
+  const table = new Table();
+  table.flows = Array.from({ length: 5000 }, (_, i) => (i % 2 ? 5 : 9));
+  const client = new NetlinkConntrackClient(() => table.open(), { clock: new FakeClock() });
+  let found = 0;
+  let mostHeld = 0;
+  await kernelFlowTable(client, 'IPv4').sweep({
+    isStale: ({ answererIP }) => {
+      const isStale = answererIP === '10.1.0.9';
+      if (isStale) found++;
+      mostHeld = Math.max(mostHeld, found - table.deleted.size);
+      return isStale;
+    },
+    onDeleted: () => {},
+  });
+  assert.equal(table.deleted.size, 2500);
+  assert.equal(table.walks, 1);
+  assert.ok(mostHeld <= 300, `${mostHeld} were held`);
+});
+
+test('the kernel is asked for changed places only, in IPv6 by port', async () => {
+  const scopes = [
+    { destinationIP: '10.96.0.10', destinationPort: 53 },
+    { destinationIP: '10.96.0.11', destinationPort: 53 },
+    { destinationPort: 30053 },
+  ];
+  const walks = async (family: Family, places: readonly Scope[]) => {
+    const table = new Table();
+    const client = new NetlinkConntrackClient(() => table.open(), { clock: new FakeClock() });
+    await kernelFlowTable(client, family).sweep({ scopes: places, isStale: () => false, onDeleted() {} });
+    return table.walks;
+  };
+  assert.equal(await walks('IPv4', scopes), 3);
+  const inIPv6 = scopes.map(({ destinationIP, destinationPort }) =>
+    destinationIP === undefined
+      ? { destinationPort }
+      : { destinationIP: `fd00::${destinationIP}`, destinationPort },
+  );
+  assert.equal(await walks('IPv6', inIPv6), 2);
+});
+
+async function settled(holds: () => boolean): Promise<void> {
+  for (let i = 0; i < 1000 && !holds(); i++) await new Promise((resolve) => setImmediate(resolve));
+  assert.ok(holds());
+}

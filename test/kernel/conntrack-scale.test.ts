@@ -1,0 +1,265 @@
+/** Stale flows among 200,000: times are printed for people to read, none is asserted. */
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { after, before, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { NftablesBackend } from '../../src/backends/nftables/apply.ts';
+import { kernelFlowTable } from '../../src/conntrack/kernel-table.ts';
+import { ConntrackReconciler } from '../../src/conntrack/reconciler.ts';
+import { type ConntrackClient, openConntrackClient } from '../../src/kernel/ct/client.ts';
+import { type KernelInterfaces, openKernel } from '../../src/kernel/open.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+import { formatIP } from '../../src/model/ip.ts';
+import { nodePortAddresses } from '../../src/model/node-port-addresses.ts';
+import type { EndpointSliceObject, ServiceObject } from '../../src/model/objects.ts';
+import { loadLibc } from '../../src/native/koffi-libc.ts';
+import { silentLogger } from '../../src/obs/log.ts';
+import { ignoredMetric } from '../../src/obs/metrics.ts';
+import { createProxyMetrics } from '../../src/obs/proxy-metrics.ts';
+import { Registry } from '../../src/obs/registry.ts';
+import { FamilyProxier } from '../../src/proxier/family-proxier.ts';
+import { reconcileFlows } from '../../src/proxier/flows.ts';
+import { clusterIPOf, endpointOf, flowsLeftOf, services, stale, total } from './flow-crowd.ts';
+import { inNetworkNamespace } from './namespace.ts';
+
+const CONNTRACK = '/proc/sys/net/netfilter/nf_conntrack';
+const PATIENCE_MS = 60_000;
+/** Far above what is needed, far below what the table would take in memory. */
+const MEMORY_CEILING = 64e6;
+const SYNCS_BESIDE = 3;
+
+const room = Number(readFileSync(`${CONNTRACK}_max`, 'utf8'));
+const skip = room > total ? false : `needs nf_conntrack_max above ${total}, has ${room}`;
+
+inNetworkNamespace(import.meta.filename, () => {
+  let kernel: KernelInterfaces;
+  let flows: ConntrackClient;
+  let proxier: FamilyProxier;
+  let failure: Error | undefined;
+  let received = 0;
+  let deleted = 0;
+  /** What happened, in order. */
+  const log: ('sync' | 'failure' | 'pass')[] = [];
+
+  before(async () => {
+    if (skip) return;
+    execFileSync(process.execPath, [new URL('flow-crowd.ts', import.meta.url).pathname]);
+    kernel = await openKernel(systemClock);
+    const onDatagram = (_direction: string, bytes: Uint8Array) => {
+      received += bytes.length;
+    };
+    flows = openConntrackClient(await loadLibc(), { clock: systemClock, onDatagram });
+    proxier = makeProxier();
+    for (let i = 0; i < services; i++) proxier.updateService(undefined, service(i));
+    for (let i = 0; i < services; i++) proxier.updateSlice(slice(i, [endpointOf(i)]), false);
+  });
+  after(async () => {
+    await proxier?.stop();
+    kernel?.close();
+  });
+
+  test('exactly the stale ones go, in little memory, beside other work and other syncs', {
+    skip,
+  }, async () => {
+    assert.equal(count(), total);
+    const watch = watchProcess();
+    const started = performance.now();
+    proxier.start();
+    proxier.synced('services');
+    proxier.synced('endpointSlices');
+    for (let i = 1; i <= SYNCS_BESIDE; i++) {
+      await happened('sync', i);
+      proxier.updateSlice(slice(0, [endpointOf(0), `10.244.9.${i}`]), false);
+    }
+    await happened('pass', 1);
+    const { turns, growth } = watch.stop();
+    console.log(
+      `measured: ${stale} of ${total} deleted in ${Math.round(performance.now() - started)} ms, ` +
+        `${(growth / 1e6).toFixed(0)} MB more memory, ${turns} turns of the event loop`,
+    );
+    const before = log.slice(0, log.indexOf('pass')).filter((event) => event === 'sync');
+    assert.ok(before.length > SYNCS_BESIDE, `syncs did not go on during the pass: ${log}`);
+    assert.ok(turns > 100, `the event loop turned only ${turns} times`);
+    assert.ok(growth < MEMORY_CEILING, `${growth} bytes more memory`);
+    await happened('pass', 2);
+    await expectLeft(total - stale, () => false);
+    assert.ok(deleted >= stale);
+  });
+
+  test('a service without endpoints and one that is deleted lose theirs, found by the kernel', {
+    skip,
+  }, async () => {
+    const passes = log.filter((event) => event === 'pass').length;
+    received = 0;
+    proxier.updateSlice(slice(7, []), false);
+    proxier.updateService(service(8), undefined);
+    await happened('pass', passes + 1);
+    assert.ok(received < 1e6, `${received} bytes were read to find ${2 * flowsLeftOf} flows`);
+    const gone = new Set([clusterIPOf(7), clusterIPOf(8)]);
+    await expectLeft(total - stale - 2 * flowsLeftOf, (destination) => gone.has(destination));
+  });
+
+  test('a failed sync loses no clean-up', { skip }, async () => {
+    const before = count();
+    failure = new Error('refused');
+    proxier.updateService(service(9), undefined);
+    await happened('failure', 1);
+    assert.equal(count(), before, 'flows go only after the kernel has the new rules');
+    const passes = log.filter((event) => event === 'pass').length;
+    failure = undefined;
+    await happened('pass', passes + 1);
+    await expectLeft(before - flowsLeftOf, (destination) => destination === clusterIPOf(9));
+  });
+
+  function makeProxier(): FamilyProxier {
+    const registry = new Registry({ clock: systemClock, onCollectError: assert.ifError });
+    const reconciler = new ConntrackReconciler({
+      family: 'IPv4',
+      table: kernelFlowTable(flows, 'IPv4'),
+      ownAddresses: async () => new Set(['127.0.0.1']),
+      duration: { observe: () => log.push('pass') },
+      deleted: {
+        inc: (_labels, by = 1) => {
+          deleted += by;
+        },
+      },
+      clock: systemClock,
+      logger: silentLogger,
+    });
+    return new FamilyProxier({
+      family: 'IPv4',
+      nodeName: 'n1',
+      backend: observed(backendOn(kernel)),
+      allowExternalIPs: true,
+      minSyncPeriod: 1,
+      syncPeriod: 50,
+      countsServices: false,
+      metrics: createProxyMetrics(registry, 'nftables'),
+      health: undefined,
+      serviceHealth: { sync: () => {} },
+      flows: reconcileFlows(reconciler),
+      onProblem: ({ field }) => assert.fail(field),
+      onRefused: (refused) => assert.deepEqual(refused, []),
+      clock: systemClock,
+      logger: silentLogger,
+    });
+  }
+
+  /** The backend, with its syncs noted, and failing on demand before anything is written. */
+  function observed(backend: NftablesBackend): Pick<NftablesBackend, 'family' | 'sync' | 'close'> {
+    return {
+      family: backend.family,
+      close: () => backend.close(),
+      async sync(request) {
+        if (failure) {
+          log.push('failure');
+          throw failure;
+        }
+        const result = await backend.sync(request);
+        log.push('sync');
+        return result;
+      },
+    };
+  }
+
+  async function happened(event: (typeof log)[number], times: number): Promise<void> {
+    const end = Date.now() + PATIENCE_MS;
+    while (log.filter((each) => each === event).length < times) {
+      assert.ok(Date.now() < end, `no ${event} number ${times}: ${log}`);
+      await sleep(1);
+    }
+  }
+
+  /** So many flows are left: none with an endpoint that left, and none that must be gone. */
+  async function expectLeft(expected: number, isGone: (destination: string) => boolean): Promise<void> {
+    let left = 0;
+    await flows.forEachFlow(
+      { family: 'IPv4', protocol: 17 },
+      {
+        flow: ({ original, reply }) => {
+          left++;
+          const ip = formatIP({ family: 'IPv4', bytes: original.destination });
+          if (reply.source[1] === 245 || isGone(ip)) assert.fail(`a stale flow to ${ip} is left`);
+        },
+        restart: () => {
+          left = 0;
+        },
+      },
+    );
+    assert.equal(left, expected);
+  }
+});
+
+function count(): number {
+  return Number(readFileSync(`${CONNTRACK}_count`, 'utf8'));
+}
+
+/** Counts turns of the event loop and samples memory until stopped. */
+function watchProcess(): { stop(): { turns: number; growth: number } } {
+  const start = process.memoryUsage.rss();
+  let most = start;
+  let turns = 0;
+  const timer = setInterval(() => {
+    turns++;
+    most = Math.max(most, process.memoryUsage.rss());
+  }, 1);
+  return {
+    stop: () => {
+      clearInterval(timer);
+      return { turns, growth: most - start };
+    },
+  };
+}
+
+function backendOn({ nft }: KernelInterfaces): NftablesBackend {
+  return new NftablesBackend({
+    settings: {
+      family: 'IPv4',
+      masqueradeBit: 14,
+      masqueradeAll: false,
+      localDetector: { kind: 'none' },
+      nodePortAddresses: nodePortAddresses('IPv4', []),
+      nodeIP: '192.0.2.10',
+      localhostNodePorts: false,
+    },
+    client: nft,
+    interfaceAddresses: async () => [],
+    metrics: { nftablesSyncFailures: ignoredMetric, nftablesCleanupFailures: ignoredMetric },
+    logger: silentLogger,
+    clock: systemClock,
+  });
+}
+
+function service(i: number): ServiceObject {
+  const clusterIP = clusterIPOf(i);
+  return {
+    namespace: 'default',
+    name: `dns-${i}`,
+    resourceVersion: '1',
+    type: 'ClusterIP',
+    clusterIP,
+    clusterIPs: [clusterIP],
+    ipFamilies: ['IPv4'],
+    externalIPs: [],
+    loadBalancerIngress: [],
+    loadBalancerSourceRanges: [],
+    externalTrafficPolicy: 'Cluster',
+    internalTrafficPolicy: 'Cluster',
+    healthCheckNodePort: 0,
+    sessionAffinity: 'None',
+    ports: [{ name: '', protocol: 'UDP', port: 53, nodePort: 0 }],
+  };
+}
+
+function slice(i: number, addresses: readonly string[]): EndpointSliceObject {
+  return {
+    namespace: 'default',
+    name: `dns-${i}-1`,
+    resourceVersion: addresses.join(),
+    serviceName: `dns-${i}`,
+    addressType: 'IPv4',
+    endpoints: addresses.map((address) => ({ address, ready: true, serving: true, terminating: false })),
+    ports: [{ name: '', protocol: 'UDP', port: 53 }],
+  };
+}
