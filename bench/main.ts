@@ -1,12 +1,23 @@
-/** `npm run bench -- NAME…` runs the named benchmarks, all of them without a name. */
-const benches: Record<string, () => Promise<{ run(): Promise<void> }>> = {
+import { parseArgs } from 'node:util';
+
+/**
+ * `npm run bench -- NAME… [--sizes 1000x3,50000x10]` runs the named benchmarks, all of them without a name. Sizes are
+ * services and endpoints of each; not every benchmark has them.
+ */
+interface Options {
+  readonly sizes?: string;
+}
+
+const benches: Record<string, () => Promise<{ run(options: Options): Promise<void> }>> = {
   nftables: () => import('./nftables.ts'),
-  scale: () => import('./scale.ts'),
   startup: () => import('./startup.ts'),
   state: () => import('./state.ts'),
 };
 
-const names = process.argv.slice(2);
+const { positionals: names, values } = parseArgs({
+  allowPositionals: true,
+  options: { sizes: { type: 'string' } },
+});
 const unknown = names.filter((name) => !(name in benches));
 if (unknown.length > 0) {
   console.error(
@@ -16,5 +27,5 @@ if (unknown.length > 0) {
 }
 for (const name of names.length > 0 ? names : Object.keys(benches)) {
   console.log(`\n== ${name}`);
-  await (await benches[name]?.())?.run();
+  await (await benches[name]?.())?.run(values);
 }

@@ -1,122 +1,196 @@
-/** nftables mode at scale: the first sync of a node, a restart, and the change of one endpoint. */
-import { monitorEventLoopDelay } from 'node:perf_hooks';
-import { NftablesBackend } from '../src/backends/nftables/apply.ts';
-import { removeTable } from '../src/backends/nftables/cleanup.ts';
+/**
+ * nftables mode, whole programs over a real kernel: kube-proxy-ts, and beside it the kube-proxy that
+ * `KUBE_PROXY_PEER` names and the same services in upstream's layout, loaded by `nft`. Needs root: everything
+ * happens in network namespaces that go away with the benchmark.
+ */
+import { spawnSync } from 'node:child_process';
+import { createServer } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { setRef } from '../src/backends/nftables/layout.ts';
 import type { NftClient } from '../src/kernel/nft/client.ts';
 import { openKernel } from '../src/kernel/open.ts';
 import { systemClock } from '../src/lib/clock.ts';
-import { nodePortAddresses } from '../src/model/node-port-addresses.ts';
-import { silentLogger } from '../src/obs/log.ts';
-import { ignoredMetric } from '../src/obs/metrics.ts';
-import type { ServicePlan } from '../src/plan/service-plan.ts';
-import { ownNamespace, runInNamespace } from '../test/cluster/lab/namespace.ts';
-import { type EndpointParts, planOf } from '../test/cluster/plans.ts';
+import { hasProgram } from '../test/cluster/lab/namespace.ts';
+import { Cluster, endpointPort, listenerIP, nodeIP, refusingNetwork, type Size } from './nftables/cluster.ts';
+import { type FlowFigures, measureFlows } from './nftables/first-packet.ts';
+import { type Figures, measureProgram, measureRate, type Spread } from './nftables/measure.ts';
+import { Probe } from './nftables/probe.ts';
+import { type Cpu, ownProgram, Program, removeTables } from './nftables/program.ts';
+import { loadRuleset, upstreamRuleset } from './nftables/upstream-layout.ts';
 
-const sizes: readonly (readonly [services: number, endpoints: number])[] = [
-  [1_000, 10],
-  [10_000, 10],
-  [50_000, 10],
-];
+const defaultSizes = '1000x3,10000x10';
+/** Beyond this many services the peer and `nft` would take many minutes. */
+const patientServices = 10_000;
+const ownChanges = 200;
+const peerChanges = 25;
+const programmedWithinMs = 120_000;
+const rate = { perSecond: 500, seconds: 30 };
+const rateSize: Size = { services: 10_000, endpoints: 10 };
+/** Without any rules the kernel does not follow connections either. */
+const layouts = ['none', 'kube-proxy-ts', 'upstream layout'] as const;
 
-/** Measures all sizes, in a network namespace of its own, and prints a line for each step. */
-export async function run(): Promise<void> {
-  if (ownNamespace() !== undefined) for (const size of sizes) await measure(...size);
-  else if (runInNamespace(import.meta.url) !== 0) throw new Error('the benchmark failed');
+type Layout = (typeof layouts)[number];
+type Row = Record<string, string>;
+
+/** `sizes` as in `1000x3,50000x10`: services and endpoints of each. */
+export async function run({ sizes = defaultSizes }: { readonly sizes?: string } = {}): Promise<void> {
+  for (const size of parseSizes(sizes)) {
+    inNamespace('programs', size);
+    inNamespace('layouts', size);
+  }
+  inNamespace('rate', rateSize);
 }
 
-async function measure(services: number, endpoints: number): Promise<void> {
-  const kernel = await openKernel(systemClock);
-  await removeTable(kernel.nft, 'IPv4');
-  const commits = { ms: 0, bytes: 0 };
-  const client = timed(kernel.nft, commits);
-  const plans = new Map<string, ServicePlan>();
-  for (let i = 0; i < services; i++) {
-    const plan = planFor(i, endpoints);
-    plans.set(plan.port.key, plan);
+function parseSizes(text: string): Size[] {
+  return text.split(',').map((part) => {
+    const [, services, endpoints] = /^(\d+)x(\d+)$/.exec(part.trim()) ?? [];
+    if (!services || !endpoints || Number(services) < 3) {
+      throw new Error(`--sizes: ${JSON.stringify(part)} is not SERVICESxENDPOINTS`);
+    }
+    return { services: Number(services), endpoints: Number(endpoints) };
+  });
+}
+
+/** Goes on in a process with a network namespace of its own. */
+function inNamespace(...[part, size, layout]: Parameters<typeof inside>): void {
+  const setUp = [
+    'ip link set lo up',
+    ...[`${nodeIP}/32`, `${listenerIP}/32`].map((address) => `ip addr add ${address} dev lo`),
+    `ip route add local ${refusingNetwork} dev lo`,
+    `ip route add default dev lo src ${nodeIP}`,
+    'exec "$0" "$@"',
+  ];
+  const task = JSON.stringify([part, size, layout]);
+  const args = ['-n', 'sh', '-c', setUp.join(' && '), process.execPath, import.meta.filename, task];
+  const { status, error } = spawnSync('unshare', args, { stdio: 'inherit' });
+  if (error) throw error;
+  if (status !== 0) throw new Error(`unshare ended with status ${status}; it needs root`);
+}
+
+async function inside(part: 'programs' | 'layouts' | 'flows' | 'rate', size: Size, layout?: Layout) {
+  const listener = createServer((socket) => socket.end()).listen(endpointPort, listenerIP);
+  const probe = new Probe();
+  try {
+    if (part === 'programs') console.table(await comparePrograms(size, probe));
+    if (part === 'layouts') compareLayouts(size);
+    if (part === 'flows' && layout) await printFlows(size, layout);
+    if (part === 'rate') console.table(await compareRates(size, probe));
+  } finally {
+    await probe.close();
+    listener.close();
   }
-  const request = { plans, serviceCIDRs: ['10.96.0.0/12'], totalEndpoints: services * endpoints };
-  const step = async (name: string, work: () => Promise<unknown>): Promise<void> => {
-    const delay = monitorEventLoopDelay({ resolution: 1 });
-    commits.ms = commits.bytes = 0;
-    delay.enable();
-    const start = performance.now();
-    await work();
-    const ms = performance.now() - start;
-    delay.disable();
-    const columns = [
-      `${services} x ${endpoints}`,
-      name,
-      `${ms.toFixed(1)} ms`,
-      `commit ${commits.ms.toFixed(1)} ms`,
-      `${(commits.bytes / 1e6).toFixed(2)} MB`,
-      `loop blocked ${(delay.max / 1e6).toFixed(0)} ms`,
-      `rss ${(process.memoryUsage().rss / 1e6).toFixed(0)} MB`,
-    ];
-    console.log(columns.join('\t'));
+}
+
+async function comparePrograms(size: Size, probe: Probe): Promise<Row[]> {
+  const own = await measureProgram({ path: ownProgram, changes: ownChanges }, size, probe);
+  const rows = [programRow(size, 'kube-proxy-ts', own)];
+  const peer = process.env.KUBE_PROXY_PEER;
+  if (size.services > patientServices) return rows;
+  if (peer) {
+    const theirs = await measureProgram({ path: peer, changes: peerChanges }, size, probe);
+    rows.push(programRow(size, 'peer', theirs));
+  }
+  if (hasProgram('nft', '--version')) {
+    removeTables();
+    const { seconds, cpu } = loadRuleset(upstreamRuleset(size, 'tcp'));
+    rows.push({ ...sizeCell(size), program: 'nft -f', ...coldCells(seconds, cpu) });
+  }
+  return rows;
+}
+
+function programRow(size: Size, program: string, figures: Figures): Row {
+  return {
+    ...sizeCell(size),
+    program,
+    ...coldCells(figures.coldSeconds, figures.coldCpu),
+    'stall (ms)': figures.stallMs.toFixed(0),
+    'replaced p50/p99 (ms)': spreadCell(figures.replaced),
+    'rescaled p50/p99 (ms)': spreadCell(figures.rescaled),
+    'CPU per change own+kernel (ms)': cpuCell(figures.cpuPerChange, 1),
+    'restart (s)': figures.restartSeconds.toFixed(2),
+    'resident, peak (MB)': `${figures.residentMB.toFixed(0)}, ${figures.peakMB.toFixed(0)}`,
   };
-  let backend = backendOn(client);
-  await step('first sync', () => backend.sync({ ...request, changed: 'all' }));
-  for (let i = 0; i < 3; i++) {
-    const changed = planFor(i, endpoints + 1);
-    plans.set(changed.port.key, changed);
-    await step('one endpoint more', () => backend.sync({ ...request, changed: new Set([changed.port.key]) }));
+}
+
+function sizeCell({ services, endpoints }: Size): Row {
+  return { size: `${services.toLocaleString('en')} × ${endpoints}` };
+}
+
+function coldCells(seconds: number, cpu: Cpu): Row {
+  return { 'cold (s)': seconds.toFixed(2), 'CPU own+kernel (s)': cpuCell(cpu, 1000) };
+}
+
+function cpuCell({ own, kernel }: Cpu, unit: number): string {
+  return `${(own / unit).toFixed(2)} + ${(kernel / unit).toFixed(2)}`;
+}
+
+function spreadCell({ p50, p99 }: Spread): string {
+  return `${p50.toFixed(1)} / ${p99.toFixed(1)}`;
+}
+
+/** Each layout in a namespace of its own: none meets the connections that another one left behind. */
+function compareLayouts(size: Size): void {
+  console.log(`first packets of new flows, ${size.services.toLocaleString('en')} × ${size.endpoints}:`);
+  const isKnown = hasProgram('nft', '--version') && size.services <= patientServices;
+  for (const layout of layouts)
+    if (isKnown || layout !== 'upstream layout') inNamespace('flows', size, layout);
+}
+
+async function printFlows(size: Size, layout: Layout): Promise<void> {
+  if (layout === 'kube-proxy-ts') await programRules(size);
+  if (layout === 'upstream layout') loadRuleset(upstreamRuleset(size, 'udp'));
+  const { flowsPerSecond, cpuMicros }: FlowFigures = await measureFlows(size);
+  console.log(`  ${layout}: ${flowsPerSecond.toFixed(0)} flows/s, ${cpuMicros.toFixed(2)} µs CPU per flow`);
+}
+
+/** Leaves our own rules for UDP services in the kernel, with no program running. */
+async function programRules(size: Size): Promise<void> {
+  const cluster = await Cluster.open(size, 'UDP');
+  const program = new Program(ownProgram, cluster.config);
+  const kernel = await openKernel(systemClock);
+  try {
+    const end = performance.now() + programmedWithinMs;
+    while ((await countClusterAddresses(kernel.nft)) < size.services) {
+      if (performance.now() > end) throw new Error('the services were not programmed in time');
+      await sleep(500);
+    }
+  } finally {
+    kernel.close();
+    await program.stop();
+    await cluster.close();
   }
-  for (let i = 0; i < 3; i++) {
-    const changed = planFor(i, endpoints + 1, 1);
-    plans.set(changed.port.key, changed);
-    await step('one endpoint replaced', () =>
-      backend.sync({ ...request, changed: new Set([changed.port.key]) }),
-    );
+}
+
+async function countClusterAddresses(nft: NftClient): Promise<number> {
+  const set = setRef('IPv4', 'cluster-addresses');
+  if (!(await nft.getTable(set.table))) return 0;
+  let count = 0;
+  await nft.listElements(set, (elements, restarted) => {
+    count = (restarted ? 0 : count) + elements.length;
+  });
+  return count;
+}
+
+async function compareRates(size: Size, probe: Probe): Promise<Row[]> {
+  const peer = process.env.KUBE_PROXY_PEER;
+  const programs = [['kube-proxy-ts', ownProgram], ...(peer ? [['peer', peer]] : [])] as const;
+  const rows: Row[] = [];
+  for (const [program, path] of programs) {
+    if (!program || !path) continue;
+    const figures = await measureRate(path, size, probe, rate.perSecond, rate.seconds);
+    rows.push({
+      ...sizeCell(size),
+      program,
+      'changes/s': figures.changesPerSecond.toFixed(0),
+      'effect p50/p99 (ms)': spreadCell(figures.effect),
+      'last change to effect (ms)': figures.backlogMs.toFixed(1),
+      'CPU per change own+kernel (ms)': cpuCell(figures.cpuPerChange, 1),
+    });
   }
-  backend = backendOn(client);
-  await step('restart', () => backend.sync({ ...request, changed: 'all' }));
-  kernel.close();
+  return rows;
 }
 
-function backendOn(client: NftClient): NftablesBackend {
-  return new NftablesBackend({
-    settings: {
-      family: 'IPv4',
-      masqueradeBit: 14,
-      masqueradeAll: false,
-      localDetector: { kind: 'cidr', cidr: '10.244.0.0/24' },
-      nodePortAddresses: nodePortAddresses('IPv4', []),
-      nodeIP: '192.0.2.10',
-      localhostNodePorts: false,
-    },
-    client,
-    interfaceAddresses: async () => [],
-    metrics: { nftablesSyncFailures: ignoredMetric, nftablesCleanupFailures: ignoredMetric },
-    logger: silentLogger,
-    clock: systemClock,
-  });
+if (import.meta.main) {
+  const [part, size, layout] = JSON.parse(process.argv[2] ?? '[]') as Parameters<typeof inside>;
+  await inside(part, size, layout ?? undefined);
 }
-
-/** The first `skipped` endpoints are left out, so that another one takes their place. */
-function planFor(index: number, endpoints: number, skipped = 0): ServicePlan {
-  const parts: EndpointParts[] = Array.from({ length: endpoints }, (_, i) => ({
-    ip: `10.${128 + (index >> 9)}.${(index >> 1) & 0xff}.${((index & 1) << 7) + i + skipped}`,
-  }));
-  const clusterIP = `10.${96 + (index >> 16)}.${(index >> 8) & 0xff}.${index & 0xff}`;
-  return planOf({ name: `service-${index}`, clusterIP }, parts);
-}
-
-/** The same client, with the time that it spends in commits. */
-function timed(client: NftClient, total: { ms: number; bytes: number }): NftClient {
-  return new Proxy(client, {
-    get(target, property) {
-      const member: unknown = Reflect.get(target, property, target);
-      if (typeof member !== 'function') return member;
-      if (property !== 'commit') return member.bind(target);
-      return async (batch: Parameters<NftClient['commit']>[0]) => {
-        const start = performance.now();
-        const result = await target.commit(batch);
-        total.ms += performance.now() - start;
-        total.bytes += result.bytes;
-        return result;
-      };
-    },
-  });
-}
-
-if (import.meta.main) await run();

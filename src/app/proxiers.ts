@@ -15,7 +15,7 @@ import { loadLibc } from '../native/koffi-libc.ts';
 import type { Logger } from '../obs/log.ts';
 import type { ProxyMetrics } from '../obs/proxy-metrics.ts';
 import { FamilyProxier, type FlowReconciler } from '../proxier/family-proxier.ts';
-import { reconcileFlows } from '../proxier/flows.ts';
+import { noFlows, reconcileFlows } from '../proxier/flows.ts';
 import { SetAside } from '../proxier/set-aside.ts';
 import type { Completed } from './complete.ts';
 import { healthCheckFailed, setAsideEvent } from './events.ts';
@@ -82,7 +82,7 @@ async function createProxier(
       onBindFailure: (failure) => recorder.event(healthCheckFailed(failure)),
       logger,
     }),
-    flows: await openFlows(family, metrics, logger),
+    flows: await openFlows(family, backend, metrics, logger),
     onProblem: (problem) => setAside.report(family, problem),
     onRefused: (refused) => setAside.refused(family, refused),
     clock: systemClock,
@@ -125,7 +125,13 @@ function healthCheckAddresses(family: Family, { nodePorts }: NodeSetup): string[
 }
 
 /** Stale UDP flows are removed over a socket of their own: a long walk must not delay a sync. */
-async function openFlows(family: Family, metrics: ProxyMetrics, logger: Logger): Promise<FlowReconciler> {
+async function openFlows(
+  family: Family,
+  { flows }: Backend,
+  metrics: ProxyMetrics,
+  logger: Logger,
+): Promise<FlowReconciler> {
+  if (flows === 'none') return noFlows;
   const client = openConntrackClient(await loadLibc(), { clock: systemClock });
   const reconciler = new ConntrackReconciler({
     family,
@@ -136,7 +142,7 @@ async function openFlows(family: Family, metrics: ProxyMetrics, logger: Logger):
     clock: systemClock,
     logger,
   });
-  return reconcileFlows(reconciler);
+  return reconcileFlows(reconciler, flows?.answerers);
 }
 
 function ownAddresses(): string[] {

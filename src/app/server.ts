@@ -54,7 +54,7 @@ export async function buildServer(
       ? undefined
       : new ProxyHealth(systemClock, 2 * toMillis(config.syncPeriod));
   tune(completed, logger);
-  const setup = setUpNode(config, start, addresses, await mode.supportedFamilies(), logger);
+  const setup = setUpNode(config, start, addresses, await mode.supportedFamilies(logger), logger);
   const proxiers = await createProxiers({
     completed,
     mode,

@@ -29,6 +29,13 @@ export interface SyncResult {
  */
 export interface Backend {
   readonly family: Family;
+  /** Writing everything anew once an hour, just in case, would cost more than it is worth. */
+  readonly skipsHourlySync?: boolean;
+  /**
+   * Who answers UDP flows of a service port (`ip:port`, a set that follows every sync), where that is not the
+   * endpoints themselves; `none` where no flow is rewritten.
+   */
+  readonly flows?: { answerers(key: string): ReadonlySet<string> } | 'none';
   sync(request: SyncRequest): Promise<SyncResult>;
   close(): Promise<void>;
 }

@@ -24,8 +24,8 @@ export interface BackendContext {
 
 /** One proxy mode: where it can run, how to start it, and how to remove all it ever wrote. */
 export interface Mode {
-  /** Families this node can serve in this mode; throws when it can serve none. */
-  supportedFamilies(): Promise<ReadonlySet<Family>>;
+  /** Families this node can serve in this mode; logs why one cannot be, throws when none can. */
+  supportedFamilies(logger: Logger): Promise<ReadonlySet<Family>>;
   /** Checks the preconditions of the mode in this family; throws the reason when one fails. */
   create(context: BackendContext): Promise<Backend>;
   /** Removes everything this mode, here or upstream, may have left. Nothing there is success. */

@@ -1,5 +1,7 @@
 import type { Clock } from '../lib/clock.ts';
 import { loadLibc } from '../native/koffi-libc.ts';
+import { silentLogger } from '../obs/log.ts';
+import { datagramLog } from './netlink/debug.ts';
 import type { NftClient } from './nft/client.ts';
 import { openNftClient } from './nft/netlink-client.ts';
 import { type InterfaceAddresses, openInterfaceAddresses } from './route/addresses.ts';
@@ -12,11 +14,13 @@ export interface KernelInterfaces {
 }
 
 /** Opens them; rejects when a socket cannot be had. */
-export async function openKernel(clock: Clock): Promise<KernelInterfaces> {
+export async function openKernel(clock: Clock, logger = silentLogger): Promise<KernelInterfaces> {
   const libc = await loadLibc();
-  const nft = openNftClient(libc, { clock });
+  const onDatagram = datagramLog(logger);
+  const options = { clock, ...(onDatagram && { onDatagram }) };
+  const nft = openNftClient(libc, options);
   try {
-    const addresses = openInterfaceAddresses(libc, { clock });
+    const addresses = openInterfaceAddresses(libc, options);
     return { nft, addresses, close: () => [nft, addresses].forEach((socket) => void socket.close()) };
   } catch (error) {
     nft.close();

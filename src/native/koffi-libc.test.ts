@@ -69,6 +69,18 @@ suite('libc over FFI', { skip: process.platform !== 'linux' && 'needs Linux' }, 
     }
   });
 
+  test('an option of a socket is read', () => {
+    const SO_TYPE = 3;
+    const fd = openSocket(libc);
+    try {
+      const value = new Uint32Array(1);
+      libc.getsockopt(fd, SOL_SOCKET, SO_TYPE, new Uint8Array(value.buffer));
+      assert.equal(value[0], SOCK_RAW);
+    } finally {
+      libc.close(fd);
+    }
+  });
+
   test('every call reports its failure with name and errno', async () => {
     const address = new Uint8Array(new ArrayBuffer(12));
     const failing: [string, string, () => unknown][] = [
@@ -76,6 +88,7 @@ suite('libc over FFI', { skip: process.platform !== 'linux' && 'needs Linux' }, 
       ['bind', 'EBADF', () => libc.bind(badFd, address)],
       ['getsockname', 'EBADF', () => libc.getsockname(badFd, address)],
       ['setsockopt', 'EBADF', () => libc.setsockopt(badFd, SOL_SOCKET, 1, new Uint8Array(4))],
+      ['getsockopt', 'EBADF', () => libc.getsockopt(badFd, SOL_SOCKET, 1, new Uint8Array(4))],
       ['recvfrom', 'EBADF', () => libc.receive(badFd, address, address)],
       ['recvfrom', 'EBADF', () => libc.receiveInWorker(badFd, address, address)],
       ['send', 'EBADF', () => libc.send(badFd, address)],

@@ -26,6 +26,7 @@ class KoffiLibc implements Libc {
   readonly #bind: Call<[number, Uint8Array, number]>;
   readonly #getsockname: Call<[number, Uint8Array, Uint32Array]>;
   readonly #setsockopt: Call<[number, number, number, Uint8Array, number]>;
+  readonly #getsockopt: Call<[number, number, number, Uint8Array, Uint32Array]>;
   readonly #send: Call<[number, Uint8Array, number, number]>;
   readonly #recvfrom: Call<[number, Uint8Array, number, number, Uint8Array, Uint32Array]>;
   readonly #close: Call<[number]>;
@@ -38,6 +39,7 @@ class KoffiLibc implements Libc {
     this.#bind = lib.func('int bind(int fd, const void *address, uint32_t length)');
     this.#getsockname = lib.func('int getsockname(int fd, void *address, void *length)');
     this.#setsockopt = lib.func('int setsockopt(int fd, int level, int name, const void *value, uint32_t n)');
+    this.#getsockopt = lib.func('int getsockopt(int fd, int level, int name, void *value, void *length)');
     this.#send = lib.func('intptr_t send(int fd, const void *data, size_t length, int flags)');
     this.#recvfrom = lib.func(
       'intptr_t recvfrom(int fd, void *buffer, size_t length, int flags, void *address, void *addressLength)',
@@ -59,6 +61,10 @@ class KoffiLibc implements Libc {
 
   setsockopt(fd: number, level: number, option: number, value: Uint8Array): void {
     this.#check('setsockopt', this.#setsockopt(fd, level, option, value, value.length));
+  }
+
+  getsockopt(fd: number, level: number, option: number, value: Uint8Array): void {
+    this.#check('getsockopt', this.#getsockopt(fd, level, option, value, Uint32Array.of(value.length)));
   }
 
   attachFilter(fd: number, program: Uint8Array): void {

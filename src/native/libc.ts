@@ -9,6 +9,8 @@ export interface Libc {
   /** Fills `address` with the socket's own address. */
   getsockname(fd: number, address: Uint8Array): void;
   setsockopt(fd: number, level: number, option: number, value: Uint8Array): void;
+  /** Fills `value`, whose first bytes may be the question. */
+  getsockopt(fd: number, level: number, option: number, value: Uint8Array): void;
   /** Attaches a classic BPF program (8 bytes per instruction, host order) that decides which datagrams are queued. */
   attachFilter(fd: number, program: Uint8Array): void;
 
@@ -37,9 +39,14 @@ export interface Watch {
   close(): void;
 }
 
+export const AF_INET = 2;
+export const AF_INET6 = 10;
 export const AF_NETLINK = 16;
 export const SOCK_RAW = 3;
+export const IPPROTO_RAW = 255;
+export const SOL_IP = 0;
 export const SOL_SOCKET = 1;
+export const SOL_IPV6 = 41;
 export const SO_SNDBUFFORCE = 32;
 export const SO_RCVBUFFORCE = 33;
 export const SO_SNDBUF = 7;

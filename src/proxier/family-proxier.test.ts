@@ -49,6 +49,7 @@ function slice(serviceName: string, addresses: readonly string[], triggerTime?: 
 class RecordingBackend implements Backend {
   readonly family = 'IPv4';
   readonly requests: { changed: string[] | 'all'; endpoints: Record<string, string[]> }[] = [];
+  skipsHourlySync = false;
   failure: Error | undefined;
   result: SyncResult = { refused: [] };
 
@@ -222,6 +223,19 @@ test('after an hour without a full sync the next one is full', async () => {
   const last = backend.requests.at(-1);
   assert.ok(backend.requests.length >= 2);
   assert.equal(last?.changed, 'all');
+});
+
+test('a backend that has no use for a full sync every hour is spared it, but not a repair', async () => {
+  const { clock, backend, proxier } = harness();
+  proxier.start();
+  listed(proxier);
+  backend.skipsHourlySync = true;
+  await clock.advance(7300 * SECOND);
+  assert.ok(backend.requests.length >= 3);
+  assert.ok(backend.requests.slice(1).every(({ changed }) => changed !== 'all'));
+  proxier.repair();
+  await clock.advance(2 * SECOND);
+  assert.equal(backend.requests.at(-1)?.changed, 'all');
 });
 
 test('pending gauges follow events and fall to zero with a sync', async () => {

@@ -163,9 +163,10 @@ export class FamilyProxier {
 
   async #sync(): Promise<void> {
     if (!this.#isInitialised) return;
-    const { metrics, clock } = this.#options;
+    const { backend, metrics, clock } = this.#options;
     const started = clock.monotonic();
-    const isFull = this.#needsFullSync || clock.now() - this.#lastFullSync >= HOUR_MS;
+    const isHourUp = clock.now() - this.#lastFullSync >= HOUR_MS && backend.skipsHourlySync !== true;
+    const isFull = this.#needsFullSync || isHourUp;
     this.#needsFullSync = false;
     try {
       await this.#write(isFull);

@@ -19,6 +19,7 @@ const skip = labUnavailable() ?? (hasProgram('nft', '--version') ? false : 'need
 const namespace = skip ? '' : enterNamespace(import.meta.url);
 
 const CONNECTIONS = 2_000;
+const OTHER_SERVICES = 300;
 const REPAIRED_MS = 10_000;
 
 const web: ServiceSpec = { nodePort: true, external: true, loadBalancer: true, endpoints: ['A', 'B'] };
@@ -85,11 +86,22 @@ describe('nftables mode in operation', { skip }, () => {
     return cluster.metric('kubeproxy_ts_repairs_total');
   }
 
-  test('killed and started again under load, it fails no connection and breaks none', async (t) => {
+  /** Who serves each of many clients of a service. */
+  function choices(name = 'web'): Promise<string[]> {
+    const clients = Array.from({ length: 24 }, (_, i) => scene.book.crowd(i));
+    return Promise.all(
+      clients.map((source) => scene.answerer({ from: 'client', source, to: 'clusterIP', of: name })),
+    );
+  }
+
+  test('killed and started again under load, it fails no connection, breaks none and forgets no client', async (t) => {
     await cluster.start();
+    for (let i = 0; i < OTHER_SERVICES; i++) scene.put({ ...web, endpoints: ['C', 'D'] }, `other ${i}`);
+    scene.put({ ...web, affinitySeconds: 600 }, 'sticky');
     await scene.apply(web);
     const open = await Promise.all(everyWayIn.map((packet) => scene.open(packet)));
     const before = await Promise.all(open.map((conversation) => conversation.ask()));
+    const chosen = await choices('sticky');
     const load = new Load(scene, everyWayIn);
     await load.during(async () => {
       for (let i = 0; i < 2; i++) await cluster.restart();
@@ -97,6 +109,8 @@ describe('nftables mode in operation', { skip }, () => {
     t.diagnostic(`${load.connections} connections`);
     assert.deepEqual(load.failures, []);
     assert.deepEqual(await Promise.all(open.map((conversation) => conversation.ask())), before);
+    assert.equal(new Set(chosen).size, 2);
+    assert.deepEqual(await choices('sticky'), chosen);
     for (const conversation of open) await conversation.close();
   });
 
@@ -239,12 +253,6 @@ describe('nftables mode in operation', { skip }, () => {
     await cluster.start();
     const sticky: ServiceSpec = { ...web, affinitySeconds: 600 };
     await scene.apply(sticky);
-    const choices = () =>
-      Promise.all(
-        Array.from({ length: 24 }, (_, i) =>
-          scene.answerer({ from: 'client', source: scene.book.crowd(i), to: 'clusterIP' }),
-        ),
-      );
     const first = await choices();
     assert.equal(new Set(first).size, 2);
     await cluster.restart();

@@ -143,6 +143,48 @@ describe('refused service ports', () => {
     );
     assert.ok(fixture.frontends.includes('10.96.0.5'));
   });
+
+  test('are all found, however many', async () => {
+    const fixture = new Fixture();
+    fixture.nft.judge = (set, { key }) =>
+      set === 'endpoints' && (key[3] ?? 0) > 20 ? 'bad endpoint' : undefined;
+    const plans = plansByKey(...Array.from({ length: 60 }, (_, n) => service(n, n)));
+    const { refused } = await fixture.sync(plans);
+    assert.equal(refused.length, 39);
+    assert.equal(
+      refused.find(({ key }) => key === 'default/s42/TCP')?.error.message,
+      'endpoints 10.96.0.42 . tcp . 80 . 0 : 10.244.0.42 . 8080: EINVAL (bad endpoint)',
+    );
+    assert.equal(fixture.frontends.length, 21);
+  });
+
+  test('are not believed in when they are too many', async () => {
+    const fixture = new Fixture();
+    fixture.nft.judge = (set) => (set === 'endpoints' ? 'no endpoints today' : undefined);
+    const plans = plansByKey(...Array.from({ length: 150 }, (_, n) => service(n, n)));
+    await assert.rejects(fixture.sync(plans), /no endpoints today/);
+  });
+});
+
+test('a service port that lost an address to another one is reported while that lasts', async () => {
+  const fixture = new Fixture();
+  const sharing = (n: number, name: string) =>
+    planOf({ name, clusterIP: `10.96.0.${n}`, externalIPs: ['198.51.100.1'] }, [{ ip: '10.244.0.1' }]);
+  const reported = async (plans: Map<string, ServicePlan>, changed?: string[]) =>
+    (await fixture.sync(plans, changed)).refused.map(({ key, error }) => `${key}: ${error.message}`);
+  const lost = (winner: string) => `198.51.100.1 . tcp . 80 belongs to service port default/${winner}/TCP`;
+  const plans = plansByKey(sharing(2, 'b'), sharing(3, 'c'));
+  assert.deepEqual(await reported(plans), [`default/c/TCP: ${lost('b')}`]);
+  assert.deepEqual(await reported(plans, []), [`default/c/TCP: ${lost('b')}`]);
+  plans.set('default/a/TCP', sharing(1, 'a'));
+  assert.deepEqual((await reported(plans, ['default/a/TCP'])).sort(), [
+    `default/b/TCP: ${lost('a')}`,
+    `default/c/TCP: ${lost('a')}`,
+  ]);
+  plans.delete('default/a/TCP');
+  plans.delete('default/b/TCP');
+  assert.deepEqual(await reported(plans, ['default/a/TCP', 'default/b/TCP']), []);
+  assert.equal(fixture.nft.elementsOf('frontends').size, 2);
 });
 
 describe('failures', () => {

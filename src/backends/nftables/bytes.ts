@@ -50,7 +50,10 @@ export function readWord(bytes: Bytes, at = 0): number {
 }
 
 export function toArray(bytes: Bytes): Uint8Array {
-  return Buffer.from(bytes, 'latin1');
+  // A small typed array lives in the heap and dies young; a Buffer is a view of memory outside of it.
+  const array = new Uint8Array(bytes.length);
+  for (let i = 0; i < bytes.length; i++) array[i] = bytes.charCodeAt(i);
+  return array;
 }
 
 export function fromArray(array: Uint8Array): Bytes {

@@ -156,7 +156,7 @@ test('client affinity: one service number, members numbered once, slots per list
 });
 
 describe('node ports on loopback', () => {
-  const loopback = (protocol: 'TCP' | 'UDP', addresses: string[]): string[] => {
+  const loopback = (protocol: 'TCP' | 'UDP' | 'SCTP', addresses: string[]): string[] => {
     const with_ = {
       ...settings,
       localhostNodePorts: true,
@@ -171,10 +171,11 @@ describe('node ports on loopback', () => {
     assert.deepEqual(loopback('TCP', []), ['loopback-nodeports tcp . 30080 : goto loopback-tcp']);
   });
 
-  test('TCP is served where the configuration names loopback', () => {
+  test('TCP and UDP are served where the configuration names loopback', () => {
     assert.deepEqual(loopback('TCP', ['127.0.0.0/8']), []);
-    assert.deepEqual(loopback('UDP', ['127.0.0.0/8']), [
-      'loopback-nodeports udp . 30080 : goto loopback-udp',
+    assert.deepEqual(loopback('UDP', ['127.0.0.0/8']), []);
+    assert.deepEqual(loopback('SCTP', ['127.0.0.0/8']), [
+      'loopback-nodeports sctp . 30080 : goto loopback-sctp',
     ]);
   });
 });

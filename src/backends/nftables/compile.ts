@@ -138,8 +138,8 @@ function sourcesOf(plan: ServicePlan, { family, nodeIP }: NftablesSettings): Sou
 
 function emitLoopback(plan: ServicePlan, frontend: Frontend, settings: NftablesSettings, emit: Emit): void {
   const { protocol } = plan.port;
-  // TCP to an address that the configuration names is served from user space.
-  const isServed = protocol === 'TCP' && settings.nodePortAddresses.explicitLoopback;
+  // TCP and UDP to an address that the configuration names are served from user space.
+  const isServed = protocol !== 'SCTP' && settings.nodePortAddresses.explicitLoopback;
   if (!settings.localhostNodePorts || isServed) return;
   emit(
     'loopback-nodeports',

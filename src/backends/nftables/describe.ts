@@ -2,6 +2,7 @@ import type { Field } from '../../kernel/nft/fields.ts';
 import { type Family, formatIP } from '../../model/ip.ts';
 import { type Bytes, readWord, toArray } from './bytes.ts';
 import type { Value } from './compile.ts';
+import type { Frontend } from './frontends.ts';
 import { type SetName, setDefinition } from './layout.ts';
 
 /** An element in the words of `nft list`: `endpoints 10.96.0.1 . tcp . 80 . 0 : 10.244.0.10 . 8080`. */
@@ -10,6 +11,12 @@ export function describeElement(family: Family, set: SetName, key: Bytes, value:
   const left = `${set} ${describeFields(keyFields, key)}`;
   if (data === undefined) return left;
   return `${left} : ${data === 'verdict' ? (value.split('\n')[0] ?? '') : describeFields(data, value)}`;
+}
+
+/** A frontend in the same words: `198.51.100.1 . tcp . 80`, or `tcp . 30080` for a node port. */
+export function describeFrontend(family: Family, { key, kind }: Frontend): string {
+  const { key: fields } = setDefinition(family, kind === 'nodeport' ? 'nodeports' : 'frontends');
+  return describeFields(fields, key);
 }
 
 function describeFields(fields: readonly Field[], bytes: Bytes): string {

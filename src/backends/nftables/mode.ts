@@ -33,7 +33,7 @@ class NftablesMode implements Mode {
   async create(context: BackendContext): Promise<Backend> {
     const { family, metrics, logger, clock, requestFullSync } = context;
     const settings = settingsOf(context);
-    const kernel = await this.#acquire(family, clock);
+    const kernel = await this.#acquire(family, clock, logger);
     try {
       checkKernelVersion(systemFiles, process.env);
       await checkRuleset(kernel.nft, settings);
@@ -58,8 +58,8 @@ class NftablesMode implements Mode {
     for (const removal of removals) if (removal.status === 'rejected') throw removal.reason;
   }
 
-  async #acquire(family: Family, clock: Clock): Promise<KernelInterfaces> {
-    this.#kernel ??= openKernel(clock);
+  async #acquire(family: Family, clock: Clock, logger: Logger): Promise<KernelInterfaces> {
+    this.#kernel ??= openKernel(clock, logger);
     try {
       const kernel = await this.#kernel;
       this.#users.set(family, kernel);

@@ -45,6 +45,9 @@ export interface PrepareOptions {
   readonly endpointsToRead?: number;
 }
 
+/** A table of which nothing can be kept. */
+const unrecognised: KernelState = { table: 'other', chains: new Map(), sets: new Set(), elements: new Map() };
+
 /** Service ports that are placed in one go. */
 const portsPerStretch = 50;
 
@@ -56,16 +59,21 @@ const portsPerStretch = 50;
 const maxEndpointsToRead = 100_000;
 const endpointMaps: ReadonlySet<SetName> = new Set<SetName>(['endpoints', 'nodeport-endpoints']);
 
-/** Prepares the difference between what the kernel holds, which is read, and what is wanted of all plans. */
+/**
+ * Prepares the difference between what the kernel holds, which is read, and what is wanted of all plans; or, with
+ * `isReplaced`, a table in place of whatever there is.
+ */
 export async function prepareFull(
-  { settings, client, clock, endpointsToRead = maxEndpointsToRead }: PrepareOptions,
+  options: PrepareOptions,
   plans: ReadonlyMap<string, ServicePlan>,
   facts: NodeFacts,
+  isReplaced = false,
 ): Promise<Prepared> {
+  const { settings, client, clock } = options;
   const breather = new Breather(clock);
-  const refilled = countEndpoints(plans) > endpointsToRead ? endpointMaps : new Set<SetName>();
+  const refilled = refilledSets(options, plans);
   const { id: generation } = await client.generation();
-  const state = await readKernelState(client, settings.family, refilled);
+  const state = isReplaced ? unrecognised : await readKernelState(client, settings.family, refilled);
   const numbers = new StickyNumbers();
   const earlier = new EarlierPlacements(state.elements, numbers);
   const shadow = new Shadow(settings, numbers);
@@ -84,16 +92,19 @@ export async function prepareFull(
   };
 }
 
-/** Prepares the difference that the changed keys make. What was believed is no longer valid unless it is committed. */
+/**
+ * Prepares the difference that the changed keys make, behind what is in the transaction already. What was believed is
+ * no longer valid unless it is committed.
+ */
 export async function prepareChanges(
   { settings, clock }: PrepareOptions,
   believed: Believed,
   request: Pick<SyncRequest, 'plans'> & { readonly changed: ReadonlySet<string> },
   facts: NodeFacts,
+  transaction = new Transaction(settings.family),
 ): Promise<Prepared> {
   const { shadow, structure } = believed;
   const breather = new Breather(clock);
-  const transaction = new Transaction(settings.family);
   const failures: Change['failures'][number][] = [];
   for (const keys of inStretches(request.changed)) {
     const change = shadow.update(keys, request.plans);
@@ -157,6 +168,14 @@ async function writeElements(
   }
   diff.finish();
   return statics;
+}
+
+/** Sets that are better written anew than read; see maxEndpointsToRead. */
+export function refilledSets(
+  { endpointsToRead = maxEndpointsToRead }: PrepareOptions,
+  plans: ReadonlyMap<string, ServicePlan>,
+): ReadonlySet<SetName> {
+  return countEndpoints(plans) > endpointsToRead ? endpointMaps : new Set<SetName>();
 }
 
 function countEndpoints(plans: ReadonlyMap<string, ServicePlan>): number {

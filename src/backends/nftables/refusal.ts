@@ -1,28 +1,63 @@
 import type { NftError, NftFailure } from '../../kernel/nft/errors.ts';
 import type { Element } from '../../kernel/nft/objects.ts';
-import { decodeKey } from './element-codec.ts';
-import { isSetName } from './layout.ts';
+import { describeElement } from './describe.ts';
+import { decodeKey, decodeValue } from './element-codec.ts';
+import { isSetName, type SetName } from './layout.ts';
 import type { Shadow } from './shadow.ts';
 
+/** Service ports, and what is to be said of each. */
+type Culprits = ReadonlyMap<string, Error>;
+
 /**
- * The service ports that may be behind a refusal: one when the kernel says which element it is about, else all that
- * have an element in the refused message. Empty when no single service port explains it.
+ * The service ports to leave out after a refusal; none when no service port explains it. The kernel either says which
+ * elements it is about (5.19 and later), and then all their owners are, or one is searched for by trying, among all
+ * that have an element in a refused message.
  */
-export function suspectsOf(error: NftError, shadow: Shadow): string[] {
-  const suspects = new Set<string>();
-  for (const failure of error.failures) {
-    const owners = ownersOf(failure, shadow);
-    if (owners.length === 0) return [];
-    for (const owner of owners) suspects.add(owner);
+export async function culpritsOf(
+  error: NftError,
+  shadow: Shadow,
+  isAcceptedWithout: (keys: readonly string[]) => Promise<boolean>,
+): Promise<Culprits> {
+  const suspects = suspectsOf(error, shadow);
+  if (error.failures.every(({ element }) => element !== undefined)) return suspects;
+  let keys = [...suspects.keys()];
+  while (keys.length > 1) {
+    const half = keys.slice(0, Math.ceil(keys.length / 2));
+    keys = (await isAcceptedWithout(half)) ? half : keys.slice(half.length);
   }
-  return [...suspects];
+  return new Map(keys.map((key) => [key, error]));
+}
+
+/** The service ports that may be behind a refusal. Empty when one of its failures is not about a service port. */
+function suspectsOf(error: NftError, shadow: Shadow): Culprits {
+  const suspects = new Map<string, Error>();
+  for (const failure of error.failures) {
+    const set = setOf(failure);
+    const owned = set ? suspectsIn(set, failure, shadow) : [];
+    if (owned.length === 0) return new Map();
+    for (const [owner, text] of owned) suspects.set(owner, new Error(text, { cause: error }));
+  }
+  return suspects;
 }
 
 /** Only additions: a deletion that fails says that somebody else deleted it. */
-function ownersOf({ operation, element }: NftFailure, shadow: Shadow): string[] {
-  if (operation?.kind !== 'element' || operation.verb !== 'add' || !('name' in operation.object)) return [];
-  const { name } = operation.object;
-  if (!isSetName(name)) return [];
-  const elements: readonly Element[] = element ? [element] : (operation.elements ?? []);
-  return elements.flatMap((one) => shadow.ownerOf(name, decodeKey(one)) ?? []);
+function setOf({ operation }: NftFailure): SetName | undefined {
+  if (operation?.kind !== 'element' || operation.verb !== 'add' || !('name' in operation.object))
+    return undefined;
+  return isSetName(operation.object.name) ? operation.object.name : undefined;
+}
+
+function suspectsIn(
+  set: SetName,
+  { operation, element, errno, text }: NftFailure,
+  shadow: Shadow,
+): [owner: string, text: string][] {
+  const elements: readonly Element[] = element ? [element] : (operation?.elements ?? []);
+  const owners = shadow.ownersOf(set, new Set(elements.map(decodeKey)));
+  return elements.flatMap((one) => {
+    const owner = owners.get(decodeKey(one));
+    if (owner === undefined) return [];
+    const what = describeElement(shadow.settings.family, set, decodeKey(one), decodeValue(one));
+    return [[owner, `${what}: ${errno}${text === '' ? '' : ` (${text})`}`]];
+  });
 }

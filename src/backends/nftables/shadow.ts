@@ -2,6 +2,7 @@ import type { ServicePlan } from '../../plan/service-plan.ts';
 import type { Bytes } from './bytes.ts';
 import { Claims, SharedKeys } from './claims.ts';
 import { elementsOf } from './compile.ts';
+import { describeFrontend } from './describe.ts';
 import { ElementDiff, type ElementSink } from './element-diff.ts';
 import {
   claimantOf,
@@ -49,6 +50,8 @@ export class Shadow {
   readonly #numbers: StickyNumbers;
   readonly #placements = new Map<string, Placement>();
   readonly #claims = new Claims();
+  /** Service ports that another one took a frontend from. */
+  readonly #losers = new Set<string>();
   readonly #shared: Record<SharedSet, SharedKeys> = {
     'cluster-addresses': new SharedKeys(),
     hairpins: new SharedKeys(),
@@ -85,6 +88,7 @@ export class Shadow {
     const failures: { key: string; error: Error }[] = [];
     for (const [key, plan] of wanted) {
       const earlier = this.#placements.get(key);
+      this.#losers.delete(key);
       const placement =
         plan &&
         this.#place(plan, earlier ? () => earlier : earlierOf, (error) => {
@@ -94,6 +98,26 @@ export class Shadow {
       if (placement) after.push(placement);
     }
     return { before, after, shared, failures };
+  }
+
+  /** Keys whose plan is another one than was placed, or no longer there. */
+  outdated(plans: ReadonlyMap<string, ServicePlan>): Set<string> {
+    const keys = [...plans.keys()].filter((key) => this.#placements.get(key)?.plan !== plans.get(key));
+    for (const key of this.#placements.keys()) if (!plans.has(key)) keys.push(key);
+    return new Set(keys);
+  }
+
+  /** Service ports that lack a frontend because another service port has it. */
+  *conflicts(): Generator<{ readonly key: string; readonly error: Error }> {
+    for (const key of this.#losers) {
+      const plan = this.#placements.get(key)?.plan;
+      const lost = plan ? frontendsOf(plan).filter((frontend) => !this.#owns(plan, frontend)) : [];
+      const texts = lost.map((frontend) => {
+        const winner = keyOfClaimant(this.#claims.owner(frontend.key) ?? '');
+        return `${describeFrontend(this.#settings.family, frontend)} belongs to service port ${winner}`;
+      });
+      yield { key, error: new Error(texts.join(', ')) };
+    }
   }
 
   /** The elements that service ports share; those of their own follow from placements. */
@@ -119,16 +143,15 @@ export class Shadow {
     diff.finish();
   }
 
-  /** The service port that an element belongs to; undefined for elements that several share. */
-  ownerOf(set: SetName, key: Bytes): string | undefined {
+  /** The service ports that elements belong to, by key; those that several share belong to none. */
+  ownersOf(set: SetName, keys: ReadonlySet<Bytes>): Map<Bytes, string> {
+    const owners = new Map<Bytes, string>();
     for (const [name, placement] of this.#placements) {
-      let isOwner = false;
       elementsOf(placement, this.#settings, (itsSet, itsKey) => {
-        isOwner ||= itsSet === set && itsKey === key;
+        if (itsSet === set && keys.has(itsKey)) owners.set(itsKey, name);
       });
-      if (isOwner) return name;
     }
-    return undefined;
+    return owners;
   }
 
   /** Moves claims along; gives the service ports besides the given ones that win or lose a frontend by it. */
@@ -181,15 +204,19 @@ export class Shadow {
 
   /** A plan that cannot be placed is kept without frontends: its cluster address then rejects. */
   #place(plan: ServicePlan, earlierOf: EarlierOf, onFailure: (error: Error) => void): Placement {
-    const owned = frontendsOf(plan).filter(
-      (frontend) => this.#claims.owner(frontend.key) === claimantOf(plan, frontend),
-    );
+    const claimed = frontendsOf(plan);
+    const owned = claimed.filter((frontend) => this.#owns(plan, frontend));
+    if (owned.length < claimed.length) this.#losers.add(plan.port.key);
     try {
       return place(plan, owned, earlierOf(plan, owned), this.#numbers);
     } catch (error) {
       onFailure(error instanceof Error ? error : new Error(String(error)));
       return { plan, frontends: [], cluster: [], local: [] };
     }
+  }
+
+  #owns(plan: ServicePlan, frontend: Frontend): boolean {
+    return this.#claims.owner(frontend.key) === claimantOf(plan, frontend);
   }
 
   #replace(key: string, placement: Placement | undefined): void {

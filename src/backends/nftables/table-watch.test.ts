@@ -4,12 +4,12 @@ import { FakeNft } from '../../../test/nftables/fake-nft.ts';
 import type { NftEvent } from '../../kernel/nft/events.ts';
 import { FakeClock } from '../../lib/fake-clock.ts';
 import { silentLogger } from '../../obs/log.ts';
-import { type ForeignChange, TableWatch } from './table-watch.ts';
+import { type TableChange, TableWatch } from './table-watch.ts';
 
 function watch() {
   const nft = new FakeNft();
   const clock = new FakeClock();
-  const changes: ForeignChange[] = [];
+  const changes: TableChange[] = [];
   const tableWatch = new TableWatch({
     client: nft,
     family: 'IPv4',
@@ -47,8 +47,21 @@ test('a transaction on our table is told once, with what and by whom', () => {
         ['element deleted', 2],
       ]),
       by: 'nft[42]',
+      sets: new Set(['frontends']),
     },
   ]);
+});
+
+test('which sets were touched is told only while the table and its sets are the same', () => {
+  const { nft, changes } = watch();
+  const set = { table: ours, name: 'sources-24', flags: [], keyType: 0, keyLength: 4 };
+  nft.emit({ ...origin, type: 'new', kind: 'set', object: set }, inSet('frontends'), generation);
+  nft.emit({ ...origin, type: 'delete', kind: 'table', object: ours }, generation);
+  nft.emit(inSet('endpoints'), inSet('a-set-of-theirs'), generation);
+  assert.deepEqual(
+    changes.map(({ sets }) => sets),
+    [undefined, undefined, new Set(['endpoints'])],
+  );
 });
 
 test("other tables, other families and records of clients are nobody's business", () => {

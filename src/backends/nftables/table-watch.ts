@@ -4,14 +4,13 @@ import type { TableRef } from '../../kernel/nft/objects.ts';
 import type { Clock, Timer } from '../../lib/clock.ts';
 import type { Family } from '../../model/ip.ts';
 import type { Logger } from '../../obs/log.ts';
-import { tableOf } from './layout.ts';
+import type { ForeignChange } from '../repairs.ts';
+import { isSetName, type SetName, tableOf } from './layout.ts';
 
 /** What somebody else did to our table. */
-export interface ForeignChange {
-  /** Kinds of object, and how many of each were added or deleted; empty when it cannot be told. */
-  readonly objects: ReadonlyMap<string, number>;
-  /** The program, by name and process id. */
-  readonly by: string;
+export interface TableChange extends ForeignChange {
+  /** Sets whose elements were added or deleted, when nothing else but rules and chains was; else undefined. */
+  readonly sets?: ReadonlySet<SetName>;
 }
 
 export interface TableWatchOptions {
@@ -19,11 +18,13 @@ export interface TableWatchOptions {
   readonly family: Family;
   readonly clock: Clock;
   readonly logger: Logger;
-  readonly onChange: (change: ForeignChange) => void;
+  readonly onChange: (change: TableChange) => void;
 }
 
 const resubscribeMs = 5_000;
-const unknownChange: ForeignChange = { objects: new Map(), by: 'unknown' };
+const unknownChange: TableChange = { objects: new Map(), by: 'unknown' };
+
+type ObjectEvent = Exclude<NftEvent, { type: 'generation' }>;
 
 /** Tells when anybody but us changes our table. Records of clients are nobody's business and not reported. */
 export class TableWatch {
@@ -33,6 +34,9 @@ export class TableWatch {
   #retry: Timer | undefined;
   /** Changes of the transaction that is being told. */
   #noted = new Map<string, number>();
+  #sets = new Set<SetName>();
+  /** The table and its sets are still those that they were. */
+  #isWhole = true;
 
   constructor(options: TableWatchOptions) {
     this.#options = options;
@@ -71,28 +75,36 @@ export class TableWatch {
 
   #take(event: NftEvent): void {
     if (event.type !== 'generation') {
-      if (isAbout(event, this.#table))
-        this.#note(`${event.kind} ${event.type === 'new' ? 'added' : 'deleted'}`);
+      if (isAbout(event, this.#table)) this.#note(event);
       return;
     }
     if (this.#noted.size === 0) return;
     const objects = this.#noted;
+    const sets = this.#isWhole ? this.#sets : undefined;
     this.#noted = new Map();
-    this.#options.onChange({ objects, by: `${event.processName}[${event.pid}]` });
+    this.#sets = new Set();
+    this.#isWhole = true;
+    this.#options.onChange({ objects, by: `${event.processName}[${event.pid}]`, ...(sets && { sets }) });
   }
 
-  #note(what: string): void {
+  #note(event: ObjectEvent): void {
+    const what = `${event.kind} ${event.type === 'new' ? 'added' : 'deleted'}`;
     this.#noted.set(what, (this.#noted.get(what) ?? 0) + 1);
+    if (event.kind === 'element') {
+      if (isSetName(event.set.name)) this.#sets.add(event.set.name);
+    } else if (event.kind !== 'rule' && event.kind !== 'chain') {
+      this.#isWhole = false;
+    }
   }
 }
 
-function isAbout(event: Exclude<NftEvent, { type: 'generation' }>, { family, name }: TableRef): boolean {
+function isAbout(event: ObjectEvent, { family, name }: TableRef): boolean {
   const table = tableOfEvent(event);
   if (table.family !== family || table.name !== name) return false;
   return event.kind !== 'element' || event.set.name !== 'clients';
 }
 
-function tableOfEvent(event: Exclude<NftEvent, { type: 'generation' }>): TableRef {
+function tableOfEvent(event: ObjectEvent): TableRef {
   switch (event.kind) {
     case 'table':
       return event.object;

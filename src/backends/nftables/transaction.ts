@@ -1,5 +1,5 @@
 import { NftBatch } from '../../kernel/nft/batch.ts';
-import type { Element, TableRef } from '../../kernel/nft/objects.ts';
+import type { TableRef } from '../../kernel/nft/objects.ts';
 import type { Family } from '../../model/ip.ts';
 import type { Bytes } from './bytes.ts';
 import type { Value } from './compile.ts';
@@ -11,9 +11,10 @@ import { type SetName, setDefinition, setRef, tableComment, tableOf } from './la
 /** Elements are handed to the batch in groups: one message holds about a thousand. */
 const groupSize = 500;
 
+/** Kept as strings until they are written: an encoded element is some objects more. */
 interface PendingElements {
-  readonly deleted: Element[];
-  readonly added: Element[];
+  readonly deleted: Bytes[];
+  readonly added: (readonly [key: Bytes, value: Value])[];
 }
 
 /** One atomic change of the table, in terms of this layout. */
@@ -75,11 +76,11 @@ export class Transaction implements ElementSink {
   }
 
   delete(set: SetName, key: Bytes): void {
-    this.#queue(set, 'deleted', encodeKey(key));
+    this.#queued(set, this.#pendingOf(set).deleted.push(key));
   }
 
   add(set: SetName, key: Bytes, value: Value): void {
-    this.#queue(set, 'added', encodeElement(set, key, value));
+    this.#queued(set, this.#pendingOf(set).added.push([key, value]));
   }
 
   /**
@@ -96,20 +97,32 @@ export class Transaction implements ElementSink {
     return this.#batch;
   }
 
-  #queue(set: SetName, kind: keyof PendingElements, element: Element): void {
-    const pending = this.#pending.get(set) ?? { deleted: [], added: [] };
+  #pendingOf(set: SetName): PendingElements {
+    const known = this.#pending.get(set);
+    if (known) return known;
+    const pending: PendingElements = { deleted: [], added: [] };
     this.#pending.set(set, pending);
-    pending[kind].push(element);
+    return pending;
+  }
+
+  #queued(set: SetName, waiting: number): void {
     this.#elementOperations++;
-    if (pending[kind].length >= groupSize) this.#flush(set);
+    if (waiting >= groupSize) this.#flush(set);
   }
 
   /** Deletions first: an element that changes its value is deleted and added again. */
   #flush(set: SetName): void {
     const pending = this.#pending.get(set);
     this.#pending.delete(set);
+    if (!pending) return;
     const ref = setRef(this.#family, set);
-    if (pending && pending.deleted.length > 0) this.#batch.deleteElements(ref, pending.deleted);
-    if (pending && pending.added.length > 0) this.#batch.addElements(ref, pending.added);
+    const { deleted, added } = pending;
+    if (deleted.length > 0) this.#batch.deleteElements(ref, deleted.map(encodeKey));
+    if (added.length > 0) {
+      this.#batch.addElements(
+        ref,
+        added.map(([key, value]) => encodeElement(set, key, value)),
+      );
+    }
   }
 }

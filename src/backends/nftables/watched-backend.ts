@@ -3,13 +3,14 @@ import type { Clock } from '../../lib/clock.ts';
 import type { Family } from '../../model/ip.ts';
 import type { Logger } from '../../obs/log.ts';
 import type { ProxyMetrics } from '../../obs/proxy-metrics.ts';
+import { AddressWatch } from '../address-watch.ts';
 import type { Backend, SyncRequest, SyncResult } from '../backend.ts';
-import { AddressWatch } from './address-watch.ts';
+import { Repairs } from '../repairs.ts';
 import { NftablesBackend } from './apply.ts';
+import type { SetName } from './layout.ts';
 import { LoopbackProxy } from './loopback-proxy.ts';
-import { Repairs } from './repairs.ts';
 import type { NftablesSettings } from './settings.ts';
-import { TableWatch } from './table-watch.ts';
+import { type TableChange, TableWatch } from './table-watch.ts';
 
 export interface WatchedBackendOptions {
   readonly settings: NftablesSettings;
@@ -31,6 +32,8 @@ export class WatchedBackend implements Backend {
   readonly #repairs: Repairs;
   readonly #loopback: LoopbackProxy | undefined;
   #watches: { close(): void }[] = [];
+  /** What others changed since the last repair: elements of these sets and perhaps rules, or anything at all. */
+  #changed: Set<SetName> | 'anything' = new Set();
 
   constructor(options: WatchedBackendOptions) {
     const { settings, kernel, metrics, logger, clock } = options;
@@ -46,6 +49,7 @@ export class WatchedBackend implements Backend {
     });
     this.#repairs = new Repairs({
       family: this.family,
+      subject: 'table kube-proxy',
       clock,
       logger,
       repairs: metrics.repairs,
@@ -80,7 +84,7 @@ export class WatchedBackend implements Backend {
         family: this.family,
         clock,
         logger,
-        onChange: (change) => this.#repairs.changed(change),
+        onChange: (change) => this.#noteChange(change),
       }),
       new AddressWatch({
         addresses: kernel.addresses,
@@ -92,8 +96,17 @@ export class WatchedBackend implements Backend {
     ];
   }
 
+  #noteChange(change: TableChange): void {
+    const { sets } = change;
+    if (!sets) this.#changed = 'anything';
+    else if (this.#changed !== 'anything') for (const set of sets) this.#changed.add(set);
+    this.#repairs.changed(change);
+  }
+
   #readBack(): void {
-    this.#backend.forget();
+    if (this.#changed === 'anything') this.#backend.forget();
+    else this.#backend.suspect(this.#changed);
+    this.#changed = new Set();
     this.#options.requestFullSync();
   }
 }

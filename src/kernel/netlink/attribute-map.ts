@@ -22,6 +22,14 @@ export class AttributeMap {
     return this.#readers.get(type)?.u8();
   }
 
+  u16(type: number): number | undefined {
+    return this.#readers.get(type)?.u16();
+  }
+
+  u16Be(type: number): number | undefined {
+    return this.#readers.get(type)?.u16Be();
+  }
+
   u32Be(type: number): number | undefined {
     return this.#readers.get(type)?.u32Be();
   }

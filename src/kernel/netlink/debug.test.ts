@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { debugFromEnvironment, formatDatagram } from './debug.ts';
+import { type Logger, silentLogger } from '../../obs/log.ts';
+import { datagramLog, formatDatagram } from './debug.ts';
 import { fakeMessage } from './fake-kernel.ts';
 
 const message = fakeMessage({ type: 2569, flags: 0x5, sequence: 3, port: 0 }, (writer) => {
@@ -37,12 +38,17 @@ test('what is no message is said to be none', () => {
   assert.equal(formatDatagram(Uint8Array.of(1, 2)), '(2 bytes left, too few for a message header)');
 });
 
-test('printing is asked for by an environment variable', () => {
-  const printed: string[] = [];
-  const print = (text: string) => void printed.push(text);
-  for (const value of [undefined, '', '0']) {
-    assert.equal(debugFromEnvironment({ KUBE_PROXY_NETLINK_DEBUG: value }, print), undefined);
-  }
-  debugFromEnvironment({ KUBE_PROXY_NETLINK_DEBUG: '1' }, print)?.('send', message);
-  assert.equal(printed[0], `netlink send\n${formatDatagram(message)}`);
+test('datagrams are logged at verbosity 10', () => {
+  const lines: unknown[] = [];
+  const loggerAt = (verbosity: number): Logger => ({
+    ...silentLogger,
+    v: (level) => ({
+      ...silentLogger,
+      enabled: level <= verbosity,
+      info: (_message, attributes) => void lines.push(attributes),
+    }),
+  });
+  assert.equal(datagramLog(loggerAt(9)), undefined);
+  datagramLog(loggerAt(10))?.('send', message);
+  assert.deepEqual(lines, [{ direction: 'send', datagram: formatDatagram(message) }]);
 });

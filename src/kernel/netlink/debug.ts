@@ -1,4 +1,5 @@
 import { hostLittleEndian } from '../../native/byte-order.ts';
+import type { Logger } from '../../obs/log.ts';
 import { align, headerLength, NLA_F_NESTED, NLMSG_MIN_TYPE } from './constants.ts';
 import { forEachMessage, type NetlinkMessage } from './reader.ts';
 
@@ -9,14 +10,16 @@ import { forEachMessage, type NetlinkMessage } from './reader.ts';
 
 const rule = '----------------\t------------------';
 
-/** Makes the `onDatagram` option of a socket when the environment asks for it by KUBE_PROXY_NETLINK_DEBUG=1. */
-export function debugFromEnvironment(
-  environment: Readonly<Record<string, string | undefined>>,
-  print: (text: string) => void,
+/** Above this verbosity a log shows the bytes of all that passes between the kernel and us. */
+const datagramVerbosity = 10;
+
+/** The `onDatagram` option of a socket, when the log is so verbose as to show datagrams. */
+export function datagramLog(
+  logger: Logger,
 ): ((direction: 'send' | 'receive', bytes: Uint8Array) => void) | undefined {
-  const wanted = environment.KUBE_PROXY_NETLINK_DEBUG;
-  if (wanted === undefined || wanted === '' || wanted === '0') return undefined;
-  return (direction, bytes) => print(`netlink ${direction}\n${formatDatagram(bytes)}`);
+  const verbose = logger.v(datagramVerbosity);
+  if (!verbose.enabled) return undefined;
+  return (direction, bytes) => verbose.info('Netlink', { direction, datagram: formatDatagram(bytes) });
 }
 
 /** Text of a datagram; bytes that are no message are shown as such. `familyHeader` is the length of the fixed part. */

@@ -13,14 +13,23 @@ const portOffset = 12;
  * sender only into a datagram, so looking at the first is enough.
  */
 export function ignorePort(port: number): Uint8Array {
-  const program = new Uint8Array(4 * 8);
-  const view = new DataView(program.buffer);
+  return ignorePorts([port]);
+}
+
+/** The same for several senders, 200 at most. */
+export function ignorePorts(ports: readonly number[]): Uint8Array {
+  if (ports.length > 200) throw new RangeError(`a filter of ${ports.length} ports is too long`);
   const instructions: [code: number, ifTrue: number, ifFalse: number, operand: number][] = [
     [LOAD_WORD, 0, 0, portOffset],
-    [JUMP_IF_EQUAL, 0, 1, loadedValue(port)],
-    [RETURN, 0, 0, 0],
+    // Each jumps over those after it and over the instruction that accepts.
+    ...ports.map((port, i): [number, number, number, number] => {
+      return [JUMP_IF_EQUAL, ports.length - i, 0, loadedValue(port)];
+    }),
     [RETURN, 0, 0, everything],
+    [RETURN, 0, 0, 0],
   ];
+  const program = new Uint8Array(instructions.length * 8);
+  const view = new DataView(program.buffer);
   for (const [i, [code, ifTrue, ifFalse, operand]] of instructions.entries()) {
     view.setUint16(i * 8, code, hostLittleEndian);
     view.setUint8(i * 8 + 2, ifTrue);

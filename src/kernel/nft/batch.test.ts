@@ -197,7 +197,7 @@ suite('elements', () => {
     for (const message of readMessages(bytes).slice(2)) {
       const { elements = [] } = batch.operations[index] ?? {};
       const last = elements.at(-1);
-      assert.equal(batch.elementAt(index, message.length - 8), last);
+      assert.deepEqual(batch.elementAt(index, message.length - 8), last);
       assert.equal(batch.elementAt(index, 16), undefined);
       index++;
     }

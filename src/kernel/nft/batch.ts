@@ -8,7 +8,7 @@ import {
   NLM_F_REQUEST,
 } from '../netlink/constants.ts';
 import { MessageWriter } from '../netlink/writer.ts';
-import { elementIndexAt, writeElement, writeElementListRef } from './codec/element.ts';
+import { elementIndexAt, elementsAt, writeElement, writeElementListRef } from './codec/element.ts';
 import { writeRule } from './codec/objects.ts';
 import {
   familyNumbers,
@@ -51,6 +51,29 @@ export interface BatchOptions {
 /** An operation and where its message stands. */
 type Entry = Operation & { readonly offset: number };
 
+/**
+ * The elements of a message are asked for only when it is refused: they are then read from its bytes. To keep half a
+ * million of them until the commit would double what the batch costs.
+ */
+class ElementEntry implements Entry {
+  readonly verb: Operation['verb'];
+  readonly kind = 'element';
+  readonly object: SetRef;
+  readonly offset: number;
+  readonly #writer: MessageWriter;
+
+  constructor(verb: Operation['verb'], set: SetRef, offset: number, writer: MessageWriter) {
+    this.verb = verb;
+    this.object = set;
+    this.offset = offset;
+    this.#writer = writer;
+  }
+
+  get elements(): readonly Element[] {
+    return elementsAt(this.#writer.bytes(), this.offset);
+  }
+}
+
 /** Numbers for sets that the caller left unnumbered start here, away from those that callers choose. */
 const firstAutomaticSetId = 0x40000000;
 const CREATE_EXCL = NLM_F_CREATE | NLM_F_EXCL;
@@ -88,6 +111,11 @@ export class NftBatch {
   /** Bytes so far. */
   get length(): number {
     return this.#writer.length;
+  }
+
+  /** What `expectGeneration` was told last; 0 when anything will do. */
+  get expectedGeneration(): number {
+    return this.#generation;
   }
 
   /** Makes the commit fail with ERESTART unless the ruleset is still at this generation. */
@@ -174,8 +202,8 @@ export class NftBatch {
   /** The element at an offset within the message of an operation. */
   elementAt(operationIndex: number, offset: number): Element | undefined {
     const entry = this.#entries[operationIndex];
-    if (!entry?.elements) return undefined;
-    return entry.elements[elementIndexAt(this.#writer.bytes(), entry.offset, offset)];
+    if (entry?.kind !== 'element') return undefined;
+    return entry.elements?.[elementIndexAt(this.#writer.bytes(), entry.offset, offset)];
   }
 
   #new<K extends keyof Addable>(operation: Operation, flags: number, kind: K, object: Addable[K]): this {
@@ -208,7 +236,7 @@ export class NftBatch {
         const offset = this.#begin(operation, kind, flags);
         const end = this.#elementList(set, elements, next);
         this.#writer.endMessage();
-        this.#entries.push({ ...operation, offset, elements: elements.slice(next, end) });
+        this.#entries.push(new ElementEntry(verb, set, offset, this.#writer));
         next = end;
       }
     });

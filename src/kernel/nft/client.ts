@@ -39,7 +39,10 @@ export interface NftClient {
   /** Port id of the socket that commits: events that carry it are our own. */
   readonly portId: number;
 
-  /** Applies a batch as one transaction: all of it or nothing. Rejects with an NftError that names every failure. */
+  /**
+   * Applies a batch as one transaction: all of it or nothing. Rejects with an NftError that names every failure. Own
+   * commits to other tables do not count against a generation that the batch expects.
+   */
   commit(batch: NftBatch): Promise<CommitResult>;
 
   /** Has the kernel validate a batch without applying it. Rejects as `commit` does. */

@@ -24,6 +24,7 @@ import type {
   Table,
   TableRef,
 } from './objects.ts';
+import { following, OwnCommits } from './own-commits.ts';
 import * as queries from './queries.ts';
 
 /** Room for the notifications of a large foreign transaction, and for a refusal of every operation of our own. */
@@ -45,6 +46,7 @@ export class NetlinkNftClient implements NftClient {
   readonly #commits: NetlinkSocket;
   readonly #queries: NetlinkSocket;
   readonly #subscriptions = new Map<NetlinkSubscription, NftEventListener>();
+  readonly #ownCommits = new OwnCommits();
   #lastCommit: Promise<unknown> = Promise.resolve();
 
   constructor(open: () => NetlinkTransport, options: SocketOptions) {
@@ -131,12 +133,17 @@ export class NetlinkNftClient implements NftClient {
   }
 
   async #commit(batch: NftBatch): Promise<CommitResult> {
-    if (batch.operations.length === 0) return { generation: undefined, bytes: 0 };
+    const { operations, expectedGeneration: expected } = batch;
+    if (operations.length === 0) return { generation: undefined, bytes: 0 };
+    if (expected !== 0) batch.expectGeneration(this.#ownCommits.advance(expected, operations));
     const bytes = batch.encode(true);
+    const before = (await queries.getGeneration(this.#commits)).id;
     const transact = () => this.#transact('commit', batch, bytes);
-    if (bytes.length > quietCommitBytes && this.#subscriptions.size > 0) await this.#unheard(transact);
+    if (bytes.length > quietCommitBytes && this.#subscriptions.size > 0)
+      await this.#unheard(before, transact);
     else await transact();
     const { id } = await queries.getGeneration(this.#commits);
+    this.#ownCommits.note(before, id, operations);
     return { generation: id, bytes: bytes.length };
   }
 
@@ -145,14 +152,13 @@ export class NetlinkNftClient implements NftClient {
    * ten times as long as adding them. Whether something else happened meanwhile is told by the generation number,
    * which every commit raises by one.
    */
-  async #unheard(transact: () => Promise<void>): Promise<void> {
-    const before = (await queries.getGeneration(this.#commits)).id;
+  async #unheard(before: number, transact: () => Promise<void>): Promise<void> {
     const paused = [...this.#subscriptions];
     let expected = before;
     for (const [subscription] of paused) subscription.pause();
     try {
       await transact();
-      expected = before === 0xffffffff ? 1 : before + 1;
+      expected = following(before);
     } finally {
       for (const [subscription] of paused) subscription.resume();
       const after = (await queries.getGeneration(this.#commits)).id;

@@ -67,10 +67,7 @@ export function readElements(message: NetlinkMessage): Element[] {
 
 /** Which element of a message an offset from the message's start falls on; -1 when on none. */
 export function elementIndexAt(batch: Uint8Array, messageStart: number, offset: number): number {
-  const bytes = batch.subarray(messageStart);
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
-  const length = Math.min(view.getUint32(0, hostLittleEndian), bytes.length);
-  const reader = new NetlinkMessage(view, 0, length).attributes(nfgenmsgLength);
+  const reader = messageAt(batch, messageStart).attributes(nfgenmsgLength);
   while (reader.next()) {
     if (reader.type !== NFTA_SET_ELEM_LIST.ELEMENTS) continue;
     const list = reader.nested();
@@ -80,6 +77,17 @@ export function elementIndexAt(batch: Uint8Array, messageStart: number, offset: 
     }
   }
   return -1;
+}
+
+/** The elements of the message that starts at an offset of a batch. */
+export function elementsAt(batch: Uint8Array, messageStart: number): Element[] {
+  return readElements(messageAt(batch, messageStart));
+}
+
+function messageAt(batch: Uint8Array, start: number): NetlinkMessage {
+  const bytes = batch.subarray(start);
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+  return new NetlinkMessage(view, 0, Math.min(view.getUint32(0, hostLittleEndian), bytes.length));
 }
 
 type Writable<T> = { -readonly [K in keyof T]: T[K] };

@@ -1,7 +1,7 @@
-import type { InterfaceAddresses } from '../../kernel/route/addresses.ts';
-import type { Clock, Timer } from '../../lib/clock.ts';
-import { type NodePortAddresses, nodePortIPs } from '../../model/node-port-addresses.ts';
-import type { Logger } from '../../obs/log.ts';
+import type { InterfaceAddresses } from '../kernel/route/addresses.ts';
+import type { Clock, Timer } from '../lib/clock.ts';
+import { type NodePortAddresses, nodePortIPs } from '../model/node-port-addresses.ts';
+import type { Logger } from '../obs/log.ts';
 
 export interface AddressWatchOptions {
   readonly addresses: InterfaceAddresses;

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { FakeClock } from '../../lib/fake-clock.ts';
-import { type Logger, silentLogger } from '../../obs/log.ts';
-import type { Labels } from '../../obs/metrics.ts';
+import { FakeClock } from '../lib/fake-clock.ts';
+import { type Logger, silentLogger } from '../obs/log.ts';
+import type { Labels } from '../obs/metrics.ts';
 import { Repairs } from './repairs.ts';
 
 function fixture() {
@@ -14,6 +14,7 @@ function fixture() {
   const start = clock.monotonic();
   const repairs = new Repairs({
     family: 'IPv4',
+    subject: 'table kube-proxy',
     clock,
     logger,
     repairs: { inc: (labels, by) => void counted.push([labels, by]) },

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { InterfaceAddresses } from '../../kernel/route/addresses.ts';
-import { FakeClock } from '../../lib/fake-clock.ts';
-import { nodePortAddresses } from '../../model/node-port-addresses.ts';
-import { silentLogger } from '../../obs/log.ts';
+import type { InterfaceAddresses } from '../kernel/route/addresses.ts';
+import { FakeClock } from '../lib/fake-clock.ts';
+import { nodePortAddresses } from '../model/node-port-addresses.ts';
+import { silentLogger } from '../obs/log.ts';
 import { AddressWatch } from './address-watch.ts';
 
 class FakeAddresses implements InterfaceAddresses {

@@ -1,0 +1,159 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type ApiServer, startApiServer } from '../../test/cluster/apiserver/server.ts';
+import type { RawObject } from '../../test/cluster/apiserver/store.ts';
+
+/** Services and endpoints of each. */
+export interface Size {
+  readonly services: number;
+  readonly endpoints: number;
+}
+
+/** The node's address, where a server listens, and where connections are refused; all on the loopback device. */
+export const nodeIP = '192.0.2.1';
+export const listenerIP = '192.0.2.2';
+export const refusingNetwork = '192.0.2.64/26';
+export const endpointPort = 8080;
+const firstRefusing = 64;
+const mostRefusing = 60;
+
+/** Who the endpoints of a service are: pods that nobody answers for, addresses that refuse, or the listener alone. */
+export type Endpoints = 'silent' | 'refusing' | 'one-refusing' | 'listener';
+
+/** An API server full of plain services, and the files that lead a kube-proxy to it. */
+export class Cluster {
+  readonly config: string;
+  readonly size: Size;
+  readonly #api: ApiServer;
+  readonly #directory: string;
+  readonly #protocol: 'TCP' | 'UDP';
+  #generation = 0;
+
+  /** All services are silent, but for the last, which has the listener. */
+  static async open(size: Size, protocol: 'TCP' | 'UDP' = 'TCP'): Promise<Cluster> {
+    const api = await startApiServer({ gzip: true });
+    const cluster = new Cluster(api, size, protocol);
+    api.put('nodes', {
+      metadata: { name: 'node-a' },
+      status: { addresses: [{ type: 'InternalIP', address: nodeIP }] },
+    });
+    for (let i = 0; i < size.services; i++) {
+      api.put('services', serviceObject(i, protocol));
+      cluster.set(i, i === size.services - 1 ? 'listener' : 'silent');
+    }
+    return cluster;
+  }
+
+  private constructor(api: ApiServer, size: Size, protocol: 'TCP' | 'UDP') {
+    this.#api = api;
+    this.size = size;
+    this.#protocol = protocol;
+    this.#directory = mkdtempSync(join(tmpdir(), 'kpt-bench-'));
+    const kubeconfig = join(this.#directory, 'kubeconfig');
+    writeFileSync(kubeconfig, JSON.stringify(kubeconfigFor(api.url)));
+    this.config = join(this.#directory, 'config.yaml');
+    writeFileSync(this.config, JSON.stringify(configFor(kubeconfig)));
+  }
+
+  /** Changes the endpoints of a service, in one event. */
+  set(index: number, who: Endpoints): void {
+    const count = who === 'listener' || who === 'one-refusing' ? 1 : this.size.endpoints;
+    const addresses = Array.from({ length: count }, (_, i) => this.#address(index, i, who));
+    const generation = ++this.#generation;
+    this.#api.put('endpointSlices', sliceObject(index, addresses, generation, this.#protocol));
+  }
+
+  async close(): Promise<void> {
+    await this.#api.close();
+    rmSync(this.#directory, { recursive: true });
+  }
+
+  #address(index: number, i: number, who: Endpoints): string {
+    if (who === 'listener') return listenerIP;
+    if (who === 'silent') return endpointIP(index, i, this.size);
+    return `192.0.2.${firstRefusing + 1 + (i % mostRefusing)}`;
+  }
+}
+
+/** The cluster IP of the service of this number. */
+export function serviceIP(index: number): string {
+  return address(96, index + 1);
+}
+
+export function serviceName(index: number): { readonly namespace: string; readonly name: string } {
+  return { namespace: `team-${index % 100}`, name: `service-${index}` };
+}
+
+/** A pod that exists on no machine. */
+export function endpointIP(index: number, i: number, { endpoints }: Size): string {
+  return address(128, index * endpoints + i);
+}
+
+function address(second: number, number: number): string {
+  return [10, second + (number >> 16), (number >> 8) & 255, number & 255].join('.');
+}
+
+function serviceObject(index: number, protocol: string): RawObject {
+  const clusterIP = serviceIP(index);
+  const { namespace, name } = serviceName(index);
+  return {
+    metadata: { namespace, name, labels: { app: name } },
+    spec: {
+      type: 'ClusterIP',
+      clusterIP,
+      clusterIPs: [clusterIP],
+      ipFamilies: ['IPv4'],
+      selector: { app: name },
+      internalTrafficPolicy: 'Cluster',
+      sessionAffinity: 'None',
+      ports: [{ name: 'http', port: 80, protocol, targetPort: endpointPort }],
+    },
+    status: { loadBalancer: {} },
+  };
+}
+
+function sliceObject(
+  index: number,
+  addresses: readonly string[],
+  generation: number,
+  protocol: string,
+): RawObject {
+  const { namespace, name } = serviceName(index);
+  return {
+    metadata: {
+      namespace,
+      name: `${name}-abcde`,
+      generation,
+      labels: { 'kubernetes.io/service-name': name },
+    },
+    addressType: 'IPv4',
+    endpoints: addresses.map((ip, i) => ({
+      addresses: [ip],
+      conditions: { ready: true, serving: true, terminating: false },
+      nodeName: `node-${(index + i) % 100}`,
+      targetRef: { kind: 'Pod', namespace, name: `${name}-${i}` },
+    })),
+    ports: [{ name: 'http', port: endpointPort, protocol }],
+  };
+}
+
+function kubeconfigFor(server: string): unknown {
+  return {
+    'current-context': 'bench',
+    contexts: [{ name: 'bench', context: { cluster: 'bench', user: '' } }],
+    clusters: [{ name: 'bench', cluster: { server } }],
+  };
+}
+
+function configFor(kubeconfig: string): unknown {
+  return {
+    apiVersion: 'kubeproxy.config.k8s.io/v1alpha1',
+    kind: 'KubeProxyConfiguration',
+    mode: 'nftables',
+    hostnameOverride: 'node-a',
+    clientConnection: { kubeconfig, contentType: 'application/json' },
+    conntrack: { maxPerCore: 0, tcpEstablishedTimeout: '0s', tcpCloseWaitTimeout: '0s' },
+    nftables: { minSyncPeriod: '1ms' },
+  };
+}

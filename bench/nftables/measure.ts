@@ -1,0 +1,213 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Cluster, type Size, serviceIP } from './cluster.ts';
+import { type Probe, sharedClock } from './probe.ts';
+import { type Cpu, cpuSince, Program, removeTables } from './program.ts';
+
+/** Half of the samples are below the first figure, 99 in 100 below the second. */
+export interface Spread {
+  readonly p50: number;
+  readonly p99: number;
+}
+
+export interface Figures {
+  readonly coldSeconds: number;
+  /** Until some seconds later, when all is quiet. */
+  readonly coldCpu: Cpu;
+  /** Longest time that the health server left a question unanswered until then. */
+  readonly stallMs: number;
+  /** An endpoint took the place of another. */
+  readonly replaced: Spread;
+  /** The service had another number of endpoints than before. */
+  readonly rescaled: Spread;
+  readonly cpuPerChange: Cpu;
+  /** From the start of another program on the same rules until it has made a change that came in between. */
+  readonly restartSeconds: number;
+  readonly residentMB: number;
+  readonly peakMB: number;
+}
+
+export interface RateFigures {
+  readonly changesPerSecond: number;
+  readonly effect: Spread;
+  /** From the last change until its effect. */
+  readonly backlogMs: number;
+  readonly cpuPerChange: Cpu;
+}
+
+export interface ProgramOptions {
+  readonly path: string;
+  /** Changes of each kind. */
+  readonly changes: number;
+}
+
+const patienceMs = 240_000;
+const settledMs = 3000;
+const changesPerRound = 4;
+/** One in so many changes of the steady stream is one whose effect is looked for. */
+const markEvery = 50;
+const tickMs = 2;
+
+/** From the start of the program until a packet arrives, then one change after the other. */
+export async function measureProgram(
+  { path, changes }: ProgramOptions,
+  size: Size,
+  probe: Probe,
+): Promise<Figures> {
+  return withProgram(path, size, probe, async (cluster, program, coldSeconds) => {
+    // A child of the program counts only when it has ended.
+    await sleep(settledMs);
+    const coldCpu = program.cpu();
+    const stallMs = await probe.longestAnswer();
+    const before = program.cpu();
+    const replaced: number[] = [];
+    const rescaled: number[] = [];
+    for (let i = 0; i < changes; i++) {
+      const index = (1 + i * 37) % (size.services - 1);
+      await patiently(program, changed(cluster, probe, index, 'refusing', 'refused'));
+      rescaled.push(await patiently(program, changed(cluster, probe, index, 'listener', 'connected')));
+      replaced.push(await patiently(program, changed(cluster, probe, index, 'one-refusing', 'refused')));
+      cluster.set(index, 'silent');
+    }
+    await sleep(settledMs);
+    const cpu = cpuSince(before, program.cpu());
+    const { now, peak } = program.memory();
+    await program.stop();
+    return {
+      coldSeconds,
+      coldCpu,
+      stallMs,
+      replaced: spread(replaced),
+      rescaled: spread(rescaled),
+      cpuPerChange: perChange(cpu, changes * changesPerRound),
+      restartSeconds: await measureRestart(path, cluster, probe),
+      residentMB: now,
+      peakMB: peak,
+    };
+  });
+}
+
+async function measureRestart(path: string, cluster: Cluster, probe: Probe): Promise<number> {
+  cluster.set(0, 'listener');
+  const program = new Program(path, cluster.config);
+  const begun = sharedClock();
+  try {
+    const reached = await patiently(program, probe.expect(serviceIP(0), 'connected'));
+    return (reached - begun) / 1000;
+  } finally {
+    await program.stop();
+  }
+}
+
+/** A steady stream of changes: whether their effects keep up with them. */
+export async function measureRate(
+  path: string,
+  size: Size,
+  probe: Probe,
+  perSecond: number,
+  seconds: number,
+): Promise<RateFigures> {
+  return withProgram(path, size, probe, async (cluster, program) => {
+    await sleep(settledMs);
+    const before = program.cpu();
+    const begun = sharedClock();
+    const effects: Promise<number>[] = [];
+    let count = 0;
+    let isListening = true;
+    const mark = (): void => {
+      isListening = !isListening;
+      const outcome = isListening ? 'connected' : 'refused';
+      const who = isListening ? 'listener' : 'one-refusing';
+      effects.push(changed(cluster, probe, size.services - 1, who, outcome));
+    };
+    let last: Promise<number> = Promise.resolve(0);
+    while (sharedClock() - begun < seconds * 1000) {
+      const due = Math.floor(((sharedClock() - begun) * perSecond) / 1000);
+      for (; count < due; count++) {
+        // The last mark must have been seen before the next, or it could be missed.
+        if (count % markEvery === 0 && (await isSettled(last))) {
+          mark();
+          last = effects.at(-1) ?? last;
+        } else cluster.set((count * 37) % (size.services - 1), count % 3 === 0 ? 'refusing' : 'silent');
+      }
+      await sleep(tickMs);
+    }
+    const elapsed = sharedClock() - begun;
+    if (await isSettled(last)) mark();
+    const backlogMs = await patiently(program, effects.at(-1) ?? last);
+    const cpu = cpuSince(before, program.cpu());
+    return {
+      changesPerSecond: count / (elapsed / 1000),
+      effect: spread(await Promise.all(effects)),
+      backlogMs,
+      cpuPerChange: perChange(cpu, count),
+    };
+  });
+}
+
+/** Makes a cluster, starts the program and waits for its first packet; `use` gets the seconds that took. */
+export async function withProgram<T>(
+  path: string,
+  size: Size,
+  probe: Probe,
+  use: (cluster: Cluster, program: Program, coldSeconds: number) => Promise<T>,
+): Promise<T> {
+  removeTables();
+  const cluster = await Cluster.open(size);
+  const program = new Program(path, cluster.config);
+  const begun = sharedClock();
+  try {
+    await probe.watchHealth();
+    const reached = await patiently(program, probe.expect(serviceIP(size.services - 1), 'connected'));
+    return await use(cluster, program, (reached - begun) / 1000);
+  } finally {
+    await program.stop();
+    await cluster.close();
+  }
+}
+
+/** The time in ms from a change until a connection sees it. */
+async function changed(
+  cluster: Cluster,
+  probe: Probe,
+  index: number,
+  who: Parameters<Cluster['set']>[1],
+  outcome: Parameters<Probe['expect']>[1],
+): Promise<number> {
+  const seen = probe.expect(serviceIP(index), outcome);
+  const begun = sharedClock();
+  cluster.set(index, who);
+  return (await seen) - begun;
+}
+
+async function patiently<T>(program: Program, promise: Promise<T>): Promise<T> {
+  const given = new AbortController();
+  const impatience = (async () => {
+    for (let waited = 0; waited < patienceMs; waited += 500) {
+      await sleep(500, undefined, { signal: given.signal });
+      if (program.hasEnded) throw new Error('the program ended');
+    }
+    throw new Error('no packet came through in time');
+  })();
+  impatience.catch(() => undefined);
+  try {
+    return await Promise.race([promise, impatience]);
+  } finally {
+    given.abort();
+  }
+}
+
+async function isSettled(promise: Promise<unknown>): Promise<boolean> {
+  const pending = Symbol('pending');
+  return (await Promise.race([promise, Promise.resolve(pending)])) !== pending;
+}
+
+function perChange({ own, kernel }: Cpu, changes: number): Cpu {
+  return { own: own / changes, kernel: kernel / changes };
+}
+
+function spread(samples: readonly number[]): Spread {
+  const sorted = [...samples].sort((a, b) => a - b);
+  const at = (share: number): number =>
+    sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0;
+  return { p50: at(0.5), p99: at(0.99) };
+}

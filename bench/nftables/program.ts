@@ -1,0 +1,58 @@
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+
+/** CPU time in ms, in the program and its children: their own, and the kernel's on their behalf. */
+export interface Cpu {
+  readonly own: number;
+  readonly kernel: number;
+}
+
+const msPerTick = 10;
+/** The kube-proxy of this repository. */
+export const ownProgram = resolve(import.meta.dirname, '../../bin/kube-proxy');
+
+/** A kube-proxy that runs, seen from outside. */
+export class Program {
+  readonly #child: ChildProcess;
+
+  constructor(path: string, config: string) {
+    this.#child = spawn(path, ['--config', config], { stdio: 'ignore' });
+  }
+
+  get hasEnded(): boolean {
+    return this.#child.exitCode !== null || this.#child.signalCode !== null;
+  }
+
+  cpu(): Cpu {
+    const fields = readFileSync(`/proc/${this.#child.pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
+    // utime, stime, cutime, cstime; what comes before the parenthesis are the first two fields.
+    const [user = 0, system = 0, childUser = 0, childSystem = 0] = fields.slice(11, 15).map(Number);
+    return { own: (user + childUser) * msPerTick, kernel: (system + childSystem) * msPerTick };
+  }
+
+  /** Resident memory in MB: now, and at most so far. */
+  memory(): { readonly now: number; readonly peak: number } {
+    const status = readFileSync(`/proc/${this.#child.pid}/status`, 'utf8');
+    const read = (field: string): number =>
+      Number(new RegExp(`${field}:\\s+(\\d+) kB`).exec(status)?.[1]) / 1024;
+    return { now: read('VmRSS'), peak: read('VmHWM') };
+  }
+
+  /** Leaves its rules where they are. */
+  async stop(): Promise<void> {
+    if (this.hasEnded) return;
+    this.#child.kill('SIGKILL');
+    await once(this.#child, 'close');
+  }
+}
+
+/** Takes away what an earlier program left in the kernel. */
+export function removeTables(): void {
+  spawnSync(ownProgram, ['--cleanup', '--proxy-mode=nftables']);
+}
+
+export function cpuSince(earlier: Cpu, later: Cpu): Cpu {
+  return { own: later.own - earlier.own, kernel: later.kernel - earlier.kernel };
+}

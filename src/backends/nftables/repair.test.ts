@@ -1,0 +1,171 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { planOf, plansByKey } from '../../../test/cluster/plans.ts';
+import { FakeNft } from '../../../test/nftables/fake-nft.ts';
+import { FakeClock } from '../../lib/fake-clock.ts';
+import { nodePortAddresses } from '../../model/node-port-addresses.ts';
+import { silentLogger } from '../../obs/log.ts';
+import { ignoredMetric } from '../../obs/metrics.ts';
+import type { ServicePlan } from '../../plan/service-plan.ts';
+import type { SyncRequest } from '../backend.ts';
+import { NftablesBackend } from './apply.ts';
+import type { SetName } from './layout.ts';
+
+/** A kernel that notes which sets are read. */
+class WatchedNft extends FakeNft {
+  read: string[] = [];
+
+  override listElements(...args: Parameters<FakeNft['listElements']>): Promise<void> {
+    this.read.push(args[0].name);
+    return super.listElements(...args);
+  }
+}
+
+class Fixture {
+  readonly nft = new WatchedNft();
+  readonly backend: NftablesBackend;
+
+  constructor(endpointsToRead?: number) {
+    this.backend = new NftablesBackend({
+      settings: {
+        family: 'IPv4',
+        masqueradeBit: 14,
+        masqueradeAll: false,
+        localDetector: { kind: 'none' },
+        nodePortAddresses: nodePortAddresses('IPv4', ['192.0.2.0/24']),
+        nodeIP: '192.0.2.10',
+        localhostNodePorts: false,
+      },
+      client: this.nft,
+      interfaceAddresses: async () => ['192.0.2.10'],
+      metrics: { nftablesSyncFailures: ignoredMetric, nftablesCleanupFailures: ignoredMetric },
+      logger: silentLogger,
+      clock: new FakeClock(),
+      ...(endpointsToRead === undefined ? {} : { endpointsToRead }),
+    });
+  }
+
+  /** Gives the sets that were read for it. */
+  async sync(plans: ReadonlyMap<string, ServicePlan>, changed: SyncRequest['changed']): Promise<string[]> {
+    this.nft.read = [];
+    await this.backend.sync({ plans, changed, serviceCIDRs: ['10.96.0.0/16'], totalEndpoints: 0 });
+    return this.nft.read;
+  }
+
+  /** Everything in the table. */
+  get elements(): Record<string, string[]> {
+    const describe = (set: SetName) => [...this.nft.elementsOf(set)].map((entry) => JSON.stringify(entry));
+    return Object.fromEntries(sets.map((set) => [set, describe(set).sort()]));
+  }
+}
+
+const sets = [
+  'frontends',
+  'nodeports',
+  'endpoints',
+  'nodeport-endpoints',
+  'refused',
+  'guarded',
+  'cluster-addresses',
+  'hairpins',
+  'node-addresses',
+  'service-ranges',
+  'sources-24',
+  'sticky-services',
+  'sticky-slots',
+  'sticky-members',
+] as const satisfies SetName[];
+
+const service = (n: number, endpoints: number): ServicePlan =>
+  planOf(
+    {
+      name: `s${n}`,
+      clusterIP: `10.96.0.${n}`,
+      nodePort: n % 2 ? 30_000 + n : 0,
+      loadBalancerVIPs: n % 3 ? [] : ['198.51.100.1'],
+      sourceRanges: n % 3 ? [] : ['203.0.113.0/24'],
+      affinitySeconds: n % 4 ? 0 : 60,
+    },
+    Array.from({ length: endpoints }, (_, e) => ({ ip: `10.244.${n}.${e}`, local: e === 0 })),
+  );
+const six = () => plansByKey(...[1, 2, 3, 4, 5, 6].map((n) => service(n, n % 5)));
+
+test('only rules are written anew and nothing is read when only rules are suspected', async () => {
+  const fixture = new Fixture();
+  const plans = six();
+  await fixture.sync(plans, 'all');
+  fixture.backend.suspect([]);
+  assert.deepEqual(await fixture.sync(plans, 'all'), []);
+  const { batch } = fixture.nft.batches.at(-1) ?? assert.fail();
+  assert.ok(batch.operations.some(({ kind }) => kind === 'rule'));
+  assert.ok(!batch.operations.some(({ kind }) => kind === 'element'));
+});
+
+test('without a suspicion a sync of everything reads everything', async () => {
+  const fixture = new Fixture();
+  await fixture.sync(six(), 'all');
+  assert.ok((await fixture.sync(six(), 'all')).length > 10);
+});
+
+test('what is missing as a whole is found by reading everything', async () => {
+  const fixture = new Fixture();
+  const plans = six();
+  await fixture.sync(plans, 'all');
+  const { elements } = fixture;
+  fixture.nft.wipe();
+  fixture.backend.suspect(['frontends']);
+  await fixture.sync(plans, 'all');
+  assert.deepEqual(fixture.elements, elements);
+});
+
+test('endpoints that are too many to read are written anew', async () => {
+  const fixture = new Fixture(3);
+  const plans = six();
+  await fixture.sync(plans, 'all');
+  const { elements } = fixture;
+  fixture.nft.elementsOf('endpoints').clear();
+  fixture.backend.suspect(['endpoints']);
+  const read = await fixture.sync(plans, 'all');
+  assert.ok(!read.includes('endpoints'));
+  assert.deepEqual(fixture.elements, elements);
+});
+
+test('whatever was done to elements and whatever changed meanwhile, the table becomes what it should be', async () => {
+  const damage = fc.uniqueArray(
+    fc.record({ set: fc.constantFrom(...sets), every: fc.integer({ min: 1, max: 4 }) }),
+    { selector: ({ set }) => set, minLength: 1, maxLength: 4 },
+  );
+  const changes = fc.array(fc.tuple(fc.integer({ min: 1, max: 8 }), fc.integer({ min: -1, max: 4 })), {
+    maxLength: 4,
+  });
+  await fc.assert(
+    fc.asyncProperty(damage, changes, async (damaged, changed) => {
+      const [hurt, well] = [new Fixture(), new Fixture()];
+      const plans = six();
+      for (const fixture of [hurt, well]) await fixture.sync(plans, 'all');
+      for (const { set, every } of damaged) harm(hurt.nft, set, every);
+      for (const [n, endpoints] of changed) {
+        const plan = service(n, Math.max(0, endpoints));
+        if (endpoints < 0) plans.delete(plan.port.key);
+        else plans.set(plan.port.key, plan);
+      }
+      await well.sync(plans, new Set(changed.map(([n]) => service(n, 0).port.key)));
+      hurt.backend.suspect(damaged.map(({ set }) => set));
+      const read = await hurt.sync(plans, 'all');
+      assert.deepEqual(hurt.elements, well.elements);
+      assert.ok(read.length <= damaged.length);
+    }),
+    { numRuns: 60 },
+  );
+});
+
+/** Takes every so many-th element out of a set, and puts one in that nobody wants. */
+function harm(nft: FakeNft, set: SetName, every: number): void {
+  const elements = nft.elementsOf(set);
+  const [sample] = elements.values();
+  for (const [i, key] of [...elements.keys()].entries()) if (i % every === 0) elements.delete(key);
+  if (!sample || sample.intervalEnd) return;
+  const key = sample.key.map((byte) => 255 - byte);
+  elements.set(key.join(), { ...sample, key });
+}

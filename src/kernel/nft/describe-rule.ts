@@ -1,0 +1,23 @@
+import type { Expr, Verdict } from './expr.ts';
+import type { Rule } from './objects.ts';
+
+/** A rule for people to read, expression by expression as `nft --debug=netlink` has them. */
+export function describeRule({ exprs }: Pick<Rule, 'exprs'>): string {
+  return exprs.map(describeExpr).join(' ');
+}
+
+/** `goto cluster-pick-2`, `drop`. */
+export function describeVerdict(verdict: Verdict): string {
+  return 'chain' in verdict ? `${verdict.kind} ${verdict.chain}` : verdict.kind;
+}
+
+function describeExpr(expr: Expr): string {
+  if (expr.kind === 'verdict') return `[ ${describeVerdict(expr.verdict)} ]`;
+  const { kind, ...fields } = expr;
+  const parts = Object.entries(fields).map(([name, value]) => `${name} ${describeField(value)}`);
+  return `[ ${[kind, ...parts].join(' ')} ]`;
+}
+
+function describeField(value: unknown): string {
+  return value instanceof Uint8Array ? `0x${Buffer.from(value).toString('hex')}` : String(value);
+}

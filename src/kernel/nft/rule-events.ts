@@ -1,0 +1,111 @@
+import type { Family } from '../../model/ip.ts';
+import type { Libc } from '../../native/libc.ts';
+import { AttributeMap } from '../netlink/attribute-map.ts';
+import { NETLINK_NETFILTER } from '../netlink/constants.ts';
+import { NetlinkFormatError, type NetlinkMessage } from '../netlink/reader.ts';
+import { type NetlinkSubscription, subscribe } from '../netlink/subscription.ts';
+import { type NetlinkTransport, openTransport } from '../netlink/transport.ts';
+import {
+  familyNumbers,
+  messageKind,
+  NFNLGRP_NFTABLES,
+  NFT_MSG,
+  NFTA_CHAIN,
+  NFTA_RULE,
+  NFTA_TABLE,
+  nfgenmsgLength,
+} from './constants.ts';
+import { readGeneration } from './event-decoder.ts';
+
+/**
+ * Where a change of the ruleset took place. Rules that the iptables programs write are opaque to us, so that only their
+ * place is read; that also makes it cheap to look at thousands of them.
+ */
+export interface RuleEvent {
+  readonly port: number;
+  readonly family: Family;
+  readonly type: 'added' | 'deleted';
+  readonly kind: 'table' | 'chain' | 'rule';
+  readonly table: string;
+  /** Empty for a table. */
+  readonly chain: string;
+}
+
+export interface RuleEventListener {
+  event(event: RuleEvent): void;
+  /** A transaction of whoever has this port is complete; the program is named as `name[pid]`. */
+  committed(port: number, by: string): void;
+  /** Events were lost. */
+  overrun(): void;
+  /** The subscription ended by itself. */
+  failed(error: Error): void;
+}
+
+export interface RuleSubscription extends NetlinkSubscription {
+  /** Has the kernel filter messages; see ignorePorts. */
+  attachFilter(program: Uint8Array): void;
+}
+
+/** Room for the notifications of a large foreign transaction. */
+const receiveBuffer = 16 << 20;
+
+export function openRuleEvents(libc: Libc): (listener: RuleEventListener) => RuleSubscription {
+  return (listener) => subscribeRules(openTransport(libc, NETLINK_NETFILTER, { receiveBuffer }), listener);
+}
+
+/** Follows tables, chains and rules of the families ip and ip6, whoever changes them. */
+export function subscribeRules(transport: NetlinkTransport, listener: RuleEventListener): RuleSubscription {
+  const subscription = subscribe(transport, [NFNLGRP_NFTABLES], {
+    message: (message) => deliver(message, listener),
+    overrun: () => listener.overrun(),
+    failed: (error) => listener.failed(error),
+  });
+  return { ...subscription, attachFilter: (program) => transport.attachFilter(program) };
+}
+
+function deliver(message: NetlinkMessage, listener: RuleEventListener): void {
+  try {
+    if (messageKind(message.type) === NFT_MSG.NEWGEN) {
+      const { processName, pid } = readGeneration(message);
+      listener.committed(message.port, `${processName}[${pid}]`);
+      return;
+    }
+    const event = readRuleEvent(message);
+    if (event) listener.event(event);
+  } catch (error) {
+    if (!(error instanceof NetlinkFormatError)) throw error;
+    listener.overrun();
+  }
+}
+
+/** Undefined for other kinds of objects and other families. */
+export function readRuleEvent(message: NetlinkMessage): RuleEvent | undefined {
+  const what = kinds.get(messageKind(message.type) ?? -1);
+  const family = familyOf(message.payload()[0]);
+  if (!what || !family) return undefined;
+  const attributes = new AttributeMap(message.attributes(nfgenmsgLength));
+  const table = attributes.string(what.table);
+  const chain = what.chain === undefined ? '' : attributes.string(what.chain);
+  if (table === undefined || chain === undefined) throw new NetlinkFormatError(`${what.kind} without a name`);
+  return { port: message.port, family, type: what.type, kind: what.kind, table, chain };
+}
+
+const table = { kind: 'table', table: NFTA_TABLE.NAME } as const;
+const chain = { kind: 'chain', table: NFTA_CHAIN.TABLE, chain: NFTA_CHAIN.NAME } as const;
+const rule = { kind: 'rule', table: NFTA_RULE.TABLE, chain: NFTA_RULE.CHAIN } as const;
+
+type Kind = Pick<RuleEvent, 'type' | 'kind'> & { readonly table: number; readonly chain?: number };
+
+const kinds: ReadonlyMap<number, Kind> = new Map<number, Kind>([
+  [NFT_MSG.NEWTABLE, { ...table, type: 'added' }],
+  [NFT_MSG.DELTABLE, { ...table, type: 'deleted' }],
+  [NFT_MSG.NEWCHAIN, { ...chain, type: 'added' }],
+  [NFT_MSG.DELCHAIN, { ...chain, type: 'deleted' }],
+  [NFT_MSG.NEWRULE, { ...rule, type: 'added' }],
+  [NFT_MSG.DELRULE, { ...rule, type: 'deleted' }],
+]);
+
+function familyOf(number: number | undefined): Family | undefined {
+  if (number === familyNumbers.ip) return 'IPv4';
+  return number === familyNumbers.ip6 ? 'IPv6' : undefined;
+}

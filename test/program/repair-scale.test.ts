@@ -1,0 +1,102 @@
+/** How the program keeps its rules at 10,000 Services. Times are printed for people to read, none is asserted. */
+import assert from 'node:assert/strict';
+import { after, afterEach, before, describe, type TestContext, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { enterNamespace, hasProgram, labUnavailable } from '../cluster/lab/namespace.ts';
+import { service, slice } from '../kube/objects.ts';
+import { SoleNode } from './sole-node.ts';
+
+const skip = labUnavailable() ?? (hasProgram('nft', '--version') ? false : 'needs the program nft');
+if (!skip) enterNamespace(import.meta.url);
+
+const SERVICES = 10_000;
+const ENDPOINTS = 3;
+/** The one whose traffic is watched. */
+const watched = SERVICES - 1;
+const FULL_SYNCS = 'kubeproxy_sync_full_proxy_rules_duration_seconds_count{ip_family="IPv4"';
+const LAST_SYNC = 'kubeproxy_sync_proxy_rules_last_timestamp_seconds{ip_family="IPv4"';
+const LAST_QUEUED = 'kubeproxy_sync_proxy_rules_last_queued_timestamp_seconds{ip_family="IPv4"';
+
+const clusterIPOf = (i: number): string => `10.96.${i >> 8}.${i & 255}`;
+const target = clusterIPOf(watched);
+
+describe('nftables mode with 10,000 Services', { skip }, () => {
+  let node: SoleNode;
+
+  before(async () => {
+    node = await SoleNode.open();
+    const { api } = node.site;
+    for (let i = 0; i < SERVICES; i++) {
+      const name = `service-${i}`;
+      const elsewhere = Array.from({ length: ENDPOINTS }, (_, e) => `10.${128 + e}.${i >> 8}.${i & 255}`);
+      api.put('services', service(name, 80, { clusterIP: clusterIPOf(i) }));
+      api.put('endpointSlices', slice(name, i === watched ? [SoleNode.address] : elsewhere));
+    }
+  });
+  afterEach(() => node.stop());
+  after(() => node.close());
+
+  async function start(): Promise<void> {
+    await node.start();
+    await node.until('the first sync', async () => (await node.metric(FULL_SYNCS)) > 0 && (await isQuiet()));
+    assert.ok(await node.answers(target));
+  }
+
+  /** Everything that was asked for has been written. */
+  async function isQuiet(): Promise<boolean> {
+    return (await node.metric(LAST_QUEUED)) <= (await node.metric(LAST_SYNC));
+  }
+
+  /** Has somebody else change the table so that traffic stops, and waits until it flows again. */
+  async function repaired(t: TestContext, what: string, ...command: readonly string[]): Promise<void> {
+    const begun = performance.now();
+    await node.nft(...command);
+    const changed = performance.now();
+    await node.until(`${what} undone`, () => node.answers(target));
+    const flows = performance.now();
+    await node.until('quiet', isQuiet);
+    t.diagnostic(
+      `${what}: traffic again after ${Math.round(flows - changed)} ms ` +
+        `(the command took ${Math.round(changed - begun)} ms)`,
+    );
+  }
+
+  async function ruleHandle(chain: string): Promise<string> {
+    const listing = await node.nft('-a', 'list', 'chain', 'ip', 'kube-proxy', chain);
+    return /dispatch.*# handle (\d+)/.exec(listing)?.[1] ?? assert.fail(listing);
+  }
+
+  test('traffic flows again after a flush, and after an element and a rule are deleted', async (t) => {
+    await start();
+    await repaired(t, 'flush ruleset', 'flush', 'ruleset');
+    await repaired(t, 'element deleted', `delete element ip kube-proxy frontends { ${target} . tcp . 80 }`);
+    await repaired(
+      t,
+      'rule deleted',
+      `delete rule ip kube-proxy nat-output handle ${await ruleHandle('nat-output')}`,
+    );
+    assert.match(node.log, /another program.*repairing.*by="nft\[\d+\]"/i);
+  });
+
+  test('traffic flows again after the table is deleted', async (t) => {
+    await start();
+    await repaired(t, 'table deleted', 'delete', 'table', 'ip', 'kube-proxy');
+  });
+
+  test('a program that keeps changing the table is reported once, and repairs are slowed down', async () => {
+    await start();
+    const address = `cluster-addresses { ${target} }`;
+    const before = await node.metric(FULL_SYNCS);
+    for (let i = 0; i < 60; i++) {
+      await node.nft(`delete element ip kube-proxy ${address}`).catch(() => undefined);
+      await sleep(50);
+    }
+    const repairs = (await node.metric(FULL_SYNCS)) - before;
+    assert.ok(repairs <= 10, `${repairs} repairs`);
+    assert.equal(node.log.match(/keeps changing .*repairs are slowed down/g)?.length, 1);
+    await node.until('peace', async () => {
+      const found = node.nft(`get element ip kube-proxy ${address}`);
+      return found.then(() => true).catch(() => false);
+    });
+  });
+});

@@ -1,0 +1,88 @@
+import assert from 'node:assert/strict';
+import { connect, createServer, type Server } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { run } from '../cluster/lab/namespace.ts';
+import { runInNode } from '../contract/node-commands.ts';
+import { node } from '../kube/objects.ts';
+import { Site, type StartedProxy } from './started.ts';
+
+const METRICS = 'http://127.0.0.1:10249/metrics';
+const endpointPort = 8080;
+/** Services have addresses in these ranges. */
+const ranges = ['10.96.0.0/16', '198.51.100.0/24'];
+/** For what takes a fraction of it on a machine that has nothing else to do. */
+const PATIENCE_MS = 20_000;
+const ATTEMPT_MS = 20;
+
+/** A node without neighbours: the namespace of this process, which is also the only endpoint that answers. */
+export class SoleNode {
+  /** The node's address, where an endpoint of any service may be. */
+  static readonly address = '192.0.2.1';
+  readonly site: Site;
+  readonly #server: Server;
+  #proxy: StartedProxy | undefined;
+
+  static async open(): Promise<SoleNode> {
+    run('ip', 'addr', 'add', `${SoleNode.address}/32`, 'dev', 'lo');
+    for (const range of ranges) run('ip', 'route', 'add', range, 'dev', 'lo');
+    const site = await Site.open();
+    site.api.put('nodes', node('node-a'));
+    return new SoleNode(site);
+  }
+
+  private constructor(site: Site) {
+    this.site = site;
+    this.#server = createServer((socket) => socket.end('here')).listen(endpointPort, SoleNode.address);
+  }
+
+  get log(): string {
+    return this.#proxy?.stderr ?? '';
+  }
+
+  /** Starts the program in nftables mode. */
+  async start(settings: Record<string, unknown> = {}, args: readonly string[] = []): Promise<void> {
+    this.#proxy = await this.site.start(this.site.writeConfig({ nftables: settings }), args);
+    await this.#proxy.serves(METRICS);
+  }
+
+  async stop(): Promise<void> {
+    await this.site.stopAll();
+  }
+
+  async close(): Promise<void> {
+    this.#server.close();
+    await this.site.close();
+  }
+
+  nft(...args: readonly string[]): Promise<string> {
+    return runInNode('nft', ...args);
+  }
+
+  async until(what: string, holds: () => Promise<boolean> | boolean): Promise<void> {
+    const end = Date.now() + PATIENCE_MS;
+    while (!(await holds())) {
+      assert.ok(Date.now() < end, `${what} did not come about:\n${this.log.slice(-4000)}`);
+      await sleep(1);
+    }
+  }
+
+  /** The sum of all samples that begin so. */
+  async metric(start: string): Promise<number> {
+    const page = await (await fetch(METRICS)).text();
+    const samples = page.split('\n').filter((line) => line.startsWith(start));
+    return samples.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' '))), 0);
+  }
+
+  /** Whether port 80 of an address answers a new connection. */
+  answers(address: string): Promise<boolean> {
+    return new Promise((resolve) => {
+      const socket = connect({ host: address, port: 80 });
+      const settle = (isAnswered: boolean) => {
+        socket.destroy();
+        resolve(isAnswered);
+      };
+      socket.setTimeout(ATTEMPT_MS, () => settle(false));
+      socket.on('data', () => settle(true)).on('error', () => settle(false));
+    });
+  }
+}
