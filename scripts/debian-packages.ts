@@ -23,7 +23,7 @@ function aptGet(...args: readonly string[]): void {
     stdio: 'inherit',
     env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
   });
-  if (error) throw error;
+  if (error) throw new Error(`apt-get cannot be run: ${error.message}`);
   if (status !== 0) throw new Error(`apt-get ${args.join(' ')} ended with status ${status}`);
 }
 

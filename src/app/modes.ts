@@ -1,8 +1,12 @@
 import type { ProxyMode } from '../backends/backend.ts';
 import type { Mode } from '../backends/mode.ts';
 
-/** The one place where modes plug in. Each is loaded only when it is used. */
+/**
+ * The one place where modes plug in. Each is loaded only when it is used. Clean-up goes in this order: what iptables mode
+ * leaves jumps to chains that it shares with ipvs mode.
+ */
 const modes: Partial<Record<ProxyMode, () => Promise<Mode>>> = {
+  iptables: async () => (await import('../backends/iptables/mode.ts')).iptablesMode,
   nftables: async () => (await import('../backends/nftables/mode.ts')).nftablesMode,
 };
 
@@ -30,7 +34,11 @@ export async function allModes(): Promise<ReadonlyMap<string, Mode>> {
 /** Modes whose rules cannot stay beside those of `mode`. The two that write iptables rules share their chains. */
 export async function modesReplacedBy(mode: string): Promise<ReadonlyMap<string, Mode>> {
   const all = await allModes();
-  return new Map([...all].filter(([name]) => (name === 'nftables') !== (mode === 'nftables')));
+  return new Map([...all].filter(([name]) => rulesOf(name) !== rulesOf(mode)));
+}
+
+function rulesOf(mode: string): string {
+  return mode === 'ipvs' ? 'iptables' : mode;
 }
 
 function available(): string[] {

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Family } from '../../src/model/ip.ts';
 import type { ApiServer } from '../cluster/apiserver/server.ts';
+import { paced } from '../cluster/lab/pace.ts';
 import { Site, type StartedProxy } from '../program/started.ts';
 import { type AddressBook, addressBooks } from './address-book.ts';
 import { type Landscape, podDevice, podDevicePrefix } from './landscape.ts';
@@ -20,30 +21,38 @@ import {
 import type { ServiceSpec, Setting } from './story.ts';
 
 const METRICS_URL = 'http://127.0.0.1:10249/metrics';
-const PROBE_MS = 50;
-const PROBE_PAUSE_MS = 5;
-const PROBES = 300;
+const PROBE_MS = paced(50);
+const PROBE_PAUSE_MS = paced(5);
+/** By time and not by number: where the world answers for addresses that nobody serves yet, probes are quick. */
+const REACHED_MS = paced(20_000);
 
 const flushCommands: Readonly<Record<string, readonly (readonly [string, ...string[]])[]>> = {
   nftables: [['nft', 'flush', 'ruleset']],
+  userspace: [['nft', 'flush', 'ruleset']],
+  iptables: ['iptables', 'ip6tables'].flatMap((program) =>
+    ['filter', 'nat', 'mangle'].flatMap((table) =>
+      ['-F', '-X'].map((verb) => [program, '-w', '5', '-t', table, verb] as const),
+    ),
+  ),
 };
 
 /** A cluster with these families, as seen by the program that runs on its node n1. */
 export class Cluster {
   readonly families: readonly Family[];
   readonly landscape: Landscape;
-  readonly #mode: string;
+  readonly mode: string;
   readonly #site: Site;
   #program: StartedProxy | undefined;
   #setting: Setting = {};
   #services = 0;
+  #wiped = false;
 
   static async open(mode: string, families: readonly Family[], landscape: Landscape): Promise<Cluster> {
     return new Cluster(mode, families, landscape, await Site.open());
   }
 
   private constructor(mode: string, families: readonly Family[], landscape: Landscape, site: Site) {
-    this.#mode = mode;
+    this.mode = mode;
     this.families = families;
     this.landscape = landscape;
     this.#site = site;
@@ -66,6 +75,7 @@ export class Cluster {
   async start(setting: Setting = {}): Promise<void> {
     const { api } = this;
     this.#setting = setting;
+    this.#wiped = false;
     api.put('nodes', nodeObject(setting.nodeFamilies ?? this.families, this.families));
     if (setting.serviceCIDRs === 'none') api.delete('serviceCIDRs', '', 'kubernetes');
     else api.put('serviceCIDRs', serviceCIDRObject(this.families));
@@ -90,7 +100,7 @@ export class Cluster {
   }
 
   writeConfig(setting: Setting = {}): string {
-    return this.#site.writeConfig(configOf(this.#mode, setting, this.books));
+    return this.#site.writeConfig(configOf(this.mode, setting, this.books));
   }
 
   /** A number that no service had before. */
@@ -121,10 +131,16 @@ export class Cluster {
     this.api.put('nodes', nodeObject(this.#setting.nodeFamilies ?? this.families, this.families, zone));
   }
 
+  /** Whether the running program has met with rules that somebody else had changed. */
+  get wiped(): boolean {
+    return this.#wiped;
+  }
+
   /** Does to the kernel what an administrator's flush of all rules does. */
   async wipe(): Promise<void> {
-    const commands = flushCommands[this.#mode];
-    assert.ok(commands, `no way to flush the rules of ${this.#mode} mode`);
+    const commands = flushCommands[this.mode];
+    assert.ok(commands, `no way to flush the rules of ${this.mode} mode`);
+    this.#wiped = true;
     for (const [command, ...args] of commands) await runInNode(command, ...args);
   }
 
@@ -158,7 +174,8 @@ export class Cluster {
 
   async #reached(address: string): Promise<void> {
     const pod = this.landscape.host('pod');
-    for (let i = 0; i < PROBES; i++) {
+    const end = Date.now() + REACHED_MS;
+    while (Date.now() < end) {
       const outcome = await pod.ask({ address, port: 80, timeoutMs: PROBE_MS });
       if (outcome.kind === 'answered' && outcome.by === 'B') return;
       await sleep(PROBE_PAUSE_MS);
@@ -173,15 +190,24 @@ function configOf(mode: string, setting: Setting, books: readonly AddressBook[])
     mode,
     hostnameOverride: thisNode,
     ...detectLocal(setting, books),
-    ...(nodePortAddresses && { nodePortAddresses }),
+    ...nodePorts(mode, nodePortAddresses),
     ...(gates && { featureGates: gates }),
-    [mode]: {
+    // So that flows of datagrams do not end within a story because the machine is busy.
+    ...(mode === 'userspace' && { udpIdleTimeout: '30s' }),
+    // The settings of userspace mode are in the section of iptables mode.
+    [mode === 'userspace' ? 'iptables' : mode]: {
       syncPeriod: '30s',
       minSyncPeriod: '5ms',
       masqueradeAll,
       ...(masqueradeBit !== undefined && { masqueradeBit }),
     },
   };
+}
+
+/** Userspace mode serves node ports everywhere unless it is told not to, as its predecessor did. */
+function nodePorts(mode: string, nodePortAddresses: Setting['nodePortAddresses']): Record<string, unknown> {
+  if (nodePortAddresses) return { nodePortAddresses };
+  return mode === 'userspace' ? { nodePortAddresses: ['primary'] } : {};
 }
 
 function detectLocal({ detectLocal }: Setting, books: readonly AddressBook[]): Record<string, unknown> {

@@ -1,7 +1,8 @@
 import { writeFileSync } from 'node:fs';
 import { Host } from '../cluster/lab/host.ts';
 import { type HostOptions, Lab } from '../cluster/lab/lab.ts';
-import { run } from '../cluster/lab/namespace.ts';
+import { run, runBatch } from '../cluster/lab/namespace.ts';
+import { sctpUnavailable } from '../cluster/lab/sctp.ts';
 import { type AddressBook, addressBooks, type HostName } from './address-book.ts';
 import { hostPort, podPort } from './objects.ts';
 import { Turnstile } from './turnstile.ts';
@@ -66,9 +67,9 @@ export class Landscape {
   }
 
   async #serve(): Promise<void> {
-    liftRejectionLimits();
-    preferFirstAddresses();
     const world = this.host('world');
+    liftRejectionLimits(world);
+    preferFirstAddresses();
     ownNetworks(
       world,
       books.flatMap(({ worldNetworks }) => worldNetworks),
@@ -85,25 +86,43 @@ export class Landscape {
       // A datagram's answer bears the address that was asked only when the socket is bound to it.
       for (const { unallocated } of books) serving.push(world.serve(port, 'udp', unallocated));
     }
+    if (sctpUnavailable() === undefined) serving.push(...this.#serveSCTP());
     await Promise.all(serving);
+  }
+
+  #serveSCTP(): Promise<void>[] {
+    return books.flatMap(({ hosts, node }) => [
+      ...(['A', 'B', 'C', 'D'] as const).map((name) => this.host(name).serve(podPort, 'sctp', hosts[name])),
+      this.#node.serve(hostPort, 'sctp', node),
+    ]);
   }
 
   /** Clients are many addresses of one host. */
   #bringClients(): void {
     for (const { hosts, clientNetworks } of books) {
       ownNetworks(this.host('outside'), clientNetworks);
-      for (const network of clientNetworks) {
-        run('ip', 'route', 'add', network, 'via', hosts.outside, 'dev', clientDevice, 'onlink');
-      }
+      runBatch(
+        [],
+        clientNetworks.map(
+          (network) => `route add ${network} via ${hosts.outside} dev ${clientDevice} onlink`,
+        ),
+      );
     }
   }
 }
 
 /** The kernel sends only so many ICMP errors a second, fewer than stories told at the same time ask for. */
-function liftRejectionLimits(): void {
-  writeFileSync('/proc/sys/net/ipv4/icmp_ratemask', '0');
-  writeFileSync('/proc/sys/net/ipv6/icmp/ratelimit', '0');
-  writeFileSync('/proc/sys/net/ipv6/icmp/ratemask', '255');
+const rejectionLimits = {
+  '/proc/sys/net/ipv4/icmp_ratemask': '0',
+  '/proc/sys/net/ipv6/icmp/ratelimit': '0',
+  '/proc/sys/net/ipv6/icmp/ratemask': '255',
+};
+
+function liftRejectionLimits(world: Host): void {
+  for (const [file, value] of Object.entries(rejectionLimits)) {
+    writeFileSync(file, value);
+    run('ip', 'netns', 'exec', world.namespace, 'sh', '-c', `echo ${value} > ${file}`);
+  }
 }
 
 /** So that what is masqueraded always gets the same address, the other ones are not to be chosen. */
@@ -114,9 +133,10 @@ function preferFirstAddresses(): void {
 
 /** Makes a host take all addresses of these networks for its own. */
 function ownNetworks({ namespace }: Host, networks: readonly string[]): void {
-  for (const network of networks) {
-    run('ip', '-n', namespace, 'route', 'add', 'local', network, 'dev', 'lo');
-  }
+  runBatch(
+    ['-n', namespace],
+    networks.map((network) => `route add local ${network} dev lo`),
+  );
   // In IPv6 the route alone does not let a socket have such an address.
   const allow = 'echo 1 > /proc/sys/net/ipv6/ip_nonlocal_bind';
   run('ip', 'netns', 'exec', namespace, 'sh', '-c', allow);

@@ -27,7 +27,8 @@ export const serviceName = (n: number): string => `service-${n}`;
 export const nodePortOf = (n: number): number => firstNodePort + n;
 export const healthCheckPortOf = (n: number): number => firstHealthCheckPort + n;
 export const servicePortOf = (spec: ServiceSpec): number => spec.port ?? 80;
-export const protocolsOf = (spec: ServiceSpec): readonly string[] => spec.protocols ?? ['TCP'];
+export const protocolsOf = (spec: ServiceSpec): NonNullable<ServiceSpec['protocols']> =>
+  spec.protocols ?? ['TCP'];
 
 const booksOf = (families: readonly Family[]): AddressBook[] =>
   families.map((family) => addressBooks[family]);

@@ -73,7 +73,20 @@ export interface Packet {
   readonly sourcePort?: number;
 }
 
-export type ExpectedPacket = Packet & { readonly expect: Answers | Fate };
+export type ExpectedPacket = Packet & {
+  readonly expect: Answers | Fate;
+  /** What is promised instead in modes that differ, and in which families they do. */
+  readonly differs?: Difference;
+};
+
+export type Difference = (mode: string, family: Family) => Answers | Fate | undefined;
+
+/** In iptables mode, in one family or in both, a packet fares otherwise. */
+export function inIptables(expect: Answers | Fate, only?: Family): { readonly differs: Difference } {
+  return {
+    differs: (mode, family) => (mode === 'iptables' && (only ?? family) === family ? expect : undefined),
+  };
+}
 
 /** How the program is configured, and what the cluster knows of the node. */
 export interface Setting {

@@ -7,7 +7,7 @@ import { after, afterEach, before, describe, it } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { run as command, enterNamespace, labUnavailable } from '../cluster/lab/namespace.ts';
 import { node, service, slice } from '../kube/objects.ts';
-import { kubeProxy, kubeProxyctl, logMessages, run } from './run.ts';
+import { kubeProxy, kubeProxyctl, run } from './run.ts';
 import { Site } from './started.ts';
 
 const skip = labUnavailable();
@@ -65,13 +65,35 @@ describe('the life of the program', { skip: skip ?? false }, () => {
     assert.throws(() => command('nft', ...table), /No such file/);
   });
 
-  it('a mode that is not there says so and touches nothing', async () => {
-    for (const mode of ['iptables', 'ipvs', 'userspace']) {
-      const { code, stderr } = await run(kubeProxy, ['--config', site.writeConfig({ mode })]);
-      assert.equal(code, 1);
-      const reason = `proxy mode \\"${mode}\\" is not available in this version (available: nftables)`;
-      assert.ok(logMessages(stderr).includes(`"command failed" err="${reason}"`), stderr);
-    }
+  it('without a mode it is iptables, and says that this will change', async () => {
+    const isProgrammedInIptables = () =>
+      command('iptables-save', '-t', 'nat').includes('shop/web:http cluster IP');
+    const proxy = await site.start(site.writeConfig({ mode: '' }));
+    await until('the rules', isProgrammedInIptables);
+    assert.equal(await (await fetch('http://127.0.0.1:10249/proxyMode')).text(), 'iptables');
+    await proxy.logs(/No proxy mode is configured, so iptables is used/);
+    await site.stopAll();
+    const { code, stderr } = await run(kubeProxy, ['--config', site.writeConfig(), '--cleanup']);
+    assert.equal(code, 0, stderr);
+    assert.ok(!isProgrammedInIptables());
+  });
+
+  it('--init-only in iptables mode sets what it has to and writes no rule', async () => {
+    writeFileSync('/proc/sys/net/ipv4/conf/all/route_localnet', '0');
+    command('nft', 'flush', 'ruleset');
+    const config = site.writeConfig({ mode: 'iptables' });
+    const { code, stderr } = await run(kubeProxy, ['--config', config, '--init-only']);
+    assert.equal(code, 0, stderr);
+    assert.equal(readFileSync('/proc/sys/net/ipv4/conf/all/route_localnet', 'utf8'), '1\n');
+    assert.doesNotMatch(command('iptables-save'), /KUBE-/);
+  });
+
+  it('a machine without iptables is told so', async () => {
+    const launcher = resolve(kubeProxy, '../launch.js');
+    const args = [launcher, 'kube-proxy', '--config', site.writeConfig({ mode: 'iptables' })];
+    const { code, stderr } = await run(process.execPath, args, { env: { PATH: site.directory } });
+    assert.equal(code, 1);
+    assert.match(stderr, /iptables is not available on this host: iptables is not installed/);
   });
 
   it('ends when the configuration file is edited in place', async () => {

@@ -4,10 +4,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type ApiServer, startApiServer } from '../cluster/apiserver/server.ts';
+import { paced } from '../cluster/lab/pace.ts';
 import { node } from '../kube/objects.ts';
 import { kubeProxy } from './run.ts';
 
-const LONG_ENOUGH_MS = 20_000;
+const LONG_ENOUGH_MS = paced(20_000);
 
 /** Settings that leave the machine's own connection tracking alone. */
 const quietConntrack = { maxPerCore: 0, tcpEstablishedTimeout: '0s', tcpCloseWaitTimeout: '0s' };
@@ -138,7 +139,7 @@ export class StartedProxy {
     while (!(await holds())) {
       if (this.#child.exitCode !== null) throw new Error(`ended while waiting for ${what}:\n${this.#stderr}`);
       if (Date.now() > end) throw new Error(`no ${what} in time:\n${this.#stderr}`);
-      await sleep(10);
+      await sleep(paced(10));
     }
   }
 }

@@ -3,6 +3,7 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import type { Command, Reply } from './agent.ts';
 import { run } from './namespace.ts';
+import { paced } from './pace.ts';
 import type { Outcome, Question, Transport } from './traffic.ts';
 
 /** What to ask, with defaults: TCP, and a wait that ends before any answer only when there is none. */
@@ -12,7 +13,7 @@ export type Ask = { readonly address: string; readonly port: number } & Partial<
  * A rejection can find the client's socket locked, since here one processor carries a packet all the way; it then
  * takes effect when the client tries again, after a second.
  */
-const defaultTimeoutMs = 1_600;
+const defaultTimeoutMs = paced(1_600);
 
 export function questionOf(ask: Ask): Question {
   return { transport: 'tcp', timeoutMs: defaultTimeoutMs, ...ask };
@@ -25,6 +26,7 @@ export class Host {
   readonly #agent: ChildProcess;
   readonly #waiting = new Map<number, (reply: Reply) => void>();
   #lastId = 0;
+  #ended = false;
 
   /** The namespace must exist; `name` is what its servers call themselves. */
   constructor(name: string, namespace: string) {
@@ -73,6 +75,7 @@ export class Host {
 
   #do(command: Command): Promise<unknown> {
     const id = ++this.#lastId;
+    if (this.#ended) return Promise.reject(new Error(`${this.name}: the agent has ended`));
     return new Promise((resolve, reject) => {
       this.#waiting.set(id, (reply) => {
         if ('error' in reply) reject(new Error(`${this.name}: ${reply.error}`));
@@ -89,6 +92,7 @@ export class Host {
   }
 
   #abandon(): void {
+    this.#ended = true;
     for (const [id, settle] of this.#waiting) settle({ id, error: 'the agent ended' });
     this.#waiting.clear();
   }

@@ -7,7 +7,7 @@ const AF_INET = 2;
 const AF_INET6 = 10;
 const IPPROTO_ICMP = 1;
 const IPPROTO_ICMPV6 = 58;
-const protocolNumbers = { tcp: 6, udp: 17 };
+const protocolNumbers = { tcp: 6, udp: 17, sctp: 132 };
 
 /** What an ICMP error says cannot be reached. */
 interface Unreachable {

@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { Host } from './host.ts';
-import { run } from './namespace.ts';
+import { run, runBatch } from './namespace.ts';
 
 /** A host besides the node: a pod on it, a pod elsewhere, a client outside. */
 export interface HostOptions {
@@ -66,7 +66,10 @@ function prepareNode(addresses: readonly string[]): void {
   setSysctl('net/ipv4/ip_forward', '1');
   setSysctl('net/ipv6/conf/all/forwarding', '1');
   setSysctl('net/ipv4/conf/all/rp_filter', '0');
-  for (const address of addresses) run('ip', 'addr', 'add', `${address}/${bits(address)}`, 'dev', 'lo');
+  runBatch(
+    [],
+    addresses.map((address) => `addr add ${address}/${bits(address)} dev lo`),
+  );
 }
 
 function connectHost(
@@ -76,30 +79,36 @@ function connectHost(
   nodeAddresses: readonly string[],
 ): void {
   run('ip', 'netns', 'add', namespace);
-  run('ip', 'link', 'add', device, 'type', 'veth', 'peer', 'name', 'eth0', 'netns', namespace);
-  // Link scope keeps the kernel from choosing it as the source of masqueraded packets.
-  run('ip', 'addr', 'add', `${gateways.v4}/32`, 'dev', device, 'scope', 'link');
-  run('ip', 'addr', 'add', `${gateways.v6}/64`, 'dev', device, 'nodad');
-  run('ip', 'link', 'set', device, 'up');
-  run('ip', '-n', namespace, 'link', 'set', 'lo', 'up');
-  run('ip', '-n', namespace, 'link', 'set', 'eth0', 'up');
-  for (const address of host.addresses) {
-    const nodad = address.includes(':') ? ['nodad'] : [];
-    run('ip', '-n', namespace, 'addr', 'add', `${address}/${bits(address)}`, 'dev', 'eth0', ...nodad);
-    // What the node itself sends bears one of its own addresses, not that of the cable.
-    const source = nodeAddresses.find((own) => bits(own) === bits(address));
-    run(
-      'ip',
-      'route',
-      'add',
-      `${address}/${bits(address)}`,
-      'dev',
-      device,
-      ...(source ? ['src', source] : []),
-    );
-  }
-  run('ip', '-n', namespace, 'route', 'add', 'default', 'via', gateways.v4, 'dev', 'eth0', 'onlink');
-  run('ip', '-n', namespace, '-6', 'route', 'add', 'default', 'via', gateways.v6, 'dev', 'eth0');
+  runBatch(
+    [],
+    [
+      `link add ${device} type veth peer name eth0 netns ${namespace}`,
+      // Link scope keeps the kernel from choosing it as the source of masqueraded packets.
+      `addr add ${gateways.v4}/32 dev ${device} scope link`,
+      `addr add ${gateways.v6}/64 dev ${device} nodad`,
+      `link set ${device} up`,
+    ],
+  );
+  runBatch(
+    ['-n', namespace],
+    [
+      'link set lo up',
+      'link set eth0 up',
+      ...host.addresses.map(
+        (address) => `addr add ${address}/${bits(address)} dev eth0 ${address.includes(':') ? 'nodad' : ''}`,
+      ),
+      `route add default via ${gateways.v4} dev eth0 onlink`,
+      `route add ::/0 via ${gateways.v6} dev eth0`,
+    ],
+  );
+  runBatch(
+    [],
+    host.addresses.map((address) => {
+      // What the node itself sends bears one of its own addresses, not that of the cable.
+      const source = nodeAddresses.find((own) => bits(own) === bits(address));
+      return `route add ${address}/${bits(address)} dev ${device} ${source ? `src ${source}` : ''}`;
+    }),
+  );
 }
 
 function routeEverything({ addresses }: HostOptions, device: string): void {

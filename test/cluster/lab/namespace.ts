@@ -7,7 +7,16 @@ const namespacesDirectory = '/var/run/netns';
 
 /** Runs a command to its end; throws with what it wrote when it fails. */
 export function run(command: string, ...args: readonly string[]): string {
-  const result = spawnSync(command, args, { encoding: 'utf8' });
+  return runWith('', command, args);
+}
+
+/** Runs many commands of `ip` in one process, which counts where processes take long to start. */
+export function runBatch(options: readonly string[], commands: readonly string[]): void {
+  runWith(commands.join('\n'), 'ip', [...options, '-batch', '-']);
+}
+
+function runWith(input: string, command: string, args: readonly string[]): string {
+  const result = spawnSync(command, args, { encoding: 'utf8', input });
   if (result.error) throw result.error;
   if (result.status !== 0) {
     throw new Error(

@@ -1,8 +1,9 @@
 import { createSocket, type Socket as DatagramSocket } from 'node:dgram';
 import { readFileSync } from 'node:fs';
-import { connect, createServer, type Server, type Socket } from 'node:net';
+import { connect, createServer, type ListenOptions, type Server, type Socket } from 'node:net';
+import { askSCTP, sctpSocket } from './sctp.ts';
 
-export type Transport = 'tcp' | 'udp';
+export type Transport = 'tcp' | 'udp' | 'sctp';
 
 /** What a client came to see. */
 export type Outcome =
@@ -44,12 +45,22 @@ export async function serve(
 ): Promise<EchoServer> {
   const answer = (source: string | undefined): string =>
     `${JSON.stringify({ by: name, source: unmapped(source) })}\n`;
-  return transport === 'tcp' ? serveTCP(answer, port, address) : serveUDP(answer, port, address);
+  switch (transport) {
+    case 'tcp':
+      return serveStream(answer, { port, host: address });
+    case 'udp':
+      return serveUDP(answer, port, address);
+    case 'sctp':
+      return serveStream(answer, { fd: sctpSocket(port, address) });
+  }
 }
 
 type Answer = (source: string | undefined) => string;
 
-async function serveTCP(answer: Answer, port: number, address: string): Promise<EchoServer> {
+async function serveStream(
+  answer: Answer,
+  where: ListenOptions & { readonly fd?: number },
+): Promise<EchoServer> {
   const open = new Set<Socket>();
   const server: Server = createServer((socket) => {
     open.add(socket);
@@ -60,7 +71,7 @@ async function serveTCP(answer: Answer, port: number, address: string): Promise<
   });
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
-    server.listen(port, address, resolve);
+    server.listen(where, resolve);
   });
   return {
     close: () =>
@@ -92,10 +103,20 @@ export interface UnreachableWitness {
 /** Asks once, with a new flow. Without a witness, nothing else may be refused in this namespace meanwhile. */
 export async function ask(question: Question, witness?: UnreachableWitness): Promise<Outcome> {
   const icmpBefore = witness ? 0 : unreachablesSeen();
-  const outcome =
-    question.transport === 'tcp' ? await askTCP(question, witness) : await askUDP(question, witness);
+  const outcome = await asked(question, witness);
   if (outcome.kind !== 'failed' || outcome.code !== 'ECONNREFUSED') return outcome;
   return { kind: !witness && unreachablesSeen() > icmpBefore ? 'rejected' : 'reset' };
+}
+
+function asked(question: Question, witness: UnreachableWitness | undefined): Promise<Outcome> {
+  switch (question.transport) {
+    case 'tcp':
+      return askTCP(question, witness);
+    case 'udp':
+      return askUDP(question, witness);
+    case 'sctp':
+      return askSCTP(question, witness, answered);
+  }
 }
 
 function askTCP(question: Question, witness: UnreachableWitness | undefined): Promise<Outcome> {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { OpenConversation } from '../../cluster/lab/host.ts';
+import { paced } from '../../cluster/lab/pace.ts';
 import type { Scene } from '../scene.ts';
 import { type Packet, type ServiceSpec, type Story, scripted } from '../story.ts';
 
@@ -35,23 +36,23 @@ export const affinityStories: readonly Story[] = [
     'C38',
     'a client stays with its endpoint, every new connection restarts the timer',
     async (scene) => {
-      await scene.apply({ ...sticky, affinitySeconds: 2 });
+      await scene.apply({ ...sticky, affinitySeconds: paced(3) });
       const first = await choices(scene);
       assertSpread(first);
       for (let i = 0; i < 2; i++) {
-        await sleep(1300);
+        await sleep(paced(1600));
         assert.deepEqual(await choices(scene), first);
       }
     },
   ),
   scripted('C39', 'traffic on an open connection does not keep the record alive', async (scene) => {
-    await scene.apply({ ...sticky, affinitySeconds: 1 });
+    await scene.apply({ ...sticky, affinitySeconds: paced(1) });
     const open = await Promise.all(
       crowd.map((i) => scene.open({ from: 'client', source: scene.book.crowd(i), to: 'clusterIP' })),
     );
     const first = await Promise.all(open.map(answerer));
     for (let i = 0; i < 4; i++) {
-      await sleep(400);
+      await sleep(paced(400));
       assert.deepEqual(await Promise.all(open.map(answerer)), first);
     }
     assert.notDeepEqual(await choices(scene), first);
@@ -173,10 +174,10 @@ export const affinityStories: readonly Story[] = [
     assert.deepEqual(await choices(scene), first);
   }),
   scripted('affinity/expires', 'a client that stays away too long is free again', async (scene) => {
-    await scene.apply({ ...sticky, affinitySeconds: 1, endpoints: ['A'] });
+    await scene.apply({ ...sticky, affinitySeconds: paced(1), endpoints: ['A'] });
     await allAt(scene, 'A');
-    await scene.apply({ ...sticky, affinitySeconds: 1 });
-    await sleep(1500);
+    await scene.apply({ ...sticky, affinitySeconds: paced(1) });
+    await sleep(paced(1500));
     assertSpread(await choices(scene));
   }),
   scripted('affinity/recreated', 'a service deleted and made again starts without records', async (scene) => {

@@ -10,6 +10,7 @@ import { localTrafficStories } from './local-traffic.ts';
 import { loopbackStories } from './loopback.ts';
 import { nodePortStories } from './node-port.ts';
 import { policyTableStories } from './policy-table.ts';
+import { sctpStories } from './sctp.ts';
 import { sourceRangeStories } from './source-ranges.ts';
 import { topologyStories } from './topology.ts';
 
@@ -27,5 +28,6 @@ export const stories: readonly Story[] = [
   ...addressStories,
   ...changeStories,
   ...dualStackStories,
+  ...sctpStories,
   ...policyTableStories,
 ];

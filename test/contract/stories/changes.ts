@@ -1,11 +1,14 @@
 import assert from 'node:assert/strict';
 import { kubeProxy, run } from '../../program/run.ts';
 import { serviceCIDRObject } from '../objects.ts';
-import { IGNORE, type ServiceSpec, type Story, scripted, story } from '../story.ts';
+import { IGNORE, inIptables, type ServiceSpec, type Story, scripted, story } from '../story.ts';
 
 const web: ServiceSpec = { nodePort: true, external: true, loadBalancer: true, endpoints: ['A', 'B'] };
 const own = { A: 'OWN', B: 'OWN' } as const;
 const everybody = { A: 'MASQ', B: 'MASQ' } as const;
+
+/** iptables mode captures nothing but the ports of services. */
+const leftAlone = inIptables(IGNORE);
 
 /** What becomes of packets when objects come, change and go. */
 export const changeStories: readonly Story[] = [
@@ -23,7 +26,7 @@ export const changeStories: readonly Story[] = [
         );
         await scene.remove();
         await scene.expect(
-          { from: 'pod', to: 'clusterIP', expect: 'DROP' },
+          { from: 'pod', to: 'clusterIP', expect: 'DROP', ...leftAlone },
           { from: 'client', to: 'nodePort', expect: 'RESET' },
           { from: 'client', to: 'external', expect: IGNORE },
           { from: 'client', to: 'loadBalancer', expect: IGNORE },
@@ -70,7 +73,7 @@ export const changeStories: readonly Story[] = [
       given: { ...web, port: 8443 },
       packets: [
         { from: 'pod', to: 'clusterIP', expect: own },
-        { from: 'pod', to: 'clusterIP', port: 80, expect: 'REJECT' },
+        { from: 'pod', to: 'clusterIP', port: 80, expect: 'REJECT', ...leftAlone },
         { from: 'client', to: 'external', expect: everybody },
         { from: 'client', to: 'external', port: 80, expect: IGNORE },
       ],
@@ -82,7 +85,7 @@ export const changeStories: readonly Story[] = [
       given: { ...web, protocols: ['UDP'] },
       packets: [
         { from: 'pod', to: 'clusterIP', expect: own },
-        { from: 'pod', to: 'clusterIP', transport: 'tcp', expect: 'REJECT' },
+        { from: 'pod', to: 'clusterIP', transport: 'tcp', expect: 'REJECT', ...leftAlone },
         { from: 'client', to: 'nodePort', expect: everybody },
         { from: 'client', to: 'nodePort', transport: 'tcp', expect: 'RESET' },
       ],
@@ -219,7 +222,7 @@ export const changeStories: readonly Story[] = [
       await scene.expect(
         { from: 'pod', to: 'clusterIP', expect: { A: 'OWN', D: 'OWN' } },
         { from: 'client', to: 'nodePort', expect: { A: 'OWN' } },
-        { from: 'pod', to: 'clusterIP', of: 'leaving', expect: 'DROP' },
+        { from: 'pod', to: 'clusterIP', of: 'leaving', expect: 'DROP', ...leftAlone },
         { from: 'client', to: 'nodePort', of: 'leaving', expect: 'RESET' },
         { from: 'pod', to: 'clusterIP', of: 'joining', expect: { B: 'OWN' } },
       );

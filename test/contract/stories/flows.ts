@@ -2,8 +2,10 @@ import assert from 'node:assert/strict';
 import type { Scene } from '../scene.ts';
 import {
   type Answers,
+  type ExpectedPacket,
   type Fate,
   IGNORE,
+  inIptables,
   type Packet,
   type ServiceSpec,
   type Story,
@@ -29,6 +31,7 @@ function follow(
   after: ServiceSpec | undefined,
   expect: Answers | Fate,
   from?: Packet['from'],
+  difference?: Pick<ExpectedPacket, 'differs'>,
 ) {
   return async (scene: Scene): Promise<void> => {
     await scene.apply(given);
@@ -36,7 +39,7 @@ function follow(
     assert.equal(await scene.answerer(flow), 'A');
     if (after) await scene.apply(after);
     else await scene.remove();
-    await scene.eventually({ ...flow, expect });
+    await scene.eventually({ ...flow, expect, ...difference });
   };
 }
 
@@ -71,7 +74,8 @@ const datagramStories: readonly Story[] = [
   scripted(
     'flows/service deleted',
     'a flow of a service that was deleted is dropped',
-    follow('clusterIP', dns, undefined, 'DROP'),
+    // Where nothing is dropped it goes out into the world, where nobody listens.
+    follow('clusterIP', dns, undefined, 'DROP', 'pod', inIptables('REJECT')),
     alone,
   ),
   scripted(

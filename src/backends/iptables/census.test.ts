@@ -1,0 +1,114 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { FakePrograms } from '../../../test/iptables/fake-programs.ts';
+import { FakeClock } from '../../lib/fake-clock.ts';
+import { silentLogger } from '../../obs/log.ts';
+import { Census } from './census.ts';
+import { Commands } from './commands.ts';
+import { jumps, savedRule } from './jumps.ts';
+
+const input = [
+  '*filter\n:KUBE-SERVICES - [0:0]\n:KUBE-FIREWALL - [0:0]\n-A KUBE-FIREWALL -j DROP\nCOMMIT\n*na',
+  't\n:KUBE-SERVICES - [0:0]\n:KUBE-SVC-A - [0:0]\n:KUBE-SVC-OLD - [0:0]\n',
+  '-A KUBE-SERVICES -j KUBE-SVC-A\n-A KUBE-SVC-A -j X\n-A KUBE-SV',
+  'C-A -j Y\n-X KUBE-SVC-OLD\nCOMMIT\n',
+];
+const whole: Record<string, string[]> = {
+  filter: [
+    ':INPUT ACCEPT [5:300]',
+    ':KUBE-SERVICES - [0:0]',
+    ':KUBE-FIREWALL - [0:0]',
+    '-A KUBE-FIREWALL -j DROP',
+    ...jumps.filter(({ table }) => table === 'filter').map(savedRule),
+  ],
+  nat: [
+    ':KUBE-SERVICES - [0:0]',
+    ':KUBE-SVC-A - [0:0]',
+    ':KUBE-FOREIGN - [0:0]',
+    '-A KUBE-SERVICES -m comment --comment "something else" -j KUBE-SVC-A',
+    '-A KUBE-SVC-A -j X',
+    '-A KUBE-SVC-A -j Y',
+    ...jumps.filter(({ table }) => table === 'nat').map(savedRule),
+  ],
+  mangle: [':KUBE-PROXY-CANARY - [0:0]'],
+};
+
+async function written(): Promise<Census> {
+  const census = new Census();
+  census.expectEmpty('mangle', 'KUBE-PROXY-CANARY');
+  census.expectJumps();
+  let seen = '';
+  await census.during(input, async (counted) => {
+    assert.ok(census.isWriting);
+    for (const piece of counted) seen += piece;
+  });
+  assert.equal(seen, input.join(''));
+  assert.ok(!census.isWriting);
+  return census;
+}
+
+function differences(census: Census, change: Record<string, (lines: string[]) => string[]> = {}) {
+  const { run } = new FakePrograms((command) => {
+    const table = command.split(' ').at(-1) ?? '';
+    return { lines: (change[table] ?? ((lines) => lines))(whole[table] ?? []) };
+  });
+  const commands = new Commands({ family: 'IPv4', run, clock: new FakeClock(), logger: silentLogger });
+  return census.differences(commands).then((found) => Object.fromEntries(found));
+}
+
+const without = (text: string) => (lines: string[]) => lines.filter((line) => !line.includes(text));
+
+test('what is as it was written has no differences, whatever else there is', async () => {
+  assert.deepEqual(await differences(await written()), {});
+});
+
+test('rules added or deleted, chains deleted and jumps deleted are differences', async () => {
+  const census = await written();
+  assert.deepEqual(await differences(census, { nat: without('-j Y') }), { 'rules changed': 1 });
+  assert.deepEqual(await differences(census, { nat: (lines) => [...lines, '-A KUBE-SERVICES -j ACCEPT'] }), {
+    'rules changed': 1,
+  });
+  assert.deepEqual(await differences(census, { nat: without('KUBE-SVC-A') }), {
+    'chain deleted': 1,
+    'rules changed': 1,
+  });
+  assert.deepEqual(await differences(census, { nat: without('-A PREROUTING') }), {
+    'jump to KUBE-SERVICES deleted': 1,
+  });
+  assert.deepEqual(await differences(census, { mangle: () => [] }), { 'chain deleted': 1 });
+});
+
+test('rules of the chain that is shared with the kubelet do not count, the chain does', async () => {
+  const census = await written();
+  const more = (lines: string[]) => [...lines, '-A KUBE-FIREWALL -j DROP', '-A KUBE-FIREWALL -j DROP'];
+  assert.deepEqual(await differences(census, { filter: more }), {});
+  assert.deepEqual(await differences(census, { filter: without('KUBE-FIREWALL') }), {
+    'chain deleted': 1,
+    'jump to KUBE-FIREWALL deleted': 2,
+  });
+  assert.ok(!census.owns('filter', 'KUBE-FIREWALL'));
+});
+
+test('it knows which chains are ours', async () => {
+  const census = await written();
+  assert.ok(census.owns('nat', 'KUBE-SVC-A'));
+  assert.ok(!census.owns('nat', 'KUBE-SVC-OLD'));
+  assert.ok(!census.owns('filter', 'KUBE-SVC-A'));
+  assert.ok(!census.owns('nat', 'KUBE-FOREIGN'));
+});
+
+test('after a write that failed nothing is known, until the next that succeeds', async () => {
+  const census = await written();
+  const { epoch } = census;
+  const failing = census.during(input, () => Promise.reject(new Error('no')));
+  await assert.rejects(failing, /no/);
+  assert.notEqual(census.epoch, epoch);
+  const flushed = { nat: () => [] };
+  assert.deepEqual(await differences(census, flushed), {});
+  await census.during(input, async (counted) => void [...counted]);
+  assert.notDeepEqual(await differences(census, flushed), {});
+});
+
+test('before anything was written nothing is missed', async () => {
+  assert.deepEqual(await differences(new Census(), { nat: () => [] }), {});
+});

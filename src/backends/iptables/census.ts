@@ -1,0 +1,165 @@
+import type { AnyTable, Commands } from './commands.ts';
+import { jumps } from './jumps.ts';
+
+/** Tables in the order in which they are looked at. */
+const tables: readonly AnyTable[] = ['nat', 'filter', 'mangle'];
+/** The kubelet writes into this chain too, so that how many rules it has means nothing. */
+const sharedChain = 'KUBE-FIREWALL';
+
+/**
+ * How many rules each of our chains has, as far as we wrote them. That is enough to tell whether somebody else flushed,
+ * removed or added something, without depending on how a version of iptables prints rules.
+ */
+export class Census {
+  readonly #chains = new Map<AnyTable, Map<string, number>>();
+  #epoch = 0;
+  #isWriting = false;
+  #hasJumps = false;
+  /** False before the first write and after one that failed. */
+  #isKnown = false;
+
+  /** Changes with everything that is written: a comparison that two epochs took part in says nothing. */
+  get epoch(): number {
+    return this.#epoch;
+  }
+
+  get isWriting(): boolean {
+    return this.#isWriting;
+  }
+
+  /** Whether the chain is ours alone. */
+  owns(table: string, chain: string): boolean {
+    return chain !== sharedChain && this.#chains.get(table as AnyTable)?.has(chain) === true;
+  }
+
+  /** A chain that was made empty. */
+  expectEmpty(table: AnyTable, chain: string): void {
+    this.#chainsOf(table).set(chain, 0);
+  }
+
+  /** The jumps from the kernel's chains are in place. */
+  expectJumps(): void {
+    this.#hasJumps = true;
+  }
+
+  /**
+   * Counts along while restore input is written by `apply`. What is counted holds when it succeeds; when it fails,
+   * nobody knows what holds, until everything has been written again.
+   */
+  async during(input: Iterable<string>, apply: (input: Iterable<string>) => Promise<void>): Promise<void> {
+    const written = new RestoreCount();
+    this.#epoch++;
+    this.#isWriting = true;
+    try {
+      await apply(written.countAlong(input));
+      this.#adopt(written);
+      this.#isKnown = true;
+    } catch (error) {
+      this.#isKnown = false;
+      throw error;
+    } finally {
+      this.#isWriting = false;
+      this.#epoch++;
+    }
+  }
+
+  /** What differs in the kernel: kinds of difference, and how many of each. */
+  async differences(commands: Commands): Promise<ReadonlyMap<string, number>> {
+    const differences = new Map<string, number>();
+    if (!this.#isKnown) return differences;
+    const note = (what: string) => differences.set(what, (differences.get(what) ?? 0) + 1);
+    for (const table of tables) {
+      const expected = this.#chains.get(table);
+      if (!expected) continue;
+      const found = new SavedTable();
+      await commands.save(table, (line) => found.take(line));
+      for (const [chain, count] of expected) {
+        const rules = found.chains.get(chain);
+        if (rules === undefined) note('chain deleted');
+        else if (chain !== sharedChain && rules !== count) note('rules changed');
+      }
+      if (this.#hasJumps) for (const jump of found.missingJumps(table)) note(`jump to ${jump} deleted`);
+    }
+    return differences;
+  }
+
+  #chainsOf(table: AnyTable): Map<string, number> {
+    const chains = this.#chains.get(table) ?? new Map<string, number>();
+    this.#chains.set(table, chains);
+    return chains;
+  }
+
+  #adopt(written: RestoreCount): void {
+    for (const [table, changes] of written.chains) {
+      const chains = this.#chainsOf(table);
+      for (const [chain, count] of changes) {
+        if (count === 'deleted') chains.delete(chain);
+        else chains.set(chain, count);
+      }
+    }
+  }
+}
+
+/** Reads restore input in passing; pieces may end anywhere in a line. */
+class RestoreCount {
+  readonly chains = new Map<AnyTable, Map<string, number | 'deleted'>>();
+  #current = new Map<string, number | 'deleted'>();
+  #rest = '';
+
+  *countAlong(input: Iterable<string>): Generator<string> {
+    for (const text of input) {
+      this.#take(text);
+      yield text;
+    }
+  }
+
+  #take(text: string): void {
+    const lines = (this.#rest + text).split('\n');
+    this.#rest = lines.pop() ?? '';
+    for (const line of lines) this.#takeLine(line);
+  }
+
+  #takeLine(line: string): void {
+    if (line.startsWith('-A ')) {
+      const chain = wordAt(line, 3);
+      const count = this.#current.get(chain);
+      this.#current.set(chain, (typeof count === 'number' ? count : 0) + 1);
+    } else if (line.startsWith(':')) {
+      this.#current.set(wordAt(line, 1), 0);
+    } else if (line.startsWith('-X ')) {
+      this.#current.set(wordAt(line, 3), 'deleted');
+    } else if (line.startsWith('*')) {
+      this.#current = new Map();
+      this.chains.set(wordAt(line, 1) as AnyTable, this.#current);
+    }
+  }
+}
+
+/** What a dump says of one table. */
+class SavedTable {
+  readonly chains = new Map<string, number>();
+  readonly #jumps = new Set<string>();
+
+  take(line: string): void {
+    if (line.startsWith(':')) {
+      this.chains.set(wordAt(line, 1), 0);
+      return;
+    }
+    if (!line.startsWith('-A ')) return;
+    const chain = wordAt(line, 3);
+    this.chains.set(chain, (this.chains.get(chain) ?? 0) + 1);
+    const target = / -j (KUBE-\S+)$/.exec(line)?.[1];
+    if (target !== undefined && !chain.startsWith('KUBE-')) this.#jumps.add(`${chain} ${target}`);
+  }
+
+  missingJumps(table: AnyTable): string[] {
+    return jumps
+      .filter((jump) => jump.table === table && !this.#jumps.has(`${jump.from} ${jump.to}`))
+      .map(({ to }) => to);
+  }
+}
+
+function wordAt(line: string, start: number): string {
+  const end = line.indexOf(' ', start);
+  return end < 0 ? line.slice(start) : line.slice(start, end);
+}

@@ -1,0 +1,126 @@
+import type { Family } from '../../model/ip.ts';
+import { canaryChain } from './canary.ts';
+import { CommandError, MissingProgramError } from './command-error.ts';
+import { Commands } from './commands.ts';
+import {
+  type Flavour,
+  type FlavourContext,
+  flavourOf,
+  hasLegacyTables,
+  kubeProxyChains,
+  otherThan,
+} from './flavour.ts';
+import { chainNames, removeJumps } from './jumps.ts';
+import { isServiceChain } from './names.ts';
+import type { TableName } from './tables.ts';
+
+const families: readonly Family[] = ['IPv4', 'IPv6'];
+
+/** In the order in which they are removed. KUBE-FIREWALL stays: the kubelet uses it too. */
+const fixedChains: Readonly<Record<TableName, readonly string[]>> = {
+  nat: ['KUBE-SERVICES', 'KUBE-NODEPORTS', 'KUBE-POSTROUTING', 'KUBE-MARK-MASQ', canaryChain],
+  filter: [
+    'KUBE-SERVICES',
+    'KUBE-EXTERNAL-SERVICES',
+    'KUBE-FORWARD',
+    'KUBE-NODEPORTS',
+    'KUBE-PROXY-FIREWALL',
+    canaryChain,
+  ],
+};
+
+/** Releases before 1.24 had such chains, which lead to those of services and so would hold on to them. */
+const retiredPrefix = 'KUBE-XLB-';
+
+/**
+ * Removes everything of this mode, from both flavours and families; nothing there is success. Every step is tried; a
+ * failure is thrown at the end.
+ */
+export async function removeAll(context: FlavourContext): Promise<void> {
+  const failures: unknown[] = [];
+  for (const family of families) {
+    for (const commands of await programsWithRules(family, context)) {
+      failures.push(...(await removeFrom(commands, context)));
+    }
+  }
+  if (failures.length > 0) throw failures[0];
+}
+
+/** The program of the PATH, and that of the other flavour when there is something of kube-proxy in it. */
+async function programsWithRules(family: Family, context: FlavourContext): Promise<Commands[]> {
+  const programs: Commands[] = [];
+  const main = new Commands({ family, ...context });
+  const flavour = await usableFlavour(main, context);
+  if (flavour && (flavour === 'nft' || hasLegacyTables(context.files, family))) programs.push(main);
+  const others: readonly Flavour[] = flavour ? [otherThan(flavour)] : ['legacy', 'nft'];
+  for (const variant of others) {
+    const chains = await kubeProxyChains(variant, family, context);
+    if (chains.length > 0) programs.push(new Commands({ family, variant, ...context }));
+  }
+  return programs;
+}
+
+/** Undefined when the program is not there or does not work, so that it cannot have left anything. */
+async function usableFlavour(
+  commands: Commands,
+  { files, logger }: FlavourContext,
+): Promise<Flavour | undefined> {
+  try {
+    const flavour = flavourOf(await commands.version());
+    if (flavour === 'nft' || hasLegacyTables(files, commands.family))
+      await commands.rules('nat', 'POSTROUTING');
+    return flavour;
+  } catch (error) {
+    if (!(error instanceof CommandError || error instanceof MissingProgramError)) throw error;
+    logger.v(2).info('No iptables to clean up', { ip_family: commands.family, reason: error.message });
+    return undefined;
+  }
+}
+
+async function removeFrom(commands: Commands, { logger }: FlavourContext): Promise<unknown[]> {
+  const failures: unknown[] = [];
+  const attempt = async (what: string, work: () => Promise<void>) => {
+    try {
+      await work();
+    } catch (error) {
+      failures.push(error);
+      logger.error(error, 'Failed to remove rules', { ip_family: commands.family, what });
+    }
+  };
+  await attempt('jumps', () => removeJumps(commands));
+  await attempt('table nat', () => removeChains(commands, 'nat'));
+  await attempt('table filter', () => removeChains(commands, 'filter'));
+  await removeMangleCanary(commands);
+  return failures;
+}
+
+/** All chains of a table in one go: they refer to each other. */
+async function removeChains(commands: Commands, table: TableName): Promise<void> {
+  const existing = await chainNames(commands, table);
+  const service = table === 'nat' ? [...existing].filter(isOfService).sort() : [];
+  const chains = [...fixedChains[table].filter((chain) => existing.has(chain)), ...service];
+  // Even an empty input would make the kernel create the table.
+  if (chains.length === 0) return;
+  await commands.restore(
+    [
+      `*${table}\n`,
+      ...chains.map((chain) => `:${chain} - [0:0]\n`),
+      ...chains.map((chain) => `-X ${chain}\n`),
+      'COMMIT\n',
+    ],
+    table,
+  );
+}
+
+async function removeMangleCanary(commands: Commands): Promise<void> {
+  try {
+    await commands.deleteChain('mangle', canaryChain);
+  } catch (error) {
+    // Nothing refers to it and nobody looks at it: it may stay.
+    if (!(error instanceof CommandError)) throw error;
+  }
+}
+
+function isOfService(chain: string): boolean {
+  return isServiceChain(chain) || chain.startsWith(retiredPrefix);
+}

@@ -1,0 +1,147 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { type FakeEnd, FakePrograms } from '../../../test/iptables/fake-programs.ts';
+import { FakeClock } from '../../lib/fake-clock.ts';
+import { silentLogger } from '../../obs/log.ts';
+import { CommandError, MissingProgramError } from './command-error.ts';
+import { Commands } from './commands.ts';
+
+function commandsWith(answer: (command: string) => FakeEnd | undefined, family: 'IPv4' | 'IPv6' = 'IPv4') {
+  const programs = new FakePrograms(answer);
+  const clock = new FakeClock();
+  const log: string[] = [];
+  const observer = {
+    writerStarted: (pid: number) => void log.push(`started ${pid}`),
+    writerEnded: () => void log.push('ended'),
+  };
+  const logger = { ...silentLogger, info: (message: string) => void log.push(message) };
+  const commands = new Commands({ family, run: programs.run, clock, logger, observer });
+  return { programs, clock, log, commands };
+}
+
+test('every purpose has its command line', async () => {
+  const { commands, programs } = commandsWith(() => undefined);
+  const rule = ['-m', 'comment', '--comment', 'two words', '-j', 'KUBE-X'];
+  await commands.createChain('nat', 'KUBE-X');
+  await commands.ruleExists('nat', 'INPUT', rule);
+  await commands.insertRule('nat', 'INPUT', rule);
+  await commands.deleteRule('nat', 'INPUT', rule);
+  await commands.chainExists('mangle', 'KUBE-X');
+  await commands.deleteChain('mangle', 'KUBE-X');
+  await commands.save('nat', () => {});
+  await commands.restore(['*nat\n', 'COMMIT\n']);
+  await commands.restore(['*nat\n', 'COMMIT\n'], 'nat');
+  const text = '-t nat -m comment --comment two words -j KUBE-X';
+  assert.deepEqual(programs.commands, [
+    'iptables -w 5 -N KUBE-X -t nat',
+    `iptables -w 5 -C INPUT ${text}`,
+    `iptables -w 5 -I INPUT ${text}`,
+    `iptables -w 5 -D INPUT ${text}`,
+    'iptables -w 5 -S KUBE-X -t mangle',
+    'iptables -w 5 -X KUBE-X -t mangle',
+    'iptables-save -t nat',
+    'iptables-restore -w 5 --noflush --counters',
+    'iptables-restore -w 5 -T nat --noflush --counters',
+  ]);
+  assert.equal(programs.started.at(-1)?.input, '*nat\nCOMMIT\n');
+});
+
+test('IPv6 and variants have programs of their own', () => {
+  const { run } = new FakePrograms();
+  const options = { run, clock: new FakeClock(), logger: silentLogger };
+  assert.equal(new Commands({ ...options, family: 'IPv6' }).program('restore'), 'ip6tables-restore');
+  assert.equal(
+    new Commands({ ...options, family: 'IPv4', variant: 'legacy' }).program('save'),
+    'iptables-legacy-save',
+  );
+});
+
+test('the status of a question is its answer', async () => {
+  for (const [status, answer] of [
+    [0, true],
+    [1, false],
+  ] as const) {
+    const { commands } = commandsWith(() => ({ status }));
+    assert.equal(await commands.createChain('nat', 'KUBE-X'), answer);
+    assert.equal(await commands.chainExists('nat', 'KUBE-X'), answer);
+    assert.equal(await commands.ruleExists('nat', 'INPUT', ['-j', 'KUBE-X']), answer);
+  }
+});
+
+test('any other status is an error that names the command, the status and the words', async () => {
+  const { commands } = commandsWith(() => ({ status: 2, text: 'Bad argument\n' }));
+  const message = 'iptables -w 5 -N KUBE-X -t nat: exit status 2: Bad argument';
+  await assert.rejects(commands.createChain('nat', 'KUBE-X'), { name: 'CommandError', message });
+  await assert.rejects(
+    commands.save('nat', () => {}),
+    /^CommandError: iptables-save -t nat: exit status 2/,
+  );
+  await assert.rejects(commands.restore([]), /^CommandError: iptables-restore .*: exit status 2/);
+});
+
+test('a rule listing has rules only', async () => {
+  const lines = ['# Warning: iptables-legacy tables present', '-P INPUT ACCEPT', '-A INPUT -j KUBE-X'];
+  const { commands } = commandsWith(() => ({ lines }));
+  assert.deepEqual(await commands.rules('filter', 'INPUT'), ['-A INPUT -j KUBE-X']);
+});
+
+test('a lock that others hold is waited for, and told about', async () => {
+  let attempts = 0;
+  const { commands, clock, log, programs } = commandsWith(() => (++attempts < 3 ? { status: 4 } : undefined));
+  const created = commands.createChain('nat', 'KUBE-X');
+  await clock.advance(1_000);
+  assert.equal(await created, true);
+  assert.equal(programs.started.length, 3);
+  assert.equal(log.filter((line) => line.includes('busy')).length, 2);
+  assert.equal(clock.pending, 0);
+});
+
+test('a lock that others do not give up is an error in the end; restore input is written once only', async () => {
+  const { commands, clock, programs } = commandsWith(() => ({ status: 4, text: 'xtables lock' }));
+  const created = commands.createChain('nat', 'KUBE-X');
+  const refused = assert.rejects(
+    created,
+    (error) => error instanceof CommandError && error.isResourceProblem,
+  );
+  await clock.advance(10_000);
+  await refused;
+  assert.equal(programs.started.length, 3);
+  await assert.rejects(commands.restore(['*nat\n']), (error) => error instanceof CommandError);
+  assert.equal(programs.started.length, 4);
+});
+
+test('programs that write are announced, those that read are not', async () => {
+  const { commands, log } = commandsWith(() => undefined);
+  await commands.chainExists('nat', 'KUBE-X');
+  await commands.save('nat', () => {});
+  assert.deepEqual(log, []);
+  await commands.restore([]);
+  await commands.createChain('nat', 'KUBE-X');
+  assert.deepEqual(log, ['started 101', 'ended', 'started 102', 'ended']);
+});
+
+test('a program that is not installed is named', async () => {
+  const { commands } = commandsWith(() => ({ missing: true }), 'IPv6');
+  await assert.rejects(commands.version(), (error) => {
+    assert.ok(error instanceof MissingProgramError);
+    assert.match(error.message, /^ip6tables is not installed/);
+    return true;
+  });
+});
+
+test('programs say in several ways that something is not there', () => {
+  const told = (text: string) =>
+    new CommandError('iptables', ['-D'], { status: 1, timedOut: false, output: text }).isNotFound;
+  assert.ok(told('iptables: No chain/target/match by that name.'));
+  assert.ok(told("Couldn't load target `KUBE-X':No such file or directory"));
+  assert.ok(told('iptables: Bad rule (does a matching rule exist in that chain?).'));
+  assert.ok(told("Chain 'KUBE-X' does not exist"));
+  assert.ok(!told('Permission denied (you must be root)'));
+});
+
+test('a program that hung or was killed is told as such', () => {
+  const message = (end: object) =>
+    new CommandError('iptables', ['-C'], { status: undefined, timedOut: false, output: '', ...end }).message;
+  assert.equal(message({ timedOut: true }), 'iptables -C: took too long and was ended');
+  assert.equal(message({ signal: 'SIGSEGV' }), 'iptables -C: ended by SIGSEGV');
+});

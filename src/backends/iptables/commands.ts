@@ -1,0 +1,182 @@
+import type { ProgramEnd, ProgramOptions, RunProgram } from '../../kernel/program.ts';
+import type { Clock } from '../../lib/clock.ts';
+import type { Family } from '../../model/ip.ts';
+import type { Logger } from '../../obs/log.ts';
+import { CommandError, MissingProgramError } from './command-error.ts';
+
+/** Every table that this mode has something in. */
+export type AnyTable = 'mangle' | 'nat' | 'filter';
+
+/** Is told of the programs that write rules, so that what they write is not taken for somebody else's. */
+export interface WriterObserver {
+  /** Before it can have written anything. */
+  writerStarted(pid: number): void;
+  writerEnded(): void;
+}
+
+export interface CommandsOptions {
+  readonly family: Family;
+  readonly run: RunProgram;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly observer?: WriterObserver;
+  /** The variant of the programs to call, such as `legacy`; that of the PATH when absent. */
+  readonly variant?: 'legacy' | 'nft';
+}
+
+/** Exit status of a program that did not get the lock, or of one that the kernel had no room for. */
+export const RESOURCE_PROBLEM = 4;
+const lockAttempts = 3;
+const lockPauseMs = 200;
+const timeoutMs = 5 * 60_000;
+/** The program waits this many seconds for the lock. */
+const wait = ['-w', '5'];
+
+/**
+ * The iptables programs of one family. Every failure is a CommandError; a lock that others hold for long is waited for
+ * a few times before it counts as one.
+ */
+export class Commands {
+  readonly family: Family;
+  readonly #options: CommandsOptions;
+  readonly #base: string;
+
+  constructor(options: CommandsOptions) {
+    this.family = options.family;
+    this.#options = options;
+    const name = options.family === 'IPv4' ? 'iptables' : 'ip6tables';
+    this.#base = options.variant ? `${name}-${options.variant}` : name;
+  }
+
+  /** The name of the family's program, or of one of its companions: `save`, `restore`. */
+  program(companion?: 'save' | 'restore'): string {
+    return companion ? `${this.#base}-${companion}` : this.#base;
+  }
+
+  /** What the program calls itself: `iptables v1.8.9 (nf_tables)`. */
+  async version(): Promise<string> {
+    const { output } = await this.#succeed(this.program(), ['--version']);
+    return output.trim();
+  }
+
+  /** True when the chain was made, false when it was there. */
+  async createChain(table: AnyTable, chain: string): Promise<boolean> {
+    const args = [...wait, '-N', chain, '-t', table];
+    return (await this.#tell(this.program(), args, 'write', [0, 1])) === 0;
+  }
+
+  async chainExists(table: AnyTable, chain: string): Promise<boolean> {
+    const args = [...wait, '-S', chain, '-t', table];
+    return (await this.#tell(this.program(), args, 'read', [0, 1])) === 0;
+  }
+
+  /** The rules of a chain, as `-A` lines. */
+  async rules(table: AnyTable, chain: string): Promise<string[]> {
+    const lines: string[] = [];
+    const onLine = (line: string) => void lines.push(line);
+    await this.#succeed(this.program(), [...wait, '-S', chain, '-t', table], 'read', { onLine });
+    return lines.filter((line) => line.startsWith('-A '));
+  }
+
+  async ruleExists(table: AnyTable, chain: string, rule: readonly string[]): Promise<boolean> {
+    const args = [...wait, '-C', chain, '-t', table, ...rule];
+    return (await this.#tell(this.program(), args, 'read', [0, 1])) === 0;
+  }
+
+  /** Puts a rule first. */
+  async insertRule(table: AnyTable, chain: string, rule: readonly string[]): Promise<void> {
+    await this.#succeed(this.program(), [...wait, '-I', chain, '-t', table, ...rule], 'write');
+  }
+
+  async deleteRule(table: AnyTable, chain: string, rule: readonly string[]): Promise<void> {
+    await this.#succeed(this.program(), [...wait, '-D', chain, '-t', table, ...rule], 'write');
+  }
+
+  async deleteChain(table: AnyTable, chain: string): Promise<void> {
+    await this.#succeed(this.program(), [...wait, '-X', chain, '-t', table], 'write');
+  }
+
+  /** Lines of a dump of a table. */
+  async save(table: AnyTable, onLine: (line: string) => void): Promise<void> {
+    await this.#succeed(this.program('save'), ['-t', table], 'read', { onLine });
+  }
+
+  /**
+   * Applies restore input, of one table or of those it has, without flushing what it does not mention. Is not
+   * repeated: the input can be read only once.
+   */
+  async restore(input: Iterable<string>, table?: AnyTable): Promise<void> {
+    const args = [...wait, ...(table ? ['-T', table] : []), '--noflush', '--counters'];
+    const end = await this.#start(this.program('restore'), args, 'write', { input });
+    if (end.status !== 0) throw new CommandError(this.program('restore'), args, end);
+  }
+
+  async #succeed(
+    program: string,
+    args: readonly string[],
+    access: 'read' | 'write' = 'read',
+    options: Pick<ProgramOptions, 'onLine'> = {},
+  ): Promise<ProgramEnd> {
+    const end = await this.#patiently(program, args, access, options);
+    if (end.status !== 0) throw new CommandError(program, args, end);
+    return end;
+  }
+
+  /** Runs a command whose status is the answer; any but the expected ones is a failure. */
+  async #tell(
+    program: string,
+    args: readonly string[],
+    access: 'read' | 'write',
+    expected: readonly number[],
+  ): Promise<number> {
+    const end = await this.#patiently(program, args, access, {});
+    if (end.status !== undefined && expected.includes(end.status)) return end.status;
+    throw new CommandError(program, args, end);
+  }
+
+  async #patiently(
+    program: string,
+    args: readonly string[],
+    access: 'read' | 'write',
+    options: Pick<ProgramOptions, 'onLine'>,
+  ): Promise<ProgramEnd> {
+    const { clock, logger, family } = this.#options;
+    for (let attempt = 1; ; attempt++) {
+      const end = await this.#start(program, args, access, options);
+      if (end.status !== RESOURCE_PROBLEM || attempt === lockAttempts) return end;
+      const command = [program, ...args].join(' ');
+      logger.info('iptables is busy; trying again', {
+        ip_family: family,
+        command,
+        output: end.output.trim(),
+      });
+      await new Promise<void>((resolve) => clock.setTimeout(resolve, lockPauseMs * attempt));
+    }
+  }
+
+  async #start(
+    program: string,
+    args: readonly string[],
+    access: 'read' | 'write',
+    options: Pick<ProgramOptions, 'onLine' | 'input'>,
+  ): Promise<ProgramEnd> {
+    const { run, observer } = this.#options;
+    let hasStarted = false;
+    const onStart = (pid: number) => {
+      hasStarted = true;
+      observer?.writerStarted(pid);
+    };
+    try {
+      return await run(program, args, { ...options, timeoutMs, ...(access === 'write' && { onStart }) });
+    } catch (error) {
+      if (isMissing(error)) throw new MissingProgramError(program, error);
+      throw error;
+    } finally {
+      if (hasStarted) observer?.writerEnded();
+    }
+  }
+}
+
+function isMissing(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'ENOENT' && 'syscall' in error;
+}

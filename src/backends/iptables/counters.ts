@@ -1,0 +1,72 @@
+import type { AcctClient } from '../../kernel/acct/client.ts';
+import { isNetlinkError } from '../../kernel/netlink/error.ts';
+import type { Logger } from '../../obs/log.ts';
+import type { Sample } from '../../obs/metrics.ts';
+import type { ProxyMetrics } from '../../obs/proxy-metrics.ts';
+import type { Counters } from './tables.ts';
+
+/** The metrics that show them. */
+export type CounterMetrics = Pick<ProxyMetrics, 'ctStateInvalidDropped' | 'localhostNodePortsAccepted'>;
+
+const invalidDropped = 'ct_state_invalid_dropped_pkts';
+const localhostAccepted = 'localhost_nps_accepted_pkts';
+/** Asked for to learn whether the kernel knows such counters at all. */
+const probe = 'IMayExist';
+
+/** The packet counters that rules name. They belong to neither family and are never removed. */
+export class PacketCounters {
+  readonly #client: AcctClient;
+
+  private constructor(client: AcctClient) {
+    this.#client = client;
+  }
+
+  /** Undefined when the kernel has no such counters: rules then do without, and nothing is measured. */
+  static async open(client: AcctClient, logger: Logger): Promise<PacketCounters | undefined> {
+    try {
+      await client.get(probe);
+      return new PacketCounters(client);
+    } catch (error) {
+      client.close();
+      const reason = error instanceof Error ? error.message : String(error);
+      logger.info('This kernel has no nfacct counters; packets dropped as invalid are not counted', {
+        reason,
+      });
+      return undefined;
+    }
+  }
+
+  /** Makes what is missing; says which are there. */
+  async ensure(logger: Logger): Promise<Counters> {
+    return {
+      invalidDropped: await this.#ensure(invalidDropped, logger),
+      localhostAccepted: await this.#ensure(localhostAccepted, logger),
+    };
+  }
+
+  /** Has the metrics read the counters whenever somebody scrapes. */
+  publish(metrics: CounterMetrics): void {
+    metrics.ctStateInvalidDropped.readFrom(() => this.#read(invalidDropped));
+    metrics.localhostNodePortsAccepted.readFrom(() => this.#read(localhostAccepted));
+  }
+
+  close(): void {
+    this.#client.close();
+  }
+
+  async #ensure(name: string, logger: Logger): Promise<boolean> {
+    try {
+      if (!(await this.#client.get(name))) await this.#client.create(name);
+      return true;
+    } catch (error) {
+      // Somebody made it in between: the next full sync will find it.
+      if (!isNetlinkError(error, 'EBUSY')) logger.error(error, 'No packet counter', { counter: name });
+      return false;
+    }
+  }
+
+  async #read(name: string): Promise<Sample[]> {
+    const counter = await this.#client.get(name);
+    return counter ? [{ labels: {}, value: Number(counter.packets) }] : [];
+  }
+}

@@ -1,0 +1,93 @@
+import type { RunProgram } from '../../kernel/program.ts';
+import type { SystemFiles } from '../../kernel/system-files.ts';
+import type { Clock } from '../../lib/clock.ts';
+import type { Family } from '../../model/ip.ts';
+import type { Logger } from '../../obs/log.ts';
+import { canaryChain } from './canary.ts';
+import { type AnyTable, Commands } from './commands.ts';
+
+/** What an iptables program stands on: the kernel's x_tables, or nf_tables. */
+export type Flavour = 'legacy' | 'nft';
+
+/** Reads `iptables v1.8.9 (nf_tables)`. Versions before 1.8 name nothing and are the older kind. */
+export function flavourOf(version: string): Flavour {
+  return version.includes('(nf_tables)') ? 'nft' : 'legacy';
+}
+
+/** Where the programs of both flavours are looked for and run. */
+export interface FlavourContext {
+  readonly run: RunProgram;
+  readonly files: SystemFiles;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+const families: readonly Family[] = ['IPv4', 'IPv6'];
+const tables: readonly AnyTable[] = ['nat', 'filter'];
+
+export function otherThan(flavour: Flavour): Flavour {
+  return flavour === 'nft' ? 'legacy' : 'nft';
+}
+
+/**
+ * Warns, once, when the flavour that is not in use holds rules of kube-proxy too: packets then pass both sets, and the
+ * other one is out of date or belongs to a program that believes to be alone.
+ */
+export async function warnOfMix(inUse: Flavour, context: FlavourContext): Promise<void> {
+  const alsoFound = otherThan(inUse);
+  const found: Record<string, string> = {};
+  for (const family of families) {
+    const chains = await kubeProxyChains(alsoFound, family, context);
+    if (chains.length > 0) found[family] = summary(chains);
+  }
+  if (Object.keys(found).length === 0) return;
+  context.logger.error(
+    undefined,
+    'Both kinds of iptables hold rules of kube-proxy on this node, and every packet passes both; remove those of ' +
+      'the kind that is not in use, with --cleanup or by a restart of the node',
+    { inUse, alsoFound, ...found },
+  );
+}
+
+/** The chains of kube-proxy, whatever its version, in a flavour; none when that flavour is not there. */
+export async function kubeProxyChains(
+  variant: Flavour,
+  family: Family,
+  { run, files, clock, logger }: FlavourContext,
+): Promise<string[]> {
+  if (variant === 'legacy' && !hasLegacyTables(files, family)) return [];
+  const commands = new Commands({ family, run, clock, logger, variant });
+  const chains = new Set<string>();
+  try {
+    for (const table of tables) {
+      await commands.save(table, (line) => {
+        const [, chain] = /^:(KUBE-[^ ]+) /.exec(line) ?? [];
+        if (chain !== undefined && isOfKubeProxy(chain)) chains.add(chain);
+      });
+    }
+  } catch (error) {
+    logger.v(2).info('Cannot look into a kind of iptables', { variant, reason: String(error) });
+  }
+  return [...chains];
+}
+
+/** To ask the legacy programs would make the kernel create the tables, and send every packet through them. */
+export function hasLegacyTables(files: SystemFiles, family: Family): boolean {
+  try {
+    const names = files.read(family === 'IPv4' ? '/proc/net/ip_tables_names' : '/proc/net/ip6_tables_names');
+    return names.split('\n').some((name) => ['nat', 'filter', 'mangle'].includes(name));
+  } catch {
+    // No such file means no x_tables, and so no tables.
+    return false;
+  }
+}
+
+/** The kubelet's chains are in whatever flavour it uses; they are not a second set of service rules. */
+function isOfKubeProxy(chain: string): boolean {
+  return chain === canaryChain || /^KUBE-(SERVICES|NODEPORTS|SVC-|SVL-|EXT-|FW-|SEP-|XLB-)/.test(chain);
+}
+
+function summary(chains: readonly string[]): string {
+  const shown = chains.slice(0, 5).join(', ');
+  return chains.length > 5 ? `${shown} and ${chains.length - 5} more` : shown;
+}

@@ -1,0 +1,93 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { FakePrograms } from '../../../test/iptables/fake-programs.ts';
+import { FakeClock } from '../../lib/fake-clock.ts';
+import { silentLogger } from '../../obs/log.ts';
+import { Census } from './census.ts';
+import { Commands } from './commands.ts';
+import { Inspector } from './inspector.ts';
+
+async function fixture() {
+  const clock = new FakeClock();
+  const census = new Census();
+  const chains = new Set([':KUBE-SVC-A - [0:0]']);
+  const reports: [Record<string, number>, string][] = [];
+  let looks = 0;
+  const programs = new FakePrograms(() => {
+    looks++;
+    return { lines: [...chains] };
+  });
+  const write = (apply: () => Promise<void>) =>
+    census.during(['*nat\n:KUBE-SVC-A - [0:0]\nCOMMIT\n'], async (input) => {
+      for (const _ of input);
+      await apply();
+    });
+  await write(async () => {});
+  const commands = new Commands({ family: 'IPv4', run: programs.run, clock, logger: silentLogger });
+  const inspector = new Inspector({
+    census,
+    commands,
+    clock,
+    logger: silentLogger,
+    onDamage: ({ objects, by }) => void reports.push([Object.fromEntries(objects), by]),
+  });
+  return { clock, chains, reports, inspector, write, looks: () => looks };
+}
+
+test('what belongs together is one report', async () => {
+  const { clock, inspector, reports } = await fixture();
+  inspector.damaged({ objects: new Map([['rule deleted', 3]]), by: 'a[1]' });
+  await clock.advance(50);
+  inspector.damaged({ objects: new Map([['rule deleted', 2]]), by: 'b[2]' });
+  await clock.advance(50);
+  inspector.damaged({ objects: new Map([['chain deleted', 1]]), by: 'c[3]' });
+  assert.deepEqual(reports, []);
+  await clock.advance(100);
+  assert.deepEqual(reports, [[{ 'rule deleted': 5, 'chain deleted': 1 }, 'c[3]']]);
+  assert.equal(clock.pending, 0);
+});
+
+test('somebody who never stops is reported after a second', async () => {
+  const { clock, inspector, reports } = await fixture();
+  for (let i = 0; i < 12; i++) {
+    inspector.damaged({ objects: new Map([['rule deleted', 1]]), by: 'a[1]' });
+    await clock.advance(90);
+  }
+  assert.equal(reports.length, 1);
+});
+
+test('a suspicion is looked into, once for many, and reported only when true', async () => {
+  const { clock, chains, inspector, reports, looks } = await fixture();
+  for (let i = 0; i < 5; i++) inspector.suspect('nft[9]');
+  await clock.advance(100);
+  assert.deepEqual(reports, []);
+  assert.equal(looks(), 1);
+  chains.clear();
+  inspector.suspect('nft[9]');
+  await clock.advance(100);
+  assert.deepEqual(reports, [[{ 'chain deleted': 1 }, 'nft[9]']]);
+  assert.equal(clock.pending, 0);
+});
+
+test('it does not look while we write, but afterwards', async () => {
+  const { clock, chains, inspector, reports, looks, write } = await fixture();
+  let finish = () => {};
+  const writing = write(() => new Promise<void>((resolve) => (finish = resolve)));
+  inspector.suspect('nft[9]');
+  await clock.advance(1_000);
+  assert.equal(looks(), 0);
+  finish();
+  await writing;
+  chains.clear();
+  await clock.advance(300);
+  assert.equal(reports.length, 1);
+});
+
+test('nothing happens after the end', async () => {
+  const { clock, inspector, reports } = await fixture();
+  inspector.damaged({ objects: new Map([['rule deleted', 1]]), by: 'a[1]' });
+  inspector.close();
+  await clock.advance(5_000);
+  assert.deepEqual(reports, []);
+  assert.equal(clock.pending, 0);
+});

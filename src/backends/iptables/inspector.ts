@@ -1,0 +1,100 @@
+import type { Clock, Timer } from '../../lib/clock.ts';
+import type { Logger } from '../../obs/log.ts';
+import type { ForeignChange } from '../repairs.ts';
+import type { Census } from './census.ts';
+import type { Commands } from './commands.ts';
+
+export interface InspectorOptions {
+  readonly census: Census;
+  readonly commands: Commands;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** Somebody has damaged our rules, and seems to be through with it. */
+  readonly onDamage: (change: ForeignChange) => void;
+}
+
+/** A reload of a firewall is many commands: to write in between would be in vain. */
+const settleMs = 100;
+const maxSettleMs = 1_000;
+const busyMs = 250;
+
+/**
+ * Makes one report of what belongs together, and of a mere suspicion a report or nothing: the kernel is then compared
+ * with what we wrote. That costs a dump of the tables, so it is done once for many suspicions, and never while we write
+ * ourselves.
+ */
+export class Inspector {
+  readonly #options: InspectorOptions;
+  readonly #damage = new Map<string, number>();
+  #by = 'unknown';
+  #isSuspicious = false;
+  #isLooking = false;
+  #since: number | undefined;
+  #pending: Timer | undefined;
+  #isClosed = false;
+
+  constructor(options: InspectorOptions) {
+    this.#options = options;
+  }
+
+  /** `by` names the program that may have changed something. */
+  suspect(by: string): void {
+    this.#by = by;
+    this.#isSuspicious = true;
+    this.#settle();
+  }
+
+  damaged({ objects, by }: ForeignChange): void {
+    this.#by = by;
+    for (const [object, count] of objects) this.#damage.set(object, (this.#damage.get(object) ?? 0) + count);
+    this.#settle();
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#pending?.cancel();
+  }
+
+  #settle(): void {
+    const now = this.#options.clock.monotonic();
+    this.#since ??= now;
+    this.#lookIn(Math.max(0, Math.min(settleMs, this.#since + maxSettleMs - now)));
+  }
+
+  #lookIn(ms: number): void {
+    if (this.#isClosed) return;
+    this.#pending?.cancel();
+    this.#pending = this.#options.clock.setTimeout(() => {
+      this.#pending = undefined;
+      this.#since = undefined;
+      if (this.#damage.size > 0) this.#report();
+      else if (this.#isSuspicious) void this.#look();
+    }, ms);
+  }
+
+  /** Everything is repaired then, so that no suspicion is left. */
+  #report(): void {
+    const objects = new Map(this.#damage);
+    this.#damage.clear();
+    this.#isSuspicious = false;
+    this.#options.onDamage({ objects, by: this.#by });
+  }
+
+  async #look(): Promise<void> {
+    const { census, commands, logger } = this.#options;
+    if (this.#isLooking || census.isWriting) return this.#lookIn(busyMs);
+    this.#isSuspicious = false;
+    this.#isLooking = true;
+    try {
+      const { epoch } = census;
+      const objects = await census.differences(commands);
+      if (this.#isClosed || objects.size === 0) return;
+      if (census.epoch === epoch) this.#options.onDamage({ objects, by: this.#by });
+      else this.suspect(this.#by);
+    } catch (error) {
+      logger.error(error, 'Cannot compare the rules with what was written', { ip_family: commands.family });
+    } finally {
+      this.#isLooking = false;
+    }
+  }
+}

@@ -1,0 +1,95 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { type FakeEnd, FakePrograms } from '../../../test/iptables/fake-programs.ts';
+import { FakeClock } from '../../lib/fake-clock.ts';
+import { silentLogger } from '../../obs/log.ts';
+import { Commands } from './commands.ts';
+import { ensureJumps, jumps, removeJumps, savedRule } from './jumps.ts';
+
+function commandsWith(answer: (command: string) => FakeEnd | undefined) {
+  const programs = new FakePrograms(answer);
+  const commands = new Commands({
+    family: 'IPv4',
+    run: programs.run,
+    clock: new FakeClock(),
+    logger: silentLogger,
+  });
+  return { programs, commands };
+}
+
+/** What `-S` says of a chain that holds these jumps. */
+function listed(command: string, held: typeof jumps): readonly string[] {
+  const [, chain, table] = / -S (\S+) -t (\S+)/.exec(command) ?? [];
+  return held.filter((jump) => jump.from === chain && jump.table === table).map(savedRule);
+}
+
+test('when all jumps are there, six questions are all it takes', async () => {
+  const { programs, commands } = commandsWith((command) => ({ lines: listed(command, jumps) }));
+  await ensureJumps(commands);
+  assert.equal(programs.started.length, 6);
+  assert.ok(programs.commands.every((command) => command.includes(' -S ')));
+});
+
+test('on a clean host everything comes in one go, each jump in front of those before it', async () => {
+  const { programs, commands } = commandsWith(() => undefined);
+  await ensureJumps(commands);
+  const restored = programs.started.at(-1)?.input.split('\n') ?? [];
+  assert.deepEqual(restored.slice(0, 8), [
+    '*filter',
+    ':KUBE-EXTERNAL-SERVICES - [0:0]',
+    ':KUBE-NODEPORTS - [0:0]',
+    ':KUBE-SERVICES - [0:0]',
+    ':KUBE-FORWARD - [0:0]',
+    ':KUBE-PROXY-FIREWALL - [0:0]',
+    ':KUBE-FIREWALL - [0:0]',
+    '-I INPUT -m conntrack --ctstate NEW -m comment --comment "kubernetes externally-visible service portals" -j KUBE-EXTERNAL-SERVICES',
+  ]);
+  assert.equal(restored.filter((line) => line.startsWith('-I ')).length, 14);
+  assert.equal(restored.filter((line) => line === 'COMMIT').length, 2);
+});
+
+test('a chain that is there is not declared again, which would empty it', async () => {
+  const kept = jumps.filter(({ from }) => from !== 'PREROUTING');
+  const { programs, commands } = commandsWith((command) => ({
+    lines: command.startsWith('iptables-save') ? [':KUBE-SERVICES - [0:0]'] : listed(command, kept),
+  }));
+  await ensureJumps(commands);
+  assert.equal(
+    programs.started.at(-1)?.input,
+    '*nat\n-I PREROUTING -m comment --comment "kubernetes service portals" -j KUBE-SERVICES\nCOMMIT\n',
+  );
+});
+
+test('a rule in other words is not added again when the program knows it', async () => {
+  const { programs, commands } = commandsWith((command) => ({
+    lines: listed(command, jumps).map((rule) => rule.replace('-m conntrack', '-m state')),
+  }));
+  await ensureJumps(commands);
+  assert.ok(programs.commands.some((command) => command.includes(' -C ')));
+  assert.ok(!programs.commands.some((command) => command.includes('restore')));
+});
+
+test('removing asks first, and leaves the chain that the kubelet uses', async () => {
+  const { programs, commands } = commandsWith((command) => {
+    if (command.includes(' -C ') && command.includes('FORWARD')) return { status: 1 };
+    return command.includes(' -S ') ? { lines: listed(command, jumps) } : undefined;
+  });
+  await removeJumps(commands);
+  const deleted = programs.commands.filter((command) => command.includes(' -D '));
+  assert.equal(deleted.length, 8);
+  assert.ok(!programs.commands.some((command) => command.includes('KUBE-FIREWALL')));
+});
+
+test('where there are no jumps, removing takes six questions', async () => {
+  const { programs, commands } = commandsWith(() => ({ lines: ['-A INPUT -j ACCEPT'] }));
+  await removeJumps(commands);
+  assert.equal(programs.started.length, 6);
+});
+
+test('removing does not mind what is not there, and minds everything else', async () => {
+  const answer = (text: string) => (command: string) =>
+    command.includes(' -S ') ? { lines: listed(command, jumps) } : { status: 2, text };
+  await removeJumps(commandsWith(answer("Chain 'KUBE-SERVICES' does not exist")).commands);
+  const broken = commandsWith(answer('Permission denied'));
+  await assert.rejects(removeJumps(broken.commands), /Permission denied/);
+});

@@ -1,0 +1,69 @@
+import type { Logger } from '../../obs/log.ts';
+import type { Census } from './census.ts';
+import { CommandError } from './command-error.ts';
+import type { Commands } from './commands.ts';
+import type { PacketCounters } from './counters.ts';
+import type { Flavour } from './flavour.ts';
+import { chainNames, ensureJumps } from './jumps.ts';
+import { type Counters, RestoreError, type TableName, type Tables } from './tables.ts';
+
+export interface KernelTablesOptions {
+  readonly commands: Commands;
+  readonly census: Census;
+  /** Undefined when the kernel has no such counters. */
+  readonly counters: PacketCounters | undefined;
+  readonly logger: Logger;
+  readonly flavour: Flavour;
+}
+
+/** iptables-nft-restore takes time quadratic in the chains of one input. */
+const nftChainsPerRestore = 2_000;
+
+const noCounters: Counters = { invalidDropped: false, localhostAccepted: false };
+
+/** The tables of one family in the kernel of this network namespace, through the iptables programs. */
+export class KernelTables implements Tables {
+  readonly chainsPerRestore: number;
+  readonly #options: KernelTablesOptions;
+
+  constructor(options: KernelTablesOptions) {
+    this.#options = options;
+    this.chainsPerRestore = options.flavour === 'nft' ? nftChainsPerRestore : Number.POSITIVE_INFINITY;
+  }
+
+  async ensureJumps(): Promise<void> {
+    await ensureJumps(this.#options.commands);
+    this.#options.census.expectJumps();
+  }
+
+  async ensureCounters(): Promise<Counters> {
+    const { counters, logger } = this.#options;
+    return (await counters?.ensure(logger)) ?? noCounters;
+  }
+
+  chainNames(table: TableName): Promise<ReadonlySet<string>> {
+    return chainNames(this.#options.commands, table);
+  }
+
+  async restore(input: Iterable<string>): Promise<void> {
+    const { commands, census } = this.#options;
+    try {
+      await census.during(input, (counted) => commands.restore(counted));
+    } catch (error) {
+      throw restoreError(error);
+    }
+  }
+}
+
+/** The three ways in which versions of iptables-restore name the line they failed at. */
+const linePattern = /\bline:? (\d+)\b/;
+
+/** A refusal of the input as RestoreError; anything else as it is. */
+function restoreError(error: unknown): unknown {
+  if (!(error instanceof CommandError) || error.status === undefined) return error;
+  const line = linePattern.exec(error.output)?.[1];
+  if (error.isResourceProblem && line === undefined) return error;
+  const refusal = new RestoreError(error.message, line === undefined ? undefined : Number(line));
+  refusal.cause = error;
+  return refusal;
+}

@@ -1,0 +1,125 @@
+import { runProgram } from '../../kernel/program.ts';
+import { systemFiles } from '../../kernel/system-files.ts';
+import { type Clock, systemClock } from '../../lib/clock.ts';
+import { toMillis } from '../../lib/duration.ts';
+import type { Family } from '../../model/ip.ts';
+import type { Logger } from '../../obs/log.ts';
+import type { Backend } from '../backend.ts';
+import type { BackendContext, Mode } from '../mode.ts';
+import { IptablesBackend } from './backend.ts';
+import { Census } from './census.ts';
+import { changesOf } from './changes.ts';
+import { removeAll } from './cleanup.ts';
+import { Commands } from './commands.ts';
+import { type Flavour, type FlavourContext, warnOfMix } from './flavour.ts';
+import { KernelTables } from './kernel-tables.ts';
+import { IptablesNode } from './node.ts';
+import {
+  availableFamilies,
+  checkVersion,
+  isConntrackLiberal,
+  routeLocalnet,
+  servesLocalhost,
+} from './preconditions.ts';
+import type { IptablesSettings } from './settings.ts';
+import { WatchedBackend } from './watched-backend.ts';
+
+const defaultMasqueradeBit = 14;
+
+/** iptables mode: upstream's chains, rule by rule, written with the iptables programs of the PATH. */
+class IptablesMode implements Mode {
+  readonly #users = new Set<Family>();
+  #node: Promise<IptablesNode> | undefined;
+
+  supportedFamilies(logger: Logger): Promise<ReadonlySet<Family>> {
+    return availableFamilies(flavourContext(systemClock, logger));
+  }
+
+  /** Throws the reason when this node cannot run the mode. */
+  async create(context: BackendContext): Promise<Backend> {
+    const { family, clock, logger } = context;
+    const isFirst = this.#users.size === 0;
+    const node = await this.#acquire(context);
+    try {
+      const settings = settingsOf(context);
+      if (settings.localhostNodePorts) routeLocalnet(systemFiles, logger);
+      const flavour = await checkVersion(new Commands({ family, run: runProgram, clock, logger }));
+      if (isFirst) await warnOfMix(flavour, flavourContext(clock, logger));
+      return this.#watchedBackend(context, settings, flavour, node);
+    } catch (error) {
+      await this.#release(family);
+      throw error;
+    }
+  }
+
+  cleanup(logger: Logger): Promise<void> {
+    return removeAll(flavourContext(systemClock, logger));
+  }
+
+  #watchedBackend(
+    { family, metrics, logger, clock, requestFullSync }: BackendContext,
+    settings: IptablesSettings,
+    flavour: Flavour,
+    node: IptablesNode,
+  ): Backend {
+    const census = new Census();
+    const changes = changesOf(flavour, node, { family, clock, logger });
+    const commands = new Commands({ family, run: runProgram, clock, logger, observer: changes });
+    const tables = new KernelTables({ commands, census, counters: node.counters, logger, flavour });
+    const interfaceAddresses = () => node.kernel.addresses.list();
+    return new WatchedBackend({
+      backend: new IptablesBackend({ settings, tables, interfaceAddresses, metrics, logger, clock }),
+      commands,
+      census,
+      metrics,
+      logger,
+      clock,
+      syncPeriod: settings.syncPeriod,
+      watch: (watcher) => changes.watch(watcher),
+      nodePorts: { addresses: node.kernel.addresses, nodePortAddresses: settings.nodePortAddresses },
+      requestFullSync,
+      onClose: () => this.#release(family),
+    });
+  }
+
+  async #acquire({ family, metrics, clock, logger }: BackendContext): Promise<IptablesNode> {
+    this.#node ??= IptablesNode.open(metrics, clock, logger);
+    try {
+      const node = await this.#node;
+      this.#users.add(family);
+      return node;
+    } catch (error) {
+      this.#node = undefined;
+      throw error;
+    }
+  }
+
+  async #release(family: Family): Promise<void> {
+    this.#users.delete(family);
+    if (this.#users.size > 0) return;
+    const node = await this.#node;
+    this.#node = undefined;
+    node?.close();
+  }
+}
+
+export const iptablesMode = new IptablesMode();
+
+function flavourContext(clock: Clock, logger: Logger): FlavourContext {
+  return { run: runProgram, files: systemFiles, clock, logger };
+}
+
+function settingsOf(context: BackendContext): IptablesSettings {
+  const { family, config, nodeIP, nodePortAddresses, localDetector } = context;
+  return {
+    family,
+    masqueradeBit: config.iptables.masqueradeBit ?? defaultMasqueradeBit,
+    masqueradeAll: config.linux.masqueradeAll,
+    localDetector,
+    nodePortAddresses,
+    nodeIP,
+    localhostNodePorts: servesLocalhost(config.iptables.localhostNodePorts, nodePortAddresses),
+    conntrackLiberal: isConntrackLiberal(systemFiles),
+    syncPeriod: toMillis(config.syncPeriod),
+  };
+}

@@ -1,0 +1,116 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { RuleEvent, RuleEventListener } from '../../kernel/nft/rule-events.ts';
+import { FakeClock } from '../../lib/fake-clock.ts';
+import { silentLogger } from '../../obs/log.ts';
+import { RuleWatch } from './rule-watch.ts';
+
+function fixture() {
+  const clock = new FakeClock();
+  const filters: Uint8Array[] = [];
+  const reports: unknown[] = [];
+  let listener: RuleEventListener | undefined;
+  let subscriptions = 0;
+  const watch = new RuleWatch({
+    subscribe: (to) => {
+      subscriptions++;
+      listener = to;
+      return {
+        attachFilter: (program) => void filters.push(program),
+        pause() {},
+        resume() {},
+        close: () => {
+          listener = undefined;
+        },
+      };
+    },
+    clock,
+    logger: silentLogger,
+  });
+  for (const family of ['IPv4', 'IPv6'] as const) {
+    watch.watch(family, {
+      owns: (table, chain) => table === 'nat' && chain === 'KUBE-SVC-A',
+      onDamage: ({ objects, by }) => void reports.push([family, Object.fromEntries(objects), by]),
+      onSuspicion: (by) => void reports.push([family, 'suspicion', by]),
+    });
+  }
+  return { clock, filters, reports, watch, listener: () => listener, subscriptions: () => subscriptions };
+}
+
+const deleted: RuleEvent = {
+  port: 42,
+  family: 'IPv4',
+  type: 'deleted',
+  kind: 'rule',
+  table: 'nat',
+  chain: 'KUBE-SVC-A',
+};
+
+test('a transaction on our chains is one report, to the family it is about', () => {
+  const { listener, reports } = fixture();
+  listener()?.event(deleted);
+  listener()?.event(deleted);
+  listener()?.event({ ...deleted, type: 'added' });
+  listener()?.event({ ...deleted, chain: 'INPUT' });
+  assert.deepEqual(reports, []);
+  listener()?.committed(42, 'iptables[42]');
+  assert.deepEqual(reports, [['IPv4', { 'rule deleted': 2, 'rule added': 1 }, 'iptables[42]']]);
+  listener()?.committed(43, 'nft[43]');
+  assert.equal(reports.length, 1);
+});
+
+test('what our own programs write is nobody’s report', async () => {
+  const { watch, listener, reports, filters, clock } = fixture();
+  watch.ownWriter(42);
+  assert.equal(filters.length, 1);
+  listener()?.event(deleted);
+  listener()?.committed(42, 'iptables-restor[42]');
+  assert.deepEqual(reports, []);
+  await clock.advance(61_000);
+  watch.ownWriter(77);
+  listener()?.event(deleted);
+  listener()?.committed(42, 'iptables[42]');
+  assert.equal(reports.length, 1, 'a number that was given out again long after');
+});
+
+test('deletions of a table or from a chain with jumps are a suspicion, other things are not', () => {
+  const { listener, reports } = fixture();
+  const settled = (event: RuleEvent) => {
+    reports.length = 0;
+    listener()?.event(event);
+    listener()?.committed(42, 'nft[42]');
+    return reports.length;
+  };
+  assert.equal(settled({ ...deleted, kind: 'table', chain: '' }), 1);
+  assert.equal(settled({ ...deleted, chain: 'PREROUTING' }), 1);
+  assert.equal(settled({ ...deleted, table: 'filter', chain: 'KUBE-FIREWALL' }), 1);
+  assert.equal(settled({ ...deleted, type: 'added', chain: 'PREROUTING' }), 0);
+  assert.equal(settled({ ...deleted, chain: 'DOCKER' }), 0);
+  assert.equal(settled({ ...deleted, chain: 'KUBE-OTHER' }), 0);
+  assert.equal(settled({ ...deleted, table: 'raw' }), 0);
+});
+
+test('events that were lost are a suspicion to everybody', () => {
+  const { listener, reports } = fixture();
+  listener()?.overrun();
+  assert.deepEqual(reports, [
+    ['IPv4', 'suspicion', 'unknown'],
+    ['IPv6', 'suspicion', 'unknown'],
+  ]);
+});
+
+test('a subscription that ended is taken up again, and what happened meanwhile is a suspicion', async () => {
+  const { clock, listener, reports, watch, subscriptions } = fixture();
+  listener()?.failed(new Error('socket'));
+  assert.equal(listener(), undefined);
+  watch.ownWriter(5);
+  await clock.advance(5_000);
+  assert.equal(subscriptions(), 2);
+  assert.equal(reports.length, 2);
+  watch.unwatch('IPv4');
+  listener()?.overrun();
+  assert.equal(reports.length, 3);
+  watch.close();
+  assert.equal(listener(), undefined);
+  assert.equal(clock.pending, 0);
+});

@@ -1,0 +1,137 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { ServicePlan } from '../../plan/service-plan.ts';
+import { chainOf, differingChains } from './chain-diff.ts';
+import {
+  type CompiledService,
+  compareServices,
+  compileService,
+  type OwnChains,
+  ownChains,
+  type Variant,
+} from './compile.ts';
+import { CompiledServices } from './compiled-services.ts';
+import type { IptablesSettings } from './settings.ts';
+
+/** What a change of service ports makes necessary to write. */
+export interface ServiceChanges {
+  readonly filter: Set<string>;
+  readonly nat: Set<string>;
+  readonly own: Map<string, OwnChains>;
+}
+
+/** Service ports compiled between two pauses. */
+const turnLength = 500;
+
+/**
+ * The rules that are wanted, and the service chains known to be in the kernel that no wanted rule uses. What the
+ * kernel holds is what was wanted last, as long as every restore succeeded.
+ */
+export class Ruleset {
+  /** Service ports that cannot be put into rules. */
+  readonly failures = new Map<string, Error>();
+  /** Chains left behind. Some may be gone already: removing them again does no harm. */
+  readonly stale = new Set<string>();
+  readonly #settings: IptablesSettings;
+  #services = new CompiledServices();
+
+  constructor(settings: IptablesSettings) {
+    this.#settings = settings;
+  }
+
+  get services(): CompiledServices {
+    return this.#services;
+  }
+
+  /** Wants exactly these plans; the chains of all of them, in order. Lines of unchanged service ports are reused. */
+  async replace(plans: ReadonlyMap<string, ServicePlan>, variant: Variant): Promise<Map<string, OwnChains>> {
+    const compiled: CompiledService[] = [];
+    this.failures.clear();
+    let seen = 0;
+    for (const [key, plan] of plans) {
+      if (++seen % turnLength === 0) await nextTurn();
+      const service = this.#compile(key, plan, variant);
+      if (service) compiled.push(service);
+    }
+    this.#services = new CompiledServices(compiled);
+    const own = new Map<string, OwnChains>();
+    for (const service of this.#services) {
+      if (own.size % turnLength === 0) await nextTurn();
+      own.set(service.key, ownChains(service, this.#settings));
+    }
+    return own;
+  }
+
+  /** Follows a change of the given keys; a key without a plan is gone. */
+  change(keys: Iterable<string>, plans: ReadonlyMap<string, ServicePlan>, variant: Variant): ServiceChanges {
+    const changes: ServiceChanges = { filter: new Set(), nat: new Set(), own: new Map() };
+    const changed: CompiledService[] = [];
+    for (const key of keys) {
+      const before = this.#services.get(key);
+      const plan = plans.get(key);
+      this.failures.delete(key);
+      const after = plan && this.#compile(key, plan, variant);
+      if (before === after) continue;
+      this.#compare(before, after, changes);
+      if (after) {
+        this.#services.set(after);
+        changed.push(after);
+      } else this.#services.delete(key);
+    }
+    return { ...changes, own: inOrder(changes.own, changed) };
+  }
+
+  /** No longer wants a service port. */
+  drop(key: string): void {
+    this.#services.delete(key);
+  }
+
+  #compile(key: string, plan: ServicePlan, variant: Variant): CompiledService | undefined {
+    const known = this.#services.get(key);
+    if (known?.plan === plan && sameVariant(known.variant, variant)) return known;
+    try {
+      return compileService(plan, this.#settings, variant);
+    } catch (error) {
+      this.failures.set(key, error instanceof Error ? error : new Error(String(error)));
+      return undefined;
+    }
+  }
+
+  #compare(
+    before: CompiledService | undefined,
+    after: CompiledService | undefined,
+    changes: ServiceChanges,
+  ): void {
+    for (const table of ['filter', 'nat'] as const) {
+      const differing = differingChains(before?.dispatch[table] ?? [], after?.dispatch[table] ?? []);
+      for (const chain of differing) changes[table].add(chain);
+    }
+    const was = before && ownChains(before, this.#settings);
+    const is = after && ownChains(after, this.#settings);
+    for (const chain of was?.declared ?? []) this.stale.add(chain);
+    for (const chain of is?.declared ?? []) this.stale.delete(chain);
+    const written = after && is && changedChains(was, is);
+    if (written && written.declared.length > 0) changes.own.set(after.key, written);
+  }
+}
+
+/** Those chains of a service port that hold something else than before. */
+function changedChains(before: OwnChains | undefined, after: OwnChains): OwnChains {
+  if (!before) return after;
+  const wanted = after.rules();
+  const differing = differingChains(before.rules(), wanted);
+  const declared = after.declared.filter((chain) => differing.has(chain));
+  const rules = wanted.filter((rule) => differing.has(chainOf(rule)));
+  return { declared, count: rules.length, rules: () => rules };
+}
+
+function inOrder(own: ReadonlyMap<string, OwnChains>, services: CompiledService[]): Map<string, OwnChains> {
+  const sorted = services.sort(compareServices).flatMap(({ key }) => {
+    const chains = own.get(key);
+    return chains ? [[key, chains] as const] : [];
+  });
+  return new Map(sorted);
+}
+
+function sameVariant(a: Variant, b: Variant): boolean {
+  return a.comments === b.comments && a.countLocalhost === b.countLocalhost;
+}

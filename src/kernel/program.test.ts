@@ -1,0 +1,78 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { runProgram } from './program.ts';
+
+const timeoutMs = 20_000;
+
+test('status and both outputs are told', async () => {
+  const end = await runProgram('sh', ['-c', 'echo out; echo err >&2; exit 3'], { timeoutMs });
+  assert.equal(end.status, 3);
+  assert.equal(end.timedOut, false);
+  assert.match(end.output, /out\n/);
+  assert.match(end.output, /err\n/);
+});
+
+test('arguments are not touched by a shell', async () => {
+  const end = await runProgram('printf', ['%s|', 'a b', '$(id)', '"'], { timeoutMs });
+  assert.equal(end.output, 'a b|$(id)|"|');
+});
+
+test('input is streamed and lines come back whole', async () => {
+  function* numbers() {
+    for (let i = 0; i < 100_000; i++) yield `${i}\n`;
+  }
+  let lines = 0;
+  let pid = 0;
+  const onLine = (line: string) => assert.equal(line, String(lines++));
+  const onStart = (id: number) => {
+    pid = id;
+  };
+  const end = await runProgram('cat', [], { timeoutMs, input: numbers(), onLine, onStart });
+  assert.deepEqual([end.status, end.output, lines], [0, '', 100_000]);
+  assert.ok(pid > 0);
+});
+
+test('a last line without an end counts', async () => {
+  const lines: string[] = [];
+  await runProgram('printf', ['a\\nb'], { timeoutMs, onLine: (line) => lines.push(line) });
+  assert.deepEqual(lines, ['a', 'b']);
+});
+
+test('a program that does not read its input ends with its own status', async () => {
+  function* endless() {
+    for (let i = 0; i < 2_000_000; i++) yield 'more than anybody wants to read\n';
+  }
+  const end = await runProgram('sh', ['-c', 'exit 5'], { timeoutMs, input: endless() });
+  assert.equal(end.status, 5);
+});
+
+test('input that fails ends the program and is the error', async () => {
+  async function* broken() {
+    yield 'a\n';
+    throw new Error('no more rules');
+  }
+  await assert.rejects(runProgram('cat', [], { timeoutMs, input: broken() }), /no more rules/);
+});
+
+test('a line that cannot be taken ends the program and is the error', async () => {
+  const onLine = () => assert.fail('not understood');
+  await assert.rejects(runProgram('yes', [], { timeoutMs, onLine }), /not understood/);
+});
+
+test('a program that takes too long is ended', async () => {
+  const end = await runProgram('sleep', ['60'], { timeoutMs: 50 });
+  assert.deepEqual([end.status, end.timedOut], [undefined, true]);
+});
+
+test('output is bounded', async () => {
+  const end = await runProgram('sh', ['-c', 'head -c 1000000 /dev/zero | tr "\\0" x'], { timeoutMs });
+  assert.ok(end.output.length < 70_000);
+  assert.match(end.output, /x… \(cut off\)$/);
+});
+
+test('a program that is not there cannot be started', async () => {
+  await assert.rejects(runProgram('kpt-no-such-program', [], { timeoutMs }), { code: 'ENOENT' });
+  await assert.rejects(runProgram('kpt-no-such-program', [], { timeoutMs, input: ['x'] }), {
+    code: 'ENOENT',
+  });
+});

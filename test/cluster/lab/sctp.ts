@@ -1,0 +1,118 @@
+import { existsSync } from 'node:fs';
+import { parseIP } from '../../../src/model/ip.ts';
+import { loadLibc } from '../../../src/native/koffi-libc.ts';
+import { SystemError } from '../../../src/native/system-error.ts';
+import type { Outcome, Question, UnreachableWitness } from './traffic.ts';
+
+const AF_INET = 2;
+const AF_INET6 = 10;
+const SOCK_STREAM = 1;
+const SOCK_NONBLOCK = 0o4000;
+const IPPROTO_IP = 0;
+const IPPROTO_IPV6 = 41;
+const IP_FREEBIND = 15;
+const IPV6_FREEBIND = 78;
+const IPPROTO_SCTP = 132;
+/** Connects, although it is a socket option. */
+const SCTP_SOCKOPT_CONNECTX = 110;
+const EINPROGRESS = 115;
+
+/** Node has no SCTP sockets; the C library's are used as they are. */
+const libc = await loadLibc();
+
+/** Why nothing can be sent over SCTP here; undefined when it can. */
+export function sctpUnavailable(): string | undefined {
+  return existsSync('/proc/net/sctp') ? undefined : 'this kernel has no SCTP sockets, or has not loaded them';
+}
+
+/**
+ * A socket at one address, on which a server may listen. Sockets at all addresses would name them all when they
+ * connect, and be reached past the proxy.
+ */
+export function sctpSocket(port: number, address: string, flags = 0): number {
+  const isV6 = address.includes(':');
+  const fd = libc.socket(isV6 ? AF_INET6 : AF_INET, SOCK_STREAM | flags, IPPROTO_SCTP);
+  try {
+    // Hosts stand for whole networks, whose addresses no interface has.
+    if (isV6) libc.setsockopt(fd, IPPROTO_IPV6, IPV6_FREEBIND, yes());
+    else libc.setsockopt(fd, IPPROTO_IP, IP_FREEBIND, yes());
+    libc.bind(fd, socketAddress(address, port));
+  } catch (error) {
+    libc.close(fd);
+    throw error;
+  }
+  return fd;
+}
+
+/** Asks once, with a new association. `parse` reads an answer. */
+export async function askSCTP(
+  question: Question,
+  witness: UnreachableWitness | undefined,
+  parse: (text: string) => Outcome,
+): Promise<Outcome> {
+  const { address, port, source, sourcePort = 0, timeoutMs } = question;
+  const anywhere = address.includes(':') ? '::' : '0.0.0.0';
+  const fd = sctpSocket(sourcePort, source ?? anywhere, SOCK_NONBLOCK);
+  startConnecting(fd, socketAddress(address, port));
+  return new Promise((resolve) => {
+    let isOpen = true;
+    const finish = (outcome: Outcome): void => {
+      if (!isOpen) return;
+      isOpen = false;
+      clearTimeout(timer);
+      stopWatching?.();
+      watch.close();
+      libc.close(fd);
+      resolve(outcome);
+    };
+    const timer = setTimeout(() => finish({ kind: 'silence' }), timeoutMs);
+    const stopWatching = witness?.watch(question, () => finish({ kind: 'rejected' }));
+    const watch = libc.watch(fd, () => {
+      witness?.drain();
+      if (!isOpen) return;
+      const outcome = received(fd, parse);
+      if (outcome) finish(outcome);
+    });
+  });
+}
+
+function startConnecting(fd: number, address: Uint8Array): void {
+  try {
+    libc.setsockopt(fd, IPPROTO_SCTP, SCTP_SOCKOPT_CONNECTX, address);
+  } catch (error) {
+    if (error instanceof SystemError && error.errno === EINPROGRESS) return;
+    libc.close(fd);
+    throw error;
+  }
+}
+
+/** What is there to be read, or the error in its place; undefined while the association is being set up. */
+function received(fd: number, parse: (text: string) => Outcome): Outcome | undefined {
+  const buffer = new Uint8Array(1024);
+  try {
+    const length = libc.receive(fd, buffer, new Uint8Array(28));
+    if (length === undefined) return undefined;
+    return length === 0
+      ? { kind: 'failed', code: 'END' }
+      : parse(Buffer.from(buffer.subarray(0, length)).toString());
+  } catch (error) {
+    if (!(error instanceof SystemError)) throw error;
+    return error.code === 'ENOTCONN' ? undefined : { kind: 'failed', code: error.code };
+  }
+}
+
+function yes(): Uint8Array {
+  return new Uint8Array(Int32Array.of(1).buffer);
+}
+
+/** struct sockaddr_in or sockaddr_in6. */
+function socketAddress(text: string, port: number): Uint8Array {
+  const ip = parseIP(text);
+  if (!ip) throw new Error(`no IP address: ${JSON.stringify(text)}`);
+  const isV6 = ip.family === 'IPv6';
+  const address = new Uint8Array(isV6 ? 28 : 16);
+  address.set(new Uint8Array(Uint16Array.of(isV6 ? AF_INET6 : AF_INET).buffer), 0);
+  new DataView(address.buffer).setUint16(2, port);
+  address.set(ip.bytes, isV6 ? 8 : 4);
+  return address;
+}

@@ -1,0 +1,299 @@
+/** How iptables mode behaves, on both kinds of iptables, while operators and other programs do what they do. */
+import assert from 'node:assert/strict';
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
+import { after, afterEach, before, beforeEach, describe, type TestContext, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { enterNamespace, labUnavailable, run as runSync } from '../cluster/lab/namespace.ts';
+import { type Flavour, flavourUnavailable, useFlavour } from '../iptables/flavours.ts';
+import { chainsOf, tableOf } from '../iptables/normalise.ts';
+import { recordedClusters } from '../plan/recorded-cluster.ts';
+import { kubeProxy, run } from '../program/run.ts';
+import { addressBooks } from './address-book.ts';
+import { Cluster } from './cluster.ts';
+import { Landscape } from './landscape.ts';
+import { Load } from './load.ts';
+import { runInNode } from './node-commands.ts';
+import { Scene } from './scene.ts';
+import type { Packet, ServiceSpec } from './story.ts';
+
+const skip = labUnavailable() ?? false;
+const namespace = skip ? '' : enterNamespace(import.meta.url);
+
+const CONNECTIONS = 2_000;
+const OTHER_SERVICES = 500;
+const REPAIRED_MS = 10_000;
+const families = ['iptables', 'ip6tables'] as const;
+const tables = ['filter', 'nat', 'mangle'] as const;
+
+const web: ServiceSpec = { nodePort: true, external: true, loadBalancer: true, endpoints: ['A', 'B'] };
+const everyWayIn: readonly Packet[] = [
+  { from: 'pod', to: 'clusterIP' },
+  { from: 'client', to: 'nodePort' },
+  { from: 'client', to: 'loadBalancer' },
+  { from: 'node', to: 'clusterIP' },
+];
+const own = { A: 'OWN', B: 'OWN' } as const;
+const masqueraded = { A: 'MASQ', B: 'MASQ' } as const;
+
+describe('iptables mode in operation', { skip }, () => {
+  let landscape: Landscape;
+  before(async () => {
+    landscape = await Landscape.build(namespace);
+  });
+  after(() => landscape.close());
+  for (const flavour of ['nft', 'legacy'] as const) {
+    describe(`with iptables-${flavour}`, { skip: flavourUnavailable(flavour) ?? false }, () =>
+      operations(flavour, () => landscape),
+    );
+  }
+});
+
+function operations(flavour: Flavour, landscape: () => Landscape): void {
+  let cluster: Cluster;
+  let scene: Scene;
+
+  before(async () => {
+    useFlavour(flavour);
+    cluster = await Cluster.open('iptables', ['IPv4', 'IPv6'], landscape());
+  });
+  beforeEach(() => {
+    scene = new Scene(cluster, addressBooks.IPv4);
+  });
+  afterEach(async () => {
+    scene.close();
+    await cluster.stop();
+    await cluster.wipe();
+  });
+  after(() => cluster.close());
+
+  const iptables = (...args: readonly string[]): Promise<string> => runInNode('iptables', '-w', '5', ...args);
+  const repairs = (): Promise<number> => cluster.metric('kubeproxy_ts_repairs_total');
+
+  /** Rules and chains of both families, without counters. */
+  async function listing(): Promise<string> {
+    const dumps = await Promise.all(families.map((program) => runInNode(`${program}-save`)));
+    return dumps
+      .flatMap((dump) => tables.map((table) => [table, ...tableOf(dump, table).sort()].join('\n')))
+      .join('\n');
+  }
+
+  async function until(holds: () => Promise<boolean>, what: string): Promise<void> {
+    const end = Date.now() + REPAIRED_MS;
+    while (!(await holds())) {
+      assert.ok(Date.now() < end, `${what}: not put right:\n${cluster.program.stderr}`);
+      await sleep(10);
+    }
+  }
+
+  /** Has somebody else change the rules, and waits until that is undone and counted. */
+  async function repaired(t: TestContext, what: string, change: () => Promise<unknown>): Promise<void> {
+    const counted = await repairs();
+    const whole = await listing();
+    await change();
+    const changed = performance.now();
+    assert.notEqual(await listing(), whole);
+    await until(async () => (await listing()) === whole, what);
+    t.diagnostic(`${what}: put right within ${Math.round(performance.now() - changed)} ms`);
+    assert.ok((await repairs()) > counted, `${what} is counted`);
+  }
+
+  test('killed and started again under load, it fails no connection and breaks none', async (t) => {
+    await cluster.start();
+    for (let i = 0; i < OTHER_SERVICES; i++) scene.put({ ...web, endpoints: ['C', 'D'] }, `other ${i}`);
+    await scene.apply(web);
+    const open = await Promise.all(everyWayIn.map((packet) => scene.open(packet)));
+    const before = await Promise.all(open.map((conversation) => conversation.ask()));
+    const load = new Load(scene, everyWayIn);
+    await load.during(async () => {
+      for (let i = 0; i < 2; i++) await cluster.restart();
+    }, CONNECTIONS);
+    t.diagnostic(`${load.connections} connections`);
+    assert.deepEqual(load.failures, []);
+    assert.deepEqual(await Promise.all(open.map((conversation) => conversation.ask())), before);
+    for (const conversation of open) await conversation.close();
+  });
+
+  test('while services and endpoints come and go, no connection to another service fails', async () => {
+    await cluster.start();
+    await scene.apply(web);
+    const load = new Load(scene, everyWayIn);
+    await load.during(async () => {
+      for (let i = 0; i < 20; i++) {
+        await scene.apply({ ...web, endpoints: i % 2 ? ['A'] : ['B', 'C', 'D'] }, 'busy');
+        if (i % 5 === 4) await scene.remove('busy');
+      }
+    }, CONNECTIONS);
+    assert.deepEqual(load.failures, []);
+    assert.equal(await repairs(), 0, 'its own writes are not taken for those of others');
+  });
+
+  test('what others do to its rules is undone, and counted', async (t) => {
+    await cluster.start();
+    await scene.apply({ ...web, affinitySeconds: 60 }, 'sticky');
+    await scene.apply(web);
+    assert.equal(await repairs(), 0);
+    await settledListing();
+    await repaired(t, 'flush of all tables', () => cluster.wipe());
+    const { n } = scene.service();
+    const [chain = ''] =
+      /KUBE-SVC-\w{16}/.exec(
+        (await iptables('-t', 'nat', '-S', 'KUBE-SERVICES'))
+          .split('\n')
+          .find((rule) => rule.includes(`${scene.book.service(n).clusterIP}/32`)) ?? '',
+      ) ?? [];
+    await repaired(t, 'flush of a chain', () => iptables('-t', 'nat', '-F', chain));
+    await repaired(t, 'removal of a jump', () =>
+      iptables('-t', 'nat', '-D', 'PREROUTING', ...jumpArguments, '-j', 'KUBE-SERVICES'),
+    );
+  });
+
+  test('a program that keeps flushing is answered with growing pauses', async () => {
+    await cluster.start();
+    await scene.apply(web);
+    for (let i = 0; i < 6; i++) {
+      await iptables('-t', 'nat', '-F', 'KUBE-POSTROUTING');
+      await sleep(1_200);
+    }
+    await cluster.program.logs(/keeps changing the iptables ruleset; repairs are slowed down/);
+    await until(
+      async () => (await iptables('-t', 'nat', '-S', 'KUBE-POSTROUTING')).includes('MASQUERADE'),
+      'flush',
+    );
+  });
+
+  test('what others do beside its rules is none of its business', async () => {
+    await cluster.start();
+    await scene.apply(web);
+    await iptables('-t', 'nat', '-N', 'OTHER');
+    await iptables('-t', 'nat', '-I', 'PREROUTING', '-j', 'OTHER');
+    await sleep(700);
+    await iptables('-t', 'nat', '-D', 'PREROUTING', '-j', 'OTHER');
+    await iptables('-t', 'nat', '-X', 'OTHER');
+    await sleep(700);
+    await scene.apply({ ...web, endpoints: ['A'] });
+    assert.equal(await repairs(), 0);
+  });
+
+  test('when iptables-restore fails now and then, everything gets there in the end', async () => {
+    const path = process.env.PATH;
+    try {
+      process.env.PATH = `${failingRestore(cluster.path('failing'))}${delimiter}${path}`;
+      await cluster.start();
+      for (let i = 0; i < 6; i++) await scene.apply({ ...web, endpoints: i % 2 ? ['A', 'B'] : ['C'] });
+      await scene.expect(
+        { from: 'pod', to: 'clusterIP', expect: own },
+        { from: 'client', to: 'nodePort', expect: masqueraded },
+      );
+      assert.ok((await cluster.metric('kubeproxy_sync_proxy_rules_iptables_restore_failures_total')) > 0);
+      assert.match(cluster.program.stderr, /iptables-restore.*exit status 3: line 2 is not to my liking/);
+    } finally {
+      process.env.PATH = path;
+    }
+  });
+
+  test('clean-up removes its rules and no others, and finds nothing to do the second time', async () => {
+    await iptables('-t', 'nat', '-N', 'OTHER');
+    await iptables('-t', 'nat', '-I', 'PREROUTING', '-j', 'OTHER');
+    await cluster.start();
+    await scene.apply(web);
+    await cluster.stop();
+    for (let i = 0; i < 2; i++) {
+      const { code, stderr } = await run(kubeProxy, ['--config', cluster.writeConfig(), '--cleanup']);
+      assert.equal(code, 0, stderr);
+      const left = (await listing())
+        .split('\n')
+        .filter((line) => line.includes('KUBE-') || line.includes('OTHER'));
+      const firewall = left.filter((line) => !line.includes('KUBE-FIREWALL'));
+      assert.deepEqual(firewall, ['-A PREROUTING -j OTHER', ':OTHER - [0:0]']);
+      assert.equal(left.length - firewall.length, 7);
+    }
+  });
+
+  test('rules that upstream left are taken over without a failed connection, and can be taken back', async () => {
+    await cluster.start();
+    await scene.apply(web);
+    const whole = await settledListing();
+    await cluster.stop();
+    for (const [i, program] of families.entries()) restoreRecorded(program, i === 0 ? '4' : '6');
+    assert.match(await listing(), /KUBE-SEP-ANZGLDC3GRVI2YLB/);
+    const load = new Load(scene, everyWayIn);
+    await load.during(async () => {
+      await sleep(100);
+      await cluster.start();
+    }, CONNECTIONS);
+    assert.deepEqual(load.failures, []);
+    await until(async () => (await listing()) === whole, 'chains of services that are no more');
+    await cluster.stop();
+    const names = (await listing()).split('\n').filter((line) => line.startsWith(':KUBE-'));
+    assert.deepEqual(
+      names.filter((name) => !upstreamChain.test(name)),
+      [],
+    );
+  });
+
+  test('to nftables mode and back, each leaves nothing of the other', async () => {
+    const other = await Cluster.open('nftables', ['IPv4', 'IPv6'], landscape());
+    try {
+      await cluster.start();
+      await cluster.stop();
+      await other.start();
+      assert.doesNotMatch(await listing(), /KUBE-(?!FIREWALL)/);
+      await other.stop();
+      await cluster.start();
+      assert.doesNotMatch(await runInNode('nft', 'list', 'tables'), /kube-proxy/);
+      assert.match(await listing(), /KUBE-SERVICES/);
+    } finally {
+      await other.close();
+    }
+  });
+
+  /** The listing once it no longer changes: chains of marker services go after they have served. */
+  async function settledListing(): Promise<string> {
+    let last = '';
+    await until(async () => {
+      await sleep(150);
+      const before = last;
+      last = await listing();
+      return before === last;
+    }, 'listing');
+    return last;
+  }
+}
+
+const jumpArguments = ['-m', 'comment', '--comment', 'kubernetes service portals'];
+const upstreamChain =
+  /^:KUBE-((SVC|SVL|EXT|FW|SEP)-[A-Z2-7]{16}|SERVICES|EXTERNAL-SERVICES|NODEPORTS|POSTROUTING|MARK-MASQ|FORWARD|PROXY-FIREWALL|FIREWALL|PROXY-CANARY) /;
+
+/** Adds the chains of a recorded cluster that no service of ours has. */
+function restoreRecorded(program: string, family: '4' | '6'): void {
+  const [recorded] = recordedClusters();
+  const lines = recorded?.cluster.expect[`nat${family}`] ?? [];
+  const chains = [...chainsOf(lines)].filter(([chain]) => /^KUBE-(SVC|SVL|EXT|FW|SEP)-/.test(chain));
+  const input = [
+    '*nat',
+    ...chains.map(([chain]) => `:${chain} - [0:0]`),
+    ...chains.flatMap(([, rules]) => rules),
+    'COMMIT',
+    '',
+  ];
+  runSync('sh', '-c', `${program}-restore --noflush <<'END'\n${input.join('\n')}END\n`);
+}
+
+/** A directory whose iptables-restore fails every third time and is the real one otherwise. */
+function failingRestore(directory: string): string {
+  mkdirSync(directory, { recursive: true });
+  for (const program of families) {
+    const real = runSync('sh', '-c', `command -v ${program}-restore`).trim();
+    const script = `#!/bin/sh
+count=$(($(cat '${directory}/${program}.count' 2>/dev/null || echo 0) + 1))
+echo $count > '${directory}/${program}.count'
+[ $((count % 3)) -ne 0 ] || { cat >/dev/null; echo 'line 2 is not to my liking' >&2; exit 3; }
+exec '${real}' "$@"
+`;
+    const file = join(directory, `${program}-restore`);
+    writeFileSync(file, script);
+    chmodSync(file, 0o755);
+  }
+  return directory;
+}

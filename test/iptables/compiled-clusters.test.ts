@@ -1,0 +1,66 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { IptablesBackend } from '../../src/backends/iptables/backend.ts';
+import { FakeClock } from '../../src/lib/fake-clock.ts';
+import type { Family } from '../../src/model/ip.ts';
+import { silentLogger } from '../../src/obs/log.ts';
+import { ignoredMetric } from '../../src/obs/metrics.ts';
+import { plansByKey } from '../cluster/plans.ts';
+import { plansOf, recordedClusters } from '../plan/recorded-cluster.ts';
+import { type RecordedIptablesCluster, recordedAddresses, recordedSettings } from './compiled-cluster.ts';
+import { FakeTables } from './fake-tables.ts';
+import { type Chains, chainsOf, comparable, savedForm } from './normalise.ts';
+
+/** Made by jumps and canaries, not by the sync. */
+const isOwn = (chain: string) => chain.startsWith('KUBE-') && chain !== 'KUBE-PROXY-CANARY';
+
+for (const { name, cluster } of recordedClusters()) {
+  for (const family of ['IPv4', 'IPv6'] as const) {
+    test(`${name} ${family}: writes the rules that upstream wrote`, async () => {
+      const tables = await programmed(cluster as RecordedIptablesCluster, family);
+      const digit = family === 'IPv4' ? '4' : '6';
+      assertHandOverLast(tables.tables.nat.get('KUBE-SERVICES') ?? []);
+      for (const table of ['nat', 'filter'] as const) {
+        const recorded = only(chainsOf(cluster.expect[`${table}${digit}`]));
+        const written = only(tables.tables[table], family);
+        assert.deepEqual(comparable(written), comparable(recorded), table);
+      }
+    });
+  }
+}
+
+async function programmed(cluster: RecordedIptablesCluster, family: Family): Promise<FakeTables> {
+  const tables = new FakeTables();
+  const plans = plansByKey(...plansOf(cluster, family));
+  const backend = new IptablesBackend({
+    settings: recordedSettings(cluster, family),
+    tables,
+    interfaceAddresses: async () => recordedAddresses(cluster),
+    metrics: {
+      iptablesRestoreFailures: ignoredMetric,
+      iptablesPartialRestoreFailures: ignoredMetric,
+      iptablesRulesTotal: ignoredMetric,
+      iptablesRulesLast: ignoredMetric,
+    },
+    logger: silentLogger,
+    clock: new FakeClock(),
+  });
+  const { refused } = await backend.sync({ plans, changed: 'all', serviceCIDRs: [], totalEndpoints: 0 });
+  assert.deepEqual(refused, []);
+  return tables;
+}
+
+/** Comparison sorts the rules of this chain, so that it says nothing about this. */
+function assertHandOverLast(rules: readonly string[]): void {
+  const first = rules.findIndex((rule) => rule.endsWith('-j KUBE-NODEPORTS'));
+  if (first >= 0) assert.ok(rules.slice(first).every((rule) => rule.endsWith('-j KUBE-NODEPORTS')));
+}
+
+/** Our chains; with a family, their rules as iptables-save would print them. */
+function only(chains: Chains, family?: Family): Map<string, string[]> {
+  return new Map(
+    [...chains]
+      .filter(([chain]) => isOwn(chain))
+      .map(([chain, rules]) => [chain, rules.map((rule) => (family ? savedForm(rule, family) : rule))]),
+  );
+}

@@ -1,0 +1,36 @@
+import assert from 'node:assert/strict';
+import type { FlavourContext } from '../../src/backends/iptables/flavour.ts';
+import { FakeClock } from '../../src/lib/fake-clock.ts';
+import { silentLogger } from '../../src/obs/log.ts';
+import { type FakeEnd, FakePrograms } from './fake-programs.ts';
+
+/** A machine made of programs and files, and what was logged on it. */
+export interface World extends FlavourContext {
+  readonly programs: FakePrograms;
+  readonly log: { message: string; attributes: unknown }[];
+}
+
+/** Files cannot be written on it. */
+export function world(
+  answer: (command: string) => FakeEnd | undefined,
+  files: Readonly<Record<string, string>> = { '/proc/net/if_inet6': '' },
+): World {
+  const programs = new FakePrograms(answer);
+  const log: World['log'] = [];
+  const note = (message: string, attributes?: unknown) => void log.push({ message, attributes });
+  return {
+    programs,
+    log,
+    run: programs.run,
+    clock: new FakeClock(),
+    logger: { ...silentLogger, info: note, error: (_, message, attributes) => note(message, attributes) },
+    files: {
+      read: (path) => {
+        const text = files[path];
+        if (text === undefined) throw new Error(`ENOENT ${path}`);
+        return text;
+      },
+      write: () => assert.fail('EROFS'),
+    },
+  };
+}

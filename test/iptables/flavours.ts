@@ -1,0 +1,32 @@
+import { mkdtempSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { delimiter, join } from 'node:path';
+import { hasProgram } from '../cluster/lab/namespace.ts';
+
+export type Flavour = 'legacy' | 'nft';
+
+/** Why a flavour of iptables cannot be tested here; undefined when it can. */
+export function flavourUnavailable(flavour: Flavour): string | undefined {
+  return hasProgram(`iptables-${flavour}`, '--version') ? undefined : `needs the program iptables-${flavour}`;
+}
+
+/**
+ * Has this process, and every program that it starts from now on, find one flavour of iptables under the plain names.
+ * The directory that does it goes with the process.
+ */
+export function useFlavour(flavour: Flavour): void {
+  const directory = programsOf(flavour);
+  process.on('exit', () => rmSync(directory, { recursive: true, force: true }));
+  process.env.PATH = `${directory}${delimiter}${process.env.PATH ?? ''}`;
+}
+
+/** A new directory with the programs of a flavour under the plain names. */
+export function programsOf(flavour: Flavour): string {
+  const directory = mkdtempSync(join(tmpdir(), `kpt-${flavour}-`));
+  for (const family of ['iptables', 'ip6tables']) {
+    for (const suffix of ['', '-save', '-restore']) {
+      symlinkSync(`/usr/sbin/${family}-${flavour}${suffix}`, join(directory, `${family}${suffix}`));
+    }
+  }
+  return directory;
+}

@@ -1,0 +1,120 @@
+import { IptablesBackend } from '../../src/backends/iptables/backend.ts';
+import type { IptablesSettings } from '../../src/backends/iptables/settings.ts';
+import type { Tables } from '../../src/backends/iptables/tables.ts';
+import { FakeClock } from '../../src/lib/fake-clock.ts';
+import type { Family } from '../../src/model/ip.ts';
+import { nodePortAddresses } from '../../src/model/node-port-addresses.ts';
+import { type Logger, silentLogger } from '../../src/obs/log.ts';
+import type { ServicePlan } from '../../src/plan/service-plan.ts';
+import { plansByKey } from '../cluster/plans.ts';
+import { FakeTables } from './fake-tables.ts';
+
+const defaults: Readonly<Record<Family, IptablesSettings>> = {
+  IPv4: {
+    family: 'IPv4',
+    masqueradeBit: 14,
+    masqueradeAll: false,
+    localDetector: { kind: 'cidr', cidr: '10.244.0.0/16' },
+    nodePortAddresses: nodePortAddresses('IPv4', []),
+    nodeIP: '192.168.10.5',
+    localhostNodePorts: true,
+    conntrackLiberal: false,
+    syncPeriod: 30_000,
+  },
+  IPv6: {
+    family: 'IPv6',
+    masqueradeBit: 14,
+    masqueradeAll: false,
+    localDetector: { kind: 'cidr', cidr: 'fd00:244::/48' },
+    nodePortAddresses: nodePortAddresses('IPv6', []),
+    nodeIP: 'fd00:10::5',
+    localhostNodePorts: false,
+    conntrackLiberal: false,
+    syncPeriod: 30_000,
+  },
+};
+
+/** The settings of a node that was told nothing special. */
+export function settingsOf(family: Family, changes: Partial<IptablesSettings> = {}): IptablesSettings {
+  return { ...defaults[family], ...changes };
+}
+
+/** A backend with the tables it writes to, and the plans it was last given. */
+export class SyncHarness<T extends Tables = FakeTables> {
+  readonly tables: T;
+  readonly backend: IptablesBackend;
+  readonly clock = new FakeClock();
+  /** Values of metrics: `failures`, `partial failures`, `total nat`, `last filter` and so on. */
+  readonly metrics = new Map<string, number>();
+  /** Errors logged so far. */
+  readonly complaints: string[] = [];
+  interfaceAddresses: () => Promise<readonly string[]> = async () => [];
+  totalEndpoints = 0;
+  #plans = new Map<string, ServicePlan>();
+
+  constructor(tables: T, settings: IptablesSettings) {
+    this.tables = tables;
+    const logger: Logger = {
+      ...silentLogger,
+      error: (error, message) => void this.complaints.push(`${message}: ${error}`),
+    };
+    this.backend = new IptablesBackend({
+      settings,
+      tables,
+      interfaceAddresses: () => this.interfaceAddresses(),
+      metrics: {
+        iptablesRestoreFailures: this.#counter('failures'),
+        iptablesPartialRestoreFailures: this.#counter('partial failures'),
+        iptablesRulesTotal: this.#gauge('total'),
+        iptablesRulesLast: this.#gauge('last'),
+      },
+      logger,
+      clock: this.clock,
+    });
+  }
+
+  /** Makes these plans everything there is, as a change of what differs; the keys that were refused. */
+  change(...plans: readonly ServicePlan[]): Promise<string[]> {
+    const wanted = plansByKey(...plans);
+    const keys = new Set([...this.#plans.keys(), ...wanted.keys()]);
+    const changed = new Set([...keys].filter((key) => this.#plans.get(key) !== wanted.get(key)));
+    this.#plans = wanted;
+    return this.#sync(changed);
+  }
+
+  /** The same as a full sync; without plans, of those there are. */
+  full(...plans: readonly ServicePlan[]): Promise<string[]> {
+    if (plans.length > 0) this.#plans = plansByKey(...plans);
+    return this.#sync('all');
+  }
+
+  async #sync(changed: ReadonlySet<string> | 'all'): Promise<string[]> {
+    const { totalEndpoints } = this;
+    const request = { plans: this.#plans, changed, serviceCIDRs: [], totalEndpoints };
+    const { refused } = await this.backend.sync(request);
+    return refused.map(({ key }) => key).sort();
+  }
+
+  #counter(name: string) {
+    return { inc: () => void this.metrics.set(name, (this.metrics.get(name) ?? 0) + 1) };
+  }
+
+  #gauge(name: string) {
+    const set = (value: number, labels: Readonly<Record<string, string>> = {}) =>
+      void this.metrics.set(`${name} ${labels.table}`, value);
+    return { set, add: () => {} };
+  }
+}
+
+export function fakeHarness(
+  family: Family = 'IPv4',
+  changes: Partial<IptablesSettings> = {},
+  tables = new FakeTables(),
+): SyncHarness {
+  return new SyncHarness(tables, settingsOf(family, changes));
+}
+
+/** The rules of one chain in restore input. */
+export function rulesOf(input: string | undefined, chain: string): string[] {
+  return (input ?? '').split('\n').filter((line) => line.startsWith(`-A ${chain} `));
+}

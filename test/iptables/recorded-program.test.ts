@@ -1,0 +1,106 @@
+/** Clusters that upstream was recorded in, given to the whole program: the kernel must hold what upstream wrote. */
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { RawObject } from '../cluster/apiserver/store.ts';
+import { enterNamespace, labUnavailable, run } from '../cluster/lab/namespace.ts';
+import { recordedClusters } from '../plan/recorded-cluster.ts';
+import { Site } from '../program/started.ts';
+import { flavourUnavailable, useFlavour } from './flavours.ts';
+import { chainsOf, comparable, tableOf } from './normalise.ts';
+
+/** What a vector has besides what plans are made of. */
+interface Recording {
+  readonly config: Readonly<Record<string, unknown>>;
+  readonly node: RawObject;
+  readonly objects: readonly RawObject[];
+  readonly expect: Readonly<Record<string, readonly string[]>>;
+}
+
+const LONG_ENOUGH_MS = 15_000;
+const POLL_MS = 50;
+const families = { 4: 'iptables', 6: 'ip6tables' } as const;
+const tables = ['nat', 'filter', 'mangle'] as const;
+
+const skip = labUnavailable() ?? false;
+if (!skip) enterNamespace(import.meta.url);
+
+for (const flavour of ['nft', 'legacy'] as const) {
+  const reason = skip || (flavourUnavailable(flavour) ?? false);
+  describe(`recorded clusters through the program, iptables-${flavour}`, { skip: reason }, () => {
+    let site: Site;
+    before(giveAddresses);
+    before(() => useFlavour(flavour));
+    beforeEach(async () => {
+      site = await Site.open();
+    });
+    afterEach(async () => {
+      await site.close();
+      flush();
+    });
+    after(takeAddresses);
+    for (const { name } of recordedClusters().filter((_, i) => flavour === 'nft' || i % 4 === 0)) {
+      test(name, () => replay(recordingOf(name), site));
+    }
+  });
+}
+
+function recordingOf(name: string): Recording {
+  return JSON.parse(readFileSync(join(import.meta.dirname, '../vectors/iptables', name), 'utf8'));
+}
+
+async function replay(recording: Recording, site: Site): Promise<void> {
+  site.api.put('nodes', recording.node);
+  for (const object of recording.objects) {
+    site.api.put(object.kind === 'Service' ? 'services' : 'endpointSlices', object);
+  }
+  const wanted = wantedTables(recording);
+  const proxy = await site.start(site.writeConfig(recording.config));
+  const end = Date.now() + LONG_ENOUGH_MS;
+  while (Date.now() < end && JSON.stringify(savedTables()) !== JSON.stringify(wanted)) await sleep(POLL_MS);
+  assert.deepEqual(savedTables(), wanted, proxy.stderr);
+}
+
+function wantedTables({ expect }: Recording): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.keys(families).flatMap((family) =>
+      tables.map((table) => [table + family, comparable(ours(expect[table + family] ?? []))]),
+    ),
+  );
+}
+
+function savedTables(): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(families).flatMap(([family, program]) => {
+      const saved = run(`${program}-save`);
+      return tables.map((table) => [table + family, comparable(ours(tableOf(saved, table)))]);
+    }),
+  );
+}
+
+/** Chains of the kernel are there or not, as the flavour likes; they count when they hold a rule. */
+function ours(lines: readonly string[]): Map<string, string[]> {
+  return new Map(
+    [...chainsOf(lines)].filter(([chain, rules]) => chain.startsWith('KUBE-') || rules.length > 0),
+  );
+}
+
+/** Those that the recorded node had. */
+function giveAddresses(): void {
+  run('ip', 'link', 'add', 'eth0', 'type', 'veth', 'peer', 'name', 'eth1');
+  for (const link of ['eth0', 'eth1']) run('ip', 'link', 'set', link, 'up');
+  run('ip', 'addr', 'add', '192.168.100.1/24', 'dev', 'eth0');
+  run('ip', 'addr', 'add', 'fd00:100::1/64', 'dev', 'eth0', 'nodad');
+}
+
+function takeAddresses(): void {
+  run('ip', 'link', 'delete', 'eth0');
+}
+
+function flush(): void {
+  for (const program of Object.values(families)) {
+    for (const table of tables) for (const verb of ['-F', '-X']) run(program, '-w', '5', '-t', table, verb);
+  }
+}

@@ -1,0 +1,144 @@
+/** What notices changes of our rules, on the real kernel, with both kinds of iptables. */
+import assert from 'node:assert/strict';
+import { after, afterEach, before, beforeEach, suite, test } from 'node:test';
+import { Canary } from '../../src/backends/iptables/canary.ts';
+import { Census } from '../../src/backends/iptables/census.ts';
+import { type Changes, changesOf } from '../../src/backends/iptables/changes.ts';
+import { Commands } from '../../src/backends/iptables/commands.ts';
+import { Inspector } from '../../src/backends/iptables/inspector.ts';
+import { ensureJumps, jumps, savedRule } from '../../src/backends/iptables/jumps.ts';
+import { IptablesNode } from '../../src/backends/iptables/node.ts';
+import { checkVersion } from '../../src/backends/iptables/preconditions.ts';
+import { runProgram } from '../../src/kernel/program.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+import { silentLogger } from '../../src/obs/log.ts';
+import { ignoredMetric } from '../../src/obs/metrics.ts';
+import { eventually, inNetworkNamespace, sh } from '../kernel/namespace.ts';
+import { flavourUnavailable, useFlavour } from './flavours.ts';
+import { chainsOf, tableOf } from './normalise.ts';
+
+const logger = silentLogger;
+const clock = systemClock;
+
+inNetworkNamespace(import.meta.filename, () => {
+  for (const flavour of ['nft', 'legacy'] as const) {
+    suite(`with iptables-${flavour}`, { skip: flavourUnavailable(flavour) ?? false }, () => {
+      let node: IptablesNode;
+      let changes: Changes;
+      let commands: Commands;
+      let census: Census;
+      let inspector: Inspector;
+      let unwatch: () => void;
+      const reports: { objects: ReadonlyMap<string, number>; by: string }[] = [];
+
+      before(async () => {
+        useFlavour(flavour);
+        const metrics = { ctStateInvalidDropped: ignoredMetric, localhostNodePortsAccepted: ignoredMetric };
+        node = await IptablesNode.open(metrics, clock, logger);
+      });
+      after(() => node.close());
+      beforeEach(async () => {
+        changes = changesOf(flavour, node, { family: 'IPv4', clock, logger });
+        commands = new Commands({ family: 'IPv4', run: runProgram, clock, logger, observer: changes });
+        census = new Census();
+        inspector = new Inspector({
+          census,
+          commands,
+          clock,
+          logger,
+          onDamage: (report) => reports.push(report),
+        });
+        await ensureJumps(commands);
+        census.expectJumps();
+        unwatch = changes.watch({
+          owns: (table, chain) => census.owns(table, chain),
+          onDamage: (change) => inspector.damaged(change),
+          onSuspicion: (by) => inspector.suspect(by),
+        });
+        await write(3);
+      });
+      afterEach(() => {
+        unwatch();
+        inspector.close();
+        reports.length = 0;
+        for (const table of ['nat', 'filter', 'mangle'])
+          sh(`iptables -t ${table} -F; iptables -t ${table} -X`);
+      });
+
+      async function write(rules: number): Promise<void> {
+        const lines = Array.from(
+          { length: rules },
+          (_, i) => `-A KUBE-SVC-A -p tcp --dport ${i + 1} -j RETURN\n`,
+        );
+        const input = ['*nat\n:KUBE-SVC-A - [0:0]\n', ...lines, 'COMMIT\n'];
+        await census.during(input, (counted) => commands.restore(counted));
+      }
+
+      test('the program on the PATH is the one that was asked for', async () => {
+        assert.equal(await checkVersion(commands), flavour);
+      });
+
+      test('jumps are in upstream’s order, and made again where they were', async () => {
+        const inputs = () => chainsOf(tableOf(sh('iptables-save'), 'filter')).get('INPUT') ?? [];
+        const wanted = jumps
+          .filter(({ table, from }) => table === 'filter' && from === 'INPUT')
+          .map(savedRule);
+        assert.deepEqual(inputs(), wanted.reverse());
+        sh('iptables -D INPUT -j KUBE-FIREWALL');
+        sh('iptables -A KUBE-NODEPORTS -p tcp --dport 1 -j ACCEPT');
+        await ensureJumps(commands);
+        await ensureJumps(commands);
+        assert.deepEqual(inputs(), wanted);
+        assert.match(sh('iptables -S KUBE-NODEPORTS'), /dport 1 -j ACCEPT/);
+      });
+
+      test('our own writes are not noticed', async () => {
+        for (let i = 0; i < 5; i++) await write(10 + i);
+        await commands.createChain('mangle', 'KUBE-PROXY-CANARY');
+        await new Promise((resolve) => setTimeout(resolve, 600));
+        assert.deepEqual(reports, []);
+        assert.deepEqual([...(await census.differences(commands))], []);
+      });
+
+      test('a flush, a deleted rule, a deleted chain and a deleted jump are', async () => {
+        const changes = [
+          'iptables -t nat -F',
+          'iptables -t nat -D KUBE-SVC-A 2',
+          'iptables -t nat -F KUBE-SVC-A; iptables -t nat -X KUBE-SVC-A',
+          'iptables -t nat -D PREROUTING 1',
+        ];
+        for (const change of changes) {
+          reports.length = 0;
+          sh(change);
+          await eventually(`notice of ${change}`, () => reports.length > 0);
+          await ensureJumps(commands);
+          await write(3);
+        }
+      });
+
+      test('what others do elsewhere is not', async () => {
+        sh(
+          'iptables -t nat -N OTHER; iptables -t nat -I PREROUTING -j OTHER; iptables -t nat -A OTHER -j RETURN',
+        );
+        sh('iptables -t nat -F OTHER; iptables -t nat -D PREROUTING -j OTHER; iptables -t nat -X OTHER');
+        await new Promise((resolve) => setTimeout(resolve, 800));
+        assert.deepEqual(reports, []);
+      });
+
+      test('the canary tells of a flush of all tables', async () => {
+        let lost = 0;
+        const onLost = () => void lost++;
+        const canary = new Canary({ commands, clock, logger, interval: 50, onPlanted() {}, onLost });
+        canary.start();
+        const isPlanted = () => /KUBE-PROXY-CANARY/.test(sh('iptables-save -t filter'));
+        await eventually('canary', isPlanted);
+        assert.equal(lost, 0);
+        for (const table of ['mangle', 'nat', 'filter'])
+          sh(`iptables -t ${table} -F; iptables -t ${table} -X`);
+        await eventually('loss', () => lost === 1);
+        await eventually('canary', isPlanted);
+        await canary.close();
+      });
+    });
+  }
+});
