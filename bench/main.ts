@@ -10,6 +10,7 @@ interface Options {
 
 const benches: Record<string, () => Promise<{ run(options: Options): Promise<void> }>> = {
   nftables: () => import('./nftables.ts'),
+  iptables: () => import('./iptables.ts'),
   startup: () => import('./startup.ts'),
   state: () => import('./state.ts'),
 };

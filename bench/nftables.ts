@@ -3,7 +3,6 @@
  * `KUBE_PROXY_PEER` names and the same services in upstream's layout, loaded by `nft`. Needs root: everything
  * happens in network namespaces that go away with the benchmark.
  */
-import { spawnSync } from 'node:child_process';
 import { createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { setRef } from '../src/backends/nftables/layout.ts';
@@ -11,13 +10,24 @@ import type { NftClient } from '../src/kernel/nft/client.ts';
 import { openKernel } from '../src/kernel/open.ts';
 import { systemClock } from '../src/lib/clock.ts';
 import { hasProgram } from '../test/cluster/lab/namespace.ts';
-import { Cluster, endpointPort, listenerIP, nodeIP, refusingNetwork, type Size } from './nftables/cluster.ts';
 import { type FlowFigures, measureFlows } from './nftables/first-packet.ts';
-import { type Figures, measureProgram, measureRate, type Spread } from './nftables/measure.ts';
-import { Probe } from './nftables/probe.ts';
-import { type Cpu, ownProgram, Program, removeTables } from './nftables/program.ts';
 import { loadRuleset, upstreamRuleset } from './nftables/upstream-layout.ts';
+import { Cluster, endpointPort, listenerIP, type Size } from './programs/cluster.ts';
+import { measureProgram, measureRate } from './programs/measure.ts';
+import { inNamespace, taskOf } from './programs/namespace.ts';
+import { Probe } from './programs/probe.ts';
+import { ownProgram, Program, removeRules } from './programs/program.ts';
+import {
+  coldCells,
+  cpuCell,
+  parseSizes,
+  programRow,
+  type Row,
+  sizeCell,
+  spreadCell,
+} from './programs/table.ts';
 
+const mode = 'nftables';
 const defaultSizes = '1000x3,10000x10';
 /** Beyond this many services the peer and `nft` would take many minutes. */
 const patientServices = 10_000;
@@ -30,44 +40,22 @@ const rateSize: Size = { services: 10_000, endpoints: 10 };
 const layouts = ['none', 'kube-proxy-ts', 'upstream layout'] as const;
 
 type Layout = (typeof layouts)[number];
-type Row = Record<string, string>;
+type Task = [part: 'programs' | 'layouts' | 'flows' | 'rate', size: Size, layout?: Layout];
 
 /** `sizes` as in `1000x3,50000x10`: services and endpoints of each. */
 export async function run({ sizes = defaultSizes }: { readonly sizes?: string } = {}): Promise<void> {
   for (const size of parseSizes(sizes)) {
-    inNamespace('programs', size);
-    inNamespace('layouts', size);
+    isolate('programs', size);
+    isolate('layouts', size);
   }
-  inNamespace('rate', rateSize);
+  isolate('rate', rateSize);
 }
 
-function parseSizes(text: string): Size[] {
-  return text.split(',').map((part) => {
-    const [, services, endpoints] = /^(\d+)x(\d+)$/.exec(part.trim()) ?? [];
-    if (!services || !endpoints || Number(services) < 3) {
-      throw new Error(`--sizes: ${JSON.stringify(part)} is not SERVICESxENDPOINTS`);
-    }
-    return { services: Number(services), endpoints: Number(endpoints) };
-  });
+function isolate(...task: Task): void {
+  inNamespace(import.meta.filename, task);
 }
 
-/** Goes on in a process with a network namespace of its own. */
-function inNamespace(...[part, size, layout]: Parameters<typeof inside>): void {
-  const setUp = [
-    'ip link set lo up',
-    ...[`${nodeIP}/32`, `${listenerIP}/32`].map((address) => `ip addr add ${address} dev lo`),
-    `ip route add local ${refusingNetwork} dev lo`,
-    `ip route add default dev lo src ${nodeIP}`,
-    'exec "$0" "$@"',
-  ];
-  const task = JSON.stringify([part, size, layout]);
-  const args = ['-n', 'sh', '-c', setUp.join(' && '), process.execPath, import.meta.filename, task];
-  const { status, error } = spawnSync('unshare', args, { stdio: 'inherit' });
-  if (error) throw error;
-  if (status !== 0) throw new Error(`unshare ended with status ${status}; it needs root`);
-}
-
-async function inside(part: 'programs' | 'layouts' | 'flows' | 'rate', size: Size, layout?: Layout) {
+async function inside(...[part, size, layout]: Task): Promise<void> {
   const listener = createServer((socket) => socket.end()).listen(endpointPort, listenerIP);
   const probe = new Probe();
   try {
@@ -82,58 +70,27 @@ async function inside(part: 'programs' | 'layouts' | 'flows' | 'rate', size: Siz
 }
 
 async function comparePrograms(size: Size, probe: Probe): Promise<Row[]> {
-  const own = await measureProgram({ path: ownProgram, changes: ownChanges }, size, probe);
+  const own = await measureProgram({ path: ownProgram, mode }, size, probe, ownChanges);
   const rows = [programRow(size, 'kube-proxy-ts', own)];
   const peer = process.env.KUBE_PROXY_PEER;
   if (size.services > patientServices) return rows;
   if (peer) {
-    const theirs = await measureProgram({ path: peer, changes: peerChanges }, size, probe);
+    const theirs = await measureProgram({ path: peer, mode }, size, probe, peerChanges);
     rows.push(programRow(size, 'peer', theirs));
   }
   if (hasProgram('nft', '--version')) {
-    removeTables();
+    removeRules();
     const { seconds, cpu } = loadRuleset(upstreamRuleset(size, 'tcp'));
     rows.push({ ...sizeCell(size), program: 'nft -f', ...coldCells(seconds, cpu) });
   }
   return rows;
 }
 
-function programRow(size: Size, program: string, figures: Figures): Row {
-  return {
-    ...sizeCell(size),
-    program,
-    ...coldCells(figures.coldSeconds, figures.coldCpu),
-    'stall (ms)': figures.stallMs.toFixed(0),
-    'replaced p50/p99 (ms)': spreadCell(figures.replaced),
-    'rescaled p50/p99 (ms)': spreadCell(figures.rescaled),
-    'CPU per change own+kernel (ms)': cpuCell(figures.cpuPerChange, 1),
-    'restart (s)': figures.restartSeconds.toFixed(2),
-    'resident, peak (MB)': `${figures.residentMB.toFixed(0)}, ${figures.peakMB.toFixed(0)}`,
-  };
-}
-
-function sizeCell({ services, endpoints }: Size): Row {
-  return { size: `${services.toLocaleString('en')} × ${endpoints}` };
-}
-
-function coldCells(seconds: number, cpu: Cpu): Row {
-  return { 'cold (s)': seconds.toFixed(2), 'CPU own+kernel (s)': cpuCell(cpu, 1000) };
-}
-
-function cpuCell({ own, kernel }: Cpu, unit: number): string {
-  return `${(own / unit).toFixed(2)} + ${(kernel / unit).toFixed(2)}`;
-}
-
-function spreadCell({ p50, p99 }: Spread): string {
-  return `${p50.toFixed(1)} / ${p99.toFixed(1)}`;
-}
-
 /** Each layout in a namespace of its own: none meets the connections that another one left behind. */
 function compareLayouts(size: Size): void {
   console.log(`first packets of new flows, ${size.services.toLocaleString('en')} × ${size.endpoints}:`);
   const isKnown = hasProgram('nft', '--version') && size.services <= patientServices;
-  for (const layout of layouts)
-    if (isKnown || layout !== 'upstream layout') inNamespace('flows', size, layout);
+  for (const layout of layouts) if (isKnown || layout !== 'upstream layout') isolate('flows', size, layout);
 }
 
 async function printFlows(size: Size, layout: Layout): Promise<void> {
@@ -145,7 +102,7 @@ async function printFlows(size: Size, layout: Layout): Promise<void> {
 
 /** Leaves our own rules for UDP services in the kernel, with no program running. */
 async function programRules(size: Size): Promise<void> {
-  const cluster = await Cluster.open(size, 'UDP');
+  const cluster = await Cluster.open(size, { mode, protocol: 'UDP' });
   const program = new Program(ownProgram, cluster.config);
   const kernel = await openKernel(systemClock);
   try {
@@ -177,7 +134,7 @@ async function compareRates(size: Size, probe: Probe): Promise<Row[]> {
   const rows: Row[] = [];
   for (const [program, path] of programs) {
     if (!program || !path) continue;
-    const figures = await measureRate(path, size, probe, rate.perSecond, rate.seconds);
+    const figures = await measureRate({ path, mode }, size, probe, rate.perSecond, rate.seconds);
     rows.push({
       ...sizeCell(size),
       program,
@@ -190,7 +147,4 @@ async function compareRates(size: Size, probe: Probe): Promise<Row[]> {
   return rows;
 }
 
-if (import.meta.main) {
-  const [part, size, layout] = JSON.parse(process.argv[2] ?? '[]') as Parameters<typeof inside>;
-  await inside(part, size, layout ?? undefined);
-}
+if (import.meta.main) await inside(...taskOf<Task>(process.argv));

@@ -3,7 +3,7 @@
  * before, one to each service, so that every one of them is a new flow.
  */
 import { createSocket, type Socket } from 'node:dgram';
-import { type Size, serviceIP } from './cluster.ts';
+import { type Size, serviceIP } from '../programs/cluster.ts';
 
 export interface FlowFigures {
   readonly flowsPerSecond: number;

@@ -3,8 +3,8 @@ import { createHash } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { endpointIP, endpointPort, nodeIP, type Size, serviceIP, serviceName } from './cluster.ts';
-import type { Cpu } from './program.ts';
+import { endpointIP, endpointPort, nodeIP, type Size, serviceIP, serviceName } from '../programs/cluster.ts';
+import type { Cpu } from '../programs/program.ts';
 
 const base32 = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567';
 const frontend = 'ip daddr . meta l4proto . th dport';

@@ -18,6 +18,14 @@ export const endpointPort = 8080;
 const firstRefusing = 64;
 const mostRefusing = 60;
 
+/** A mode that has its own section in the configuration. */
+export type Mode = 'iptables' | 'ipvs' | 'nftables';
+
+export interface ClusterOptions {
+  readonly mode: Mode;
+  readonly protocol?: 'TCP' | 'UDP';
+}
+
 /** Who the endpoints of a service are: pods that nobody answers for, addresses that refuse, or the listener alone. */
 export type Endpoints = 'silent' | 'refusing' | 'one-refusing' | 'listener';
 
@@ -27,13 +35,13 @@ export class Cluster {
   readonly size: Size;
   readonly #api: ApiServer;
   readonly #directory: string;
-  readonly #protocol: 'TCP' | 'UDP';
+  readonly #protocol: string;
   #generation = 0;
 
   /** All services are silent, but for the last, which has the listener. */
-  static async open(size: Size, protocol: 'TCP' | 'UDP' = 'TCP'): Promise<Cluster> {
+  static async open(size: Size, { mode, protocol = 'TCP' }: ClusterOptions): Promise<Cluster> {
     const api = await startApiServer({ gzip: true });
-    const cluster = new Cluster(api, size, protocol);
+    const cluster = new Cluster(api, size, mode, protocol);
     api.put('nodes', {
       metadata: { name: 'node-a' },
       status: { addresses: [{ type: 'InternalIP', address: nodeIP }] },
@@ -45,7 +53,7 @@ export class Cluster {
     return cluster;
   }
 
-  private constructor(api: ApiServer, size: Size, protocol: 'TCP' | 'UDP') {
+  private constructor(api: ApiServer, size: Size, mode: Mode, protocol: string) {
     this.#api = api;
     this.size = size;
     this.#protocol = protocol;
@@ -53,7 +61,7 @@ export class Cluster {
     const kubeconfig = join(this.#directory, 'kubeconfig');
     writeFileSync(kubeconfig, JSON.stringify(kubeconfigFor(api.url)));
     this.config = join(this.#directory, 'config.yaml');
-    writeFileSync(this.config, JSON.stringify(configFor(kubeconfig)));
+    writeFileSync(this.config, JSON.stringify(configFor(kubeconfig, mode)));
   }
 
   /** Changes the endpoints of a service, in one event. */
@@ -146,14 +154,14 @@ function kubeconfigFor(server: string): unknown {
   };
 }
 
-function configFor(kubeconfig: string): unknown {
+function configFor(kubeconfig: string, mode: Mode): unknown {
   return {
     apiVersion: 'kubeproxy.config.k8s.io/v1alpha1',
     kind: 'KubeProxyConfiguration',
-    mode: 'nftables',
+    mode,
     hostnameOverride: 'node-a',
     clientConnection: { kubeconfig, contentType: 'application/json' },
     conntrack: { maxPerCore: 0, tcpEstablishedTimeout: '0s', tcpCloseWaitTimeout: '0s' },
-    nftables: { minSyncPeriod: '1ms' },
+    [mode]: { minSyncPeriod: '1ms' },
   };
 }

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Cluster, type Size, serviceIP } from './cluster.ts';
+import { Cluster, type Mode, type Size, serviceIP } from './cluster.ts';
 import { type Probe, sharedClock } from './probe.ts';
-import { type Cpu, cpuSince, Program, removeTables } from './program.ts';
+import { type Cpu, cpuSince, Program, removeRules } from './program.ts';
 
 /** Half of the samples are below the first figure, 99 in 100 below the second. */
 export interface Spread {
@@ -34,10 +34,10 @@ export interface RateFigures {
   readonly cpuPerChange: Cpu;
 }
 
-export interface ProgramOptions {
+/** A program, and the mode to run it in. */
+export interface Subject {
   readonly path: string;
-  /** Changes of each kind. */
-  readonly changes: number;
+  readonly mode: Mode;
 }
 
 const patienceMs = 240_000;
@@ -49,11 +49,13 @@ const tickMs = 2;
 
 /** From the start of the program until a packet arrives, then one change after the other. */
 export async function measureProgram(
-  { path, changes }: ProgramOptions,
+  subject: Subject,
   size: Size,
   probe: Probe,
+  /** Of each kind. */
+  changes: number,
 ): Promise<Figures> {
-  return withProgram(path, size, probe, async (cluster, program, coldSeconds) => {
+  return withProgram(subject, size, probe, async (cluster, program, coldSeconds) => {
     // A child of the program counts only when it has ended.
     await sleep(settledMs);
     const coldCpu = program.cpu();
@@ -79,14 +81,14 @@ export async function measureProgram(
       replaced: spread(replaced),
       rescaled: spread(rescaled),
       cpuPerChange: perChange(cpu, changes * changesPerRound),
-      restartSeconds: await measureRestart(path, cluster, probe),
+      restartSeconds: await measureRestart(subject, cluster, probe),
       residentMB: now,
       peakMB: peak,
     };
   });
 }
 
-async function measureRestart(path: string, cluster: Cluster, probe: Probe): Promise<number> {
+async function measureRestart({ path }: Subject, cluster: Cluster, probe: Probe): Promise<number> {
   cluster.set(0, 'listener');
   const program = new Program(path, cluster.config);
   const begun = sharedClock();
@@ -100,13 +102,13 @@ async function measureRestart(path: string, cluster: Cluster, probe: Probe): Pro
 
 /** A steady stream of changes: whether their effects keep up with them. */
 export async function measureRate(
-  path: string,
+  subject: Subject,
   size: Size,
   probe: Probe,
   perSecond: number,
   seconds: number,
 ): Promise<RateFigures> {
-  return withProgram(path, size, probe, async (cluster, program) => {
+  return withProgram(subject, size, probe, async (cluster, program) => {
     await sleep(settledMs);
     const before = program.cpu();
     const begun = sharedClock();
@@ -146,13 +148,13 @@ export async function measureRate(
 
 /** Makes a cluster, starts the program and waits for its first packet; `use` gets the seconds that took. */
 export async function withProgram<T>(
-  path: string,
+  { path, mode }: Subject,
   size: Size,
   probe: Probe,
   use: (cluster: Cluster, program: Program, coldSeconds: number) => Promise<T>,
 ): Promise<T> {
-  removeTables();
-  const cluster = await Cluster.open(size);
+  removeRules();
+  const cluster = await Cluster.open(size, { mode });
   const program = new Program(path, cluster.config);
   const begun = sharedClock();
   try {

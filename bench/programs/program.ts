@@ -48,9 +48,9 @@ export class Program {
   }
 }
 
-/** Takes away what an earlier program left in the kernel. */
-export function removeTables(): void {
-  spawnSync(ownProgram, ['--cleanup', '--proxy-mode=nftables']);
+/** Takes away what an earlier program left in the kernel, in any mode. */
+export function removeRules(): void {
+  spawnSync(ownProgram, ['--cleanup']);
 }
 
 export function cpuSince(earlier: Cpu, later: Cpu): Cpu {
