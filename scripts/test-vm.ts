@@ -1,54 +1,95 @@
 /**
- * `npm run test:vm`: the kernel tests of nftables mode once more, in an emulated machine with Debian's stock kernel
- * (6.1), which is older than that of most test machines. Needs root; installs the Debian packages that are missing.
+ * `npm run test:vm`: tests on Debian's stock kernel (6.1) in an emulated machine. It is older than the kernel of most
+ * test machines and has what those often lack: SCTP, IPVS, dummy devices. What runs there stands in test/vm/lane.ts.
+ * Needs root; installs the Debian packages that are missing. `KPT_VM=off` goes without.
  */
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { stripTypeScriptTypes } from 'node:module';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
+import { guestScript, reportPath } from '../test/vm/guest-script.ts';
+import { contract, limitSeconds, modules, pace, testFiles, testTools } from '../test/vm/lane.ts';
+import { readReport, render, succeeded } from '../test/vm/report.ts';
 import { installMissing } from './debian-packages.ts';
 
 const root = resolve(import.meta.dirname, '..');
-const seconds = 900;
-const tools = {
+const machineTools = {
   'qemu-system-x86_64': 'qemu-system-x86',
   busybox: 'busybox-static',
   depmod: 'kmod',
   cpio: 'cpio',
-  ip: 'iproute2',
-  nft: 'nftables',
 };
-const modules = [
-  'veth',
-  'nf_tables',
-  'nft_chain_nat',
-  'nft_masq',
-  'nft_numgen',
-  'nft_fib_ipv4',
-  'nft_fib_ipv6',
-  'nft_reject_ipv4',
-  'nft_reject_ipv6',
-  'nft_ct',
-  'nf_conntrack_netlink',
-];
 
-installMissing(tools);
-const out = mkdtempSync(join(tmpdir(), 'kpt-vm-'));
-const tests = 'node_modules/.bin/node --test --test-concurrency=1 test/nftables/*.test.ts';
-const command = [
-  '-m',
-  modules.join(' '),
-  '-t',
-  String(seconds),
-  '--',
-  'bash',
-  '-c',
-  `cd '${root}' && ${tests}`,
-];
-const { status, error } = spawnSync(join(root, 'test/vm/vm-run'), command, {
-  stdio: 'inherit',
-  env: { ...process.env, OUT: out },
-});
-rmSync(out, { recursive: true });
-if (error) throw error;
-process.exit(status ?? 1);
+function main(wanted: readonly string[]): void {
+  if (process.env.KPT_VM === 'off') {
+    console.log('emulated machine: not run, as KPT_VM=off asks for');
+    return;
+  }
+  const files = selectFiles(wanted);
+  installMissing({ ...machineTools, ...testTools });
+  const shared = mkdtempSync(join(tmpdir(), 'kpt-vm-'));
+  try {
+    prepare(shared, files);
+    const status = runMachine(shared);
+    const results = files.map((file) => readReport(file, readIfThere(join(shared, reportPath(file)))));
+    console.log(`\nemulated machine:\n${render(results)}`);
+    if (status !== 0) console.log(`the emulated machine ended with status ${status}`);
+    process.exitCode = status === 0 && succeeded(results) ? 0 : 1;
+  } finally {
+    rmSync(shared, { recursive: true });
+  }
+}
+
+/** All that matches a line of the lane, in its order. A line that matches nothing is a mistake. */
+function selectFiles(wanted: readonly string[]): string[] {
+  const files = testFiles.flatMap((pattern) => {
+    const matching = globSync(pattern, { cwd: root }).sort();
+    if (matching.length === 0) throw new Error(`test/vm/lane.ts: no file matches ${pattern}`);
+    return matching;
+  });
+  const selected = files.filter(
+    (file) => wanted.length === 0 || wanted.some((part) => file.startsWith(part)),
+  );
+  if (selected.length === 0) throw new Error(`nothing of the emulated machine matches ${wanted.join(' ')}`);
+  return selected;
+}
+
+/** Does here what would take long inside: bundles the program, strips the types of everything else. */
+function prepare(shared: string, files: readonly string[]): void {
+  const build = spawnSync(process.execPath, [join(root, 'scripts/build.ts')], { stdio: 'inherit' });
+  if (build.status !== 0) throw new Error('the bundle could not be built');
+  for (const file of globSync(['src/**/*.ts', 'test/**/*.ts'], { cwd: root })) {
+    const to = join(shared, 'stripped', file);
+    mkdirSync(dirname(to), { recursive: true });
+    writeFileSync(to, stripTypeScriptTypes(readFileSync(join(root, file), 'utf8')));
+  }
+  mkdirSync(join(shared, 'reports'));
+  writeFileSync(join(shared, 'tests.sh'), guestScript({ root, files, pace, contract }));
+}
+
+function runMachine(shared: string): number {
+  const args = ['-m', modules.join(' '), '-t', String(limitSeconds), '--', 'bash', '/vm-out/tests.sh'];
+  const { status, error } = spawnSync(join(root, 'test/vm/vm-run'), args, {
+    stdio: 'inherit',
+    env: { ...process.env, OUT: shared },
+  });
+  if (error) throw error;
+  return status ?? 1;
+}
+
+function readIfThere(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    return undefined;
+  }
+}
+
+try {
+  main(process.argv.slice(2));
+} catch (error) {
+  console.error(`emulated machine: ${error instanceof Error ? error.message : error}`);
+  console.error('KPT_VM=off in the environment goes without it');
+  process.exitCode = 1;
+}

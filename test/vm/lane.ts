@@ -1,0 +1,46 @@
+/** What runs in the emulated machine: one line adds a test file to it. */
+export const testFiles: readonly string[] = [
+  'test/nftables/*.test.ts',
+  'test/kernel/acct.test.ts',
+  'test/contract/nftables.test.ts',
+];
+
+/** Commands that those tests call, and the Debian package that brings each. */
+export const testTools: Readonly<Record<string, string>> = {
+  ip: 'iproute2',
+  nft: 'nftables',
+  iptables: 'iptables',
+  conntrack: 'conntrack',
+  ping: 'iputils-ping',
+};
+
+/**
+ * Kernel modules that are there before the first test; the kernel loads others when they are first used, which takes
+ * seconds when emulated.
+ */
+export const modules: readonly string[] = [
+  'veth',
+  'dummy',
+  'sctp',
+  'nf_tables',
+  'nft_chain_nat',
+  'nft_masq',
+  'nft_numgen',
+  'nft_fib_ipv4',
+  'nft_fib_ipv6',
+  'nft_reject_ipv4',
+  'nft_reject_ipv6',
+  'nft_ct',
+  'nf_conntrack_netlink',
+  'nfnetlink_acct',
+  'nft_compat',
+];
+
+/** How the contract is told there: `brief` or `full` (test/contract/brief.ts says what is left out). */
+export const contract = 'brief';
+
+/** How many times longer tests wait there. */
+export const pace = 3;
+
+/** The machine is ended after this many seconds. */
+export const limitSeconds = 1_500;
