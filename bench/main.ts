@@ -13,6 +13,7 @@ const benches: Record<string, () => Promise<{ run(options: Options): Promise<voi
   iptables: () => import('./iptables.ts'),
   startup: () => import('./startup.ts'),
   state: () => import('./state.ts'),
+  userspace: () => import('./userspace.ts'),
 };
 
 const { positionals: names, values } = parseArgs({

@@ -8,7 +8,12 @@ import { basename, join, resolve } from 'node:path';
 
 const root = resolve(import.meta.dirname, '..');
 const dist = join(root, 'dist');
-const commands = { 'kube-proxy': './src/main.ts', 'kube-proxyctl': './src/cli/ctl/main.ts' };
+const commands = {
+  'kube-proxy': './src/main.ts',
+  'kube-proxyctl': './src/cli/ctl/main.ts',
+  // No command: what the threads of userspace mode run (src/forwarder/thread.ts).
+  'forwarder-worker': './src/forwarder/thread-main.ts',
+};
 const banner =
   "#!/usr/bin/env node\nimport { createRequire } from 'node:module'; const require = createRequire(import.meta.url);";
 

@@ -2,12 +2,14 @@ import type { ProxyMode } from '../backends/backend.ts';
 import type { Mode } from '../backends/mode.ts';
 
 /**
- * The one place where modes plug in. Each is loaded only when it is used. Clean-up goes in this order: what iptables mode
- * leaves jumps to chains that it shares with ipvs mode.
+ * The one place where modes plug in. Each is loaded only when it is used. Clean-up goes in this order: ipvs mode leaves
+ * chains that iptables mode has, too, to it if they are in use; iptables mode removes all of its chains or none, and
+ * cannot while those of ipvs mode lead to them.
  */
 const modes: Partial<Record<ProxyMode, () => Promise<Mode>>> = {
   iptables: async () => (await import('../backends/iptables/mode.ts')).iptablesMode,
   nftables: async () => (await import('../backends/nftables/mode.ts')).nftablesMode,
+  userspace: async () => (await import('../backends/userspace/mode.ts')).userspaceMode,
 };
 
 /** A mode that this version cannot run. */

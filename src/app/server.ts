@@ -84,6 +84,11 @@ function tune({ config }: Completed, logger: RootLogger): void {
     tuneConntrack(config.linux.conntrack, systemFiles, logger);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
+    // This mode also runs without the privilege to set them, and then has no use for them.
+    if (config.mode === 'userspace') {
+      logger.info('Conntrack parameters are left as they are', { reason });
+      return;
+    }
     throw new Error(`could not set conntrack parameters from kube-proxy configuration: ${reason}`, {
       cause: error,
     });

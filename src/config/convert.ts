@@ -28,12 +28,14 @@ export function toInternal(external: V1Alpha1): ProxyConfig {
       oomScoreAdj,
       conntrack,
     },
+    ...(external.mode === 'userspace' && portRange !== '' && { userspace: { portRange } }),
   };
 }
 
 /** Back to the layout of the file. What belongs to modes that are not in use is left at zero. */
 export function toExternal(config: ProxyConfig): V1Alpha1 {
-  const { linux, syncPeriod, minSyncPeriod, detectLocal, iptables, ipvs, nftables, ...same } = config;
+  const { linux, syncPeriod, minSyncPeriod, detectLocal, iptables, ipvs, nftables, userspace, ...same } =
+    config;
   const { clusterCIDRs, ...detectLocalFields } = detectLocal;
   const external: V1Alpha1 = {
     ...zeroOf(v1alpha1),
@@ -48,6 +50,7 @@ export function toExternal(config: ProxyConfig): V1Alpha1 {
     oomScoreAdj: linux.oomScoreAdj,
     conntrack: linux.conntrack,
   };
+  if (config.mode === 'userspace') external.portRange = userspace?.portRange ?? '';
   Object.assign(external[sectionOf(config.mode)], { syncPeriod, minSyncPeriod });
   external[config.mode === 'nftables' ? 'nftables' : 'iptables'].masqueradeAll = linux.masqueradeAll;
   return external;

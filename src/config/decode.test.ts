@@ -308,3 +308,13 @@ test('texts made to exhaust a reader are refused or read in the end', async () =
     `{${jsonHead},"logging":{"options":{"text":{"infoBufferSize":"0.${'9'.repeat(size)}"}}}}`,
   );
 });
+
+test('userspace mode knows the two fields that only it uses; other modes say what upstream says', async () => {
+  const fields = '"portRange":"36000-36010","udpIdleTimeout":"1s"';
+  const { config, strictErrors } = await decodeConfig(`{${jsonHead},"mode":"userspace",${fields}}`);
+  assert.deepEqual(strictErrors, []);
+  assert.deepEqual(config.userspace, { portRange: '36000-36010', udpIdleTimeout: '1s' });
+  const other = await decodeConfig(`{${jsonHead},${fields}}`);
+  assert.deepEqual(other.strictErrors, ['unknown field "udpIdleTimeout"']);
+  assert.deepEqual(other.config, defaultConfig());
+});

@@ -34,7 +34,20 @@ export async function decodeConfig(text: string): Promise<DecodedConfig> {
   if (duplicates.length > 0) {
     strictErrors.unshift(`yaml: unmarshal errors:\n${duplicates.map((line) => `  ${line}`).join('\n')}`);
   }
-  return { config: toInternal(setDefaults(external)), strictErrors };
+  const config = toInternal(setDefaults(external));
+  return withUDPIdleTimeout(object, config, strictErrors);
+}
+
+const UDP_IDLE_TIMEOUT = 'udpIdleTimeout';
+
+/** A field that went from the schema with userspace mode: in that mode it is still known. */
+function withUDPIdleTimeout(object: JsonObject, config: ProxyConfig, strictErrors: string[]): DecodedConfig {
+  const udpIdleTimeout = object.entries.findLast(([name]) => name === UDP_IDLE_TIMEOUT)?.[1];
+  if (config.mode !== 'userspace' || typeof udpIdleTimeout !== 'string') return { config, strictErrors };
+  return {
+    config: { ...config, userspace: { ...config.userspace, udpIdleTimeout } },
+    strictErrors: strictErrors.filter((error) => error !== `unknown field "${UDP_IDLE_TIMEOUT}"`),
+  };
 }
 
 /** The text upstream logs when it falls back to lenient decoding. */

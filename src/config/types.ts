@@ -69,6 +69,8 @@ export interface ProxyConfig {
     };
   };
   windowsRunAsService: boolean;
+  /** Settings of userspace mode that other modes have no use for, as they were written; absent when none is. */
+  userspace?: { portRange?: string; udpIdleTimeout?: string };
 }
 
 export interface LoggingConfig {

@@ -150,7 +150,7 @@ export const v1alpha1 = struct('v1alpha1.KubeProxyConfiguration', {
   oomScoreAdj: field(nullable(int32), 'OOM score adjustment of this process.'),
   conntrack: field(conntrack, 'Connection tracking of the node.'),
   configSyncPeriod: field(duration, 'Objects from the API are gone through again this often.'),
-  portRange: field(string, 'Accepted and unused.'),
+  portRange: field(string, 'Ports of proxy sockets in userspace mode (`a-b`, `a+n`, `a`); unused in others.'),
   windowsRunAsService: optional(bool, 'Windows only, unused here.'),
 });
 

@@ -1,6 +1,7 @@
 import type { Counter, Gauge, Histogram, ScrapedMetric } from './metrics.ts';
 import { Declarer, type MetricsMode, programmingBuckets, syncBuckets } from './proxy-metric-declarer.ts';
 import type { Registry } from './registry.ts';
+import { type UserspaceMetrics, userspaceMetrics } from './userspace-metrics.ts';
 
 export type { MetricsMode };
 
@@ -14,7 +15,7 @@ export interface ProxyMetricsOptions {
  * and is not exposed, so that nobody needs to ask for the mode before counting. Unless said otherwise a metric
  * has the one label `ip_family`.
  */
-export interface ProxyMetrics {
+export interface ProxyMetrics extends UserspaceMetrics {
   /** Every sync past the gate, whether it succeeded or not. */
   readonly syncDuration: Histogram;
   readonly fullSyncDuration: Histogram;
@@ -76,6 +77,7 @@ export function createProxyMetrics(
     ...nftablesMetrics(declare, mode === 'nftables' && options.localhostNodePorts === true),
     ...conntrackMetrics(declare),
     ...ownMetrics(declare),
+    ...userspaceMetrics(declare),
   };
 }
 

@@ -26,14 +26,19 @@ const PROBE_PAUSE_MS = paced(5);
 /** By time and not by number: where the world answers for addresses that nobody serves yet, probes are quick. */
 const REACHED_MS = paced(20_000);
 
-const flushCommands: Readonly<Record<string, readonly (readonly [string, ...string[]])[]>> = {
+type Command = readonly [string, ...string[]];
+
+const flushIptables = ['iptables', 'ip6tables'].flatMap((program) =>
+  ['filter', 'nat', 'mangle'].flatMap((table) =>
+    ['-F', '-X'].map((verb): Command => [program, '-w', '5', '-t', table, verb]),
+  ),
+);
+
+const flushCommands: Readonly<Record<string, readonly Command[]>> = {
   nftables: [['nft', 'flush', 'ruleset']],
   userspace: [['nft', 'flush', 'ruleset']],
-  iptables: ['iptables', 'ip6tables'].flatMap((program) =>
-    ['filter', 'nat', 'mangle'].flatMap((table) =>
-      ['-F', '-X'].map((verb) => [program, '-w', '5', '-t', table, verb] as const),
-    ),
-  ),
+  iptables: flushIptables,
+  ipvs: [...flushIptables, ['ipvsadm', '-C']],
 };
 
 /** A cluster with these families, as seen by the program that runs on its node n1. */
@@ -160,9 +165,14 @@ export class Cluster {
 
   /**
    * Waits until everything put or removed so far is in effect: services and slices arrive in order, so a service
-   * put now works only when all before it has been seen.
+   * put now works only when all before it has been seen. ipvs mode serves it before it has taken away what is no
+   * more, but not before the sync before that has ended.
    */
   async settled(): Promise<void> {
+    for (let i = 0; i < (this.mode === 'ipvs' ? 2 : 1); i++) await this.#synced();
+  }
+
+  async #synced(): Promise<void> {
     const marker = this.number({ endpoints: ['B'] });
     this.put(marker);
     try {
@@ -185,7 +195,7 @@ export class Cluster {
 }
 
 function configOf(mode: string, setting: Setting, books: readonly AddressBook[]): Record<string, unknown> {
-  const { masqueradeAll = false, nodePortAddresses, gates, masqueradeBit } = setting;
+  const { nodePortAddresses, gates } = setting;
   return {
     mode,
     hostnameOverride: thisNode,
@@ -194,14 +204,17 @@ function configOf(mode: string, setting: Setting, books: readonly AddressBook[])
     ...(gates && { featureGates: gates }),
     // So that flows of datagrams do not end within a story because the machine is busy.
     ...(mode === 'userspace' && { udpIdleTimeout: '30s' }),
-    // The settings of userspace mode are in the section of iptables mode.
-    [mode === 'userspace' ? 'iptables' : mode]: {
-      syncPeriod: '30s',
-      minSyncPeriod: '5ms',
-      masqueradeAll,
-      ...(masqueradeBit !== undefined && { masqueradeBit }),
-    },
+    ...sections(mode, setting),
   };
+}
+
+/** The settings of userspace mode are in the section of iptables mode, and so is how ipvs mode masquerades. */
+function sections(mode: string, setting: Setting): Record<string, unknown> {
+  const { masqueradeAll = false, masqueradeBit, ipvs } = setting;
+  const periods = { syncPeriod: '30s', minSyncPeriod: '5ms' };
+  const masquerading = { masqueradeAll, ...(masqueradeBit !== undefined && { masqueradeBit }) };
+  if (mode === 'ipvs') return { ipvs: { ...periods, ...ipvs }, iptables: masquerading };
+  return { [mode === 'userspace' ? 'iptables' : mode]: { ...periods, ...masquerading } };
 }
 
 /** Userspace mode serves node ports everywhere unless it is told not to, as its predecessor did. */

@@ -6,6 +6,7 @@ import type { Outcome, Transport } from '../cluster/lab/traffic.ts';
 import { type AddressBook, addressBooks, type HostName } from './address-book.ts';
 import { isBrief } from './brief.ts';
 import type { Cluster } from './cluster.ts';
+import { promisedByIpvs } from './ipvs-promises.ts';
 import { runInNode } from './node-commands.ts';
 import { type NumberedService, nodePortOf, protocolsOf, servicePortOf } from './objects.ts';
 import type { Answers, ExpectedPacket, Fate, Packet, ServiceSpec, Source, Target } from './story.ts';
@@ -158,11 +159,13 @@ export class Scene {
   }
 
   /** What this mode promises of a packet in this family. */
-  #promised({ expect, differs }: ExpectedPacket): Answers | Fate {
+  #promised(packet: ExpectedPacket): Answers | Fate {
     const { mode } = this.cluster;
+    const { expect, differs } = packet;
     const different = differs?.(mode, this.book.family);
     if (different !== undefined) return different;
-    return mode === 'userspace' ? fromTheNode(expect) : expect;
+    if (mode === 'ipvs') return promisedByIpvs(packet, this.service(packet.of).spec);
+    return mode === 'userspace' ? fromTheNode(packet) : expect;
   }
 
   async #check(packet: ExpectedPacket): Promise<void> {
@@ -243,10 +246,11 @@ function transportOf(spec: ServiceSpec): Transport {
 }
 
 /** Where this program makes the connections to endpoints, they all come from the node; what it leaves alone does not. */
-function fromTheNode(promised: Answers | Fate): Answers | Fate {
-  if (typeof promised === 'string') return promised;
-  const answers = Object.entries(promised).map(
-    ([by, source]) => [by, by === 'world' ? source : 'MASQ'] as const,
+function fromTheNode({ expect, to }: ExpectedPacket): Answers | Fate {
+  if (typeof expect === 'string') return expect;
+  const isLeftAlone = (by: string): boolean => by === 'world' || (by === 'node' && to === 'second');
+  const answers = Object.entries(expect).map(
+    ([by, source]) => [by, isLeftAlone(by) ? source : 'MASQ'] as const,
   );
   return Object.fromEntries(answers);
 }

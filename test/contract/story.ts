@@ -88,6 +88,21 @@ export function inIptables(expect: Answers | Fate, only?: Family): { readonly di
   };
 }
 
+/** In ipvs mode a packet fares otherwise, for another reason than those that test/contract/ipvs-promises.ts has. */
+export function inIpvs(expect: Answers | Fate): { readonly differs: Difference } {
+  return { differs: (mode) => (mode === 'ipvs' ? expect : undefined) };
+}
+
+/** Modes that know no service network leave addresses to ordinary routing that no service has. */
+export function withoutServiceNetwork(expect: Answers | Fate): { readonly differs: Difference } {
+  return { differs: (mode) => (mode === 'iptables' || mode === 'ipvs' ? expect : undefined) };
+}
+
+/** Modes in which node ports are served at every address of the node unless it is told otherwise. */
+export function atEveryAddress(expect: Answers | Fate): { readonly differs: Difference } {
+  return { differs: (mode) => (mode === 'iptables' || mode === 'ipvs' ? expect : undefined) };
+}
+
 /** How the program is configured, and what the cluster knows of the node. */
 export interface Setting {
   readonly masqueradeAll?: boolean;
@@ -97,6 +112,8 @@ export interface Setting {
   readonly gates?: Readonly<Record<string, boolean>>;
   readonly masqueradeBit?: number;
   readonly serviceCIDRs?: 'none';
+  /** Fields of the section of ipvs mode. */
+  readonly ipvs?: Readonly<Record<string, unknown>>;
   /** Families of the addresses that the Node object has; all when absent. */
   readonly nodeFamilies?: readonly Family[];
 }

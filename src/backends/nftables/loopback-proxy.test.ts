@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import { afterEach, test } from 'node:test';
 import { planOf, plansByKey } from '../../../test/cluster/plans.ts';
+import { Cleanups, UDPClient, udpPeer } from '../../../test/userspace/peers.ts';
 import { FakeClock } from '../../lib/fake-clock.ts';
 import { silentLogger } from '../../obs/log.ts';
 import type { ServicePlan } from '../../plan/service-plan.ts';
@@ -157,4 +158,19 @@ test('a port that is taken is counted and tried again with the next sync', async
   await once(squatter, 'close');
   await proxy.update({ plans, changed: new Set() });
   assert.deepEqual(counts, { listeners: 1, failures: 1 });
+});
+
+test('serves UDP as well', async () => {
+  const { proxy, counts } = startProxy();
+  const cleanups = new Cleanups();
+  closers.push(() => void cleanups.run());
+  const nodePort = await freePort();
+  const peer = await udpPeer(cleanups, 'a');
+  const plan = planOf({ protocol: 'UDP', clusterIP: '10.96.0.1', nodePort }, [
+    { ip: peer.ip, port: peer.port },
+  ]);
+  await proxy.update({ plans: plansByKey(plan), changed: 'all' });
+  assert.equal(counts.listeners, 1);
+  const client = await UDPClient.open(cleanups);
+  assert.equal(String(await client.ask({ ip: '127.0.0.1', port: nodePort }, 'x')), 'a:x');
 });

@@ -1,10 +1,13 @@
+import type { Forwarder } from '../../forwarder/forwarder.ts';
+import { openLocalForwarder } from '../../forwarder/open.ts';
+import type { Report } from '../../forwarder/reports.ts';
 import type { Clock } from '../../lib/clock.ts';
+import type { Endpoint } from '../../model/endpoint.ts';
 import type { Family } from '../../model/ip.ts';
 import type { Logger } from '../../obs/log.ts';
 import type { ProxyMetrics } from '../../obs/proxy-metrics.ts';
 import type { ServicePlan } from '../../plan/service-plan.ts';
 import type { SyncRequest } from '../backend.ts';
-import { type LoopbackEndpoint, LoopbackListener } from './loopback-listener.ts';
 
 export interface LoopbackProxyOptions {
   readonly family: Family;
@@ -15,13 +18,27 @@ export interface LoopbackProxyOptions {
   readonly random: () => number;
 }
 
+/** One attempt, then the client is told. */
+const dialTimeouts = [5_000];
+/** As long as the kernel remembers a flow of datagrams by default. */
+const udpIdleMs = 30_000;
+
+/** A node port to serve, and whether it is. */
+interface Listener {
+  readonly port: number;
+  readonly protocol: 'TCP' | 'UDP';
+  isOpen: boolean;
+}
+
 /**
- * Serves TCP node ports on the loopback address from user space: the kernel cannot forward what comes from there.
- * Exists only where the configuration asks for loopback by name and the feature gate is on.
+ * Serves TCP and UDP node ports on the loopback address from user space: the kernel cannot forward what comes from
+ * there. Exists only where the configuration asks for loopback by name and the feature gate is on.
  */
 export class LoopbackProxy {
   readonly #options: LoopbackProxyOptions;
-  readonly #listeners = new Map<string, LoopbackListener>();
+  readonly #listeners = new Map<string, Listener>();
+  /** Opened with the first node port. */
+  #forwarder: Promise<Forwarder> | undefined;
 
   constructor(options: LoopbackProxyOptions) {
     this.#options = options;
@@ -30,54 +47,74 @@ export class LoopbackProxy {
   /** Follows a sync that succeeded. Listeners that could not be opened are tried again at every one of them. */
   async update({ plans, changed }: Pick<SyncRequest, 'plans' | 'changed'>): Promise<void> {
     const keys = changed === 'all' ? new Set([...this.#listeners.keys(), ...plans.keys()]) : changed;
-    for (const key of keys) this.#follow(key, plans.get(key));
-    await Promise.all([...this.#listeners.values()].map((listener) => this.#open(listener)));
+    for (const key of keys) await this.#follow(key, plans.get(key));
+    for (const [key, listener] of this.#listeners) if (!listener.isOpen) await this.#open(key, listener);
     const open = [...this.#listeners.values()].filter((listener) => listener.isOpen);
     this.#options.metrics.localhostNodePortListeners.set(open.length, { ip_family: this.#options.family });
   }
 
   /** Closes all listeners together with their connections. */
   close(): void {
-    for (const listener of this.#listeners.values()) listener.close();
     this.#listeners.clear();
+    void this.#forwarder?.then((forwarder) => forwarder.close());
+    this.#forwarder = undefined;
   }
 
-  #follow(key: string, plan: ServicePlan | undefined): void {
-    const endpoints = plan ? endpointsOf(plan) : [];
-    const port = plan?.port.nodePort ?? 0;
+  async #follow(key: string, plan: ServicePlan | undefined): Promise<void> {
+    const served = plan && servedBy(plan);
     const known = this.#listeners.get(key);
-    if (known && (endpoints.length === 0 || known.port !== port)) {
-      known.close();
-      this.#listeners.delete(key);
-    }
-    if (!plan || endpoints.length === 0) return;
-    const listener = this.#listeners.get(key) ?? this.#newListener(port);
-    listener.serve(endpoints, plan.port.affinitySeconds);
-    this.#listeners.set(key, listener);
+    if (known && known.port !== served?.port) await this.#end(key);
+    if (!served) return;
+    const forwarder = await this.#opened();
+    const endpoints = served.endpoints.map(({ ip, port }) => ({ ip, port }));
+    const { affinitySeconds } = plan.port;
+    forwarder.setService(key, { endpoints, affinitySeconds, choice: 'random' });
+    const { port, protocol } = served;
+    if (!this.#listeners.has(key)) this.#listeners.set(key, { port, protocol, isOpen: false });
   }
 
-  #newListener(port: number): LoopbackListener {
-    const { family, clock, random } = this.#options;
-    return new LoopbackListener(family === 'IPv4' ? '127.0.0.1' : '::1', port, { clock, random });
+  async #end(key: string): Promise<void> {
+    this.#listeners.delete(key);
+    const forwarder = await this.#opened();
+    forwarder.unlisten(key, true);
+    forwarder.removeService(key);
   }
 
-  async #open(listener: LoopbackListener): Promise<void> {
-    if (listener.isOpen) return;
+  async #open(key: string, listener: Listener): Promise<void> {
     const { family, metrics, logger } = this.#options;
+    const { port, protocol } = listener;
     try {
-      await listener.open();
+      const forwarder = await this.#opened();
+      const at = { ip: family === 'IPv4' ? '127.0.0.1' : '::1', port };
+      await forwarder.listen(key, { service: key, protocol, at });
+      listener.isOpen = true;
     } catch (error) {
       metrics.localhostNodePortListenFailures.inc({ ip_family: family });
       logger.error(error, 'Failed to listen for a node port on loopback', {
         ip_family: family,
-        nodePort: listener.port,
+        nodePort: port,
       });
     }
   }
+
+  #opened(): Promise<Forwarder> {
+    const { clock, random, logger } = this.#options;
+    const report = ({ problem, detail, times }: Report): void => logger.v(2).info(problem, { detail, times });
+    this.#forwarder ??= openLocalForwarder({ dialTimeouts, udpIdleMs, clock, random, report });
+    return this.#forwarder;
+  }
+}
+
+interface ServedPort {
+  readonly port: number;
+  readonly protocol: 'TCP' | 'UDP';
+  readonly endpoints: readonly Endpoint[];
 }
 
 /** Policy Local has no short cut to endpoints elsewhere here: the connection comes from the node, not to it. */
-function endpointsOf({ port, cluster, local }: ServicePlan): readonly LoopbackEndpoint[] {
-  if (port.protocol !== 'TCP' || port.nodePort === 0) return [];
-  return port.externalPolicyLocal ? local : cluster;
+function servedBy({ port, cluster, local }: ServicePlan): ServedPort | undefined {
+  const { protocol, nodePort } = port;
+  const endpoints = port.externalPolicyLocal ? local : cluster;
+  if (protocol === 'SCTP' || nodePort === 0 || endpoints.length === 0) return undefined;
+  return { port: nodePort, protocol, endpoints };
 }

@@ -1,10 +1,14 @@
 import { bool, type FlagType, string } from '../flag-types.ts';
 import { flag, type ProxyFlag } from './flag.ts';
+import type { FlagValues } from './flag-values.ts';
 
-/** Flags of earlier releases. Old command lines keep working: each use is reported and has no effect. */
+/**
+ * Flags of earlier releases. Old command lines keep working: each use is reported and has no effect, except for those
+ * of userspace mode, which is gone upstream and alive here.
+ */
 export const retiredFlags: readonly ProxyFlag[] = [
-  retired('udp-timeout', string, '', 'v1.25'),
-  retired('proxy-port-range', string, '', 'v1.30'),
+  ofUserspaceMode('udp-timeout', 'udpIdleTimeout', 'v1.25'),
+  ofUserspaceMode('proxy-port-range', 'portRange', 'v1.30'),
   retired('boot-id-file', string, '', 'v1.36'),
   retired('machine-id-file', string, '', 'v1.36'),
   retired('add-dir-header', bool, false, 'v1.25'),
@@ -23,4 +27,12 @@ export const retiredFlags: readonly ProxyFlag[] = [
 function retired<T>(name: string, type: FlagType<T>, value: T, last: string): ProxyFlag {
   const deprecated = `${last} was the last release that knew it; it is ignored.`;
   return flag(name, type, value, () => {}, '', { deprecated });
+}
+
+function ofUserspaceMode(name: string, field: 'udpIdleTimeout' | 'portRange', last: string): ProxyFlag {
+  const deprecated = `${last} was the last release that knew it; in modes other than userspace it is ignored.`;
+  const write = ({ draft }: FlagValues, value: string) => {
+    if (value !== '') draft.userspace = { ...draft.userspace, [field]: value };
+  };
+  return flag(name, string, '', write, '', { deprecated });
 }

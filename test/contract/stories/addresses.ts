@@ -2,13 +2,23 @@ import assert from 'node:assert/strict';
 import { runInNode } from '../node-commands.ts';
 import { healthCheckPortOf, nodePortOf } from '../objects.ts';
 import type { Scene } from '../scene.ts';
-import { IGNORE, inIptables, type ServiceSpec, type Setting, type Story, scripted, story } from '../story.ts';
+import {
+  atEveryAddress,
+  IGNORE,
+  inIptables,
+  type ServiceSpec,
+  type Setting,
+  type Story,
+  scripted,
+  story,
+  withoutServiceNetwork,
+} from '../story.ts';
 
 const web: ServiceSpec = { nodePort: true, external: true, loadBalancer: true, endpoints: ['A', 'B'] };
 const everybody = { A: 'MASQ', B: 'MASQ' } as const;
 
-/** iptables mode captures nothing but the ports of services. */
-const leftAlone = inIptables(IGNORE);
+/** No mode without a service network captures addresses that no service has. */
+const unclaimed = withoutServiceNetwork(IGNORE);
 
 const secondOnly: Setting = { nodePortAddresses: ['198.51.100.0/24', '2001:db8:0:2::/64'] };
 const loopbackOnly: Setting = { nodePortAddresses: ['127.0.0.0/8', '::1/128'] };
@@ -33,12 +43,12 @@ export const addressStories: readonly Story[] = [
   }),
   story('addresses/headless', 'a service without a cluster IP has no address', {
     given: { headless: true, endpoints: ['A', 'B'] },
-    packets: [{ from: 'pod', to: 'clusterIP', expect: 'DROP', ...leftAlone }],
+    packets: [{ from: 'pod', to: 'clusterIP', expect: 'DROP', ...unclaimed }],
   }),
   story('addresses/other proxy', 'a service that another proxy serves is none of ours', {
     given: { ...web, labels: { 'service.kubernetes.io/service-proxy-name': 'other' } },
     packets: [
-      { from: 'pod', to: 'clusterIP', expect: 'DROP', ...leftAlone },
+      { from: 'pod', to: 'clusterIP', expect: 'DROP', ...unclaimed },
       { from: 'client', to: 'nodePort', expect: 'RESET' },
       { from: 'pod', to: 'external', expect: IGNORE },
     ],
@@ -84,7 +94,7 @@ export const addressStories: readonly Story[] = [
         from: 'client',
         to: 'second',
         expect: { node: 'OWN' },
-        differs: (mode) => (mode === 'iptables' ? everybody : { node: 'OWN' }),
+        ...atEveryAddress(everybody),
       });
       await node.stop(port, 'udp');
     },

@@ -1,7 +1,15 @@
 import assert from 'node:assert/strict';
 import { kubeProxy, run } from '../../program/run.ts';
 import { serviceCIDRObject } from '../objects.ts';
-import { IGNORE, inIptables, type ServiceSpec, type Story, scripted, story } from '../story.ts';
+import {
+  IGNORE,
+  inIptables,
+  type ServiceSpec,
+  type Story,
+  scripted,
+  story,
+  withoutServiceNetwork,
+} from '../story.ts';
 
 const web: ServiceSpec = { nodePort: true, external: true, loadBalancer: true, endpoints: ['A', 'B'] };
 const own = { A: 'OWN', B: 'OWN' } as const;
@@ -9,6 +17,8 @@ const everybody = { A: 'MASQ', B: 'MASQ' } as const;
 
 /** iptables mode captures nothing but the ports of services. */
 const leftAlone = inIptables(IGNORE);
+/** No mode without a service network captures addresses that no service has. */
+const unclaimed = withoutServiceNetwork(IGNORE);
 
 /** What becomes of packets when objects come, change and go. */
 export const changeStories: readonly Story[] = [
@@ -26,7 +36,7 @@ export const changeStories: readonly Story[] = [
         );
         await scene.remove();
         await scene.expect(
-          { from: 'pod', to: 'clusterIP', expect: 'DROP', ...leftAlone },
+          { from: 'pod', to: 'clusterIP', expect: 'DROP', ...unclaimed },
           { from: 'client', to: 'nodePort', expect: 'RESET' },
           { from: 'client', to: 'external', expect: IGNORE },
           { from: 'client', to: 'loadBalancer', expect: IGNORE },
@@ -222,7 +232,7 @@ export const changeStories: readonly Story[] = [
       await scene.expect(
         { from: 'pod', to: 'clusterIP', expect: { A: 'OWN', D: 'OWN' } },
         { from: 'client', to: 'nodePort', expect: { A: 'OWN' } },
-        { from: 'pod', to: 'clusterIP', of: 'leaving', expect: 'DROP', ...leftAlone },
+        { from: 'pod', to: 'clusterIP', of: 'leaving', expect: 'DROP', ...unclaimed },
         { from: 'client', to: 'nodePort', of: 'leaving', expect: 'RESET' },
         { from: 'pod', to: 'clusterIP', of: 'joining', expect: { B: 'OWN' } },
       );

@@ -1,12 +1,22 @@
 import assert from 'node:assert/strict';
 import { hasProgram } from '../../cluster/lab/namespace.ts';
-import { IGNORE, inIptables, type ServiceSpec, type Story, scripted, story } from '../story.ts';
+import {
+  IGNORE,
+  inIptables,
+  type ServiceSpec,
+  type Story,
+  scripted,
+  story,
+  withoutServiceNetwork,
+} from '../story.ts';
 
 const web: ServiceSpec = { endpoints: ['A', 'B'] };
 const dns: ServiceSpec = { protocols: ['UDP'], port: 53, internalPolicy: 'Local', endpoints: ['A', 'B'] };
 const toWeb = { to: 'clusterIP' } as const;
 /** iptables mode captures nothing but the ports of services. */
 const leftAlone = inIptables(IGNORE);
+/** No mode without a service network captures addresses that no service has. */
+const unclaimed = withoutServiceNetwork(IGNORE);
 
 /** A quarter is missed by a tenth in so many draws once in ten million times. */
 const EVEN_DRAWS = 600;
@@ -95,14 +105,14 @@ export const clusterIPStories: readonly Story[] = [
   story('C10', 'addresses of the service network that no service has are dropped', {
     given: web,
     packets: [
-      { from: 'pod', to: 'unallocated', expect: 'DROP', ...leftAlone },
-      { from: 'node', to: 'unallocated', expect: 'DROP', ...leftAlone },
-      { from: 'client', to: 'unallocated', expect: 'DROP', ...leftAlone },
+      { from: 'pod', to: 'unallocated', expect: 'DROP', ...unclaimed },
+      { from: 'node', to: 'unallocated', expect: 'DROP', ...unclaimed },
+      { from: 'client', to: 'unallocated', expect: 'DROP', ...unclaimed },
     ],
   }),
   story('C11', 'datagrams to them, too', {
     given: web,
-    packets: [{ from: 'pod', to: 'unallocated', transport: 'udp', expect: 'DROP', ...leftAlone }],
+    packets: [{ from: 'pod', to: 'unallocated', transport: 'udp', expect: 'DROP', ...unclaimed }],
   }),
   story(
     'C11 without ServiceCIDR',

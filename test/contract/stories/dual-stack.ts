@@ -1,8 +1,8 @@
-import { IGNORE, inIptables, type ServiceSpec, type Story, scripted } from '../story.ts';
+import { IGNORE, type ServiceSpec, type Story, scripted, withoutServiceNetwork } from '../story.ts';
 
 const web: ServiceSpec = { nodePort: true, external: true, loadBalancer: true, endpoints: ['A', 'B'] };
-/** iptables mode captures nothing but the ports of services. */
-const leftAlone = inIptables(IGNORE);
+/** No mode without a service network captures addresses that no service has. */
+const unclaimed = withoutServiceNetwork(IGNORE);
 const dualStackOnly = { dualStackOnly: true };
 
 /** Services in clusters with both families. */
@@ -36,7 +36,7 @@ export const dualStackStories: readonly Story[] = [
         { from: 'client', to: 'nodePort', expect: { A: 'MASQ', B: 'MASQ' } },
       );
       await scene.otherFamily.expect(
-        { from: 'pod', to: 'clusterIP', expect: 'DROP', ...leftAlone },
+        { from: 'pod', to: 'clusterIP', expect: 'DROP', ...unclaimed },
         { from: 'client', to: 'nodePort', expect: 'RESET' },
       );
     },
@@ -53,7 +53,7 @@ export const dualStackStories: readonly Story[] = [
       await scene.otherFamily.expect({ ...own, expect: { A: 'OWN', B: 'OWN' } });
       await scene.apply(single);
       await scene.expect({ ...own, expect: { A: 'OWN', B: 'OWN' } });
-      await scene.otherFamily.expect({ ...own, expect: 'DROP', ...leftAlone });
+      await scene.otherFamily.expect({ ...own, expect: 'DROP', ...unclaimed });
     },
     dualStackOnly,
   ),

@@ -5,12 +5,12 @@ import {
   type ExpectedPacket,
   type Fate,
   IGNORE,
-  inIptables,
   type Packet,
   type ServiceSpec,
   type Story,
   scripted,
   type Target,
+  withoutServiceNetwork,
 } from '../story.ts';
 
 const dns: ServiceSpec = { protocols: ['UDP'], port: 53, endpoints: ['A'] };
@@ -75,7 +75,7 @@ const datagramStories: readonly Story[] = [
     'flows/service deleted',
     'a flow of a service that was deleted is dropped',
     // Where nothing is dropped it goes out into the world, where nobody listens.
-    follow('clusterIP', dns, undefined, 'DROP', 'pod', inIptables('REJECT')),
+    follow('clusterIP', dns, undefined, 'DROP', 'pod', withoutServiceNetwork('REJECT')),
     alone,
   ),
   scripted(

@@ -1,13 +1,12 @@
 import { sctpUnavailable } from '../../cluster/lab/sctp.ts';
-import { inIptables, type ServiceSpec, type Setting, type Story, story } from '../story.ts';
+import { atEveryAddress, type ServiceSpec, type Setting, type Story, story } from '../story.ts';
 
 const web: ServiceSpec = { nodePort: true, endpoints: ['A', 'B'] };
 const local: ServiceSpec = { ...web, externalPolicy: 'Local' };
 const elsewhere: ServiceSpec = { ...local, endpoints: ['B'] };
 const to = 'nodePort';
 
-/** In iptables mode they all do unless told otherwise. */
-const everyAddressServes = inIptables({ A: 'MASQ', B: 'MASQ' });
+const everyAddressServes = atEveryAddress({ A: 'MASQ', B: 'MASQ' });
 const everyAddress: Setting = { nodePortAddresses: ['0.0.0.0/0', '::/0'] };
 
 export const nodePortStories: readonly Story[] = [

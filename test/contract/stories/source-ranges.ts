@@ -1,4 +1,4 @@
-import { type ServiceSpec, type Story, scripted, story } from '../story.ts';
+import { inIpvs, type ServiceSpec, type Story, scripted, story } from '../story.ts';
 
 const guarded: ServiceSpec = {
   loadBalancer: true,
@@ -44,7 +44,8 @@ export const sourceRangeStories: readonly Story[] = [
       { from: 'pod', to, expect: everybody },
       { from: 'client', to, expect: 'DROP' },
       { from: 'remote', to, expect: 'DROP' },
-      { from: 'node', to, expect: 'DROP' },
+      // ipvs mode guards against the node only as far as it sends from the balancer's address (C32).
+      { from: 'node', to, expect: 'DROP', ...inIpvs(everybody) },
     ],
   }),
   scripted('ranges/nodes', 'the node may be allowed', async (scene) => {
@@ -65,7 +66,7 @@ export const sourceRangeStories: readonly Story[] = [
   story('ranges/policy Local elsewhere', 'what is allowed is dropped for want of an endpoint here', {
     given: { ...guarded, externalPolicy: 'Local', ranges: ['clients', 'pods'], endpoints: ['B'] },
     packets: [
-      { from: 'client', to, expect: 'DROP' },
+      { from: 'client', to, expect: 'DROP', ...inIpvs({ B: 'OWN' }) },
       { from: 'pod', to, expect: { B: 'OWN' } },
     ],
   }),

@@ -1,0 +1,129 @@
+import assert from 'node:assert/strict';
+import { afterEach, test } from 'node:test';
+import { planOf, plansByKey, type ServicePortParts } from '../../../test/cluster/plans.ts';
+import {
+  Cleanups,
+  echoAs,
+  fateOf,
+  freePort,
+  talk,
+  tcpPeer,
+  UDPClient,
+  udpPeer,
+} from '../../../test/userspace/peers.ts';
+import { openLocalForwarder } from '../../forwarder/open.ts';
+import { PortPool } from '../../forwarder/port-pool.ts';
+import { systemClock } from '../../lib/clock.ts';
+import { nodePortAddresses } from '../../model/node-port-addresses.ts';
+import { silentLogger } from '../../obs/log.ts';
+import type { ServicePlan } from '../../plan/service-plan.ts';
+import { DirectBackend } from './direct-backend.ts';
+import { ProxySockets } from './proxy-sockets.ts';
+
+const cleanups = new Cleanups();
+afterEach(() => cleanups.run());
+
+async function open() {
+  const forwarder = await openLocalForwarder({
+    dialTimeouts: [250],
+    udpIdleMs: 250,
+    clock: systemClock,
+    random: Math.random,
+    report: () => {},
+  });
+  const told: string[] = [];
+  const backend = new DirectBackend({
+    settings: {
+      family: 'IPv4',
+      hostIP: '127.0.0.1',
+      nodeIP: '127.0.0.1',
+      localDetector: { kind: 'none' },
+      nodePortAddresses: nodePortAddresses('IPv4', ['127.0.0.0/8']),
+      portRange: undefined,
+      choice: 'round-robin',
+      retryMs: 60_000,
+    },
+    sockets: new ProxySockets({
+      forwarder,
+      pool: new PortPool(undefined, Math.random),
+      choice: 'round-robin',
+    }),
+    interfaceAddresses: () => ['127.0.0.1'],
+    reason: 'no privileges',
+    logger: { ...silentLogger, info: (message) => void told.push(message) },
+    clock: systemClock,
+    requestFullSync: () => {},
+    onClose: () => {},
+  });
+  cleanups.add(() => forwarder.close());
+  cleanups.add(() => backend.close());
+  const program = async (...plans: ServicePlan[]): Promise<void> => {
+    await backend.sync({ plans: plansByKey(...plans), changed: 'all', serviceCIDRs: [], totalEndpoints: 0 });
+  };
+  return { backend, program, told };
+}
+
+async function planFor(name: string, parts: Partial<ServicePortParts> = {}): Promise<ServicePlan> {
+  const { ip, port } = await tcpPeer(cleanups, echoAs(name));
+  return planOf({ name, clusterIP: '10.96.0.1', ...parts }, [{ ip, port }]);
+}
+
+function portOf(address: string): number {
+  return Number(address.slice(address.lastIndexOf(':') + 1));
+}
+
+test('a cluster IP is served at loopback, at its own port when that can be had', async () => {
+  const { backend, program, told } = await open();
+  const port = await freePort();
+  await program(await planFor('a', { port }), await planFor('b', { port, clusterIP: '10.96.0.2' }));
+  const [a, b] = backend.addressRows();
+  assert.equal(a?.address, `127.0.0.1:${port}`);
+  assert.match(a?.note ?? '', /not captured: no privileges/);
+  assert.equal(await talk({ ip: '127.0.0.1', port }, 'x'), 'a:x');
+  assert.notEqual(portOf(b?.address ?? ''), port);
+  assert.equal(await talk({ ip: '127.0.0.1', port: portOf(b?.address ?? '') }, 'x'), 'b:x');
+  assert.match(told.at(-1) ?? '', /SERVICE +FRONTEND +ADDRESS/);
+});
+
+test('node ports are served where they are configured, TCP and UDP', async () => {
+  const { program } = await open();
+  const nodePort = await freePort();
+  const udp = await udpPeer(cleanups, 'u');
+  await program(
+    await planFor('a', { nodePort }),
+    planOf({ name: 'dns', protocol: 'UDP', clusterIP: '10.96.0.3', nodePort }, [
+      { ip: udp.ip, port: udp.port },
+    ]),
+  );
+  assert.equal(await talk({ ip: '127.0.0.1', port: nodePort }), 'a:');
+  const client = await UDPClient.open(cleanups);
+  assert.equal(String(await client.ask({ ip: '127.0.0.1', port: nodePort }, 'q')), 'u:q');
+});
+
+test('what cannot be served is told with the reason, and a service that goes is closed', async () => {
+  const { backend, program } = await open();
+  const nodePort = await freePort();
+  const plan = await planFor('a', {
+    nodePort,
+    externalIPs: ['198.51.100.7'],
+    loadBalancerVIPs: ['198.51.100.8'],
+    sourceRanges: ['203.0.113.0/24'],
+  });
+  await program(plan, planOf({ name: 'empty', clusterIP: '10.96.0.9' }, []));
+  const notes = new Map(backend.addressRows().map(({ frontend, note }) => [frontend, note]));
+  assert.match(notes.get('198.51.100.7:80/TCP') ?? '', /not captured/);
+  assert.match(notes.get('198.51.100.8:80/TCP') ?? '', /source ranges/);
+  assert.match(notes.get('10.96.0.9:80/TCP') ?? '', /^rejected: /);
+  await program();
+  assert.equal(await fateOf({ ip: '127.0.0.1', port: nodePort }), 'ECONNREFUSED');
+  assert.deepEqual(backend.addressRows(), []);
+});
+
+test('endpoints change under an address that stays', async () => {
+  const { backend, program } = await open();
+  await program(await planFor('a'));
+  const address = backend.addressRows()[0]?.address ?? '';
+  await program(await planFor('b', { name: 'a' }));
+  assert.equal(backend.addressRows()[0]?.address, address);
+  assert.equal(await talk({ ip: '127.0.0.1', port: portOf(address) }), 'b:');
+});

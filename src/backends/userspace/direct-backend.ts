@@ -1,0 +1,191 @@
+import type { Clock } from '../../lib/clock.ts';
+import { type Family, joinHostPort } from '../../model/ip.ts';
+import { nodePortIPs } from '../../model/node-port-addresses.ts';
+import type { Logger } from '../../obs/log.ts';
+import type { ServicePlan } from '../../plan/service-plan.ts';
+import type { Backend, SyncRequest, SyncResult } from '../backend.ts';
+import { type AddressRow, addressRow, refusalNote, renderAddressTable } from './address-table.ts';
+import { anyAddress, type EndpointList, type Frontend, frontendName, frontendsOf } from './frontends.ts';
+import { Owners } from './owners.ts';
+import type { Place, ProxySocket, ProxySockets } from './proxy-sockets.ts';
+import { Retry } from './retry.ts';
+import type { UserspaceSettings } from './settings.ts';
+
+export interface DirectBackendOptions {
+  readonly settings: UserspaceSettings;
+  readonly sockets: ProxySockets;
+  readonly interfaceAddresses: () => readonly string[];
+  /** Why packets cannot be captured. */
+  readonly reason: string;
+  readonly logger: Logger;
+  readonly clock: Clock;
+  readonly requestFullSync: () => void;
+  readonly onClose: () => void;
+}
+
+/** A place to listen at, for one frontend; the first of its places that can be had. */
+interface Listening {
+  readonly frontend: Frontend;
+  readonly list: EndpointList;
+  readonly places: readonly Place[];
+}
+
+interface Served {
+  readonly plan: ServicePlan;
+  /** By what they listen for. */
+  readonly sockets: ReadonlyMap<string, ProxySocket>;
+  readonly rows: readonly AddressRow[];
+}
+
+/**
+ * Userspace mode where packets cannot be captured, for want of privileges or of nftables. It listens where it may:
+ * at node ports, at service addresses that are this node's own, and at loopback in place of cluster IPs.
+ */
+export class DirectBackend implements Backend {
+  readonly family: Family;
+  /** No packet is rewritten, so there is nothing for conntrack to remember wrongly. */
+  readonly flows = 'none' as const;
+  readonly #options: DirectBackendOptions;
+  readonly #owners = new Owners();
+  readonly #served = new Map<string, Served>();
+  readonly #retry: Retry;
+  #isAnnounced = false;
+
+  constructor(options: DirectBackendOptions) {
+    this.#options = options;
+    this.family = options.settings.family;
+    this.#retry = new Retry(options.clock, options.settings.retryMs, options.requestFullSync);
+  }
+
+  async sync({ plans, changed }: SyncRequest): Promise<SyncResult> {
+    const keys = new Set(changed === 'all' ? [...this.#served.keys(), ...plans.keys()] : changed);
+    const sorted = [...keys].sort();
+    for (const key of sorted) this.#giveUp(key, plans.get(key));
+    const addresses = this.#options.interfaceAddresses();
+    const told: AddressRow[] = [];
+    for (const key of sorted) {
+      const plan = plans.get(key);
+      if (!plan) continue;
+      const before = this.#served.get(key);
+      const served = await this.#serve(key, plan, addresses);
+      this.#served.set(key, served);
+      if (JSON.stringify(served.rows) !== JSON.stringify(before?.rows)) told.push(...served.rows);
+    }
+    this.#tell(told);
+    return { refused: [] };
+  }
+
+  /** Where every service port is served. */
+  addressRows(): AddressRow[] {
+    return [...this.#served.values()].flatMap(({ rows }) => rows);
+  }
+
+  async close(): Promise<void> {
+    this.#retry.cancel();
+    this.#options.onClose();
+  }
+
+  #giveUp(key: string, plan: ServicePlan | undefined): void {
+    this.#owners.retain(key, new Set(plan ? frontendsOf(plan).map(frontendName) : []));
+    if (plan) return;
+    for (const socket of this.#served.get(key)?.sockets.values() ?? []) this.#options.sockets.close(socket);
+    this.#served.delete(key);
+  }
+
+  async #serve(key: string, plan: ServicePlan, addresses: readonly string[]): Promise<Served> {
+    const before = this.#served.get(key)?.sockets ?? new Map<string, ProxySocket>();
+    const sockets = new Map<string, ProxySocket>();
+    const rows: AddressRow[] = [];
+    for (const frontend of frontendsOf(plan)) {
+      const name = frontendName(frontend);
+      const obstacle = this.#obstacle(key, frontend, plan);
+      if (obstacle) {
+        rows.push(addressRow(plan, name, '', obstacle));
+        continue;
+      }
+      for (const listening of this.#listenings(frontend, addresses)) {
+        rows.push(await this.#listen(plan, listening, before, sockets));
+      }
+      if (!rows.some((row) => row.frontend === name))
+        rows.push(addressRow(plan, name, '', this.#uncaptured()));
+    }
+    for (const [id, socket] of before) if (!sockets.has(id)) this.#options.sockets.close(socket);
+    return { plan, sockets, rows };
+  }
+
+  /** Why nothing listens for a frontend, wherever that would be; empty when something does. */
+  #obstacle(key: string, frontend: Frontend, plan: ServicePlan): string {
+    if (frontend.protocol === 'SCTP') return 'protocol SCTP is not supported';
+    const name = frontendName(frontend);
+    if (!this.#owners.claim(name, key)) return `in use by ${this.#owners.owner(name)}`;
+    if (frontend.guarded) return 'not served: its source ranges can only be kept where packets are captured';
+    return refusalNote(frontend, plan);
+  }
+
+  #listenings(frontend: Frontend, addresses: readonly string[]): Listening[] {
+    const { kind, ip, port, list } = frontend;
+    if (!list) return [];
+    const at = (...places: Place[]): Listening => ({ frontend, list, places });
+    if (kind === 'nodeport')
+      return this.#nodePortIPs(frontend, addresses).map((address) => at({ ip: address, port }));
+    if (addresses.includes(ip)) return [at({ ip, port })];
+    if (kind !== 'cluster-ip') return [];
+    const loopback = this.family === 'IPv4' ? '127.0.0.1' : '::1';
+    return [at({ ip: loopback, port }, { ip: loopback, port: 'pool' })];
+  }
+
+  /** A datagram is answered from the address that it was sent to only when its socket is bound to that. */
+  #nodePortIPs({ protocol }: Frontend, addresses: readonly string[]): string[] {
+    const { nodePortAddresses } = this.#options.settings;
+    if (nodePortAddresses.matchAll && protocol === 'TCP') return [anyAddress(this.family)];
+    return nodePortIPs(nodePortAddresses, addresses);
+  }
+
+  async #listen(
+    plan: ServicePlan,
+    { frontend, list, places }: Listening,
+    before: ReadonlyMap<string, ProxySocket>,
+    sockets: Map<string, ProxySocket>,
+  ): Promise<AddressRow> {
+    const name = frontendName(frontend);
+    const id = `${name} ${list} ${places[0]?.ip}`;
+    this.#options.sockets.setEndpoints(plan, list);
+    let failure = '';
+    let socket = before.get(id);
+    for (const place of places) {
+      if (socket) break;
+      try {
+        socket = await this.#options.sockets.open(plan, list, place);
+      } catch (error) {
+        failure = `cannot listen at ${joinHostPort(place.ip, place.port)}: ${textOf(error)}`;
+      }
+    }
+    if (!socket) {
+      this.#retry.schedule();
+      return addressRow(plan, name, '', failure);
+    }
+    sockets.set(id, socket);
+    const address = joinHostPort(socket.ip, socket.port);
+    const isItself = frontend.kind === 'nodeport' || socket.ip === frontend.ip;
+    return addressRow(plan, name, address, isItself ? '' : this.#uncaptured());
+  }
+
+  #uncaptured(): string {
+    return `not captured: ${this.#options.reason}`;
+  }
+
+  #tell(rows: readonly AddressRow[]): void {
+    const { logger, reason } = this.#options;
+    if (!this.#isAnnounced) {
+      logger.info('Service addresses are not captured; services are reachable at the addresses told below', {
+        reason,
+      });
+    }
+    this.#isAnnounced = true;
+    if (rows.length > 0) logger.info(`Services and their addresses:\n${renderAddressTable(rows)}`);
+  }
+}
+
+function textOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,77 @@
+import { type Family, joinHostPort } from '../../model/ip.ts';
+import type { Protocol } from '../../model/objects.ts';
+import type { ServicePlan } from '../../plan/service-plan.ts';
+
+/** Which of a plan's two lists of endpoints. */
+export type EndpointList = 'cluster' | 'local';
+
+/** A destination that a service port answers for, and what becomes of new connections to it. */
+export interface Frontend {
+  readonly kind: 'cluster-ip' | 'external' | 'nodeport';
+  /** Empty for a node port. */
+  readonly ip: string;
+  readonly port: number;
+  readonly protocol: Protocol;
+  /** Where connections go; undefined when they are refused. */
+  readonly list: EndpointList | undefined;
+  readonly refusal: 'drop' | 'reject' | undefined;
+  /** Where connections from this node and its pods go, when that is elsewhere. */
+  readonly near: EndpointList | undefined;
+  /** Only sources in the service's ranges may reach it. */
+  readonly guarded: boolean;
+}
+
+/** Two service ports cannot have frontends of the same name. */
+export function frontendName({ kind, ip, port, protocol }: Frontend): string {
+  return `${kind === 'nodeport' ? `:${port}` : joinHostPort(ip, port)}/${protocol}`;
+}
+
+/** Every destination that a plan claims, each once; cluster IP first. */
+export function frontendsOf(plan: ServicePlan): Frontend[] {
+  const { port } = plan;
+  const { protocol } = port;
+  const frontends = new Map<string, Frontend>();
+  const add = (frontend: Frontend): void => {
+    const name = frontendName(frontend);
+    const known = frontends.get(name);
+    frontends.set(name, known ? { ...known, guarded: known.guarded || frontend.guarded } : frontend);
+  };
+  const at = { port: port.port, protocol, guarded: false };
+  if (port.clusterIP !== '') add({ ...at, kind: 'cluster-ip', ip: port.clusterIP, ...internalFate(plan) });
+  const external = { kind: 'external', ...externalFate(plan) } as const;
+  for (const ip of plan.externalIPs) add({ ...at, ip, ...external });
+  const guarded = port.sourceRanges.length > 0;
+  for (const ip of port.loadBalancerVIPs) add({ ...at, ip, ...external, guarded });
+  if (port.nodePort !== 0) {
+    add({ ...at, ...external, kind: 'nodeport', ip: '', port: port.nodePort });
+  }
+  return [...frontends.values()];
+}
+
+/** Lists that any of the frontends sends connections to. */
+export function listsOf(frontends: readonly Frontend[]): Set<EndpointList> {
+  return new Set(frontends.flatMap(({ list, near }) => [list ?? [], near ?? []].flat()));
+}
+
+type Fate = Pick<Frontend, 'list' | 'refusal' | 'near'>;
+
+function internalFate({ internal }: ServicePlan): Fate {
+  if (internal.action === 'forward') return { list: internal.endpoints, refusal: undefined, near: undefined };
+  return { list: undefined, refusal: internal.action, near: undefined };
+}
+
+/** With policy Local, who is on this node already may go anywhere. */
+function externalFate({ external, cluster }: ServicePlan): Fate {
+  if (external.action === 'reject') return { list: undefined, refusal: 'reject', near: undefined };
+  if (external.action === 'forward' && external.endpoints === 'cluster') {
+    return { list: 'cluster', refusal: undefined, near: undefined };
+  }
+  const near = cluster.length > 0 ? 'cluster' : undefined;
+  if (external.action === 'forward') return { list: external.endpoints, refusal: undefined, near };
+  return { list: undefined, refusal: external.action, near };
+}
+
+/** The address that stands for all of a family. */
+export function anyAddress(family: Family): string {
+  return family === 'IPv4' ? '0.0.0.0' : '::';
+}

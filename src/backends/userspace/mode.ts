@@ -1,0 +1,150 @@
+import { networkInterfaces } from 'node:os';
+import type { NodeForwarder } from '../../forwarder/open.ts';
+import { openNodeForwarder } from '../../forwarder/open.ts';
+import { PortPool } from '../../forwarder/port-pool.ts';
+import { type KernelInterfaces, openKernel } from '../../kernel/open.ts';
+import { hasIPv6 } from '../../kernel/probe.ts';
+import { runProgram } from '../../kernel/program.ts';
+import { systemFiles } from '../../kernel/system-files.ts';
+import { systemClock } from '../../lib/clock.ts';
+import { toMillis } from '../../lib/duration.ts';
+import type { Family } from '../../model/ip.ts';
+import { canonicalIP } from '../../model/ip.ts';
+import type { Logger } from '../../obs/log.ts';
+import type { Backend } from '../backend.ts';
+import type { BackendContext, Mode } from '../mode.ts';
+import { DirectBackend } from './direct-backend.ts';
+import { checkBindAddress, hostAddress } from './host-address.ts';
+import { removeOldChains } from './old-chains.ts';
+import { type UserspaceOptions, userspaceOptions } from './options.ts';
+import { PortalBackend } from './portal-backend.ts';
+import { Portals, removePortals } from './portals/portals.ts';
+import { ProxySockets } from './proxy-sockets.ts';
+import type { UserspaceSettings } from './settings.ts';
+import { showTraffic } from './traffic-metrics.ts';
+
+/** Milliseconds for each attempt to reach an endpoint. */
+const dialTimeouts = [250, 500, 1_000, 2_000];
+const families: readonly Family[] = ['IPv4', 'IPv6'];
+
+/** What the families have in common. */
+interface Shared {
+  readonly node: NodeForwarder;
+  readonly pool: PortPool;
+}
+
+/**
+ * Userspace mode: this process accepts connections and makes others to endpoints. Needs nothing of the kernel; with
+ * nftables and the privilege to use it, packets to service addresses are sent here, without them it listens where it
+ * may.
+ */
+class UserspaceMode implements Mode {
+  #shared: Promise<Shared> | undefined;
+  #users = 0;
+
+  async supportedFamilies(): Promise<ReadonlySet<Family>> {
+    return new Set<Family>(hasIPv6(systemFiles) ? ['IPv4', 'IPv6'] : ['IPv4']);
+  }
+
+  /** Throws when the configuration cannot be used. */
+  async create(context: BackendContext): Promise<Backend> {
+    checkBindAddress(context.config.bindAddress);
+    const options = userspaceOptions(context.config);
+    const settings = settingsOf(context, options);
+    this.#shared ??= openShared(options, context.logger);
+    const { node, pool } = await this.#shared;
+    this.#users++;
+    showTraffic(node.forwarder, context.metrics);
+    const sockets = new ProxySockets({ forwarder: node.forwarder, pool, choice: options.choice });
+    const captured = await tryCapture(settings, context);
+    const { logger, clock, requestFullSync, metrics } = context;
+    const common = { settings, sockets, logger, clock, requestFullSync };
+    if ('reason' in captured) {
+      const { reason } = captured;
+      return new DirectBackend({ ...common, reason, interfaceAddresses, onClose: () => this.#release() });
+    }
+    const onClose = () => {
+      captured.close();
+      this.#release();
+    };
+    return new PortalBackend({ ...common, kernel: captured, claim: node.claim, metrics, onClose });
+  }
+
+  /** A node on which nftables cannot be reached has no portals of ours. */
+  async cleanup(logger: Logger): Promise<void> {
+    const kernel = await openKernel(systemClock).catch((error: unknown) => {
+      logger.v(2).info('Cannot reach nftables; nothing to remove', { error });
+      return undefined;
+    });
+    const removals = await Promise.allSettled([
+      ...(kernel ? families.map((family) => removePortals(kernel.nft, family)) : []),
+      removeOldChains(runProgram, logger),
+    ]);
+    kernel?.close();
+    for (const removal of removals) if (removal.status === 'rejected') throw removal.reason;
+  }
+
+  #release(): void {
+    if (--this.#users > 0) return;
+    const shared = this.#shared;
+    this.#shared = undefined;
+    void shared?.then(({ node }) => node.forwarder.close());
+  }
+}
+
+export const userspaceMode = new UserspaceMode();
+
+async function openShared({ portRange, udpIdleMs }: UserspaceOptions, logger: Logger): Promise<Shared> {
+  const node = await openNodeForwarder({
+    dialTimeouts,
+    udpIdleMs,
+    clock: systemClock,
+    report: ({ problem, detail, times }) => logger.info(problem, { detail, times }),
+  });
+  if (node.problem !== undefined) logger.info(node.problem);
+  return { node, pool: new PortPool(portRange, Math.random) };
+}
+
+/** What the kernel offers for capturing packets, or why it cannot be used. */
+async function tryCapture(
+  settings: UserspaceSettings,
+  { clock, logger }: BackendContext,
+): Promise<KernelInterfaces | { readonly reason: string }> {
+  let kernel: KernelInterfaces | undefined;
+  try {
+    kernel = await openKernel(clock, logger);
+    await new Portals(settings, kernel.nft).check();
+    return kernel;
+  } catch (error) {
+    kernel?.close();
+    const text = error instanceof Error ? error.message : String(error);
+    const isForbidden = process.getuid?.() !== 0 && /EPERM|EACCES/.test(text);
+    return { reason: isForbidden ? 'not running as root (CAP_NET_ADMIN is needed)' : `nftables: ${text}` };
+  }
+}
+
+function settingsOf(context: BackendContext, options: UserspaceOptions): UserspaceSettings {
+  const { family, config, nodeIP, nodePortAddresses, localDetector } = context;
+  const hostIP = hostAddress({
+    family,
+    bindAddress: config.bindAddress,
+    nodeIP,
+    interfaces: networkInterfaces(),
+    files: systemFiles,
+  });
+  return {
+    family,
+    hostIP,
+    nodeIP,
+    localDetector,
+    nodePortAddresses,
+    portRange: options.portRange,
+    choice: options.choice,
+    retryMs: toMillis(config.syncPeriod),
+  };
+}
+
+function interfaceAddresses(): string[] {
+  const all = Object.values(networkInterfaces()).flatMap((addresses = []) => addresses);
+  return all.flatMap(({ address }) => canonicalIP(address) ?? []);
+}

@@ -1,0 +1,141 @@
+import type { NodeForwarder } from '../../forwarder/open.ts';
+import type { ServicePlan } from '../../plan/service-plan.ts';
+import { type EndpointList, type Frontend, frontendName, frontendsOf, listsOf } from './frontends.ts';
+import { Owners } from './owners.ts';
+import { PortClaims } from './port-claims.ts';
+import { elementsOf, type PortalElement } from './portals/elements.ts';
+import type { ProxySocket, ProxySockets } from './proxy-sockets.ts';
+import type { UserspaceSettings } from './settings.ts';
+
+export interface PlacingOptions {
+  readonly settings: UserspaceSettings;
+  readonly sockets: ProxySockets;
+  readonly claim: NodeForwarder['claim'];
+}
+
+/** A service port as it is served now. */
+export interface Served {
+  readonly plan: ServicePlan;
+  /** What its sockets were opened for: other addresses get other sockets. */
+  readonly signature: string;
+  readonly sockets: ReadonlyMap<EndpointList, ProxySocket>;
+  readonly elements: readonly PortalElement[];
+  readonly problems: readonly Error[];
+}
+
+/** What a change of one service port leaves behind when it is in effect. */
+export interface Step {
+  readonly next: Served | undefined;
+  readonly removed: readonly PortalElement[];
+  readonly closing: readonly ProxySocket[];
+}
+
+/** Finds out what each service port can have: frontends, ports of the node, proxy sockets, and so its elements. */
+export class Placing {
+  readonly #options: PlacingOptions;
+  readonly #owners = new Owners();
+  readonly #claims: PortClaims;
+
+  constructor(options: PlacingOptions) {
+    this.#options = options;
+    this.#claims = new PortClaims(options.settings, options.claim);
+  }
+
+  /** Gives up what a service port no longer asks for, so that others can have it. */
+  giveUp(key: string, plan: ServicePlan | undefined, before: Served | undefined): void {
+    const names = new Set(plan ? frontendsOf(plan).map(frontendName) : []);
+    this.#owners.retain(key, names);
+    for (const frontend of before ? frontendsOf(before.plan) : []) {
+      const name = frontendName(frontend);
+      if (!names.has(name)) this.#claims.release(`${key} ${name}`);
+    }
+  }
+
+  close(): void {
+    this.#claims.close();
+  }
+
+  /** Opens what a service port needs from now on. Nothing that it had is closed yet. */
+  async step(
+    key: string,
+    plan: ServicePlan | undefined,
+    before: Served | undefined,
+    addresses: readonly string[],
+  ): Promise<Step> {
+    const removed = before?.elements ?? [];
+    if (!plan) return { next: undefined, removed, closing: [...(before?.sockets.values() ?? [])] };
+    const problems: Error[] = [];
+    const frontends = this.#frontends(key, plan, addresses, problems);
+    const signature = signatureOf(plan);
+    const sockets = await this.#sockets(
+      plan,
+      frontends,
+      before?.signature === signature ? before : undefined,
+      problems,
+    );
+    const proxyPorts = new Map([...sockets].map(([list, { port }]) => [list, port] as const));
+    const elements = elementsOf({ plan, frontends, proxyPorts }, this.#options.settings.nodeIP);
+    const kept = new Set([...sockets.values()]);
+    const closing = [...(before?.sockets.values() ?? [])].filter((socket) => !kept.has(socket));
+    return { next: { plan, signature, sockets, elements, problems }, removed, closing };
+  }
+
+  /** The frontends that the service port can have: not another's, and not in use by another program. */
+  #frontends(key: string, plan: ServicePlan, addresses: readonly string[], problems: Error[]): Frontend[] {
+    if (plan.port.protocol === 'SCTP') {
+      problems.push(new Error('protocol SCTP is not supported in userspace mode'));
+      return [];
+    }
+    return frontendsOf(plan).filter((frontend) => {
+      const name = frontendName(frontend);
+      if (!this.#owners.claim(name, key)) {
+        problems.push(new Error(`${name} is in use by ${this.#owners.owner(name)}`));
+        return false;
+      }
+      try {
+        this.#claims.hold(`${key} ${name}`, frontend, addresses);
+        return true;
+      } catch (error) {
+        problems.push(new Error(`cannot hold ${name}: ${textOf(error)}`, { cause: error }));
+        return false;
+      }
+    });
+  }
+
+  async #sockets(
+    plan: ServicePlan,
+    frontends: readonly Frontend[],
+    before: Served | undefined,
+    problems: Error[],
+  ): Promise<Map<EndpointList, ProxySocket>> {
+    const { sockets, settings } = this.#options;
+    const open = new Map<EndpointList, ProxySocket>();
+    for (const list of listsOf(frontends)) {
+      sockets.setEndpoints(plan, list);
+      try {
+        const place = { ip: settings.hostIP, port: 'pool' } as const;
+        open.set(list, before?.sockets.get(list) ?? (await sockets.open(plan, list, place)));
+      } catch (error) {
+        problems.push(new Error(`no proxy socket: ${textOf(error)}`, { cause: error }));
+      }
+    }
+    return open;
+  }
+}
+
+/** With another of these, a service port gets new sockets. Endpoints and the length of affinity do not count. */
+function signatureOf({ port, externalIPs }: ServicePlan): string {
+  return JSON.stringify([
+    port.protocol,
+    port.port,
+    port.nodePort,
+    port.clusterIP,
+    externalIPs,
+    port.loadBalancerVIPs,
+    port.affinitySeconds > 0,
+  ]);
+}
+
+function textOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,114 @@
+import type { Verdict } from '../../../kernel/nft/expr.ts';
+import { concatValues } from '../../../kernel/nft/fields.ts';
+import type { Element } from '../../../kernel/nft/objects.ts';
+import { cutComment } from '../../../kernel/nft/userdata.ts';
+import { cidrContains, parseCIDR, parseIP } from '../../../model/ip.ts';
+import type { Protocol } from '../../../model/objects.ts';
+import { servicePortName } from '../../../model/service-port.ts';
+import type { ServicePlan } from '../../../plan/service-plan.ts';
+import { mergeRanges } from '../../../plan/source-ranges.ts';
+import type { EndpointList, Frontend } from '../frontends.ts';
+import type { SetName } from './layout.ts';
+import { rejectChain } from './rules.ts';
+
+/** An element of one of our sets. Two of the same name are the same, or the newer one replaces the other. */
+export interface PortalElement {
+  readonly set: SetName;
+  readonly element: Element;
+}
+
+/** What is captured for one service port, and the port that each of its lists is served at. */
+export interface CapturedService {
+  readonly plan: ServicePlan;
+  readonly frontends: readonly Frontend[];
+  readonly proxyPorts: ReadonlyMap<EndpointList, number>;
+}
+
+const protocolNumbers: Readonly<Record<Protocol, number>> = { TCP: 6, UDP: 17, SCTP: 132 };
+
+/** All elements of a service port. */
+export function elementsOf(service: CapturedService, nodeIP: string): PortalElement[] {
+  const { plan, frontends, proxyPorts } = service;
+  const { clusterIP, protocol } = plan.port;
+  const elements = frontends.flatMap((frontend) => [
+    ...dispatchOf(frontend, service),
+    ...(frontend.guarded ? guardOf(frontend, plan, nodeIP) : []),
+  ]);
+  if (clusterIP !== '')
+    elements.push({ set: 'cluster-addresses', element: { key: addressBytes(clusterIP) } });
+  for (const port of proxyPorts.values()) {
+    elements.push({
+      set: 'proxy-ports',
+      element: { key: concatValues(protocolByte(protocol), portBytes(port)) },
+    });
+  }
+  return elements;
+}
+
+/** Where an element is, comparable. */
+export function placeOf({ set, element }: PortalElement): string {
+  const end = element.keyEnd ? Buffer.from(element.keyEnd).toString('hex') : '';
+  return `${set} ${Buffer.from(element.key).toString('hex')} ${end} ${element.intervalEnd ?? ''}`;
+}
+
+/** What an element says, comparable. */
+export function meaningOf({ element }: PortalElement): string {
+  const data = element.data ? Buffer.from(element.data).toString('hex') : '';
+  return `${data} ${element.verdict ? JSON.stringify(element.verdict) : ''} ${element.comment ?? ''}`;
+}
+
+export function addressBytes(ip: string): Uint8Array {
+  const parsed = parseIP(ip);
+  if (!parsed) throw new Error(`${JSON.stringify(ip)} is not an IP address`);
+  return parsed.bytes;
+}
+
+function dispatchOf(frontend: Frontend, { plan, proxyPorts }: CapturedService): PortalElement[] {
+  const isNodePort = frontend.kind === 'nodeport';
+  const key = keyOf(frontend);
+  const comment = cutComment(servicePortName(plan.port));
+  const elements: PortalElement[] = [];
+  const toPort = (set: SetName, list: EndpointList | undefined): void => {
+    const port = list && proxyPorts.get(list);
+    if (port !== undefined) elements.push({ set, element: { key, data: portBytes(port), comment } });
+  };
+  toPort(isNodePort ? 'nodeports' : 'portals', frontend.list);
+  toPort(isNodePort ? 'near-nodeports' : 'near-portals', frontend.near);
+  if (frontend.refusal) {
+    const verdict: Verdict =
+      frontend.refusal === 'drop' ? { kind: 'drop' } : { kind: 'goto', chain: rejectChain };
+    elements.push({ set: isNodePort ? 'refused-nodeports' : 'refused', element: { key, verdict, comment } });
+  }
+  return elements;
+}
+
+/**
+ * Allowed sources as ranges that do not overlap. A node that reaches a load balancer address assigned to itself uses
+ * that address as its source: where the node is allowed, so are they.
+ */
+function guardOf(frontend: Frontend, { port }: ServicePlan, nodeIP: string): PortalElement[] {
+  const key = keyOf(frontend);
+  const node = parseIP(nodeIP);
+  const isNodeAllowed = port.sourceRanges.some((text) => {
+    const cidr = parseCIDR(text);
+    return cidr !== undefined && node !== undefined && cidrContains(cidr, node);
+  });
+  const allowed = isNodeAllowed ? [...port.sourceRanges, ...port.loadBalancerVIPs] : port.sourceRanges;
+  const ranges = mergeRanges(allowed).map(({ first, last }): PortalElement => {
+    return { set: 'sources', element: { key: concatValues(key, first), keyEnd: concatValues(key, last) } };
+  });
+  return [{ set: 'guarded', element: { key } }, ...ranges];
+}
+
+function keyOf({ kind, ip, port, protocol }: Frontend): Uint8Array {
+  const nodePort = concatValues(protocolByte(protocol), portBytes(port));
+  return kind === 'nodeport' ? nodePort : concatValues(addressBytes(ip), nodePort);
+}
+
+function protocolByte(protocol: Protocol): Uint8Array {
+  return Uint8Array.of(protocolNumbers[protocol]);
+}
+
+function portBytes(port: number): Uint8Array {
+  return Uint8Array.of(port >> 8, port & 0xff);
+}

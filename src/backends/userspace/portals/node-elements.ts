@@ -1,0 +1,35 @@
+import { familyOf } from '../../../model/ip.ts';
+import { nodePortIPs } from '../../../model/node-port-addresses.ts';
+import { mergeRanges } from '../../../plan/source-ranges.ts';
+import type { UserspaceSettings } from '../settings.ts';
+import { addressBytes, type PortalElement } from './elements.ts';
+
+/** Elements that belong to no service: unallocated cluster IPs, and where node ports are served. */
+export function nodeElements(
+  serviceCIDRs: readonly string[],
+  interfaceAddresses: readonly string[],
+  { family, nodePortAddresses }: UserspaceSettings,
+): PortalElement[] {
+  const elements: PortalElement[] = [];
+  for (const { first, last } of mergeRanges(serviceCIDRs)) {
+    elements.push({ set: 'service-ranges', element: { key: first } });
+    const behind = successor(last);
+    if (behind) elements.push({ set: 'service-ranges', element: { key: behind, intervalEnd: true } });
+  }
+  if (nodePortAddresses.matchAll) return elements;
+  for (const ip of nodePortIPs(nodePortAddresses, interfaceAddresses)) {
+    if (familyOf(ip) === family) elements.push({ set: 'node-addresses', element: { key: addressBytes(ip) } });
+  }
+  return elements;
+}
+
+/** The next address; undefined behind the last one there is. */
+function successor(address: Uint8Array): Uint8Array | undefined {
+  const next = address.slice();
+  for (let i = next.length - 1; i >= 0; i--) {
+    const byte = (next[i] ?? 0) + 1;
+    next[i] = byte & 0xff;
+    if (byte < 256) return next;
+  }
+  return undefined;
+}

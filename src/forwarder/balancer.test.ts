@@ -1,0 +1,215 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import { FakeClock } from '../lib/fake-clock.ts';
+import { Balancer, type Call, NoEndpointError } from './balancer.ts';
+
+const key = 'default/web:http/TCP';
+const three = ['10.0.0.1:80', '10.0.0.2:80', '10.0.0.3:80'];
+
+function make() {
+  const clock = new FakeClock();
+  return { clock, balancer: new Balancer({ clock, random: Math.random }) };
+}
+
+function from(client: string, reset = false): Call {
+  return { client: () => client, reset, load: () => 0 };
+}
+
+function draw(balancer: Balancer, count: number, service = key): string[] {
+  return Array.from({ length: count }, () => balancer.nextEndpoint(service, from('10.9.9.9')));
+}
+
+/** Three clients with affinity, each bound to another endpoint. */
+function sticky(seconds = 10_800) {
+  const made = make();
+  made.balancer.setEndpoints(key, three);
+  made.balancer.setService(key, 'ClientIP', seconds);
+  const ask = (client: string, reset = false) => made.balancer.nextEndpoint(key, from(client, reset));
+  const bound = { A: ask('10.1.0.1'), B: ask('10.1.0.2'), C: ask('10.1.0.3') };
+  return { ...made, ask, bound };
+}
+
+describe('taking turns', () => {
+  test('an unknown service has no entry, a known one without endpoints has no endpoints', () => {
+    const { balancer } = make();
+    assert.throws(() => draw(balancer, 1), /missing service entry/);
+    balancer.setService(key, 'None', 0);
+    assert.throws(() => draw(balancer, 1), NoEndpointError);
+    assert.throws(() => draw(balancer, 1), /missing endpoints/);
+  });
+
+  test('three endpoints: some order, and then the same order again', () => {
+    const { balancer } = make();
+    balancer.setEndpoints(key, three);
+    const drawn = draw(balancer, 6);
+    assert.deepEqual(drawn.slice(0, 3).toSorted(), three);
+    assert.deepEqual(drawn.slice(3), drawn.slice(0, 3));
+  });
+
+  test('the same endpoints in another order leave the sequence alone', () => {
+    const { balancer } = make();
+    balancer.setEndpoints(key, three);
+    const drawn = draw(balancer, 4);
+    balancer.setEndpoints(key, three.toReversed());
+    assert.deepEqual(draw(balancer, 2), drawn.slice(1, 3));
+  });
+
+  test('fewer endpoints: only those are given, from a new beginning', () => {
+    const { balancer } = make();
+    balancer.setEndpoints(key, three);
+    draw(balancer, 2);
+    balancer.setEndpoints(key, three.slice(0, 2));
+    const drawn = draw(balancer, 4);
+    assert.deepEqual(drawn.slice(0, 2).toSorted(), three.slice(0, 2));
+    assert.deepEqual(drawn.slice(2), drawn.slice(0, 2));
+  });
+
+  test('two ports of a service have sequences of their own', () => {
+    const { balancer } = make();
+    balancer.setEndpoints('web:p', three);
+    balancer.setEndpoints('web:q', ['10.0.0.9:81', '10.0.0.8:81']);
+    const p = draw(balancer, 3, 'web:p');
+    draw(balancer, 1, 'web:q');
+    assert.deepEqual(draw(balancer, 3, 'web:p'), p);
+  });
+
+  test('every endpoint gets its share, whatever the list', () => {
+    fc.assert(
+      fc.property(
+        fc.uniqueArray(fc.ipV4(), { minLength: 1, maxLength: 20 }),
+        fc.integer({ min: 1, max: 5 }),
+        (ips, rounds) => {
+          const { balancer } = make();
+          balancer.setEndpoints(key, ips);
+          const counts = Map.groupBy(draw(balancer, ips.length * rounds), (ip) => ip);
+          assert.ok(ips.every((ip) => counts.get(ip)?.length === rounds));
+        },
+      ),
+    );
+  });
+
+  test('a service that is deleted and made again finds its endpoints', () => {
+    const { balancer } = make();
+    balancer.setEndpoints(key, three);
+    balancer.setService(key, 'None', 0);
+    balancer.deleteService(key);
+    balancer.setService(key, 'None', 0);
+    assert.deepEqual(draw(balancer, 3).toSorted(), three);
+  });
+
+  test('least connections: the endpoint with the fewest, in turn among equals', () => {
+    const { balancer } = make();
+    balancer.setEndpoints(key, three);
+    balancer.setService(key, 'None', 0, 'least-connections');
+    const loads = new Map([
+      ['10.0.0.1:80', 2],
+      ['10.0.0.2:80', 1],
+      ['10.0.0.3:80', 2],
+    ]);
+    const next = () =>
+      balancer.nextEndpoint(key, {
+        client: () => '',
+        reset: false,
+        load: (endpoint) => loads.get(endpoint) ?? 0,
+      });
+    assert.deepEqual([next(), next()], ['10.0.0.2:80', '10.0.0.2:80']);
+    loads.set('10.0.0.2:80', 2);
+    assert.deepEqual([next(), next(), next()].toSorted(), three);
+  });
+});
+
+test('endpoints that failed are passed over while there are others, whatever the choice', () => {
+  for (const choice of ['round-robin', 'least-connections', 'random'] as const) {
+    const { balancer } = make();
+    balancer.setEndpoints(key, three);
+    balancer.setService(key, 'None', 0, choice);
+    const call = { ...from('10.9.9.9', true), avoid: new Set(three.slice(0, 2)) };
+    for (let i = 0; i < 5; i++) assert.equal(balancer.nextEndpoint(key, call), three[2], choice);
+    assert.ok(three.includes(balancer.nextEndpoint(key, { ...call, avoid: new Set(three) })));
+  }
+});
+
+describe('client affinity', () => {
+  test('clients are spread, and each keeps its endpoint', () => {
+    const { ask, bound } = sticky();
+    assert.deepEqual(Object.values(bound).toSorted(), three);
+    assert.deepEqual([ask('10.1.0.2'), ask('10.1.0.1'), ask('10.1.0.3')], [bound.B, bound.A, bound.C]);
+  });
+
+  test('a client whose endpoint goes gets another and keeps that; the others notice nothing', () => {
+    const { balancer, ask, bound } = sticky();
+    balancer.setEndpoints(
+      key,
+      three.filter((endpoint) => endpoint !== bound.A),
+    );
+    const next = ask('10.1.0.1');
+    assert.ok(next === bound.B || next === bound.C);
+    assert.equal(ask('10.1.0.1'), next);
+    assert.deepEqual([ask('10.1.0.2'), ask('10.1.0.3')], [bound.B, bound.C]);
+  });
+
+  test('an endpoint that does not answer is given up for the next in turn', () => {
+    const { ask, bound } = sticky();
+    const tries = [ask('10.1.0.1', true), ask('10.1.0.1', true), ask('10.1.0.1', true)];
+    assert.deepEqual(tries, [bound.A, bound.B, bound.C]);
+    assert.equal(ask('10.1.0.1'), tries[2]);
+  });
+
+  test('whole seconds count: at 1.0 s of 1 s the record is void, at 0.9 s it is used and lasts again', async () => {
+    const { clock, balancer, ask, bound } = sticky(1);
+    await clock.advance(900);
+    assert.equal(ask('10.1.0.1'), bound.A);
+    await clock.advance(900);
+    assert.equal(ask('10.1.0.1'), bound.A);
+    await clock.advance(1_000);
+    balancer.prune();
+    assert.equal(balancer.rememberedClients, 0);
+    ask('10.1.0.9');
+    assert.notEqual(ask('10.1.0.1'), bound.A);
+  });
+
+  test('the time is what the service says last, also when endpoints came first', async () => {
+    const { clock, balancer, ask, bound } = sticky(600);
+    await clock.advance(599_000);
+    assert.equal(ask('10.1.0.2'), bound.B);
+    balancer.setService(key, 'ClientIP', 700);
+    await clock.advance(699_000);
+    assert.equal(ask('10.1.0.2'), bound.B);
+  });
+
+  test('affinity without a time lasts three hours', async () => {
+    const { clock, ask, bound } = sticky(0);
+    await clock.advance(10_799_000);
+    assert.equal(ask('10.1.0.3'), bound.C);
+  });
+
+  test('endpoints that all go take the memory along', () => {
+    const { balancer, ask } = sticky();
+    balancer.setEndpoints(key, []);
+    assert.throws(() => ask('10.1.0.1'), /missing endpoints/);
+    balancer.setEndpoints(key, three);
+    assert.equal(balancer.rememberedClients, 0);
+    assert.deepEqual([ask('10.1.0.3'), ask('10.1.0.2'), ask('10.1.0.1')].toSorted(), three);
+  });
+
+  test('affinity that is switched off is forgotten', () => {
+    const { balancer } = sticky();
+    balancer.setService(key, 'None', 0);
+    assert.equal(balancer.rememberedClients, 0);
+  });
+
+  test('at random with affinity, all clients share one choice, to the last moment of its time', async () => {
+    const clock = new FakeClock();
+    let next = 0;
+    const balancer = new Balancer({ clock, random: () => (next++ % 2) / 2 });
+    balancer.setEndpoints(key, three.slice(0, 2));
+    balancer.setService(key, 'ClientIP', 60, 'random');
+    const ask = (client: string) => balancer.nextEndpoint(key, from(client));
+    const first = ask('127.0.0.1');
+    await clock.advance(60_000);
+    assert.equal(ask('127.0.0.2'), first);
+    balancer.setService(key, 'ClientIP', 61, 'random');
+    assert.equal(balancer.rememberedClients, 0);
+  });
+});

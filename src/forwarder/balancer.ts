@@ -1,0 +1,209 @@
+import type { Clock } from '../lib/clock.ts';
+
+export interface BalancerOptions {
+  readonly clock: Clock;
+  /** A number in [0, 1). */
+  readonly random: () => number;
+}
+
+/** How a new connection gets its endpoint, besides client affinity. */
+export type Choice =
+  /** Each in turn. */
+  | 'round-robin'
+  /** The one with the fewest open connections; among equals, the one whose turn it is. */
+  | 'least-connections'
+  /** Any. With affinity one choice is remembered for all clients together: on loopback they are not told apart. */
+  | 'random';
+
+/** One question to the balancer. */
+export interface Call {
+  /** Address of the client, without port. Only asked for with affinity. */
+  readonly client: () => string;
+  /** The endpoint given last did not answer: a remembered choice is given up. */
+  readonly reset: boolean;
+  /** Open connections of an endpoint. */
+  readonly load: (endpoint: string) => number;
+  /** Endpoints to pass over as long as there are others. */
+  readonly avoid?: ReadonlySet<string>;
+}
+
+/** Why no endpoint could be given. */
+export class NoEndpointError extends Error {
+  constructor(key: string, what: 'missing service entry' | 'missing endpoints') {
+    super(`${key}: ${what}`);
+    this.name = 'NoEndpointError';
+  }
+}
+
+/** Affinity that is on without a time lasts three hours. */
+const defaultAffinitySeconds = 10_800;
+
+interface Remembered {
+  endpoint: string;
+  usedAt: number;
+}
+
+interface Entry {
+  /** Endpoints may be known before, and stay known after, the service itself. */
+  hasService: boolean;
+  list: readonly string[];
+  index: number;
+  choice: Choice;
+  /** 0 = none. */
+  affinitySeconds: number;
+  readonly clients: Map<string, Remembered>;
+}
+
+/**
+ * Spreads connections over the endpoints of services. Endpoints are texts to it (`ip:port`). An endpoint that leaves
+ * takes the memory of its clients along.
+ */
+export class Balancer {
+  readonly #options: BalancerOptions;
+  readonly #entries = new Map<string, Entry>();
+
+  constructor(options: BalancerOptions) {
+    this.#options = options;
+  }
+
+  /** Makes a service known, or changes its affinity; seconds 0 with affinity on means the default. */
+  setService(
+    key: string,
+    affinity: 'None' | 'ClientIP',
+    seconds: number,
+    choice: Choice = 'round-robin',
+  ): void {
+    const entry = this.#entry(key);
+    const next = affinity === 'None' ? 0 : seconds || defaultAffinitySeconds;
+    const isOtherMemory = choice === 'random' && next !== entry.affinitySeconds;
+    if (next === 0 || isOtherMemory) entry.clients.clear();
+    entry.hasService = true;
+    entry.affinitySeconds = next;
+    entry.choice = choice;
+  }
+
+  /** Its endpoints stay known: the service may come back before they change. */
+  deleteService(key: string): void {
+    const entry = this.#entries.get(key);
+    if (!entry) return;
+    entry.hasService = false;
+    entry.clients.clear();
+    if (entry.list.length === 0) this.#entries.delete(key);
+  }
+
+  /** The endpoints from now on. The same ones, in whatever order, change nothing. */
+  setEndpoints(key: string, endpoints: readonly string[]): void {
+    const entry = this.#entry(key);
+    if (isSameMultiset(entry.list, endpoints)) return;
+    const present = new Set(endpoints);
+    for (const [client, { endpoint }] of entry.clients)
+      if (!present.has(endpoint)) entry.clients.delete(client);
+    entry.list = this.#shuffled(endpoints);
+    entry.index = 0;
+    if (!entry.hasService && entry.list.length === 0) this.#entries.delete(key);
+  }
+
+  /** The endpoint for a new connection; throws NoEndpointError. */
+  nextEndpoint(key: string, call: Call): string {
+    const entry = this.#entries.get(key);
+    if (!entry) throw new NoEndpointError(key, 'missing service entry');
+    if (entry.list.length === 0) throw new NoEndpointError(key, 'missing endpoints');
+    if (entry.affinitySeconds === 0) return this.#choose(entry, call);
+    const client = entry.choice === 'random' ? '' : call.client();
+    const now = this.#options.clock.monotonic();
+    const remembered = entry.clients.get(client);
+    if (remembered && !call.reset && isFresh(entry, remembered, now)) {
+      remembered.usedAt = now;
+      return remembered.endpoint;
+    }
+    const endpoint = this.#choose(entry, call);
+    entry.clients.set(client, { endpoint, usedAt: now });
+    return endpoint;
+  }
+
+  /** Forgets clients whose time is over. */
+  prune(): void {
+    const now = this.#options.clock.monotonic();
+    for (const entry of this.#entries.values()) {
+      for (const [client, remembered] of entry.clients) {
+        if (!isFresh(entry, remembered, now)) entry.clients.delete(client);
+      }
+    }
+  }
+
+  /** Clients that are remembered, over all services. */
+  get rememberedClients(): number {
+    let count = 0;
+    for (const { clients } of this.#entries.values()) count += clients.size;
+    return count;
+  }
+
+  #entry(key: string): Entry {
+    const known = this.#entries.get(key);
+    if (known) return known;
+    const entry: Entry = {
+      hasService: false,
+      list: [],
+      index: 0,
+      choice: 'round-robin',
+      affinitySeconds: 0,
+      clients: new Map(),
+    };
+    this.#entries.set(key, entry);
+    return entry;
+  }
+
+  #choose(entry: Entry, call: Call): string {
+    const { list, choice } = entry;
+    const start = choice === 'random' ? Math.floor(this.#options.random() * list.length) : entry.index;
+    const at = choice === 'least-connections' ? leastLoaded(list, start, call) : firstOf(list, start, call);
+    entry.index = (at + 1) % list.length;
+    return list[at] ?? '';
+  }
+
+  #shuffled(endpoints: readonly string[]): string[] {
+    const list = [...endpoints];
+    for (let last = list.length - 1; last > 0; last--) {
+      const other = Math.floor(this.#options.random() * (last + 1));
+      const [a = '', b = ''] = [list[last], list[other]];
+      list[last] = b;
+      list[other] = a;
+    }
+    return list;
+  }
+}
+
+/** By whole seconds, as upstream counts; on loopback the last second belongs to the time. */
+function isFresh({ choice, affinitySeconds }: Entry, { usedAt }: Remembered, now: number): boolean {
+  if (choice === 'random') return now - usedAt <= affinitySeconds * 1000;
+  return Math.floor((now - usedAt) / 1000) < affinitySeconds;
+}
+
+/** The first from `start` on that is not to be avoided; `start` when all are. */
+function firstOf(list: readonly string[], start: number, { avoid }: Call): number {
+  if (!avoid) return start;
+  for (let step = 0; step < list.length; step++) {
+    const at = (start + step) % list.length;
+    if (!avoid.has(list[at] ?? '')) return at;
+  }
+  return start;
+}
+
+function leastLoaded(list: readonly string[], start: number, { load, avoid }: Call): number {
+  let best = start;
+  let least = Number.POSITIVE_INFINITY;
+  for (let step = 0; step < list.length && least > 0; step++) {
+    const at = (start + step) % list.length;
+    const endpoint = list[at] ?? '';
+    if (avoid?.has(endpoint)) continue;
+    const current = load(endpoint);
+    if (current < least) [best, least] = [at, current];
+  }
+  return best;
+}
+
+function isSameMultiset(a: readonly string[], b: readonly string[]): boolean {
+  if (a.length !== b.length) return false;
+  const sortedB = b.toSorted();
+  return a.toSorted().every((text, i) => text === sortedB[i]);
+}

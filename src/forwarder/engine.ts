@@ -1,0 +1,141 @@
+import type { Clock, Timer } from '../lib/clock.ts';
+import type { Sockets } from '../native/sockets.ts';
+import { Admission, type Limits } from './admission.ts';
+import { Balancer } from './balancer.ts';
+import { Counters } from './counters.ts';
+import { EventLoop } from './event-loop.ts';
+import {
+  endpointName,
+  type ForwardedService,
+  type ForwarderOptions,
+  type Listening,
+  type TrafficReport,
+} from './forwarder.ts';
+import { type Report, Reports } from './reports.ts';
+import { ServiceHandle } from './service.ts';
+import { SplicePool } from './splice-pool.ts';
+import { TCPListener } from './tcp-listener.ts';
+import { type UDPContext, UDPListener } from './udp-listener.ts';
+
+export interface EngineOptions extends ForwarderOptions {
+  readonly sockets: Sockets;
+  readonly limits: Limits;
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly report: (report: Report) => void;
+}
+
+/** As much as a datagram can have. */
+const scratchBytes = 65_536;
+const pruneMs = 60_000;
+
+/** The forwarder of one thread. Nothing in it waits, so it can be used by a thread that does not return to Node. */
+export class Engine {
+  /** To be attached or turned by the owner. */
+  readonly loop: EventLoop;
+  readonly #context: UDPContext;
+  readonly #balancer: Balancer;
+  readonly #counters = new Counters();
+  readonly #admission: Admission;
+  readonly #services = new Map<string, ServiceHandle>();
+  readonly #listeners = new Map<string, TCPListener | UDPListener>();
+  /** Those of UDP, by service: their sessions depend on its endpoints. */
+  readonly #datagramListeners = new Map<string, Set<UDPListener>>();
+  /** Closed for new connections, with old ones still open. */
+  readonly #retired = new Set<TCPListener>();
+  #pruning: Timer | undefined;
+
+  constructor(options: EngineOptions) {
+    const { sockets, clock, random, dialTimeouts, udpIdleMs, limits } = options;
+    const reports = new Reports(clock, options.report);
+    this.#balancer = new Balancer({ clock, random });
+    this.#admission = new Admission(limits);
+    this.loop = new EventLoop(sockets);
+    this.#context = {
+      sockets,
+      loop: this.loop,
+      scratch: new Uint8Array(new ArrayBuffer(scratchBytes)),
+      splices: new SplicePool(sockets),
+      clock,
+      dialTimeouts,
+      idleMs: udpIdleMs,
+      report: (problem, detail) => reports.add(problem, detail),
+    };
+    this.#schedulePruning();
+  }
+
+  setService(key: string, { endpoints, draining = [], affinitySeconds, choice }: ForwardedService): void {
+    const service = this.#service(key);
+    this.#balancer.setService(key, affinitySeconds > 0 ? 'ClientIP' : 'None', affinitySeconds, choice);
+    service.setEndpoints(
+      new Map(endpoints.map((endpoint) => [endpointName(endpoint), endpoint])),
+      new Set(draining.map(endpointName)),
+    );
+    for (const listener of this.#datagramListeners.get(key) ?? []) listener.endpointsChanged();
+  }
+
+  removeService(key: string): void {
+    this.#balancer.setEndpoints(key, []);
+    this.#balancer.deleteService(key);
+    this.#counters.forget(key);
+    this.#services.delete(key);
+  }
+
+  /** Begins to listen and gives the port; throws when the address cannot be had. */
+  listen(id: string, { service, protocol, at }: Listening): number {
+    if (this.#listeners.has(id)) throw new Error(`there is a listener ${id} already`);
+    const Listener = protocol === 'TCP' ? TCPListener : UDPListener;
+    const listener = new Listener(this.#context, this.#service(service), this.#admission, at);
+    this.#listeners.set(id, listener);
+    if (listener instanceof UDPListener) {
+      const others = this.#datagramListeners.get(service) ?? new Set();
+      this.#datagramListeners.set(service, others.add(listener));
+    }
+    return listener.port;
+  }
+
+  unlisten(id: string, endConnections: boolean): void {
+    const listener = this.#listeners.get(id);
+    if (!listener) return;
+    this.#listeners.delete(id);
+    listener.close(endConnections);
+    if (listener instanceof UDPListener) this.#forgetDatagrams(listener);
+    else if (listener.hasConnections) this.#retired.add(listener);
+  }
+
+  traffic(): TrafficReport {
+    return this.#counters.all();
+  }
+
+  close(): void {
+    this.#pruning?.cancel();
+    for (const listener of [...this.#listeners.values(), ...this.#retired]) listener.close(true);
+    this.#listeners.clear();
+    this.#retired.clear();
+    this.#context.splices.close();
+    this.loop.close();
+  }
+
+  #forgetDatagrams(listener: UDPListener): void {
+    const { key } = listener.service;
+    const others = this.#datagramListeners.get(key);
+    others?.delete(listener);
+    if (others?.size === 0) this.#datagramListeners.delete(key);
+  }
+
+  #service(key: string): ServiceHandle {
+    const known = this.#services.get(key);
+    if (known) return known;
+    const service = new ServiceHandle(key, this.#balancer, this.#counters);
+    this.#services.set(key, service);
+    return service;
+  }
+
+  #schedulePruning(): void {
+    this.#pruning = this.#context.clock.setTimeout(() => {
+      this.#balancer.prune();
+      for (const listener of this.#retired) if (!listener.hasConnections) this.#retired.delete(listener);
+      this.#schedulePruning();
+    }, pruneMs);
+  }
+}

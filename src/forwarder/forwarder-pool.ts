@@ -1,0 +1,64 @@
+import type { ForwardedService, Forwarder, Listening, TrafficReport } from './forwarder.ts';
+
+/**
+ * Spreads services over several forwarders, each on a core of its own. A service is in one of them as a whole, so
+ * that its endpoints take turns and its clients are remembered in one place.
+ */
+export class ForwarderPool implements Forwarder {
+  readonly #members: readonly Forwarder[];
+  readonly #homes = new Map<string, Forwarder>();
+  readonly #services = new Map<Forwarder, number>();
+  readonly #listeners = new Map<string, Forwarder>();
+
+  constructor(members: readonly [Forwarder, ...Forwarder[]]) {
+    this.#members = members;
+  }
+
+  setService(key: string, service: ForwardedService): void {
+    this.#home(key).setService(key, service);
+  }
+
+  removeService(key: string): void {
+    const home = this.#homes.get(key);
+    if (!home) return;
+    this.#homes.delete(key);
+    this.#services.set(home, this.#load(home) - 1);
+    home.removeService(key);
+  }
+
+  listen(id: string, listening: Listening): Promise<number> {
+    const home = this.#home(listening.service);
+    this.#listeners.set(id, home);
+    return home.listen(id, listening);
+  }
+
+  unlisten(id: string, endConnections: boolean): void {
+    this.#listeners.get(id)?.unlisten(id, endConnections);
+    this.#listeners.delete(id);
+  }
+
+  async traffic(): Promise<TrafficReport> {
+    const reports = await Promise.all(this.#members.map((member) => member.traffic()));
+    return new Map(reports.flatMap((report) => [...report]));
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#members.map((member) => member.close()));
+  }
+
+  /** The forwarder that has the service, or the one with the fewest. */
+  #home(key: string): Forwarder {
+    const known = this.#homes.get(key);
+    if (known) return known;
+    const home = this.#members.reduce((best, member) =>
+      this.#load(member) < this.#load(best) ? member : best,
+    );
+    this.#homes.set(key, home);
+    this.#services.set(home, this.#load(home) + 1);
+    return home;
+  }
+
+  #load(member: Forwarder): number {
+    return this.#services.get(member) ?? 0;
+  }
+}

@@ -1,0 +1,31 @@
+import type { Sockets } from '../native/sockets.ts';
+import { errnoName } from '../native/system-error.ts';
+import type { Limits } from './admission.ts';
+
+/** As many as upstream asks for. */
+const wantedFiles = 64_000;
+/** For everything but traffic: watches, files, netlink and listening sockets. */
+const reservedFiles = 1_000;
+
+/** The limit of open files that is in force, and what stood in the way of a higher one. */
+export interface OpenFiles {
+  readonly limit: number;
+  readonly problem?: string;
+}
+
+/** Raises the limit of open files as far as wanted and allowed; never lowers it. */
+export function raiseOpenFileLimit(sockets: Pick<Sockets, 'openFileLimit' | 'setOpenFileLimit'>): OpenFiles {
+  const [soft, hard] = sockets.openFileLimit();
+  if (soft >= wantedFiles) return { limit: soft };
+  const raised = sockets.setOpenFileLimit(Math.max(soft, wantedFiles), Math.max(hard, wantedFiles));
+  if (raised >= 0) return { limit: wantedFiles };
+  if (hard > soft) sockets.setOpenFileLimit(hard, hard);
+  const limit = sockets.openFileLimit()[0];
+  return { limit, problem: `cannot raise the limit of open files to ${wantedFiles}: ${errnoName(-raised)}` };
+}
+
+/** How many connections each of several threads may have open: each takes two files. */
+export function limitsFor(openFiles: number, threads: number): Limits {
+  const total = Math.max(16, Math.floor((openFiles - Math.min(reservedFiles, openFiles / 4)) / 2 / threads));
+  return { total, perService: Math.max(16, Math.floor(total * 0.75)) };
+}

@@ -1,0 +1,19 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { FakeClock } from '../lib/fake-clock.ts';
+import { type Report, Reports } from './reports.ts';
+
+test('a problem is told at once, repetitions are counted and told later, other problems are not held back', async () => {
+  const clock = new FakeClock();
+  const told: Report[] = [];
+  const reports = new Reports(clock, (report) => told.push(report));
+  for (const detail of ['1', '2', '3']) reports.add('endpoint', detail);
+  reports.add('files', 'x');
+  await clock.advance(10_000);
+  reports.add('endpoint', '4');
+  assert.deepEqual(told, [
+    { problem: 'endpoint', detail: '1', times: 1 },
+    { problem: 'files', detail: 'x', times: 1 },
+    { problem: 'endpoint', detail: '4', times: 3 },
+  ]);
+});

@@ -1,0 +1,57 @@
+import type { Balancer } from './balancer.ts';
+import type { Counters, EndpointTraffic, ServiceTraffic } from './counters.ts';
+import { encodeAddress, type SocketAddress } from './socket-address.ts';
+
+/** One service as connections see it: where to go next, and where to count. */
+export class ServiceHandle {
+  readonly key: string;
+  readonly traffic: ServiceTraffic;
+  readonly #balancer: Balancer;
+  readonly #counters: Counters;
+  /** Encoded addresses of the endpoints, by their name in the balancer. */
+  #addresses: ReadonlyMap<string, Uint8Array> = new Map();
+  #draining: ReadonlySet<string> = new Set();
+
+  constructor(key: string, balancer: Balancer, counters: Counters) {
+    this.key = key;
+    this.traffic = counters.service(key);
+    this.#balancer = balancer;
+    this.#counters = counters;
+  }
+
+  setEndpoints(endpoints: ReadonlyMap<string, SocketAddress>, draining: ReadonlySet<string>): void {
+    this.#draining = draining;
+    this.#addresses = new Map([...endpoints].map(([name, address]) => [name, encodeAddress(address)]));
+    this.#balancer.setEndpoints(this.key, [...endpoints.keys()]);
+    this.#counters.retain(this.key, new Set(endpoints.keys()));
+  }
+
+  /** The endpoint for a new connection, not one of those that failed it if possible; throws NoEndpointError. */
+  next(client: () => string, failed?: ReadonlySet<string>): string {
+    return this.#balancer.nextEndpoint(this.key, {
+      client,
+      reset: failed !== undefined,
+      ...(failed && { avoid: failed }),
+      load: (endpoint) => loadOf(this.traffic.endpoints.get(endpoint)),
+    });
+  }
+
+  /** Sessions with this endpoint may go on. */
+  keeps(endpoint: string): boolean {
+    return this.#addresses.has(endpoint) || this.#draining.has(endpoint);
+  }
+
+  address(endpoint: string): Uint8Array {
+    const address = this.#addresses.get(endpoint);
+    if (!address) throw new Error(`${this.key} has no endpoint ${endpoint}`);
+    return address;
+  }
+
+  endpointTraffic(endpoint: string): EndpointTraffic {
+    return this.#counters.endpoint(this.key, endpoint);
+  }
+}
+
+function loadOf(traffic: EndpointTraffic | undefined): number {
+  return traffic ? traffic.open + traffic.dialling : 0;
+}

@@ -1,0 +1,53 @@
+import { formatIP, type IP, parseIP } from '../model/ip.ts';
+import { hostLittleEndian } from '../native/byte-order.ts';
+import { AF_INET, AF_INET6 } from '../native/sockets.ts';
+
+/** An address and a port. The address is canonical text. */
+export interface SocketAddress {
+  readonly ip: string;
+  readonly port: number;
+}
+
+/** Bytes of the kernel's address structures. */
+const lengths = { [AF_INET]: 16, [AF_INET6]: 28 } as const;
+
+/** Room for an address of either family. */
+export const maxAddressBytes = 28;
+
+/** An address as the kernel takes it; throws when the text is no IP address. */
+export function encodeAddress({ ip, port }: SocketAddress): Uint8Array {
+  const parsed = parseIP(ip);
+  if (!parsed) throw new Error(`${JSON.stringify(ip)} is not an IP address`);
+  const domain = domainOf(parsed);
+  const bytes = new Uint8Array(lengths[domain]);
+  const view = new DataView(bytes.buffer);
+  view.setUint16(0, domain, hostLittleEndian);
+  view.setUint16(2, port);
+  bytes.set(parsed.bytes, domain === AF_INET ? 4 : 8);
+  return bytes;
+}
+
+/** The address family number of an encoded address. */
+export function domainOfBytes(bytes: Uint8Array): number {
+  return bytes.length === lengths[AF_INET] ? AF_INET : AF_INET6;
+}
+
+/** Reads what the kernel filled in. */
+export function decodeAddress(bytes: Uint8Array): SocketAddress {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+  const isV4 = view.getUint16(0, hostLittleEndian) === AF_INET;
+  const ip: IP = isV4
+    ? { family: 'IPv4', bytes: bytes.slice(4, 8) }
+    : { family: 'IPv6', bytes: bytes.slice(8, 24) };
+  return { ip: formatIP(ip), port: view.getUint16(2) };
+}
+
+/** Cuts a buffer of `maxAddressBytes` to the address in it. */
+export function trimAddress(bytes: Uint8Array): Uint8Array {
+  const domain = new DataView(bytes.buffer, bytes.byteOffset).getUint16(0, hostLittleEndian);
+  return bytes.slice(0, domain === AF_INET ? lengths[AF_INET] : lengths[AF_INET6]);
+}
+
+function domainOf(ip: IP): typeof AF_INET | typeof AF_INET6 {
+  return ip.family === 'IPv4' ? AF_INET : AF_INET6;
+}

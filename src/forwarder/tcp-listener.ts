@@ -1,0 +1,124 @@
+import type { Timer } from '../lib/clock.ts';
+import {
+  EAGAIN,
+  ECONNABORTED,
+  EINTR,
+  EMFILE,
+  ENFILE,
+  ENOBUFS,
+  ENOMEM,
+  EPOLLIN,
+  SO_REUSEADDR,
+  SOCK_STREAM,
+  SOL_SOCKET,
+} from '../native/sockets.ts';
+import { errnoName, SystemError } from '../native/system-error.ts';
+import type { Admission } from './admission.ts';
+import { boundPort, openSocket } from './open-socket.ts';
+import type { ServiceHandle } from './service.ts';
+import { maxAddressBytes, type SocketAddress } from './socket-address.ts';
+import { type SessionContext, TCPSession, tuneConnection } from './tcp-session.ts';
+
+const backlog = 4096;
+/** Connections taken in one go. */
+const acceptsAtOnce = 64;
+/** After an error that only time can heal. */
+const pauseMs = 100;
+const outOfResources = new Set([-EMFILE, -ENFILE, -ENOBUFS, -ENOMEM]);
+
+/** Accepts connections at one address for one service. */
+export class TCPListener {
+  readonly port: number;
+  readonly service: ServiceHandle;
+  readonly #context: SessionContext;
+  readonly #admission: Admission;
+  readonly #fd: number;
+  readonly #peer = new Uint8Array(maxAddressBytes);
+  readonly #sessions = new Set<TCPSession>();
+  #token = -1;
+  #pause: Timer | undefined;
+  #isClosed = false;
+
+  /** Begins to listen; throws SystemError when the address cannot be had. */
+  constructor(context: SessionContext, service: ServiceHandle, admission: Admission, at: SocketAddress) {
+    this.#context = context;
+    this.service = service;
+    this.#admission = admission;
+    const { sockets } = context;
+    this.#fd = openSocket(sockets, SOCK_STREAM, at, (fd) => {
+      sockets.setOption(fd, SOL_SOCKET, SO_REUSEADDR, 1);
+      // Accepted connections inherit these.
+      tuneConnection(sockets, fd);
+    });
+    const result = sockets.listen(this.#fd, backlog);
+    if (result < 0) {
+      sockets.close(this.#fd);
+      throw new SystemError('listen', -result);
+    }
+    this.port = boundPort(sockets, this.#fd);
+    this.#watch();
+  }
+
+  /** Stops listening. Open connections go on, unless they are to end as well. */
+  close(endConnections: boolean): void {
+    if (!this.#isClosed) {
+      this.#isClosed = true;
+      this.#pause?.cancel();
+      if (this.#token >= 0) this.#context.loop.unwatch(this.#token);
+      this.#context.sockets.close(this.#fd);
+    }
+    if (endConnections) for (const session of [...this.#sessions]) session.close();
+  }
+
+  get hasConnections(): boolean {
+    return this.#sessions.size > 0;
+  }
+
+  #watch(): void {
+    this.#token = this.#context.loop.watch(this.#fd, EPOLLIN, { ready: () => this.#accept() });
+    if (this.#token < 0) this.#rest(`cannot watch a listener: ${errnoName(-this.#token)}`);
+  }
+
+  #accept(): void {
+    const { sockets } = this.#context;
+    for (let i = 0; i < acceptsAtOnce && !this.#isClosed; i++) {
+      if (!this.#admission.isOpen(this.service.traffic.open)) {
+        this.#rest('the limit of open connections is reached');
+        return;
+      }
+      const fd = sockets.accept(this.#fd, this.#peer);
+      if (fd >= 0) this.#begin(fd);
+      else if (fd === -EAGAIN) return;
+      else if (outOfResources.has(fd)) {
+        this.#rest(`cannot accept: ${errnoName(-fd)}`);
+        return;
+      } else if (fd !== -EINTR && fd !== -ECONNABORTED) {
+        // The kernel hands errors of the network on to accept; the next connection has nothing to do with them.
+        this.#context.report(
+          'A connection was lost before it was accepted',
+          `${this.service.key}: ${errnoName(-fd)}`,
+        );
+        return;
+      }
+    }
+  }
+
+  #begin(fd: number): void {
+    this.#admission.enter();
+    const session = new TCPSession(this.#context, this.service, fd, this.#peer, (ended) => {
+      this.#sessions.delete(ended);
+      this.#admission.leave();
+    });
+    this.#sessions.add(session);
+    session.start();
+  }
+
+  /** Leaves new connections in the kernel's queue for a moment. */
+  #rest(reason: string): void {
+    const { loop, clock, report } = this.#context;
+    report('New connections have to wait', `${this.service.key}: ${reason}`);
+    if (this.#token >= 0) loop.unwatch(this.#token, this.#fd);
+    this.#token = -1;
+    this.#pause = clock.setTimeout(() => this.#watch(), pauseMs);
+  }
+}

@@ -1,0 +1,269 @@
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { afterEach, test } from 'node:test';
+import { EngineUnderTest } from '../../test/userspace/engine-under-test.ts';
+import { blackHole, Cleanups, echoAs, fateOf, freePort, talk, tcpPeer } from '../../test/userspace/peers.ts';
+
+const cleanups = new Cleanups();
+afterEach(() => cleanups.run());
+
+test('passes both directions in turn to each endpoint, in both families', async () => {
+  for (const ip of ['127.0.0.1', '::1']) {
+    const under = await EngineUnderTest.open(cleanups);
+    under.serve([await tcpPeer(cleanups, echoAs('a'), ip), await tcpPeer(cleanups, echoAs('b'), ip)]);
+    const at = await under.listen('TCP', ip);
+    const heard = [
+      await talk(at, 'one'),
+      await talk(at, 'two'),
+      await talk(at, 'three'),
+      await talk(at, 'four'),
+    ];
+    assert.deepEqual(
+      heard.map((text) => text.slice(2)),
+      ['one', 'two', 'three', 'four'],
+    );
+    assert.equal(heard[0]?.[0], heard[2]?.[0]);
+    assert.notEqual(heard[0]?.[0], heard[1]?.[0]);
+  }
+});
+
+test('an answer that comes after the request was ended is heard to its last byte', async () => {
+  const answer = randomBytes(3_000_000).toString('hex');
+  const under = await EngineUnderTest.open(cleanups);
+  const peer = await tcpPeer(cleanups, (socket) => {
+    socket.resume();
+    socket.on('end', () => socket.end(answer));
+  });
+  under.serve([peer]);
+  assert.equal(await talk(await under.listen('TCP'), 'request'), answer);
+});
+
+test('much data in both directions at once arrives unchanged, past a receiver that is slow at first', async () => {
+  const data = randomBytes(24_000_000);
+  const under = await EngineUnderTest.open(cleanups);
+  const peer = await tcpPeer(cleanups, (socket) => {
+    socket.pause();
+    setTimeout(() => socket.pipe(socket), 200);
+  });
+  under.serve([peer]);
+  const socket = connect(await under.listen('TCP'));
+  socket.end(data);
+  const chunks: Buffer[] = [];
+  for await (const chunk of socket) chunks.push(chunk as Buffer);
+  assert.ok(Buffer.concat(chunks).equals(data));
+  const { bytesIn, bytesOut } = await under.traffic();
+  assert.deepEqual([bytesIn, bytesOut], [data.length, data.length]);
+});
+
+test('where the kernel does not move bytes through pipes they are copied', async () => {
+  const EINVAL = 22;
+  let tries = 0;
+  const under = await EngineUnderTest.open(cleanups, {
+    sockets: (real) =>
+      new Proxy(real, {
+        get(target, name) {
+          const member: unknown = Reflect.get(target, name, target);
+          if (name === 'splice') return () => (++tries > 0 ? -EINVAL : 0);
+          return typeof member === 'function' ? member.bind(target) : member;
+        },
+      }),
+  });
+  const data = randomBytes(8_000_000);
+  under.serve([await tcpPeer(cleanups, (socket) => socket.pipe(socket))]);
+  const socket = connect(await under.listen('TCP'));
+  socket.end(data);
+  const chunks: Buffer[] = [];
+  for await (const chunk of socket) chunks.push(chunk as Buffer);
+  assert.ok(Buffer.concat(chunks).equals(data));
+  assert.ok(tries > 0);
+});
+
+test('a receiver that takes nothing stops the sender', async () => {
+  const under = await EngineUnderTest.open(cleanups);
+  under.serve([await tcpPeer(cleanups, (socket) => socket.pause())]);
+  const socket = connect(await under.listen('TCP'));
+  cleanups.add(() => socket.destroy());
+  socket.on('error', () => {});
+  for (let i = 0; i < 64; i++) socket.write(Buffer.alloc(1 << 20));
+  // Until nothing moves any more.
+  for (let before = -1, i = 0; before !== socket.bytesWritten - socket.writableLength && i < 100; i++) {
+    before = socket.bytesWritten - socket.writableLength;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  assert.ok(socket.writableLength > 0, 'everything was taken');
+  assert.ok((await under.traffic()).bytesIn < 32 << 20);
+});
+
+test('a service without endpoints accepts and closes', async () => {
+  const under = await EngineUnderTest.open(cleanups);
+  under.serve([]);
+  assert.equal(await fateOf(await under.listen('TCP')), 'end');
+  assert.deepEqual((await under.traffic()).unserved, 1);
+});
+
+test('an endpoint that does not answer is given up for the next, and nobody else waits for it', async () => {
+  const under = await EngineUnderTest.open(cleanups);
+  const hole = blackHole(under.sockets, cleanups);
+  const healthy = await tcpPeer(cleanups, echoAs('healthy'));
+  under.serve([hole, healthy]);
+  const at = await under.listen('TCP');
+  const texts = await Promise.all(Array.from({ length: 8 }, () => talk(at, '!')));
+  assert.deepEqual(new Set(texts), new Set(['healthy:!']));
+  const { endpoints } = await under.traffic();
+  assert.equal(endpoints.get(`127.0.0.1:${hole.port}`)?.dialFailures, 4);
+});
+
+test('with affinity the client is bound to the endpoint that answered', async () => {
+  const under = await EngineUnderTest.open(cleanups);
+  const refusing = { ip: '127.0.0.1', port: await freePort() };
+  const healthy = await tcpPeer(cleanups, echoAs('healthy'));
+  under.serve([refusing, healthy], 60);
+  const at = await under.listen('TCP');
+  for (let i = 0; i < 6; i++) assert.equal(await talk(at), 'healthy:');
+  const { endpoints } = await under.traffic();
+  assert.ok((endpoints.get(`127.0.0.1:${refusing.port}`)?.dialFailures ?? 0) <= 1);
+});
+
+test('when all endpoints refuse, the client is closed after four attempts', async () => {
+  const under = await EngineUnderTest.open(cleanups);
+  const refusing = { ip: '127.0.0.1', port: await freePort() };
+  under.serve([refusing]);
+  assert.equal(await fateOf(await under.listen('TCP')), 'end');
+  const { endpoints, open } = await under.traffic();
+  assert.equal(endpoints.get(`127.0.0.1:${refusing.port}`)?.dialFailures, 4);
+  assert.equal(open, 0);
+});
+
+test('a reset of the endpoint is a reset for the client, and the other way round', async () => {
+  const under = await EngineUnderTest.open(cleanups);
+  const peer = await tcpPeer(cleanups, (socket) => socket.once('data', () => socket.resetAndDestroy()));
+  under.serve([peer]);
+  const at = await under.listen('TCP');
+  const socket = connect(at);
+  socket.write('x');
+  const [error] = (await once(socket, 'error')) as [NodeJS.ErrnoException];
+  assert.equal(error.code, 'ECONNRESET');
+
+  const seen = Promise.withResolvers<NodeJS.ErrnoException>();
+  const watching = await tcpPeer(cleanups, (client) => {
+    client.on('error', seen.resolve);
+    client.write('hello');
+  });
+  under.serve([watching]);
+  const other = connect(at);
+  await once(other, 'data');
+  other.resetAndDestroy();
+  assert.equal((await seen.promise).code, 'ECONNRESET');
+});
+
+test('a listener that is closed refuses, while open connections go on; with their end they end', async () => {
+  const under = await EngineUnderTest.open(cleanups);
+  under.serve([await tcpPeer(cleanups, echoAs('a'))]);
+  const [kept, ended] = [await under.listen('TCP'), await under.listen('TCP')];
+  const sockets = [connect(kept), connect(ended)];
+  for (const socket of sockets) {
+    socket.on('error', () => {});
+    await once(socket, 'data');
+  }
+  const isEnded = new Promise((resolve) => sockets[1]?.on('close', resolve));
+  under.engine.unlisten(kept.id, false);
+  under.engine.unlisten(ended.id, true);
+  under.engine.removeService('web');
+  assert.equal(await fateOf(kept), 'ECONNREFUSED');
+  sockets[0]?.write('still here');
+  assert.equal(String((await once(sockets[0] ?? process, 'data'))[0]), 'still here');
+  await isEnded;
+  sockets[0]?.destroy();
+});
+
+test('counts connections and bytes per service and endpoint', async () => {
+  const under = await EngineUnderTest.open(cleanups);
+  const peer = await tcpPeer(cleanups, echoAs('a'));
+  under.serve([peer]);
+  const at = await under.listen('TCP');
+  const socket = connect(at);
+  await once(socket, 'data');
+  socket.write('12345');
+  await once(socket, 'data');
+  const name = `127.0.0.1:${peer.port}`;
+  const during = structuredClone(await under.traffic());
+  assert.deepEqual(
+    { ...during, endpoints: undefined },
+    {
+      connections: 1,
+      open: 1,
+      bytesIn: 5,
+      bytesOut: 7,
+      unserved: 0,
+      endpoints: undefined,
+    },
+  );
+  assert.deepEqual(during.endpoints.get(name), {
+    connections: 1,
+    open: 1,
+    bytesIn: 5,
+    bytesOut: 7,
+    dialFailures: 0,
+    dialling: 0,
+  });
+  socket.end();
+  await once(socket, 'close');
+  const after = await under.traffic();
+  assert.deepEqual([after.open, after.endpoints.get(name)?.open], [0, 0]);
+});
+
+test('least connections: idle endpoints come before busy ones', async () => {
+  const under = await EngineUnderTest.open(cleanups);
+  under.serve(
+    [await tcpPeer(cleanups, echoAs('a')), await tcpPeer(cleanups, echoAs('b'))],
+    0,
+    'least-connections',
+  );
+  const at = await under.listen('TCP');
+  const held = connect(at);
+  cleanups.add(() => held.destroy());
+  const busy = String((await once(held, 'data'))[0]);
+  for (let i = 0; i < 4; i++) assert.notEqual(await talk(at), busy);
+});
+
+test('least connections: connections that are being made count', async () => {
+  const under = await EngineUnderTest.open(cleanups);
+  const hole = blackHole(under.sockets, cleanups);
+  under.serve([hole, await tcpPeer(cleanups, echoAs('a'))], 0, 'least-connections');
+  const at = await under.listen('TCP');
+  const held = connect(at);
+  cleanups.add(() => held.destroy());
+  await once(held, 'data');
+  const texts = await Promise.all(Array.from({ length: 6 }, () => talk(at, '!')));
+  assert.deepEqual(new Set(texts), new Set(['a:!']));
+  const { endpoints } = await under.traffic();
+  assert.equal(endpoints.get(`127.0.0.1:${hole.port}`)?.dialling, 0);
+});
+
+test('at the limit new connections wait until others end, and a service cannot use up what others need', async () => {
+  const under = await EngineUnderTest.open(cleanups, { limits: { total: 4, perService: 2 } });
+  const peer = await tcpPeer(cleanups, echoAs('a'));
+  under.serve([peer]);
+  under.serve([peer], 0, 'round-robin', 'other');
+  const [at, other] = [await under.listen('TCP'), await under.listen('TCP', '127.0.0.1', 'other')];
+  const held = [connect(at), connect(at)];
+  for (const socket of held) {
+    cleanups.add(() => socket.destroy());
+    await once(socket, 'data');
+  }
+  const waiting = talk(at, 'late');
+  assert.equal(await talk(other, 'x'), 'a:x');
+  assert.equal((await under.traffic()).connections, 2);
+  held[0]?.destroy();
+  assert.equal(await waiting, 'a:late');
+  assert.ok(under.reports.some(({ problem }) => problem === 'New connections have to wait'));
+});
+
+test('an address that is taken is an error with its reason', async () => {
+  const under = await EngineUnderTest.open(cleanups);
+  const { port } = await tcpPeer(cleanups, echoAs('a'));
+  const listening = { service: 'web', protocol: 'TCP', at: { ip: '127.0.0.1', port } } as const;
+  await assert.rejects(under.engine.listen('x', listening), { code: 'EADDRINUSE' });
+});

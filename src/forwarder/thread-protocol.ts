@@ -1,0 +1,33 @@
+import type { MessagePort } from 'node:worker_threads';
+import type { Limits } from './admission.ts';
+import type { ForwardedService, ForwarderOptions, Listening, TrafficReport } from './forwarder.ts';
+import type { Report } from './reports.ts';
+
+/** What a forwarding thread is started with. */
+export interface ThreadData extends ThreadSettings {
+  /** Requests come here. */
+  readonly port: MessagePort;
+  /** Becomes readable with every request. */
+  readonly wakeFd: number;
+}
+
+export interface ThreadSettings extends ForwarderOptions {
+  readonly limits: Limits;
+}
+
+/** To the thread. Those with a number are answered. */
+export type ThreadRequest =
+  | { readonly op: 'setService'; readonly key: string; readonly service: ForwardedService }
+  | { readonly op: 'removeService'; readonly key: string }
+  | { readonly op: 'listen'; readonly number: number; readonly id: string; readonly listening: Listening }
+  | { readonly op: 'unlisten'; readonly id: string; readonly endConnections: boolean }
+  | { readonly op: 'traffic'; readonly number: number }
+  | { readonly op: 'close'; readonly number: number };
+
+/** From the thread. An error crosses as its message and code. */
+export type ThreadReply =
+  | { readonly op: 'report'; readonly report: Report }
+  | { readonly op: 'listening'; readonly number: number; readonly port: number }
+  | { readonly op: 'traffic'; readonly number: number; readonly traffic: TrafficReport }
+  | { readonly op: 'closed'; readonly number: number }
+  | { readonly op: 'failed'; readonly number: number; readonly message: string; readonly code: string };

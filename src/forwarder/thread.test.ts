@@ -1,0 +1,84 @@
+import assert from 'node:assert/strict';
+import { afterEach, test } from 'node:test';
+import { Cleanups, echoAs, talk, tcpPeer, UDPClient, udpPeer } from '../../test/userspace/peers.ts';
+import { systemClock } from '../lib/clock.ts';
+import { loadSockets } from '../native/koffi-sockets.ts';
+import { ForwarderPool } from './forwarder-pool.ts';
+import type { Report } from './reports.ts';
+import { ForwarderThread } from './thread.ts';
+
+const cleanups = new Cleanups();
+afterEach(() => cleanups.run());
+
+async function startThread(reports: Report[] = []): Promise<ForwarderThread> {
+  const thread = new ForwarderThread({
+    sockets: await loadSockets(),
+    clock: systemClock,
+    settings: { limits: { total: 1_000, perService: 1_000 }, dialTimeouts: [250, 500], udpIdleMs: 250 },
+    report: (report) => reports.push(report),
+  });
+  cleanups.add(() => thread.close());
+  return thread;
+}
+
+test('services spread over threads work as in one, and their traffic is told together', async () => {
+  const pool = new ForwarderPool([await startThread(), await startThread()]);
+  const peers = [await tcpPeer(cleanups, echoAs('a')), await tcpPeer(cleanups, echoAs('b'))];
+  for (const [i, { ip, port }] of peers.entries()) {
+    pool.setService(`s${i}`, { endpoints: [{ ip, port }], affinitySeconds: 0, choice: 'round-robin' });
+  }
+  const udp = await udpPeer(cleanups, 'u');
+  pool.setService('u', { endpoints: [udp], affinitySeconds: 0, choice: 'round-robin' });
+  const at = { ip: '127.0.0.1', port: 0 };
+  const ports = [
+    await pool.listen('l0', { service: 's0', protocol: 'TCP', at }),
+    await pool.listen('l1', { service: 's1', protocol: 'TCP', at }),
+    await pool.listen('l2', { service: 'u', protocol: 'UDP', at }),
+  ] as const;
+  assert.equal(await talk({ ip: '127.0.0.1', port: ports[0] }, 'x'), 'a:x');
+  assert.equal(await talk({ ip: '127.0.0.1', port: ports[1] }, 'y'), 'b:y');
+  const client = await UDPClient.open(cleanups);
+  assert.equal(String(await client.ask({ ip: '127.0.0.1', port: ports[2] }, 'z')), 'u:z');
+  const traffic = await pool.traffic();
+  assert.deepEqual([...traffic.keys()].toSorted(), ['s0', 's1', 'u']);
+  assert.equal(traffic.get('s1')?.bytesOut, 3);
+  pool.unlisten('l0', true);
+  pool.removeService('s0');
+  assert.equal((await pool.traffic()).has('s0'), false);
+});
+
+test('an address that is taken is told with its reason', async () => {
+  const thread = await startThread();
+  const { ip, port } = await tcpPeer(cleanups, echoAs('a'));
+  await assert.rejects(thread.listen('x', { service: 's', protocol: 'TCP', at: { ip, port } }), {
+    code: 'EADDRINUSE',
+  });
+});
+
+test('a thread that dies is replaced, with the same services at the same ports', async () => {
+  const reports: Report[] = [];
+  const thread = await startThread(reports);
+  const { ip, port } = await tcpPeer(cleanups, echoAs('a'));
+  thread.setService('s', { endpoints: [{ ip, port }], affinitySeconds: 0, choice: 'round-robin' });
+  const at = {
+    ip: '127.0.0.1',
+    port: await thread.listen('l', { service: 's', protocol: 'TCP', at: { ip, port: 0 } }),
+  };
+  assert.equal(await talk(at), 'a:');
+  // Not an address: the thread cannot go on with it.
+  thread.setService('bad', {
+    endpoints: [{ ip: 'nowhere', port: 1 }],
+    affinitySeconds: 0,
+    choice: 'round-robin',
+  });
+  thread.removeService('bad');
+  for (let i = 0; i < 500 && reports.length === 0; i++)
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  assert.match(reports[0]?.problem ?? '', /replaced/);
+  for (let i = 0; ; i++) {
+    const heard = await talk(at).catch((error: Error) => error.message);
+    if (heard === 'a:') break;
+    assert.ok(i < 500, heard);
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+});

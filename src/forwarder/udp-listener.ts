@@ -1,0 +1,183 @@
+import type { Timer } from '../lib/clock.ts';
+import { EAGAIN, EINTR, EPOLLIN, SO_RCVBUF, SOCK_DGRAM, SOL_SOCKET } from '../native/sockets.ts';
+import { errnoName } from '../native/system-error.ts';
+import type { Admission } from './admission.ts';
+import { NoEndpointError } from './balancer.ts';
+import { boundPort, openSocket } from './open-socket.ts';
+import type { ServiceHandle } from './service.ts';
+import { decodeAddress, maxAddressBytes, type SocketAddress, trimAddress } from './socket-address.ts';
+import type { SessionContext } from './tcp-session.ts';
+import { UDPSession } from './udp-session.ts';
+
+/** Datagrams taken in one go. */
+const datagramsAtOnce = 64;
+/** A burst while this thread is busy; the kernel gives as much of it as its own limit allows. */
+const receiveBufferBytes = 4 << 20;
+const reopenMs = 100;
+
+export interface UDPContext extends SessionContext {
+  /** Milliseconds after which a client that neither sends nor receives is forgotten. */
+  readonly idleMs: number;
+}
+
+/**
+ * Receives datagrams at one address for one service. Each client port has a session with one endpoint, until it falls
+ * silent, its endpoint leaves, or its place is needed for a new one.
+ */
+export class UDPListener {
+  readonly port: number;
+  readonly service: ServiceHandle;
+  readonly #context: UDPContext;
+  readonly #admission: Admission;
+  readonly #at: SocketAddress;
+  readonly #sender = new Uint8Array(maxAddressBytes);
+  readonly #senderText = Buffer.from(this.#sender.buffer);
+  /** By the client's address as the kernel writes it; the one that was silent for longest comes first. */
+  readonly #sessions = new Map<string, UDPSession>();
+  #fd: number;
+  #token = -1;
+  #sweep: Timer | undefined;
+  #reopen: Timer | undefined;
+  #isClosed = false;
+
+  /** Begins to listen; throws SystemError when the address cannot be had. */
+  constructor(context: UDPContext, service: ServiceHandle, admission: Admission, at: SocketAddress) {
+    this.#context = context;
+    this.service = service;
+    this.#admission = admission;
+    this.#fd = this.#open(at);
+    this.port = boundPort(context.sockets, this.#fd);
+    this.#at = { ...at, port: this.port };
+  }
+
+  /** Stops listening. Sessions go too: their answers would have no way back. */
+  close(): void {
+    this.#isClosed = true;
+    this.#sweep?.cancel();
+    this.#reopen?.cancel();
+    for (const session of [...this.#sessions.values()]) session.end();
+    if (this.#fd >= 0) this.#shut();
+  }
+
+  /** Ends sessions whose endpoint is gone. */
+  endpointsChanged(): void {
+    for (const session of [...this.#sessions.values()]) {
+      if (!this.service.keeps(session.endpoint)) session.end();
+    }
+  }
+
+  get sessions(): number {
+    return this.#sessions.size;
+  }
+
+  #open(at: SocketAddress): number {
+    const { sockets, loop } = this.#context;
+    const fd = openSocket(sockets, SOCK_DGRAM, at, (socket) => {
+      sockets.setOption(socket, SOL_SOCKET, SO_RCVBUF, receiveBufferBytes);
+    });
+    this.#token = loop.watch(fd, EPOLLIN, { ready: () => this.#receive() });
+    return fd;
+  }
+
+  #shut(): void {
+    if (this.#token >= 0) this.#context.loop.unwatch(this.#token);
+    this.#token = -1;
+    this.#context.sockets.close(this.#fd);
+    this.#fd = -1;
+  }
+
+  #receive(): void {
+    const { sockets, scratch } = this.#context;
+    for (let i = 0; i < datagramsAtOnce && this.#fd >= 0; i++) {
+      const length = sockets.receiveFrom(this.#fd, scratch, this.#sender);
+      if (length >= 0) this.#forward(length);
+      else if (length === -EAGAIN) return;
+      else if (length !== -EINTR) {
+        this.#restart(errnoName(-length));
+        return;
+      }
+    }
+  }
+
+  #forward(length: number): void {
+    const key = this.#senderText.toString('latin1');
+    const session = this.#sessions.get(key) ?? this.#begin(key);
+    if (!session) return;
+    session.send(this.#context.scratch, length);
+  }
+
+  #begin(key: string): UDPSession | undefined {
+    this.#makeRoom();
+    const { service } = this;
+    try {
+      const endpoint = service.next(() => decodeAddress(this.#sender).ip);
+      const client = trimAddress(this.#sender);
+      const session = new UDPSession(this.#context, service, endpoint, {
+        reply: (data, size) => this.#context.sockets.sendTo(this.#fd, data, size, client),
+        used: () => this.#touch(key, session),
+        ended: () => this.#forget(key, session),
+      });
+      this.#admission.enter();
+      this.#sessions.set(key, session);
+      session.start();
+      this.#sweep ??= this.#context.clock.setTimeout(() => this.#expire(), this.#context.idleMs);
+      return this.#sessions.get(key);
+    } catch (error) {
+      if (!(error instanceof NoEndpointError)) throw error;
+      service.traffic.unserved++;
+      return undefined;
+    }
+  }
+
+  /** The client that was silent for longest gives way. */
+  #makeRoom(): void {
+    if (this.#admission.isOpen(this.service.traffic.open)) return;
+    this.#context.report(
+      'Old UDP sessions give way to new ones',
+      `${this.service.key}: the limit is reached`,
+    );
+    const [oldest] = this.#sessions.values();
+    oldest?.end();
+  }
+
+  #touch(key: string, session: UDPSession): void {
+    session.usedAt = this.#context.clock.monotonic();
+    this.#sessions.delete(key);
+    this.#sessions.set(key, session);
+  }
+
+  #forget(key: string, session: UDPSession): void {
+    if (this.#sessions.get(key) !== session) return;
+    this.#sessions.delete(key);
+    this.#admission.leave();
+  }
+
+  /** Ends what was silent for too long, and comes back when the next one will have been. */
+  #expire(): void {
+    const { clock, idleMs } = this.#context;
+    this.#sweep = undefined;
+    const now = clock.monotonic();
+    for (const session of this.#sessions.values()) {
+      const left = session.usedAt + idleMs - now;
+      if (left > 0) {
+        this.#sweep = clock.setTimeout(() => this.#expire(), Math.ceil(left));
+        return;
+      }
+      session.end();
+    }
+  }
+
+  /** A socket that fails for good is replaced by another on the same port. */
+  #restart(reason: string): void {
+    if (this.#isClosed) return;
+    const { report, clock } = this.#context;
+    report('A UDP socket failed and is opened again', `${this.service.key}: ${reason}`);
+    if (this.#fd >= 0) this.#shut();
+    try {
+      this.#fd = this.#open(this.#at);
+    } catch (error) {
+      const text = error instanceof Error ? error.message : String(error);
+      this.#reopen = clock.setTimeout(() => this.#restart(text), reopenMs);
+    }
+  }
+}

@@ -1,0 +1,3 @@
+import { main } from './thread-main.ts';
+
+await main();

@@ -1,0 +1,90 @@
+/**
+ * Sockets without Node's streams on top, for relaying traffic. All are non-blocking and close-on-exec. These calls
+ * are made several times for every connection, so failures are told by a negative errno value and never thrown.
+ */
+export interface Sockets {
+  socket(domain: number, type: number): number;
+  bind(fd: number, address: Uint8Array): number;
+  listen(fd: number, backlog: number): number;
+  /** The descriptor of a new connection; `peer` receives the other end's address. */
+  accept(fd: number, peer: Uint8Array): number;
+  connect(fd: number, address: Uint8Array): number;
+  getsockname(fd: number, address: Uint8Array): number;
+  setOption(fd: number, level: number, option: number, value: number): number;
+  /** Makes the close of a socket a reset. */
+  abortOnClose(fd: number): number;
+  /** The pending error of a socket as a positive errno value, which this clears; 0 when there is none. */
+  pendingError(fd: number): number;
+
+  read(fd: number, buffer: Uint8Array): number;
+  /** Sends the first `length` bytes. */
+  send(fd: number, data: Uint8Array, length: number): number;
+  /** Takes a datagram; `sender` receives where it came from. */
+  receiveFrom(fd: number, buffer: Uint8Array, sender: Uint8Array): number;
+  sendTo(fd: number, data: Uint8Array, length: number, to: Uint8Array): number;
+  /** Ends the sending half. */
+  shutdownWrite(fd: number): number;
+  close(fd: number): number;
+
+  /** A pipe of at most `size` bytes: [read end, write end]; undefined when none can be had. */
+  pipe(size: number): readonly [number, number] | undefined;
+  /** Moves up to `length` bytes between a pipe and a socket without copying them. */
+  splice(from: number, to: number, length: number): number;
+
+  /** Makes the queue that tells which descriptors are ready. Throws SystemError. */
+  openQueue(maxEvents: number): ReadyQueue;
+  /** [soft, hard] limit of open descriptors; throws SystemError. */
+  openFileLimit(): readonly [number, number];
+  setOpenFileLimit(soft: number, hard: number): number;
+}
+
+/** An epoll instance. Tokens are the caller's, below 2^32. */
+export interface ReadyQueue {
+  add(fd: number, events: number, token: number): number;
+  remove(fd: number): number;
+  /** How many descriptors are ready, up to the size of the queue; waits so long for the first one. */
+  poll(timeoutMs: number): number;
+  /** Of the i-th ready descriptor. */
+  events(i: number): number;
+  token(i: number): number;
+  /**
+   * Calls back on Node's event loop whenever something is ready. Only for the main thread: the end of a worker thread
+   * with such a watch crashes the process.
+   */
+  watch(onReady: () => void): void;
+  close(): void;
+}
+
+export const AF_INET = 2;
+export const AF_INET6 = 10;
+export const SOCK_STREAM = 1;
+export const SOCK_DGRAM = 2;
+
+export const SOL_SOCKET = 1;
+export const SO_REUSEADDR = 2;
+export const SO_RCVBUF = 8;
+export const SO_KEEPALIVE = 9;
+export const IPPROTO_TCP = 6;
+export const TCP_NODELAY = 1;
+export const TCP_KEEPIDLE = 4;
+export const TCP_KEEPINTVL = 5;
+export const IPPROTO_IPV6 = 41;
+export const IPV6_V6ONLY = 26;
+
+export const EPOLLIN = 0x1;
+export const EPOLLOUT = 0x4;
+export const EPOLLERR = 0x8;
+export const EPOLLHUP = 0x10;
+export const EPOLLRDHUP = 0x2000;
+export const EPOLLET = 0x80000000;
+
+export const EAGAIN = 11;
+export const EINTR = 4;
+export const EINVAL = 22;
+export const ENFILE = 23;
+export const ENOSYS = 38;
+export const EMFILE = 24;
+export const ECONNABORTED = 103;
+export const ENOBUFS = 105;
+export const ENOMEM = 12;
+export const EINPROGRESS = 115;

@@ -1,0 +1,59 @@
+import type { Limits } from '../../src/forwarder/admission.ts';
+import type { Choice } from '../../src/forwarder/balancer.ts';
+import { LocalForwarder } from '../../src/forwarder/local-forwarder.ts';
+import type { Report } from '../../src/forwarder/reports.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+import { loadSockets } from '../../src/native/koffi-sockets.ts';
+import type { Sockets } from '../../src/native/sockets.ts';
+import type { Cleanups, Peer } from './peers.ts';
+
+export interface EngineSettings {
+  readonly limits?: Limits;
+  readonly udpIdleMs?: number;
+  readonly sockets?: (real: Sockets) => Sockets;
+}
+
+/** An engine on real sockets with one service. */
+export class EngineUnderTest {
+  readonly engine: LocalForwarder;
+  readonly sockets: Sockets;
+  readonly reports: Report[] = [];
+  #listeners = 0;
+
+  static async open(cleanups: Cleanups, settings: EngineSettings = {}): Promise<EngineUnderTest> {
+    const sockets = await loadSockets();
+    const made = new EngineUnderTest(settings.sockets?.(sockets) ?? sockets, settings);
+    cleanups.add(() => made.engine.close());
+    return made;
+  }
+
+  private constructor(sockets: Sockets, { limits, udpIdleMs = 250 }: EngineSettings) {
+    this.sockets = sockets;
+    this.engine = new LocalForwarder({
+      sockets,
+      limits: limits ?? { total: 10_000, perService: 10_000 },
+      clock: systemClock,
+      random: Math.random,
+      report: (report) => this.reports.push(report),
+      dialTimeouts: [250, 500, 1_000, 2_000],
+      udpIdleMs,
+    });
+  }
+
+  serve(endpoints: readonly Peer[], affinitySeconds = 0, choice: Choice = 'round-robin', key = 'web'): void {
+    const addresses = endpoints.map(({ ip, port }) => ({ ip, port }));
+    this.engine.setService(key, { endpoints: addresses, affinitySeconds, choice });
+  }
+
+  async listen(protocol: 'TCP' | 'UDP', ip = '127.0.0.1', key = 'web'): Promise<Peer & { id: string }> {
+    const id = `listener-${this.#listeners++}`;
+    const port = await this.engine.listen(id, { service: key, protocol, at: { ip, port: 0 } });
+    return { ip, port, id };
+  }
+
+  async traffic(key = 'web') {
+    const traffic = (await this.engine.traffic()).get(key);
+    if (!traffic) throw new Error(`nothing is known of ${key}`);
+    return traffic;
+  }
+}

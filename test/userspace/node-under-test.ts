@@ -1,0 +1,114 @@
+import { PortalBackend } from '../../src/backends/userspace/portal-backend.ts';
+import { ProxySockets } from '../../src/backends/userspace/proxy-sockets.ts';
+import type { UserspaceSettings } from '../../src/backends/userspace/settings.ts';
+import type { NodeForwarder } from '../../src/forwarder/open.ts';
+import { openNodeForwarder } from '../../src/forwarder/open.ts';
+import { PortPool } from '../../src/forwarder/port-pool.ts';
+import { type KernelInterfaces, openKernel } from '../../src/kernel/open.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+import type { Family } from '../../src/model/ip.ts';
+import { nodePortAddresses } from '../../src/model/node-port-addresses.ts';
+import { silentLogger } from '../../src/obs/log.ts';
+import { ignoredMetric } from '../../src/obs/metrics.ts';
+import type { ServicePlan } from '../../src/plan/service-plan.ts';
+import { plansByKey } from '../cluster/plans.ts';
+import { sh } from '../kernel/namespace.ts';
+import type { Cleanups } from './peers.ts';
+
+export const nodeIPs: Readonly<Record<Family, string>> = { IPv4: '192.0.2.10', IPv6: '2001:db8::10' };
+
+/** Another address of the node. */
+export const strangerIP = '203.0.114.10';
+
+/** Gives the node its addresses, and a cable that leads nowhere as the way to service addresses. */
+export function prepareNode(): void {
+  const { IPv4, IPv6 } = nodeIPs;
+  sh(
+    `ip addr add ${IPv4}/32 dev lo; ip addr add ${strangerIP}/32 dev lo; ip addr add ${IPv6}/128 dev lo nodad`,
+  );
+  sh('ip link add out type veth peer name nowhere; ip link set out up; ip link set nowhere up');
+  for (const network of ['10.96.0.0/16', '198.51.100.0/24'])
+    sh(`ip route add ${network} dev out src ${IPv4}`);
+  sh(`ip -6 route add fd00:96::/112 dev out src ${IPv6}`);
+}
+
+export type Variant = Partial<Omit<UserspaceSettings, 'nodePortAddresses'>> & {
+  readonly nodePortAddresses?: readonly string[];
+};
+
+/** The node of this namespace, served by userspace mode with portals in one family. */
+export class UserspaceNode {
+  readonly backend: PortalBackend;
+  readonly node: NodeForwarder;
+  readonly kernel: KernelInterfaces;
+  repairs = 0;
+  #plans = new Map<string, ServicePlan>();
+
+  static async open(cleanups: Cleanups, variant: Variant = {}): Promise<UserspaceNode> {
+    const kernel = await openKernel(systemClock);
+    const node = await openNodeForwarder({
+      dialTimeouts: [250, 500, 1_000, 2_000],
+      udpIdleMs: 250,
+      clock: systemClock,
+      report: () => {},
+    });
+    const made = new UserspaceNode(kernel, node, variant);
+    cleanups.add(() => node.forwarder.close());
+    cleanups.add(() => made.backend.close());
+    return made;
+  }
+
+  private constructor(kernel: KernelInterfaces, node: NodeForwarder, variant: Variant) {
+    const settings = settingsOf(variant);
+    const { portRange, choice } = settings;
+    const pool = new PortPool(portRange, Math.random);
+    this.kernel = kernel;
+    this.node = node;
+    this.backend = new PortalBackend({
+      settings,
+      kernel,
+      sockets: new ProxySockets({ forwarder: node.forwarder, pool, choice }),
+      claim: node.claim,
+      metrics: { repairs: ignoredMetric },
+      logger: silentLogger,
+      clock: systemClock,
+      requestFullSync: () => void this.#repair(),
+      onClose: () => kernel.close(),
+    });
+  }
+
+  /** Makes these plans everything there is; gives what was refused, as text by key. */
+  async program(...plans: readonly ServicePlan[]): Promise<Record<string, string>> {
+    const wanted = plansByKey(...plans);
+    const changed = new Set([...this.#plans.keys(), ...wanted.keys()]);
+    const isFirst = this.#plans.size === 0;
+    this.#plans = wanted;
+    return this.#sync(isFirst ? 'all' : changed);
+  }
+
+  async #repair(): Promise<void> {
+    this.repairs++;
+    await this.#sync('all');
+  }
+
+  async #sync(changed: ReadonlySet<string> | 'all'): Promise<Record<string, string>> {
+    const request = { plans: this.#plans, changed, serviceCIDRs: [], totalEndpoints: 0 };
+    const { refused } = await this.backend.sync(request);
+    return Object.fromEntries(refused.map(({ key, error }) => [key, error.message]));
+  }
+}
+
+function settingsOf(variant: Variant): UserspaceSettings {
+  const { nodePortAddresses: addresses = [], family = 'IPv4', ...rest } = variant;
+  return {
+    family,
+    hostIP: nodeIPs[family],
+    nodeIP: nodeIPs[family],
+    localDetector: { kind: 'none' },
+    portRange: undefined,
+    choice: 'round-robin',
+    retryMs: 60_000,
+    ...rest,
+    nodePortAddresses: nodePortAddresses(family, addresses),
+  };
+}

@@ -1,0 +1,229 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect, createServer, type Server } from 'node:net';
+import { afterEach, before, test } from 'node:test';
+import type { Family } from '../../src/model/ip.ts';
+import { type EndpointParts, planOf, type ServicePortParts } from '../cluster/plans.ts';
+import { eventually, inNetworkNamespace, sh } from '../kernel/namespace.ts';
+import { nodeIPs, prepareNode, strangerIP, UserspaceNode } from './node-under-test.ts';
+import { Cleanups, echoAs, fateOf, freePort, type Peer, talk, tcpPeer, UDPClient, udpPeer } from './peers.ts';
+
+const clusterIPs: Readonly<Record<Family, string>> = { IPv4: '10.96.0.1', IPv6: 'fd00:96::1' };
+const web: Peer = { ip: clusterIPs.IPv4, port: 80 };
+const nodePort = 30_080;
+
+const cleanups = new Cleanups();
+
+async function echoPlan(name: string, parts: Partial<ServicePortParts> = {}) {
+  const family: Family = parts.clusterIP?.includes(':') ? 'IPv6' : 'IPv4';
+  const { ip, port } = await tcpPeer(cleanups, echoAs(name), nodeIPs[family]);
+  return planOf({ name, clusterIP: clusterIPs.IPv4, ...parts }, [{ ip, port }]);
+}
+
+/** The proxy port that the table has for a frontend. */
+function proxyPort(frontend: string, map = 'portals', family = 'ip'): number {
+  const text = sh(`nft list map ${family} kube-proxy-userspace ${map} 2>&1 || true`);
+  const match = new RegExp(`${frontend.replaceAll('.', '\\.')} (?:comment "[^"]*" )?: (\\S+)`).exec(text);
+  return Number(match?.[1] ?? 0);
+}
+
+inNetworkNamespace(import.meta.filename, () => {
+  before(prepareNode);
+  afterEach(() => cleanups.run());
+
+  test('cluster IPs are captured for processes of the node, TCP and UDP, in both families', async () => {
+    for (const family of ['IPv4', 'IPv6'] as const) {
+      const node = await UserspaceNode.open(cleanups, { family });
+      const udp = await udpPeer(cleanups, 'u', nodeIPs[family]);
+      const endpoint: EndpointParts = { ip: udp.ip, port: udp.port };
+      const clusterIP = clusterIPs[family];
+      await node.program(
+        await echoPlan('web', { clusterIP }),
+        planOf({ name: 'dns', protocol: 'UDP', port: 53, clusterIP }, [endpoint]),
+      );
+      assert.equal(await talk({ ip: clusterIP, port: 80 }, 'hi'), 'web:hi');
+      const client = await UDPClient.open(cleanups, nodeIPs[family]);
+      assert.equal(String(await client.ask({ ip: clusterIP, port: 53 }, 'q')), 'u:q');
+      assert.equal(String(await client.ask({ ip: clusterIP, port: 53 }, 'r')), 'u:r');
+    }
+  });
+
+  test('another port of a service: other socket, other proxy port, old address rejected', async () => {
+    const node = await UserspaceNode.open(cleanups);
+    await node.program(await echoPlan('web'));
+    const before = proxyPort('10.96.0.1 . tcp . 80');
+    assert.ok(before > 0);
+    const open = connect({ host: web.ip, port: web.port });
+    cleanups.add(() => open.destroy());
+    await once(open, 'data');
+    await node.program(await echoPlan('web', { port: 81 }));
+    assert.equal(proxyPort('10.96.0.1 . tcp . 80'), 0);
+    assert.notEqual(proxyPort('10.96.0.1 . tcp . 81'), before);
+    assert.equal(await talk({ ...web, port: 81 }, 'x'), 'web:x');
+    assert.equal(await fateOf(web), 'ECONNREFUSED');
+    assert.equal(await fateOf({ ip: nodeIPs.IPv4, port: before }), 'ECONNREFUSED');
+    open.write('still');
+    assert.equal(String((await once(open, 'data'))[0]), 'still');
+  });
+
+  test('a change of endpoints keeps the socket; so does another length of affinity', async () => {
+    const node = await UserspaceNode.open(cleanups);
+    await node.program(await echoPlan('web', { affinitySeconds: 60 }));
+    const before = proxyPort('10.96.0.1 . tcp . 80');
+    await node.program(await echoPlan('web', { affinitySeconds: 90 }));
+    assert.equal(proxyPort('10.96.0.1 . tcp . 80'), before);
+  });
+
+  test('external and balancer addresses are captured, and sources that are not allowed are dropped', async () => {
+    const node = await UserspaceNode.open(cleanups);
+    const plan = await echoPlan('web', {
+      externalIPs: ['198.51.100.7'],
+      loadBalancerVIPs: ['198.51.100.8'],
+      sourceRanges: ['203.0.113.0/24', '192.0.2.0/24'],
+    });
+    await node.program(plan);
+    assert.equal(await talk({ ip: '198.51.100.7', port: 80 }), 'web:');
+    const from = (localAddress: string) =>
+      new Promise<string>((resolve) => {
+        const socket = connect({ host: '198.51.100.8', port: 80, localAddress, timeout: 300 });
+        socket.on('data', (data) => resolve(String(data)));
+        for (const event of ['timeout', 'error'] as const) socket.on(event, () => resolve(event));
+        cleanups.add(() => socket.destroy());
+      });
+    assert.equal(await from(nodeIPs.IPv4), 'web:');
+    assert.equal(await from(strangerIP), 'timeout');
+  });
+
+  test('a node port is captured at every address, loopback too, and held against other programs', async () => {
+    const node = await UserspaceNode.open(cleanups);
+    await node.program(await echoPlan('web', { nodePort }));
+    for (const ip of [nodeIPs.IPv4, '127.0.0.1']) assert.equal(await talk({ ip, port: nodePort }), 'web:');
+    await assert.rejects(tcpServerAt(nodePort), /EADDRINUSE/);
+    await node.program();
+    assert.equal(await fateOf({ ip: nodeIPs.IPv4, port: nodePort }), 'ECONNREFUSED');
+  });
+
+  test('node ports are captured where the configuration says, and nowhere else', async () => {
+    const node = await UserspaceNode.open(cleanups, { nodePortAddresses: [`${nodeIPs.IPv4}/32`] });
+    await node.program(await echoPlan('web', { nodePort }));
+    assert.equal(await talk({ ip: nodeIPs.IPv4, port: nodePort }), 'web:');
+    assert.equal(await fateOf({ ip: '127.0.0.1', port: nodePort }), 'ECONNREFUSED');
+  });
+
+  test('a node port that two services ask for stays with the first; the rest of the second works', async () => {
+    const node = await UserspaceNode.open(cleanups);
+    const first = await echoPlan('web', { nodePort });
+    const second = await echoPlan('another', { nodePort, clusterIP: '10.96.0.2' });
+    await node.program(first);
+    assert.deepEqual(await node.program(first, second), {
+      'default/another/TCP': ':30080/TCP is in use by default/web/TCP',
+    });
+    assert.equal(await talk({ ip: nodeIPs.IPv4, port: nodePort }), 'web:');
+    assert.equal(await talk({ ip: '10.96.0.2', port: 80 }), 'another:');
+    assert.deepEqual(await node.program(second), {});
+    assert.equal(await talk({ ip: nodeIPs.IPv4, port: nodePort }), 'another:');
+  });
+
+  test('a node port that moves between two ports of a service works at the end of that sync', async () => {
+    const node = await UserspaceNode.open(cleanups);
+    const ports = async (a: number, b: number) => [
+      await echoPlan('web', { portName: 'a', nodePort: a }),
+      await echoPlan('web', { portName: 'b', port: 81, nodePort: b }),
+    ];
+    await node.program(...(await ports(nodePort, 0)));
+    for (const [a, b] of [
+      [0, nodePort],
+      [nodePort, 0],
+    ] as const) {
+      assert.deepEqual(await node.program(...(await ports(a, b))), {});
+      assert.equal(await talk({ ip: nodeIPs.IPv4, port: nodePort }), 'web:');
+    }
+  });
+
+  test('a node port that another program has is left to it, and taken over when it is free', async () => {
+    const node = await UserspaceNode.open(cleanups);
+    const squatter = await tcpServerAt(nodePort);
+    const plan = await echoPlan('web', { nodePort });
+    assert.match(Object.values(await node.program(plan))[0] ?? '', /cannot hold :30080\/TCP: .*EADDRINUSE/);
+    assert.equal(await talk(web), 'web:');
+    await new Promise((resolve) => squatter.close(resolve));
+    assert.deepEqual(await node.program(plan), {});
+    assert.equal(await talk({ ip: nodeIPs.IPv4, port: nodePort }), 'web:');
+  });
+
+  test('ports from a range: when they are used up a service port waits until one is free', async () => {
+    const first = await freePort(nodeIPs.IPv4);
+    const node = await UserspaceNode.open(cleanups, { portRange: { first, last: first + 1 } });
+    const [a, b, c] = await Promise.all(
+      ['a', 'b', 'c'].map((name, i) => echoPlan(name, { clusterIP: `10.96.0.${i + 1}` })),
+    );
+    assert.ok(a && b && c);
+    const refused = await node.program(a, b, c);
+    assert.match(refused['default/c/TCP'] ?? '', /no ports remaining/);
+    assert.equal(await talk({ ip: '10.96.0.2', port: 80 }), 'b:');
+    await node.program(a, c);
+    assert.deepEqual(await node.program(a, c), {});
+    assert.equal(await talk({ ip: '10.96.0.3', port: 80 }), 'c:');
+  });
+
+  test('SCTP is refused, the other ports of the service work', async () => {
+    const node = await UserspaceNode.open(cleanups);
+    const refused = await node.program(
+      await echoPlan('web'),
+      await echoPlan('web', { protocol: 'SCTP', port: 5000 }),
+    );
+    assert.deepEqual(Object.keys(refused), ['default/web/SCTP']);
+    assert.match(refused['default/web/SCTP'] ?? '', /SCTP is not supported/);
+    assert.equal(await talk(web), 'web:');
+  });
+
+  test('without endpoints a service is rejected, and served again with them', async () => {
+    const node = await UserspaceNode.open(cleanups);
+    await node.program(planOf({ clusterIP: clusterIPs.IPv4 }, []));
+    assert.equal(await fateOf(web), 'ECONNREFUSED');
+    await node.program(await echoPlan('web'));
+    assert.equal(await talk(web), 'web:');
+  });
+
+  test('rules that are flushed come back, and rules that are added go', async () => {
+    const node = await UserspaceNode.open(cleanups);
+    await node.program(await echoPlan('web'));
+    sh('nft flush ruleset');
+    await eventually('the table is back', () => proxyPort('10.96.0.1 . tcp . 80') > 0);
+    assert.equal(await talk(web), 'web:');
+    sh('nft insert rule ip kube-proxy-userspace dispatch drop');
+    await eventually(
+      'the rule is gone',
+      () => !/\bdrop\b/.test(sh('nft list chain ip kube-proxy-userspace dispatch')),
+    );
+    assert.equal(await talk(web), 'web:');
+    assert.ok(node.repairs >= 2);
+  });
+
+  test('who comes straight to a proxy port is refused', async () => {
+    const node = await UserspaceNode.open(cleanups);
+    await node.program(await echoPlan('web'));
+    const port = proxyPort('10.96.0.1 . tcp . 80');
+    assert.equal(await fateOf({ ip: nodeIPs.IPv4, port }), 'ECONNREFUSED');
+  });
+
+  test('a service that is made and deleted before anything is written leaves nothing', async () => {
+    const node = await UserspaceNode.open(cleanups);
+    await node.program(await echoPlan('web', { name: 'other', clusterIP: '10.96.0.9' }));
+    const elements = sh('nft list table ip kube-proxy-userspace');
+    await node.program(
+      await echoPlan('web'),
+      await echoPlan('web', { name: 'other', clusterIP: '10.96.0.9' }),
+    );
+    await node.program(await echoPlan('web', { name: 'other', clusterIP: '10.96.0.9' }));
+    assert.equal(sh('nft list table ip kube-proxy-userspace'), elements);
+  });
+});
+
+function tcpServerAt(port: number): Promise<Server> {
+  return new Promise((resolve, reject) => {
+    const server = createServer().listen(port, '0.0.0.0', () => resolve(server));
+    server.on('error', reject);
+    cleanups.add(() => server.close());
+  });
+}

@@ -1,0 +1,177 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, afterEach, before, test } from 'node:test';
+import { inNetworkNamespace, sh } from '../kernel/namespace.ts';
+import { kubeProxy, run } from '../program/run.ts';
+import { nodeIPs, prepareNode } from './node-under-test.ts';
+import { Cleanups, echoAs, type Peer, talk, tcpPeer } from './peers.ts';
+
+const cleanups = new Cleanups();
+const directory = mkdtempSync(join(tmpdir(), 'kpt-userspace-'));
+const NOBODY = 65_534;
+
+/** A service and its one endpoint, as manifests. */
+function manifests({ ip, port }: Peer): string {
+  const objects = [
+    {
+      apiVersion: 'v1',
+      kind: 'Service',
+      metadata: { name: 'web', namespace: 'default' },
+      spec: {
+        type: 'NodePort',
+        clusterIP: '10.96.0.1',
+        clusterIPs: ['10.96.0.1'],
+        ports: [{ name: 'http', port: 80, protocol: 'TCP', targetPort: port, nodePort: 30_080 }],
+      },
+    },
+    {
+      apiVersion: 'discovery.k8s.io/v1',
+      kind: 'EndpointSlice',
+      metadata: { name: 'web-1', namespace: 'default', labels: { 'kubernetes.io/service-name': 'web' } },
+      addressType: 'IPv4',
+      endpoints: [{ addresses: [ip], conditions: { ready: true } }],
+      ports: [{ name: 'http', port, protocol: 'TCP' }],
+    },
+  ];
+  return objects.map((object) => JSON.stringify(object)).join('\n---\n');
+}
+
+async function writeManifests(): Promise<string> {
+  const peer = await tcpPeer(cleanups, echoAs('web'), nodeIPs.IPv4);
+  const file = join(directory, 'services.yaml');
+  writeFileSync(file, manifests(peer));
+  chmodSync(directory, 0o755);
+  return file;
+}
+
+/** Starts the program on manifests and gives what it writes, once it has written what is waited for. */
+async function start(
+  pattern: RegExp,
+  options: { uid?: number } = {},
+  args: readonly string[] = [],
+): Promise<string> {
+  const file = await writeManifests();
+  const own = options.uid === undefined ? {} : { uid: options.uid, gid: options.uid };
+  const child = spawn(
+    kubeProxy,
+    ['--proxy-mode=userspace', `--manifests=${file}`, '--hostname-override=n1', ...args],
+    { stdio: ['ignore', 'ignore', 'pipe'], env: { ...process.env, HOME: directory }, ...own },
+  );
+  let stderr = '';
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    stderr += text;
+  });
+  const ended = new Promise((resolve) => child.on('close', resolve));
+  cleanups.add(async () => {
+    child.kill();
+    await ended;
+  });
+  for (let i = 0; i < 1_000 && !pattern.test(stderr); i++)
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  assert.match(stderr, pattern);
+  return stderr;
+}
+
+/** As it was before the logger quoted it. */
+function unescaped(stderr: string): string {
+  return stderr.replaceAll('\\"', '"');
+}
+
+async function answers(at: Peer): Promise<void> {
+  for (let i = 0; ; i++) {
+    const heard = await talk(at, '!').catch((error: Error) => error.message);
+    if (heard === 'web:!') return;
+    assert.ok(i < 500, heard);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
+
+inNetworkNamespace(import.meta.filename, () => {
+  before(prepareNode);
+  afterEach(() => cleanups.run());
+  after(() => rmSync(directory, { recursive: true }));
+
+  test('with privileges, cluster IP and node port work, and clean-up removes the table', async () => {
+    await start(/running in (dual|single)-stack mode/, {}, ['--conntrack-max-per-core=0']);
+    await answers({ ip: '10.96.0.1', port: 80 });
+    await answers({ ip: nodeIPs.IPv4, port: 30_080 });
+    await answers({ ip: '127.0.0.1', port: 30_080 });
+    await cleanups.run();
+    assert.match(sh('nft list tables'), /kube-proxy-userspace/);
+    const { code, stderr } = await run(kubeProxy, ['--cleanup']);
+    assert.equal(code, 0, stderr);
+    assert.doesNotMatch(sh('nft list tables'), /kube-proxy/);
+  });
+
+  test('without privileges it listens where it may, and tells the addresses and what it cannot do', async () => {
+    const stderr = await start(/Services and their addresses/, { uid: NOBODY });
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    assert.match(stderr, /not captured: not running as root/);
+    const row = /default\/web:http +10\.96\.0\.1:80\/TCP +127\.0\.0\.1:(\d+)/.exec(stderr);
+    assert.ok(row, stderr);
+    await answers({ ip: '127.0.0.1', port: Number(row[1]) });
+    await answers({ ip: nodeIPs.IPv4, port: 30_080 });
+    assert.doesNotMatch(stderr, /Sync failed/);
+  });
+
+  test('it cannot bind to localhost, but to other addresses of loopback', async () => {
+    const args = ['--proxy-mode=userspace', `--manifests=${await writeManifests()}`, '--init-only'];
+    const common = [...args, '--hostname-override=n1', '--conntrack-max-per-core=0'];
+    for (const address of ['127.0.0.1', '::1']) {
+      const { code, stderr } = await run(kubeProxy, [...common, `--bind-address=${address}`]);
+      assert.equal(code, 1);
+      assert.match(
+        unescaped(stderr),
+        new RegExp(`bindAddress "${address}" cannot be used in userspace mode`),
+      );
+    }
+    const { code, stderr } = await run(kubeProxy, [...common, '--bind-address=127.0.0.2']);
+    assert.equal(code, 0, stderr);
+  });
+
+  test('a range of ports or an idle time that cannot be used is an error with its name', async () => {
+    const common = ['--proxy-mode=userspace', `--manifests=${await writeManifests()}`, '--init-only'];
+    const bad: [string, RegExp][] = [
+      ['--proxy-port-range=10-9', /portRange: port range "10-9" ends before it begins/],
+      ['--udp-timeout=0s', /udpIdleTimeout: Invalid value: "0s": must be greater than 0/],
+      ['--udp-timeout=soon', /udpIdleTimeout: time: invalid duration/],
+    ];
+    for (const [flag, text] of bad) {
+      const args = [...common, '--hostname-override=n1', '--conntrack-max-per-core=0', flag];
+      const { code, stderr } = await run(kubeProxy, args);
+      assert.equal(code, 1);
+      assert.match(unescaped(stderr), text);
+    }
+  });
+
+  test('clean-up removes what upstream left: five jumps and five chains in both families, nothing else', async () => {
+    const portals = '-m comment --comment "handle ClusterIPs; NOTE: this must be before the NodePort rules"';
+    const ports =
+      '-m addrtype --dst-type LOCAL -m comment --comment "handle service NodePorts; NOTE: this must be the last rule in the chain"';
+    const nonLocal = '-m comment --comment "Ensure that non-local NodePort traffic can flow"';
+    for (const program of ['iptables', 'ip6tables']) {
+      for (const chain of ['PORTALS-CONTAINER', 'PORTALS-HOST', 'NODEPORT-CONTAINER', 'NODEPORT-HOST']) {
+        sh(`${program} -t nat -N KUBE-${chain}`);
+      }
+      sh(`${program} -N KUBE-NODEPORT-NON-LOCAL`);
+      sh(`${program} -t nat -I PREROUTING ${portals} -j KUBE-PORTALS-CONTAINER`);
+      sh(`${program} -t nat -I OUTPUT ${portals} -j KUBE-PORTALS-HOST`);
+      sh(`${program} -t nat -A PREROUTING ${ports} -j KUBE-NODEPORT-CONTAINER`);
+      sh(`${program} -t nat -A OUTPUT ${ports} -j KUBE-NODEPORT-HOST`);
+      sh(`${program} -I INPUT ${nonLocal} -j KUBE-NODEPORT-NON-LOCAL`);
+      sh(`${program} -t nat -A KUBE-PORTALS-CONTAINER -p tcp --dport 80 -j REDIRECT --to-ports 40000`);
+      sh(`${program} -A INPUT -m comment --comment mine -j ACCEPT`);
+    }
+    for (let i = 0; i < 2; i++) {
+      const { code, stderr } = await run(kubeProxy, ['--cleanup']);
+      assert.equal(code, 0, stderr);
+      for (const program of ['iptables', 'ip6tables']) {
+        assert.doesNotMatch(sh(`${program}-save`), /KUBE-(PORTALS|NODEPORT)/);
+        assert.match(sh(`${program}-save`), /--comment mine/);
+      }
+    }
+  });
+});
