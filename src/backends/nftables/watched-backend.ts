@@ -6,11 +6,11 @@ import type { ProxyMetrics } from '../../obs/proxy-metrics.ts';
 import { AddressWatch } from '../address-watch.ts';
 import type { Backend, SyncRequest, SyncResult } from '../backend.ts';
 import { Repairs } from '../repairs.ts';
+import { type TableChange, TableWatch } from '../table-watch.ts';
 import { NftablesBackend } from './apply.ts';
-import type { SetName } from './layout.ts';
+import { isSetName, type SetName, tableOf } from './layout.ts';
 import { LoopbackProxy } from './loopback-proxy.ts';
 import type { NftablesSettings } from './settings.ts';
-import { type TableChange, TableWatch } from './table-watch.ts';
 
 export interface WatchedBackendOptions {
   readonly settings: NftablesSettings;
@@ -81,7 +81,9 @@ export class WatchedBackend implements Backend {
     return [
       new TableWatch({
         client: kernel.nft,
-        family: this.family,
+        table: tableOf(this.family),
+        // Which client is bound to which endpoint: packets write it.
+        unwatched: 'clients',
         clock,
         logger,
         onChange: (change) => this.#noteChange(change),
@@ -99,7 +101,7 @@ export class WatchedBackend implements Backend {
   #noteChange(change: TableChange): void {
     const { sets } = change;
     if (!sets) this.#changed = 'anything';
-    else if (this.#changed !== 'anything') for (const set of sets) this.#changed.add(set);
+    else if (this.#changed !== 'anything') for (const set of sets) if (isSetName(set)) this.#changed.add(set);
     this.#repairs.changed(change);
   }
 

@@ -8,13 +8,14 @@ import type { ProxyMetrics } from '../../obs/proxy-metrics.ts';
 import { AddressWatch } from '../address-watch.ts';
 import type { Backend, SyncRequest, SyncResult } from '../backend.ts';
 import { Repairs } from '../repairs.ts';
+import { TableWatch } from '../table-watch.ts';
 import { type AddressRow, addressRow, refusalNote } from './address-table.ts';
 import { frontendName, frontendsOf } from './frontends.ts';
 import { Placing, type Served, type Step } from './placing.ts';
 import type { PortalElement } from './portals/elements.ts';
+import { portalTable } from './portals/layout.ts';
 import { nodeElements } from './portals/node-elements.ts';
 import { Portals } from './portals/portals.ts';
-import { PortalWatch } from './portals/watch.ts';
 import type { ProxySockets } from './proxy-sockets.ts';
 import { Retry } from './retry.ts';
 import type { UserspaceSettings } from './settings.ts';
@@ -106,9 +107,9 @@ export class PortalBackend implements Backend {
     const { settings, kernel, logger, clock, requestFullSync } = this.#options;
     const { family } = this;
     return [
-      new PortalWatch({
+      new TableWatch({
         client: kernel.nft,
-        family,
+        table: portalTable(family),
         clock,
         logger,
         onChange: (change) => this.#repairs.changed(change),

@@ -1,21 +1,21 @@
-import type { NftClient, Subscription } from '../../kernel/nft/client.ts';
-import type { NftEvent } from '../../kernel/nft/events.ts';
-import type { TableRef } from '../../kernel/nft/objects.ts';
-import type { Clock, Timer } from '../../lib/clock.ts';
-import type { Family } from '../../model/ip.ts';
-import type { Logger } from '../../obs/log.ts';
-import type { ForeignChange } from '../repairs.ts';
-import { isSetName, type SetName, tableOf } from './layout.ts';
+import type { NftClient, Subscription } from '../kernel/nft/client.ts';
+import type { NftEvent } from '../kernel/nft/events.ts';
+import type { TableRef } from '../kernel/nft/objects.ts';
+import type { Clock, Timer } from '../lib/clock.ts';
+import type { Logger } from '../obs/log.ts';
+import type { ForeignChange } from './repairs.ts';
 
-/** What somebody else did to our table. */
+/** What somebody else did to a table of ours. */
 export interface TableChange extends ForeignChange {
   /** Sets whose elements were added or deleted, when nothing else but rules and chains was; else undefined. */
-  readonly sets?: ReadonlySet<SetName>;
+  readonly sets?: ReadonlySet<string>;
 }
 
 export interface TableWatchOptions {
   readonly client: NftClient;
-  readonly family: Family;
+  readonly table: TableRef;
+  /** A set that the kernel fills: its elements are not reported. */
+  readonly unwatched?: string;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly onChange: (change: TableChange) => void;
@@ -26,21 +26,19 @@ const unknownChange: TableChange = { objects: new Map(), by: 'unknown' };
 
 type ObjectEvent = Exclude<NftEvent, { type: 'generation' }>;
 
-/** Tells when anybody but us changes our table. Records of clients are nobody's business and not reported. */
+/** Tells when anybody but us changes a table of ours. */
 export class TableWatch {
   readonly #options: TableWatchOptions;
-  readonly #table: TableRef;
   #subscription: Subscription | undefined;
   #retry: Timer | undefined;
   /** Changes of the transaction that is being told. */
   #noted = new Map<string, number>();
-  #sets = new Set<SetName>();
+  #sets = new Set<string>();
   /** The table and its sets are still those that they were. */
   #isWhole = true;
 
   constructor(options: TableWatchOptions) {
     this.#options = options;
-    this.#table = tableOf(options.family);
     this.#subscribe();
   }
 
@@ -63,8 +61,10 @@ export class TableWatch {
 
   /** Nothing is known of what happens until the subscription is back, so that counts as a change too. */
   #lose(error: unknown): void {
-    const { clock, logger, family, onChange } = this.#options;
-    logger.error(error, 'No subscription to nftables changes; trying again', { ip_family: family });
+    const { clock, logger, table, onChange } = this.#options;
+    logger.error(error, 'No subscription to nftables changes; trying again', {
+      table: `${table.family} ${table.name}`,
+    });
     this.#subscription?.close();
     this.#subscription = undefined;
     this.#retry = clock.setTimeout(() => {
@@ -75,7 +75,7 @@ export class TableWatch {
 
   #take(event: NftEvent): void {
     if (event.type !== 'generation') {
-      if (isAbout(event, this.#table)) this.#note(event);
+      if (this.#isAbout(event)) this.#note(event);
       return;
     }
     if (this.#noted.size === 0) return;
@@ -87,21 +87,22 @@ export class TableWatch {
     this.#options.onChange({ objects, by: `${event.processName}[${event.pid}]`, ...(sets && { sets }) });
   }
 
+  #isAbout(event: ObjectEvent): boolean {
+    const { table, unwatched } = this.#options;
+    const { family, name } = tableOfEvent(event);
+    if (family !== table.family || name !== table.name) return false;
+    return event.kind !== 'element' || event.set.name !== unwatched;
+  }
+
   #note(event: ObjectEvent): void {
     const what = `${event.kind} ${event.type === 'new' ? 'added' : 'deleted'}`;
     this.#noted.set(what, (this.#noted.get(what) ?? 0) + 1);
     if (event.kind === 'element') {
-      if (isSetName(event.set.name)) this.#sets.add(event.set.name);
+      this.#sets.add(event.set.name);
     } else if (event.kind !== 'rule' && event.kind !== 'chain') {
       this.#isWhole = false;
     }
   }
-}
-
-function isAbout(event: ObjectEvent, { family, name }: TableRef): boolean {
-  const table = tableOfEvent(event);
-  if (table.family !== family || table.name !== name) return false;
-  return event.kind !== 'element' || event.set.name !== 'clients';
 }
 
 function tableOfEvent(event: ObjectEvent): TableRef {

@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { FakeNft } from '../../../test/nftables/fake-nft.ts';
-import type { NftEvent } from '../../kernel/nft/events.ts';
-import { FakeClock } from '../../lib/fake-clock.ts';
-import { silentLogger } from '../../obs/log.ts';
+import { FakeNft } from '../../test/nftables/fake-nft.ts';
+import type { NftEvent } from '../kernel/nft/events.ts';
+import { FakeClock } from '../lib/fake-clock.ts';
+import { silentLogger } from '../obs/log.ts';
 import { type TableChange, TableWatch } from './table-watch.ts';
+
+const ours = { family: 'ip', name: 'kube-proxy' } as const;
 
 function watch() {
   const nft = new FakeNft();
@@ -12,7 +14,8 @@ function watch() {
   const changes: TableChange[] = [];
   const tableWatch = new TableWatch({
     client: nft,
-    family: 'IPv4',
+    table: ours,
+    unwatched: 'clients',
     clock,
     logger: silentLogger,
     onChange: (change) => changes.push(change),
@@ -20,7 +23,6 @@ function watch() {
   return { nft, clock, changes, tableWatch };
 }
 
-const ours = { family: 'ip', name: 'kube-proxy' } as const;
 const origin = { portId: 77 };
 const generation: NftEvent = { ...origin, type: 'generation', id: 5, pid: 42, processName: 'nft' };
 const inSet = (name: string, table: { family: 'ip' | 'ip6'; name: string } = ours): NftEvent => ({
@@ -60,11 +62,11 @@ test('which sets were touched is told only while the table and its sets are the 
   nft.emit(inSet('endpoints'), inSet('a-set-of-theirs'), generation);
   assert.deepEqual(
     changes.map(({ sets }) => sets),
-    [undefined, undefined, new Set(['endpoints'])],
+    [undefined, undefined, new Set(['endpoints', 'a-set-of-theirs'])],
   );
 });
 
-test("other tables, other families and records of clients are nobody's business", () => {
+test("other tables, other families and the set that is not watched are nobody's business", () => {
   const { nft, changes } = watch();
   nft.emit(
     { ...origin, type: 'new', kind: 'table', object: { family: 'ip', name: 'other' } },
