@@ -104,13 +104,18 @@ test('a failed pass is tried again and forgets nothing; what it deleted counts',
   assert.deepEqual([state.deleted, state.passes], [3, 2]);
 });
 
-test('a change made during a pass is followed by another', async () => {
+test('a change made during a pass waits for its effect, and is followed by another pass', async () => {
   const { clock, state, reconciler } = harness([flowTo('10.1.0.5')]);
   state.during = () => {
     state.during = () => {};
     queueMicrotask(() => reconciler.update('a/dns/UDP', undefined));
   };
   reconciler.update('a/dns/UDP', target);
+  reconciler.reconcile();
+  await clock.advance(0);
+  assert.equal(state.passes, 1);
+  // Until rules have changed, flows go where they went.
+  state.entries = [flowTo('10.1.0.5')];
   reconciler.reconcile();
   await clock.advance(0);
   assert.deepEqual(state.entries, []);

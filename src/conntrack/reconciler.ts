@@ -44,6 +44,8 @@ const RETRY_MS = 5000;
 export class ConntrackReconciler {
   readonly #options: ReconcilerOptions;
   readonly #targets = new UDPTargets();
+  /** How many of the changes are in effect: flows that contradict a change before that would only come back. */
+  #inEffect = 0;
   #running: Promise<void> | undefined;
   #retry: Timer | undefined;
   #isClosed = false;
@@ -52,14 +54,19 @@ export class ConntrackReconciler {
     this.#options = options;
   }
 
-  /** A service port changed, or (without a target) is gone or is not UDP. */
+  /** A service port is about to change, or (without a target) to go; or it is not UDP. */
   update(key: string, target: UDPTarget | undefined): void {
     this.#targets.update(key, target);
   }
 
-  /** Brings the flows in line with all updates so far. Returns at once. */
+  /** All updates so far are in effect: brings the flows in line with them. Returns at once. */
   reconcile(): void {
-    if (this.#isClosed || this.#running || this.#targets.isSettled) return;
+    this.#inEffect = this.#targets.changes;
+    this.#begin();
+  }
+
+  #begin(): void {
+    if (this.#isClosed || this.#running || this.#targets.isSettled(this.#inEffect)) return;
     this.#retry?.cancel();
     this.#running = this.#passes();
   }
@@ -74,20 +81,20 @@ export class ConntrackReconciler {
 
   async #passes(): Promise<void> {
     try {
-      while (!this.#targets.isSettled && !this.#isClosed) await this.#pass();
+      while (!this.#targets.isSettled(this.#inEffect) && !this.#isClosed) await this.#pass();
       this.#running = undefined;
     } catch (error) {
       this.#running = undefined;
       const { logger, clock, family } = this.#options;
       logger.error(error, 'Failed to clean up conntrack entries, will try again', { ipFamily: family });
-      if (!this.#isClosed) this.#retry = clock.setTimeout(() => this.reconcile(), RETRY_MS);
+      if (!this.#isClosed) this.#retry = clock.setTimeout(() => this.#begin(), RETRY_MS);
     }
   }
 
   async #pass(): Promise<void> {
     const { family, duration, deleted, table, clock, logger } = this.#options;
     const started = clock.monotonic();
-    const changes = this.#targets.changes;
+    const changes = this.#inEffect;
     const scopes = this.#targets.scopes(MAX_SCOPES);
     const own = await this.#options.ownAddresses();
     let total = 0;

@@ -66,8 +66,9 @@ export class UDPTargets {
     return this.#changes;
   }
 
-  get isSettled(): boolean {
-    return this.#settled === this.#changes;
+  /** Whether the flows have been looked at since this many changes. */
+  isSettled(changes: number): boolean {
+    return this.#settled >= changes;
   }
 
   /** All that changes since the last pass were about; undefined when that is more than `limit` places. */

@@ -68,7 +68,7 @@ function prepareNode(addresses: readonly string[]): void {
   setSysctl('net/ipv4/conf/all/rp_filter', '0');
   runBatch(
     [],
-    addresses.map((address) => `addr add ${address}/${bits(address)} dev lo`),
+    addresses.map((address) => `addr add ${address}/${bits(address)} dev lo ${usableAtOnce(address)}`),
   );
 }
 
@@ -95,7 +95,7 @@ function connectHost(
       'link set lo up',
       'link set eth0 up',
       ...host.addresses.map(
-        (address) => `addr add ${address}/${bits(address)} dev eth0 ${address.includes(':') ? 'nodad' : ''}`,
+        (address) => `addr add ${address}/${bits(address)} dev eth0 ${usableAtOnce(address)}`,
       ),
       `route add default via ${gateways.v4} dev eth0 onlink`,
       `route add ::/0 via ${gateways.v6} dev eth0`,
@@ -118,6 +118,11 @@ function routeEverything({ addresses }: HostOptions, device: string): void {
   ] as const) {
     if (gateway) run('ip', family, 'route', 'add', 'default', 'via', gateway, 'dev', device, 'onlink');
   }
+}
+
+/** Addresses of IPv6 otherwise wait until nobody else can have them, and are no source for routes until then. */
+function usableAtOnce(address: string): string {
+  return address.includes(':') ? 'nodad' : '';
 }
 
 function bits(address: string): number {

@@ -168,13 +168,13 @@ const datagramStories: readonly Story[] = [
     'a flow that passed by an address moves when a service takes it',
     async (scene) => {
       await scene.apply({ ...dns, port: 80, endpoints: ['A'] });
-      await scene.cluster.landscape
-        .host('world')
-        .serve(80, 'udp', scene.address('external', scene.service().n));
+      const world = scene.cluster.landscape.host('world');
+      await world.serve(80, 'udp', scene.address('external', scene.service().n));
       const flow = flowTo(scene, 'external');
       await scene.expect({ ...flow, expect: IGNORE });
       await scene.apply({ ...dns, port: 80, external: true, endpoints: ['A'] });
       await scene.eventually({ ...flow, expect: { A: 'MASQ' } });
+      await world.stop(80, 'udp');
     },
     alone,
   ),
