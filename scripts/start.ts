@@ -1,103 +1,89 @@
 /**
- * `npm start`: the proxy at work with no cluster. In a network namespace of its own it gives a node and three pods an
- * address each, starts the real program on examples/shop, sends requests to the service addresses and shows who
- * answers. Edit the manifests meanwhile and watch the traffic move. Everything is gone after Ctrl-C.
+ * `npm start`: the proxy at work with no cluster. Starts tiny web servers for the endpoints in examples/shop and the
+ * real program on the manifests there, sends requests to the service addresses and shows who answers. Edit the
+ * manifests meanwhile and watch the traffic move. Everything is gone after Ctrl-C.
+ * `npm start -- PATH` does the same with the manifests at PATH.
  */
-import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
-import { createServer, get } from 'node:http';
-import { join, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { Pods } from './demo/pods.ts';
+import { RunningProxy, type Substitute } from './demo/proxy.ts';
+import { ask, askRepeatedly } from './demo/requests.ts';
+import { type Frontend, Shop } from './demo/shop.ts';
+import { openStage, type Stage } from './demo/stage.ts';
 
-const root = resolve(import.meta.dirname, '..');
-const manifests = join(root, 'examples/shop');
-const node = '192.0.2.1';
-const pods = ['192.0.2.11', '192.0.2.12', '192.0.2.13'];
-const podPort = 8080;
-const targets = [
-  ['web, cluster IP', 'http://10.96.0.10/'],
-  ['cart, cluster IP', 'http://10.96.0.20/'],
-  ['cart, node port', `http://${node}:30080/`],
-] as const;
-const requestsPerRound = 6;
-const patienceMs = 500;
+const exampleShop = resolve(import.meta.dirname, '../examples/shop');
+const roundMs = 2_000;
+const startAttempts = 100;
+const attemptMs = 100;
 
-/** Leaves settings of the whole machine alone: only the demonstration's own namespace is touched. */
-const flags = [
-  `--manifests=${manifests}`,
-  '--proxy-mode=nftables',
-  `--bind-address=${node}`,
-  '--nodeport-addresses=primary',
-  '--conntrack-max-per-core=0',
-  '--conntrack-tcp-timeout-established=0',
-  '--conntrack-tcp-timeout-close-wait=0',
-];
-
-async function main(): Promise<void> {
-  if (process.argv[2] !== 'inside') return enterNamespace();
-  execFileSync('ip', ['link', 'set', 'lo', 'up']);
-  for (const address of [node, ...pods]) execFileSync('ip', ['addr', 'add', `${address}/32`, 'dev', 'lo']);
-  execFileSync('ip', ['route', 'add', 'default', 'dev', 'lo', 'src', node]);
-  for (const pod of pods) createServer((_request, response) => response.end(pod)).listen(podPort, pod);
-  const proxy = spawn(join(root, 'bin/kube-proxy'), flags, { stdio: ['ignore', 'inherit', 'inherit'] });
-  endTogether(proxy);
-  console.log(`kube-proxy runs on ${manifests}; edit the files there. Ctrl-C ends it.\n`);
-  while (!pods.includes(await ask(targets[0][1]))) await sleep(100);
-  for (;;) {
-    for (const [name, url] of targets)
-      console.log(`${name.padEnd(18)} ${url.padEnd(24)} ${await round(url)}`);
+async function main(path = exampleShop): Promise<void> {
+  const parent = process.ppid;
+  const manifests = resolve(path);
+  const shop = await Shop.open(manifests);
+  const stage = openStage(manifests);
+  console.log(
+    `kube-proxy runs in ${stage.description}.\nEdit the manifests in ${manifests} meanwhile. Ctrl-C ends it.\n`,
+  );
+  const pods = new Pods();
+  await pods.startAll(shop.endpoints());
+  const proxy = new RunningProxy([`--manifests=${manifests}`, ...stage.flags]);
+  const end = endTogether(proxy);
+  await firstAnswer(shop.frontends(stage.nodeIP), stage, proxy);
+  // Who started this may be gone without a word, and then nobody is looking.
+  while (process.ppid === parent) {
+    for (const frontend of shop.frontends(stage.nodeIP)) await show(frontend, stage, proxy);
     console.log('');
-    await sleep(2000);
+    await sleep(roundMs);
+    await shop.refresh();
+    await pods.startAll(shop.endpoints());
   }
+  await end();
 }
 
-function enterNamespace(): void {
-  const args = ['-n', '--', process.execPath, import.meta.filename, 'inside'];
-  const { status, error } = spawnSync('unshare', args, { stdio: 'inherit' });
-  if (error) throw error;
-  if (status !== 0 && process.getuid?.() !== 0) {
-    console.error('npm start needs root on Linux: it makes a network namespace and programs nftables in it.');
-  }
-  process.exit(status ?? 0);
-}
-
-/** The demonstration ends with the proxy, and the proxy with the demonstration. */
-function endTogether(proxy: ChildProcess): void {
-  proxy.on('exit', (code) => {
-    console.error(`kube-proxy ended with code ${code}`);
+/** The demonstration ends with the proxy, and the proxy with the demonstration. Returns what ends both. */
+function endTogether(proxy: RunningProxy): () => Promise<void> {
+  let isEnding = false;
+  void proxy.ended.then((how) => {
+    // Ctrl-C and a closed terminal reach the proxy, too, and perhaps before this process.
+    if (isEnding || how === 'SIGINT' || how === 'SIGHUP') process.exit(0);
+    console.error(`kube-proxy ended by itself (${how})`);
     process.exit(1);
   });
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-    process.on(signal, () => {
-      proxy.removeAllListeners('exit');
-      proxy.kill();
-      process.exit(0);
-    });
+  const end = async () => {
+    isEnding = true;
+    await proxy.stop();
+  };
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, end);
+  // Nobody reads on, as in `npm start | head`.
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', end);
+  return end;
+}
+
+/** Waits for the proxy to serve anything, within reason: what is wrong then shows in what follows. */
+async function firstAnswer(frontends: readonly Frontend[], stage: Stage, proxy: RunningProxy): Promise<void> {
+  for (let i = 0; i < startAttempts; i++) {
+    for (const frontend of frontends) {
+      const { address } = placeOf(frontend, stage, proxy);
+      const isServed = address !== undefined && (await ask(address).then(Boolean, () => false));
+      if (isServed) return;
+    }
+    await sleep(attemptMs);
   }
 }
 
-/** Who answered a few new connections, and how often. */
-async function round(url: string): Promise<string> {
-  const answers = new Map<string, number>();
-  for (let i = 0; i < requestsPerRound; i++) {
-    const answer = await ask(url);
-    answers.set(answer, (answers.get(answer) ?? 0) + 1);
-  }
-  const counted = [...answers].sort(([a], [b]) => (a < b ? -1 : 1));
-  return counted.map(([answer, count]) => `${answer} ×${count}`).join('  ');
+async function show(frontend: Frontend, stage: Stage, proxy: RunningProxy): Promise<void> {
+  const { address, note } = placeOf(frontend, stage, proxy);
+  const answers = address === undefined ? note : await askRepeatedly(address);
+  console.log(`${frontend.title.padEnd(18)} ${(address ?? frontend.address).padEnd(16)} ${answers}`);
 }
 
-function ask(url: string): Promise<string> {
-  return new Promise((settle) => {
-    const request = get(url, { agent: false, timeout: patienceMs }, (response) => {
-      let body = '';
-      response.setEncoding('utf8').on('data', (text: string) => {
-        body += text;
-      });
-      response.on('end', () => settle(body));
-    });
-    request.on('timeout', () => request.destroy(new Error('no answer')));
-    request.on('error', (error: NodeJS.ErrnoException) => settle(error.code ?? error.message));
-  });
+/** Where to ask for a frontend: there itself, unless the proxy says where else, or that it is nowhere. */
+function placeOf({ name, address }: Frontend, { hasOwnNetwork }: Stage, proxy: RunningProxy): Substitute {
+  return proxy.substitute(name) ?? { address: hasOwnNetwork ? address : undefined, note: 'not served yet' };
 }
 
-await main();
+await main(process.argv[2]).catch((error: Error) => {
+  console.error(`npm start: ${error.message}`);
+  process.exit(1);
+});

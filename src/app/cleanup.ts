@@ -1,4 +1,6 @@
 import type { Mode } from '../backends/mode.ts';
+import { hasNetAdmin } from '../kernel/capabilities.ts';
+import { systemFiles } from '../kernel/system-files.ts';
 import type { Logger } from '../obs/log.ts';
 import { allModes, modesReplacedBy } from './modes.ts';
 
@@ -8,8 +10,15 @@ export async function cleanUp(logger: Logger): Promise<void> {
   if (failed) throw new Error('encountered an error while tearing down rules');
 }
 
-/** Removes what the modes that `mode` takes over from left behind. A failure is logged and the start goes on. */
+/**
+ * Removes what the modes that `mode` takes over from left behind. A failure is logged and the start goes on. Who may
+ * not remove anything does not try: iptables would be asked again and again, as if it were busy.
+ */
 export async function removeLeftovers(mode: string, logger: Logger): Promise<void> {
+  if (!hasNetAdmin(systemFiles)) {
+    logger.info('Rules that another mode may have left stay: removing them needs CAP_NET_ADMIN');
+    return;
+  }
   await cleanUpModes(await modesReplacedBy(mode), logger);
 }
 

@@ -50,7 +50,7 @@ async function open() {
     }),
     interfaceAddresses: () => ['127.0.0.1'],
     reason: 'no privileges',
-    logger: { ...silentLogger, info: (message) => void told.push(message) },
+    logger: { ...silentLogger, info: (_message, attributes) => void told.push(String(attributes?.table)) },
     clock: systemClock,
     requestFullSync: () => {},
     onClose: () => {},

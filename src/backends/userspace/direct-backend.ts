@@ -182,7 +182,7 @@ export class DirectBackend implements Backend {
       });
     }
     this.#isAnnounced = true;
-    if (rows.length > 0) logger.info(`Services and their addresses:\n${renderAddressTable(rows)}`);
+    if (rows.length > 0) logger.info('Services and their addresses', { table: renderAddressTable(rows) });
   }
 }
 

