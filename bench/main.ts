@@ -11,6 +11,7 @@ interface Options {
 const benches: Record<string, () => Promise<{ run(options: Options): Promise<void> }>> = {
   nftables: () => import('./nftables.ts'),
   iptables: () => import('./iptables.ts'),
+  ipvs: () => import('./ipvs.ts'),
   startup: () => import('./startup.ts'),
   state: () => import('./state.ts'),
   userspace: () => import('./userspace.ts'),

@@ -6,31 +6,24 @@ import type { Mode } from '../backends/mode.ts';
  * chains that iptables mode has, too, to it if they are in use; iptables mode removes all of its chains or none, and
  * cannot while those of ipvs mode lead to them.
  */
-const modes: Partial<Record<ProxyMode, () => Promise<Mode>>> = {
+const modes: Record<ProxyMode, () => Promise<Mode>> = {
+  ipvs: async () => (await import('../backends/ipvs/mode.ts')).ipvsMode,
   iptables: async () => (await import('../backends/iptables/mode.ts')).iptablesMode,
   nftables: async () => (await import('../backends/nftables/mode.ts')).nftablesMode,
   userspace: async () => (await import('../backends/userspace/mode.ts')).userspaceMode,
 };
 
-/** A mode that this version cannot run. */
-export class ModeUnavailableError extends Error {
-  constructor(mode: string) {
-    super(
-      `proxy mode ${JSON.stringify(mode)} is not available in this version (available: ${available().join(', ')})`,
-    );
-    this.name = 'ModeUnavailableError';
-  }
-}
-
-export async function loadMode(mode: string): Promise<Mode> {
-  const load = modes[mode as ProxyMode];
-  if (!load) throw new ModeUnavailableError(mode);
+export function loadMode(mode: string): Promise<Mode> {
+  const load = Object.hasOwn(modes, mode) ? modes[mode as ProxyMode] : undefined;
+  if (!load) throw new Error(`no proxy mode is called ${JSON.stringify(mode)}`);
   return load();
 }
 
 /** Every mode there is, by name. */
 export async function allModes(): Promise<ReadonlyMap<string, Mode>> {
-  return new Map(await Promise.all(available().map(async (name) => [name, await loadMode(name)] as const)));
+  return new Map(
+    await Promise.all(Object.keys(modes).map(async (name) => [name, await loadMode(name)] as const)),
+  );
 }
 
 /** Modes whose rules cannot stay beside those of `mode`. The two that write iptables rules share their chains. */
@@ -41,8 +34,4 @@ export async function modesReplacedBy(mode: string): Promise<ReadonlyMap<string,
 
 function rulesOf(mode: string): string {
   return mode === 'ipvs' ? 'iptables' : mode;
-}
-
-function available(): string[] {
-  return Object.keys(modes);
 }

@@ -2,25 +2,26 @@ import type { Outcome } from '../cluster/lab/traffic.ts';
 import type { Scene } from './scene.ts';
 import type { Packet } from './story.ts';
 
-const WORKERS = 8;
-
 /** New connections, one after the other, for as long as something else takes. */
 export class Load {
   readonly #scene: Scene;
   readonly #packets: readonly Packet[];
+  readonly #workers: number;
   /** Everything but an answer from A or B. */
   readonly failures: Outcome[] = [];
   connections = 0;
   #isEnough = false;
 
-  constructor(scene: Scene, packets: readonly Packet[]) {
+  /** So many connections at a time. */
+  constructor(scene: Scene, packets: readonly Packet[], workers = 8) {
     this.#scene = scene;
     this.#packets = packets;
+    this.#workers = workers;
   }
 
   /** Connects during `work`, and at least so often. */
   async during(work: () => Promise<void>, atLeast: number): Promise<void> {
-    const workers = Array.from({ length: WORKERS }, (_, i) => this.#connect(i, atLeast));
+    const workers = Array.from({ length: this.#workers }, (_, i) => this.#connect(i, atLeast));
     try {
       await work();
     } finally {

@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import { resolve } from 'node:path';
+import { paced } from '../cluster/lab/pace.ts';
 
 /** The command as an operator starts it. */
 export const kubeProxy = resolve(import.meta.dirname, '../../bin/kube-proxy');
@@ -26,7 +27,7 @@ export function run(command: string, args: readonly string[], options: RunOption
     cwd: options.cwd,
     env: { ...inherited, TZ: 'UTC', ...options.env },
     stdio: ['ignore', 'pipe', 'pipe'],
-    timeout: options.timeout ?? 20_000,
+    timeout: options.timeout ?? paced(20_000),
   });
   let stdout = '';
   let stderr = '';

@@ -3,6 +3,10 @@ export const testFiles: readonly string[] = [
   'test/nftables/*.test.ts',
   'test/kernel/acct.test.ts',
   'test/contract/nftables.test.ts',
+  'test/ipvs/kernel.test.ts',
+  'test/ipvs/real-clusters.test.ts',
+  'test/ipvs/operations.test.ts',
+  'test/contract/ipvs.test.ts',
 ];
 
 /** Commands that those tests call, and the Debian package that brings each. */
@@ -10,6 +14,8 @@ export const testTools: Readonly<Record<string, string>> = {
   ip: 'iproute2',
   nft: 'nftables',
   iptables: 'iptables',
+  ipset: 'ipset',
+  ipvsadm: 'ipvsadm',
   conntrack: 'conntrack',
   ping: 'iputils-ping',
 };
@@ -34,6 +40,15 @@ export const modules: readonly string[] = [
   'nf_conntrack_netlink',
   'nfnetlink_acct',
   'nft_compat',
+  'ip_vs',
+  'ip_vs_rr',
+  'ip_set_hash_ipport',
+  'ip_set_hash_ipportip',
+  'ip_set_hash_ipportnet',
+  'ip_set_hash_ip',
+  'ip_set_bitmap_port',
+  'xt_set',
+  'xt_ipvs',
 ];
 
 /** How the contract is told there: `brief` or `full` (test/contract/brief.ts says what is left out). */

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type FakeEnd, FakePrograms } from '../../../test/iptables/fake-programs.ts';
+import { Commands } from '../../kernel/iptables/commands.ts';
 import { FakeClock } from '../../lib/fake-clock.ts';
 import { silentLogger } from '../../obs/log.ts';
 import { Canary } from './canary.ts';
-import { Commands } from './commands.ts';
 
 /** Tables that hold the chain, and what befalls commands about it. */
 function fixture() {

@@ -1,6 +1,6 @@
+import type { AnyTable, Commands } from '../../kernel/iptables/commands.ts';
 import type { Clock, Timer } from '../../lib/clock.ts';
 import type { Logger } from '../../obs/log.ts';
-import type { AnyTable, Commands } from './commands.ts';
 
 export const canaryChain = 'KUBE-PROXY-CANARY';
 /** In the order in which they are made. */

@@ -1,4 +1,4 @@
-import type { AnyTable, Commands } from './commands.ts';
+import type { AnyTable, Commands } from '../../kernel/iptables/commands.ts';
 import { jumps } from './jumps.ts';
 
 /** Tables in the order in which they are looked at. */

@@ -1,7 +1,7 @@
+import type { WriterObserver } from '../../kernel/iptables/commands.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Family } from '../../model/ip.ts';
 import type { Logger } from '../../obs/log.ts';
-import type { WriterObserver } from './commands.ts';
 import type { Flavour } from './flavour.ts';
 import type { IptablesNode } from './node.ts';
 import type { RuleWatcher } from './rule-watch.ts';

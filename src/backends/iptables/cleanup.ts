@@ -1,7 +1,7 @@
+import { CommandError, MissingProgramError } from '../../kernel/iptables/command-error.ts';
+import { Commands } from '../../kernel/iptables/commands.ts';
 import type { Family } from '../../model/ip.ts';
 import { canaryChain } from './canary.ts';
-import { CommandError, MissingProgramError } from './command-error.ts';
-import { Commands } from './commands.ts';
 import {
   type Flavour,
   type FlavourContext,

@@ -3,22 +3,11 @@ import { describe, test } from 'node:test';
 import { settingsOf } from '../../../test/iptables/harness.ts';
 import { nodePortAddresses } from '../../model/node-port-addresses.ts';
 import { filterChains, filterHead, filterTail, natHead, natTail, unservedLoopback } from './fixed-rules.ts';
-import { markText } from './settings.ts';
 
 const none = { invalidDropped: false, localhostAccepted: false };
 const both = { invalidDropped: true, localhostAccepted: true };
 const last =
   '-A KUBE-SERVICES -m comment --comment "kubernetes service nodeports; NOTE: this must be the last rule in this chain"';
-
-for (const [masqueradeBit, text] of [
-  [0, '0x00000001'],
-  [14, '0x00004000'],
-  [31, '0x80000000'],
-] as const) {
-  test(`mark of bit ${masqueradeBit}`, () => {
-    assert.equal(markText({ masqueradeBit }), text);
-  });
-}
 
 test('the mark is in every rule that sets, tests or clears it', () => {
   const settings = settingsOf('IPv4', { masqueradeBit: 31 });

@@ -1,6 +1,7 @@
+import { markText } from '../../kernel/iptables/mark.ts';
 import { isLoopback, parseIP } from '../../model/ip.ts';
 import { nodePortIPs } from '../../model/node-port-addresses.ts';
-import { type IptablesSettings, markText } from './settings.ts';
+import type { IptablesSettings } from './settings.ts';
 import type { Counters } from './tables.ts';
 
 /** The chains that every sync knows, in the order in which they are declared. */
@@ -21,7 +22,7 @@ export function filterChains({ localhostNodePorts }: IptablesSettings): readonly
 
 /** Masquerades what carries the mark, and takes the mark off, so that the packet is not masqueraded again. */
 export function natHead(settings: IptablesSettings): readonly string[] {
-  const mark = markText(settings);
+  const mark = markText(settings.masqueradeBit);
   return [
     `-A KUBE-POSTROUTING -m mark ! --mark ${mark}/${mark} -j RETURN`,
     `-A KUBE-POSTROUTING -j MARK --xor-mark ${mark}`,
@@ -39,7 +40,7 @@ export function filterHead({ localhostNodePorts }: IptablesSettings): readonly s
 }
 
 export function filterTail(settings: IptablesSettings, counters: Counters): readonly string[] {
-  const mark = markText(settings);
+  const mark = markText(settings.masqueradeBit);
   const counter = counters.invalidDropped ? ' -m nfacct --nfacct-name ct_state_invalid_dropped_pkts' : '';
   return [
     ...(settings.conntrackLiberal

@@ -1,10 +1,10 @@
+import { type AnyTable, Commands } from '../../kernel/iptables/commands.ts';
 import type { RunProgram } from '../../kernel/program.ts';
 import type { SystemFiles } from '../../kernel/system-files.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Family } from '../../model/ip.ts';
 import type { Logger } from '../../obs/log.ts';
 import { canaryChain } from './canary.ts';
-import { type AnyTable, Commands } from './commands.ts';
 
 /** What an iptables program stands on: the kernel's x_tables, or nf_tables. */
 export type Flavour = 'legacy' | 'nft';

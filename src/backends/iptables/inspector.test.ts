@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { FakePrograms } from '../../../test/iptables/fake-programs.ts';
+import { Commands } from '../../kernel/iptables/commands.ts';
 import { FakeClock } from '../../lib/fake-clock.ts';
 import { silentLogger } from '../../obs/log.ts';
 import { Census } from './census.ts';
-import { Commands } from './commands.ts';
 import { Inspector } from './inspector.ts';
 
 async function fixture() {

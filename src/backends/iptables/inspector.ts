@@ -1,8 +1,8 @@
+import type { Commands } from '../../kernel/iptables/commands.ts';
 import type { Clock, Timer } from '../../lib/clock.ts';
 import type { Logger } from '../../obs/log.ts';
 import type { ForeignChange } from '../repairs.ts';
 import type { Census } from './census.ts';
-import type { Commands } from './commands.ts';
 
 export interface InspectorOptions {
   readonly census: Census;

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type FakeEnd, FakePrograms } from '../../../test/iptables/fake-programs.ts';
+import { Commands } from '../../kernel/iptables/commands.ts';
 import { FakeClock } from '../../lib/fake-clock.ts';
 import { silentLogger } from '../../obs/log.ts';
-import { Commands } from './commands.ts';
 import { ensureJumps, jumps, removeJumps, savedRule } from './jumps.ts';
 
 function commandsWith(answer: (command: string) => FakeEnd | undefined) {

@@ -1,5 +1,5 @@
-import { CommandError } from './command-error.ts';
-import type { Commands } from './commands.ts';
+import { CommandError } from '../../kernel/iptables/command-error.ts';
+import type { Commands } from '../../kernel/iptables/commands.ts';
 import type { TableName } from './tables.ts';
 
 /** A rule that leads from a chain of the kernel to one of ours. */

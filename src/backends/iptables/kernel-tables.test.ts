@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type FakeEnd, FakePrograms } from '../../../test/iptables/fake-programs.ts';
+import { CommandError } from '../../kernel/iptables/command-error.ts';
+import { Commands } from '../../kernel/iptables/commands.ts';
 import { FakeClock } from '../../lib/fake-clock.ts';
 import { silentLogger } from '../../obs/log.ts';
 import { Census } from './census.ts';
-import { CommandError } from './command-error.ts';
-import { Commands } from './commands.ts';
 import { KernelTables } from './kernel-tables.ts';
 import { RestoreError } from './tables.ts';
 

@@ -1,7 +1,7 @@
+import { CommandError } from '../../kernel/iptables/command-error.ts';
+import type { Commands } from '../../kernel/iptables/commands.ts';
 import type { Logger } from '../../obs/log.ts';
 import type { Census } from './census.ts';
-import { CommandError } from './command-error.ts';
-import type { Commands } from './commands.ts';
 import type { PacketCounters } from './counters.ts';
 import type { Flavour } from './flavour.ts';
 import { chainNames, ensureJumps } from './jumps.ts';

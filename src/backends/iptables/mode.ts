@@ -1,3 +1,4 @@
+import { Commands } from '../../kernel/iptables/commands.ts';
 import { runProgram } from '../../kernel/program.ts';
 import { systemFiles } from '../../kernel/system-files.ts';
 import { type Clock, systemClock } from '../../lib/clock.ts';
@@ -10,7 +11,6 @@ import { IptablesBackend } from './backend.ts';
 import { Census } from './census.ts';
 import { changesOf } from './changes.ts';
 import { removeAll } from './cleanup.ts';
-import { Commands } from './commands.ts';
 import { type Flavour, type FlavourContext, warnOfMix } from './flavour.ts';
 import { KernelTables } from './kernel-tables.ts';
 import { IptablesNode } from './node.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { world } from '../../../test/iptables/fake-world.ts';
-import { Commands } from './commands.ts';
+import { Commands } from '../../kernel/iptables/commands.ts';
 import { availableFamilies, checkVersion, isConntrackLiberal, routeLocalnet } from './preconditions.ts';
 
 const broken = { status: 3, text: "can't initialize iptables table `nat'" };

@@ -1,10 +1,10 @@
+import { Commands } from '../../kernel/iptables/commands.ts';
 import { hasIPv6 } from '../../kernel/probe.ts';
 import { Sysctl } from '../../kernel/sysctl.ts';
 import type { SystemFiles } from '../../kernel/system-files.ts';
 import type { Family } from '../../model/ip.ts';
 import type { NodePortAddresses } from '../../model/node-port-addresses.ts';
 import type { Logger } from '../../obs/log.ts';
-import { Commands } from './commands.ts';
 import { type Flavour, type FlavourContext, flavourOf } from './flavour.ts';
 
 const families: readonly Family[] = ['IPv4', 'IPv6'];

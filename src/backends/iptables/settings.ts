@@ -19,9 +19,3 @@ export interface IptablesSettings {
   /** Milliseconds: in a large cluster, how long chains that nothing uses any more may linger. */
   readonly syncPeriod: number;
 }
-
-/** The mark of packets to masquerade, in the form rules have it: `0x00004000`. */
-export function markText({ masqueradeBit }: Pick<IptablesSettings, 'masqueradeBit'>): string {
-  // Not a shift: bit 31 would be the sign.
-  return `0x${(2 ** masqueradeBit).toString(16).padStart(8, '0')}`;
-}

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { FakePrograms } from '../../../test/iptables/fake-programs.ts';
+import { CommandError } from '../../kernel/iptables/command-error.ts';
+import { Commands } from '../../kernel/iptables/commands.ts';
 import { FakeClock } from '../../lib/fake-clock.ts';
 import { nodePortAddresses } from '../../model/node-port-addresses.ts';
 import { silentLogger } from '../../obs/log.ts';
 import type { SyncRequest } from '../backend.ts';
 import { Census } from './census.ts';
-import { CommandError } from './command-error.ts';
-import { Commands } from './commands.ts';
 import type { RuleWatcher } from './rule-watch.ts';
 import { type SyncingBackend, WatchedBackend } from './watched-backend.ts';
 

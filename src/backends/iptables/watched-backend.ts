@@ -1,3 +1,5 @@
+import { CommandError } from '../../kernel/iptables/command-error.ts';
+import type { Commands } from '../../kernel/iptables/commands.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Family } from '../../model/ip.ts';
 import type { Logger } from '../../obs/log.ts';
@@ -7,8 +9,6 @@ import type { Backend, SyncRequest, SyncResult } from '../backend.ts';
 import { Repairs } from '../repairs.ts';
 import { Canary } from './canary.ts';
 import type { Census } from './census.ts';
-import { CommandError } from './command-error.ts';
-import type { Commands } from './commands.ts';
 import { Inspector } from './inspector.ts';
 import type { RuleWatcher } from './rule-watch.ts';
 

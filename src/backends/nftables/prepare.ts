@@ -1,9 +1,9 @@
 import type { NftBatch } from '../../kernel/nft/batch.ts';
 import type { NftClient } from '../../kernel/nft/client.ts';
+import { Breather } from '../../lib/breather.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { ServicePlan } from '../../plan/service-plan.ts';
 import type { SyncRequest } from '../backend.ts';
-import { Breather } from './breather.ts';
 import { chainsOf, elementsOf } from './compile.ts';
 import { EarlierPlacements } from './earlier.ts';
 import { ElementDiff, type ElementMap, elementsIn } from './element-diff.ts';

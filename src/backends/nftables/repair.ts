@@ -1,5 +1,5 @@
+import { Breather } from '../../lib/breather.ts';
 import type { ServicePlan } from '../../plan/service-plan.ts';
-import { Breather } from './breather.ts';
 import { elementsOf } from './compile.ts';
 import { ElementDiff } from './element-diff.ts';
 import { readKernelState } from './kernel-state.ts';

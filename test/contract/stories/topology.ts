@@ -89,6 +89,8 @@ export const topologyStories: readonly Story[] = [
       try {
         scene.cluster.moveNode(zones.there);
         await scene.eventually({ from: 'pod', to: 'clusterIP', expect: { A: 'OWN' } });
+        // New endpoints may come before old ones go.
+        await scene.cluster.settled();
         await scene.expect({ from: 'pod', to: 'clusterIP', expect: { A: 'OWN' } });
       } finally {
         scene.cluster.moveNode(zones.here);

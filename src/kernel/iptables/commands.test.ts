@@ -110,6 +110,20 @@ test('a lock that others do not give up is an error in the end; restore input is
   assert.equal(programs.started.length, 4);
 });
 
+test('a chain that rules lead to is an error at once, and told from a lock', async () => {
+  for (const end of [
+    { status: 1, text: 'iptables: Too many links.' },
+    { status: 4, text: 'iptables v1.8.9 (nf_tables):  CHAIN_DEL failed (Device or resource busy): chain X' },
+  ]) {
+    const { commands, programs } = commandsWith(() => end);
+    await assert.rejects(
+      commands.deleteChain('nat', 'KUBE-X'),
+      (error) => error instanceof CommandError && error.isInUse && !error.isResourceProblem,
+    );
+    assert.equal(programs.started.length, 1);
+  }
+});
+
 test('programs that write are announced, those that read are not', async () => {
   const { commands, log } = commandsWith(() => undefined);
   await commands.chainExists('nat', 'KUBE-X');

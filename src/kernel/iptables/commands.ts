@@ -1,10 +1,10 @@
-import type { ProgramEnd, ProgramOptions, RunProgram } from '../../kernel/program.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Family } from '../../model/ip.ts';
 import type { Logger } from '../../obs/log.ts';
+import type { ProgramEnd, ProgramOptions, RunProgram } from '../program.ts';
 import { CommandError, MissingProgramError } from './command-error.ts';
 
-/** Every table that this mode has something in. */
+/** Every table that the modes have something in. */
 export type AnyTable = 'mangle' | 'nat' | 'filter';
 
 /** Is told of the programs that write rules, so that what they write is not taken for somebody else's. */
@@ -24,8 +24,6 @@ export interface CommandsOptions {
   readonly variant?: 'legacy' | 'nft';
 }
 
-/** Exit status of a program that did not get the lock, or of one that the kernel had no room for. */
-export const RESOURCE_PROBLEM = 4;
 const lockAttempts = 3;
 const lockPauseMs = 200;
 const timeoutMs = 5 * 60_000;
@@ -143,7 +141,7 @@ export class Commands {
     const { clock, logger, family } = this.#options;
     for (let attempt = 1; ; attempt++) {
       const end = await this.#start(program, args, access, options);
-      if (end.status !== RESOURCE_PROBLEM || attempt === lockAttempts) return end;
+      if (attempt === lockAttempts || !new CommandError(program, args, end).isResourceProblem) return end;
       const command = [program, ...args].join(' ');
       logger.info('iptables is busy; trying again', {
         ip_family: family,

@@ -1,4 +1,7 @@
-import type { ProgramEnd } from '../../kernel/program.ts';
+import type { ProgramEnd } from '../program.ts';
+
+/** Exit status of a program that did not get the lock, or of one that the kernel had no room for. */
+const RESOURCE_PROBLEM = 4;
 
 /** Texts by which the programs say that a chain or rule is not there. */
 const notFoundTexts = [
@@ -7,6 +10,9 @@ const notFoundTexts = [
   'does a matching rule exist',
   'does not exist',
 ];
+
+/** Texts by which they say that a chain cannot go since rules lead to it: legacy, nft. */
+const inUseTexts = ['Too many links', 'Device or resource busy'];
 
 /** An iptables program that failed, with its own words. */
 export class CommandError extends Error {
@@ -27,7 +33,12 @@ export class CommandError extends Error {
 
   /** The lock was not to be had, or the kernel was out of something: nothing is said about the command itself. */
   get isResourceProblem(): boolean {
-    return this.status === 4;
+    return this.status === RESOURCE_PROBLEM && !this.isInUse;
+  }
+
+  /** Rules still lead to the chain that was to be deleted. iptables-nft has no status of its own for it. */
+  get isInUse(): boolean {
+    return inUseTexts.some((text) => this.output.includes(text));
   }
 
   /** What the command names is not there. */

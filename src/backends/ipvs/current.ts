@@ -1,0 +1,24 @@
+import type { RealServer, VirtualServer } from '../../kernel/ipvs/objects.ts';
+import type { SetName } from './sets.ts';
+
+/** A virtual server in the kernel. */
+export interface CurrentServer {
+  readonly server: VirtualServer;
+  /** By `formatRealServer`; those that drain are here, too. */
+  readonly reals: Map<string, RealServer>;
+  /** Why its real servers are not known, when they are not. */
+  readonly unreadable?: Error;
+}
+
+/**
+ * What the kernel is believed to hold in one family. Read at a full sync and changed with everything that is written
+ * since; by somebody else's changes it goes out of date until the next full sync.
+ */
+export class CurrentState {
+  /** By `formatVirtualServer`; those of other software for firewall marks are not in here. */
+  readonly servers = new Map<string, CurrentServer>();
+  /** Canonical entries; a set that could not be listed is missing, and left alone. */
+  readonly sets = new Map<SetName, Set<string>>();
+  /** On the device. Empty when it could not be listed: everything is then bound again, and nothing unbound. */
+  readonly addresses = new Set<string>();
+}

@@ -1,0 +1,151 @@
+import type { ServicePlan } from '../../plan/service-plan.ts';
+import { compilePlan, type Fragment, type WantedServer } from './compile.ts';
+import { type NodeFacts, noFacts } from './node-facts.ts';
+import { Owners } from './owners.ts';
+import { restoreInput } from './rules.ts';
+import { boundAddressSet, type SetName, setNames } from './sets.ts';
+import type { IpvsSettings } from './settings.ts';
+
+/** Things to look at: keys of virtual servers, addresses, and entries of sets. */
+export interface Scope {
+  readonly servers: Iterable<string>;
+  readonly addresses: Iterable<string>;
+  readonly entries: Iterable<readonly [SetName, Iterable<string>]>;
+}
+
+/** The things a change of plans bears on: all that a partial sync has to look at. */
+export class Touched implements Scope {
+  readonly servers = new Set<string>();
+  readonly addresses = new Set<string>();
+  readonly entries = new Map<SetName, Set<string>>();
+
+  entry(set: SetName, entry: string): void {
+    const entries = this.entries.get(set);
+    if (entries) entries.add(entry);
+    else this.entries.set(set, new Set([entry]));
+  }
+}
+
+interface Placed {
+  readonly plan: ServicePlan;
+  readonly facts: NodeFacts;
+  readonly fragment: Fragment;
+}
+
+/**
+ * What the kernel should hold in one family: the fragments of all service ports, and who wants what is shared. Two
+ * services may claim one virtual server; it goes to a cluster IP before an external address, then to the smaller
+ * service port key. Differs from upstream (settled-ownership), which leaves it to chance.
+ */
+export class DesiredState {
+  readonly settings: IpvsSettings;
+  readonly #placed = new Map<string, Placed>();
+  readonly #servers = new Owners();
+  readonly #entries: Readonly<Record<SetName, Owners>>;
+  readonly #outFilter = new Owners();
+  #facts = noFacts;
+  /** The text of rules, until something changes that goes into it. */
+  #rules: string | undefined;
+
+  constructor(settings: IpvsSettings) {
+    this.settings = settings;
+    this.#entries = Object.fromEntries(setNames.map((set) => [set, new Owners()])) as Record<SetName, Owners>;
+  }
+
+  /** Takes effect as plans are placed from now on. */
+  setFacts(facts: NodeFacts): void {
+    this.#facts = facts;
+  }
+
+  /** Service port keys that are placed. */
+  keys(): Iterable<string> {
+    return this.#placed.keys();
+  }
+
+  /** Puts the plan in place of what the service port wanted before; without a plan it wants nothing any more. */
+  place(key: string, plan: ServicePlan | undefined, touched?: Touched): void {
+    const before = this.#placed.get(key);
+    const isCurrent = before?.plan === plan && (!before || before.facts === this.#facts);
+    const after = plan && !isCurrent ? compilePlan(plan, this.settings, this.#facts) : before?.fragment;
+    for (const fragment of [before?.fragment, after]) if (touched && fragment) touch(touched, fragment);
+    if (isCurrent) return;
+    if (before) this.#each(key, before.fragment, 'release');
+    if (plan && after) this.#each(key, after, 'claim');
+    if (plan && after) this.#placed.set(key, { plan, facts: this.#facts, fragment: after });
+    else this.#placed.delete(key);
+  }
+
+  /** Who gets the virtual server, and how it is to look. */
+  server(serverKey: string): (WantedServer & { readonly owner: string }) | undefined {
+    const owner = this.#servers.first(serverKey)?.slice(1);
+    const wanted = owner === undefined ? undefined : this.#placed.get(owner)?.fragment.servers.get(serverKey);
+    return wanted && owner !== undefined ? { ...wanted, owner } : undefined;
+  }
+
+  wantsServer(serverKey: string): boolean {
+    return this.#servers.has(serverKey);
+  }
+
+  serverKeys(): Iterable<string> {
+    return this.#servers.things();
+  }
+
+  wantsAddress(address: string): boolean {
+    return this.#entries[boundAddressSet].has(address);
+  }
+
+  addresses(): Iterable<string> {
+    return this.#entries[boundAddressSet].things();
+  }
+
+  wantsEntry(set: SetName, entry: string): boolean {
+    return this.#entries[set].has(entry);
+  }
+
+  entries(set: SetName): Iterable<string> {
+    return this.#entries[set].things();
+  }
+
+  /** The service ports that want an entry. */
+  entryOwners(set: SetName, entry: string): readonly string[] {
+    return this.#entries[set].of(entry);
+  }
+
+  /** Input for iptables-restore. */
+  rules(): string {
+    this.#rules ??= restoreInput(
+      this.settings,
+      (set) => this.#entries[set].size > 0,
+      [...this.#outFilter.things()].sort(),
+    );
+    return this.#rules;
+  }
+
+  #each(key: string, fragment: Fragment, action: 'claim' | 'release'): void {
+    for (const [serverKey, { isClusterIP }] of fragment.servers) {
+      this.#servers[action](serverKey, `${isClusterIP ? 0 : 1}${key}`);
+    }
+    for (const { set, entry } of fragment.entries) this.#change(this.#entries[set], entry, key, action);
+    for (const address of fragment.addresses) {
+      this.#change(this.#entries[boundAddressSet], address, key, action);
+    }
+    for (const rule of fragment.outFilter) this.#outFilter[action](rule, key);
+    if (fragment.outFilter.length > 0) this.#rules = undefined;
+  }
+
+  /** Rules ask no more of a set than whether it is empty. */
+  #change(owners: Owners, thing: string, key: string, action: 'claim' | 'release'): void {
+    const wasEmpty = owners.size === 0;
+    owners[action](thing, key);
+    if (wasEmpty !== (owners.size === 0)) this.#rules = undefined;
+  }
+}
+
+function touch(touched: Touched, fragment: Fragment): void {
+  for (const key of fragment.servers.keys()) touched.servers.add(key);
+  for (const { set, entry } of fragment.entries) touched.entry(set, entry);
+  for (const address of fragment.addresses) {
+    touched.addresses.add(address);
+    touched.entry(boundAddressSet, address);
+  }
+}

@@ -1,0 +1,128 @@
+import type { IpsetClient } from '../../kernel/ipset/client.ts';
+import { Commands } from '../../kernel/iptables/commands.ts';
+import { type IpvsClient, IpvsUnavailableError } from '../../kernel/ipvs/client.ts';
+import type { IpvsOpeners } from '../../kernel/ipvs/openers.ts';
+import { readRealServerTable } from '../../kernel/ipvs/proc-table.ts';
+import { isNetlinkError } from '../../kernel/netlink/error.ts';
+import type { RunProgram } from '../../kernel/program.ts';
+import type { AddressBook } from '../../kernel/route/address-book.ts';
+import type { RouteClient } from '../../kernel/route/client.ts';
+import type { Device, DummyDevices } from '../../kernel/route/dummy-device.ts';
+import type { Clock } from '../../lib/clock.ts';
+import type { Family } from '../../model/ip.ts';
+import type { Logger } from '../../obs/log.ts';
+import { chains, jumps } from './chains.ts';
+import { IptablesPrograms } from './iptables-programs.ts';
+import type { AddressFailure, IpvsKernel, IpvsServers, ServiceDevice } from './kernel.ts';
+import { loadIpvsModule } from './preconditions.ts';
+
+export const deviceName = 'kube-ipvs0';
+
+export interface LinuxOptions {
+  readonly open: IpvsOpeners;
+  readonly run: RunProgram;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** The sockets of ipvs mode, which both families share. */
+export interface LinuxIpvs {
+  readonly ipvs: IpvsClient;
+  readonly sets: IpsetClient;
+  readonly devices: DummyDevices;
+  kernelOf(family: Family): IpvsKernel;
+  close(): void;
+}
+
+/** Opens them; rejects with IpvsUnavailableError when the kernel has no IPVS. */
+export async function openLinuxIpvs({ open, run, clock, logger }: LinuxOptions): Promise<LinuxIpvs> {
+  const opened: { close(): void }[] = [];
+  const keep = <T extends { close(): void }>(socket: T): T => {
+    opened.push(socket);
+    return socket;
+  };
+  const close = () => opened.forEach((socket) => void socket.close());
+  try {
+    const ipvs = keep(await openIpvs({ open, run, logger }));
+    const sets = keep(open.sets());
+    const devices = keep(open.devices());
+    const route = keep(open.route());
+    const book = keep(open.addresses());
+    const device = new LinuxServiceDevice(devices, route);
+    const nodeAddresses = () => addressesBeside(book, devices);
+    const servers: IpvsServers = {
+      listServers: () => ipvs.listServers(),
+      listRealServers: (server) => ipvs.listRealServers(server),
+      listAllRealServers: readRealServerTable,
+      apply: (operations) => ipvs.apply(operations),
+    };
+    const kernelOf = (family: Family): IpvsKernel => ({
+      servers,
+      sets,
+      device,
+      iptables: new IptablesPrograms(new Commands({ family, run, clock, logger }), { chains, jumps }),
+      nodeAddresses,
+    });
+    return { ipvs, sets, devices, kernelOf, close };
+  } catch (error) {
+    close();
+    throw error;
+  }
+}
+
+async function openIpvs({ open, run, logger }: Omit<LinuxOptions, 'clock'>): Promise<IpvsClient> {
+  try {
+    return await open.ipvs();
+  } catch (error) {
+    if (!(error instanceof IpvsUnavailableError)) throw error;
+  }
+  await loadIpvsModule(run, logger);
+  return open.ipvs();
+}
+
+/** The device of service addresses, looked up by name whenever it is used: anybody may delete and make it anew. */
+export class LinuxServiceDevice implements ServiceDevice {
+  readonly #devices: DummyDevices;
+  readonly #route: Pick<RouteClient, 'listAddresses'>;
+
+  constructor(devices: DummyDevices, route: Pick<RouteClient, 'listAddresses'>) {
+    this.#devices = devices;
+    this.#route = route;
+  }
+
+  async ensure(): Promise<void> {
+    if (await this.#devices.find(deviceName)) return;
+    try {
+      await this.#devices.create(deviceName);
+    } catch (error) {
+      // The other family was quicker.
+      if (!isNetlinkError(error, 'EEXIST')) throw error;
+    }
+  }
+
+  async addresses(): Promise<readonly string[]> {
+    const { index } = await this.#device();
+    const all = await this.#route.listAddresses();
+    return all.filter(({ interfaceIndex }) => interfaceIndex === index).map(({ ip }) => ip);
+  }
+
+  async bind(addresses: readonly string[]): Promise<readonly AddressFailure[]> {
+    return this.#devices.addAddresses(await this.#device(), addresses);
+  }
+
+  async unbind(addresses: readonly string[]): Promise<readonly AddressFailure[]> {
+    return this.#devices.removeAddresses(await this.#device(), addresses);
+  }
+
+  async #device(): Promise<Device> {
+    const device = await this.#devices.find(deviceName);
+    if (!device) throw new Error(`there is no device ${deviceName}`);
+    return device;
+  }
+}
+
+async function addressesBeside(book: AddressBook, devices: DummyDevices): Promise<readonly string[]> {
+  const device = await devices.find(deviceName);
+  const others = (await book.list()).filter(({ interfaceIndex }) => interfaceIndex !== device?.index);
+  return [...new Set(others.map(({ ip }) => ip))];
+}

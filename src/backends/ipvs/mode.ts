@@ -1,0 +1,115 @@
+import { Commands } from '../../kernel/iptables/commands.ts';
+import { ipvsOpeners } from '../../kernel/ipvs/openers.ts';
+import { hasIPv6 } from '../../kernel/probe.ts';
+import { runProgram } from '../../kernel/program.ts';
+import { systemFiles } from '../../kernel/system-files.ts';
+import { systemClock } from '../../lib/clock.ts';
+import { toMillis } from '../../lib/duration.ts';
+import type { Family } from '../../model/ip.ts';
+import type { Logger } from '../../obs/log.ts';
+import type { Backend } from '../backend.ts';
+import type { BackendContext, Mode } from '../mode.ts';
+import { IpvsBackend } from './backend.ts';
+import { removeAll } from './cleanup.ts';
+import { asError } from './errors.ts';
+import { IptablesPrograms } from './iptables-programs.ts';
+import { type LinuxIpvs, openLinuxIpvs } from './linux-kernel.ts';
+import { PeriodicBackend } from './periodic-backend.ts';
+import { checkUsable, explain } from './preconditions.ts';
+import { settingsOf } from './settings.ts';
+import { setSysctls } from './sysctls.ts';
+import { setTimeouts } from './timeouts.ts';
+
+const families: readonly Family[] = ['IPv4', 'IPv6'];
+
+/** ipvs mode. Both families share the sockets, the device and the table of virtual servers. */
+class IpvsMode implements Mode {
+  readonly #users = new Set<Family>();
+  #linux: Promise<LinuxIpvs> | undefined;
+
+  /** Families whose rules this node can hold; throws, with the reasons, when there is none. */
+  async supportedFamilies(logger: Logger): Promise<ReadonlySet<Family>> {
+    const supported = new Set<Family>();
+    const reasons: string[] = [];
+    for (const family of families) {
+      const reason = await unavailable(family, logger);
+      if (reason === undefined) supported.add(family);
+      else reasons.push(reason);
+    }
+    if (supported.size === 0)
+      throw new Error(`iptables is not available on this host: ${reasons.join('; ')}`);
+    return supported;
+  }
+
+  /** Throws the reason when this node cannot run the mode. */
+  async create(context: BackendContext): Promise<Backend> {
+    const { family, config, metrics, logger, clock, requestFullSync } = context;
+    const settings = settingsOf(context);
+    const linux = await this.#acquire(context, settings.scheduler);
+    try {
+      await checkUsable(linux, settings.scheduler).catch((error: unknown) =>
+        unusable(error, settings.scheduler),
+      );
+      setSysctls({ files: systemFiles, strictARP: config.ipvs.strictARP, logger });
+      await setTimeouts(linux.ipvs, config, logger);
+    } catch (error) {
+      await this.#release(family);
+      throw error;
+    }
+    const kernel = linux.kernelOf(family);
+    const retryMs = toMillis(config.minSyncPeriod);
+    const backend = new IpvsBackend({ settings, kernel, metrics, logger, clock, requestFullSync, retryMs });
+    return new PeriodicBackend({
+      backend,
+      clock,
+      periodMs: toMillis(config.syncPeriod),
+      requestFullSync,
+      onClose: () => this.#release(family),
+    });
+  }
+
+  async cleanup(logger: Logger): Promise<void> {
+    const open = await ipvsOpeners(systemClock);
+    await removeAll({ open, files: systemFiles, run: runProgram, clock: systemClock, logger });
+  }
+
+  async #acquire({ family, clock, logger }: BackendContext, scheduler: string): Promise<LinuxIpvs> {
+    this.#linux ??= ipvsOpeners(clock).then((open) =>
+      openLinuxIpvs({ open, run: runProgram, clock, logger }),
+    );
+    try {
+      const linux = await this.#linux;
+      this.#users.add(family);
+      return linux;
+    } catch (error) {
+      this.#linux = undefined;
+      return unusable(error, scheduler);
+    }
+  }
+
+  async #release(family: Family): Promise<void> {
+    this.#users.delete(family);
+    if (this.#users.size > 0) return;
+    const linux = this.#linux;
+    this.#linux = undefined;
+    (await linux)?.close();
+  }
+}
+
+export const ipvsMode = new IpvsMode();
+
+async function unusable(reason: unknown, scheduler: string): Promise<never> {
+  throw await explain(reason, scheduler, { files: systemFiles, run: runProgram });
+}
+
+/** Why a family cannot be served; undefined when it can. */
+async function unavailable(family: Family, logger: Logger): Promise<string | undefined> {
+  if (family === 'IPv6' && !hasIPv6(systemFiles)) return 'this kernel has no IPv6, or it is switched off';
+  try {
+    const commands = new Commands({ family, run: runProgram, clock: systemClock, logger });
+    await new IptablesPrograms(commands).check();
+    return undefined;
+  } catch (error) {
+    return asError(error).message;
+  }
+}

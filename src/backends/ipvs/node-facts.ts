@@ -1,0 +1,47 @@
+import { canonicalIPOf, type Family, isLoopback, parseIP } from '../../model/ip.ts';
+import { nodePortIPs } from '../../model/node-port-addresses.ts';
+import { sameStrings } from '../../model/same-strings.ts';
+import type { IpvsSettings } from './settings.ts';
+
+/** What the desired state takes from the node's interfaces. */
+export interface NodeFacts {
+  /** On some interface other than ours: external addresses among them are not bound. */
+  readonly addresses: ReadonlySet<string>;
+  /** Where node ports are served. */
+  readonly nodePortIPs: readonly string[];
+}
+
+export const noFacts: NodeFacts = { addresses: new Set(), nodePortIPs: [] };
+
+/**
+ * Facts from the addresses on all interfaces but our own. Differs from upstream (node-ports-on-node-addresses): a
+ * configured range selects among these, so that neither link-local addresses nor our own device serve node ports.
+ */
+export function nodeFacts(
+  { family, nodePortAddresses }: Pick<IpvsSettings, 'family' | 'nodePortAddresses'>,
+  listed: readonly string[],
+): NodeFacts {
+  const addresses = new Set(serviceableAddresses(family, listed));
+  return { addresses, nodePortIPs: nodePortIPs(nodePortAddresses, [...addresses]) };
+}
+
+export function sameFacts(a: NodeFacts, b: NodeFacts): boolean {
+  return sameStrings([...a.addresses], [...b.addresses]) && sameStrings(a.nodePortIPs, b.nodePortIPs);
+}
+
+/**
+ * Those of the family that are neither loopback nor IPv6 link-local, canonical and sorted. IPv4 link-local addresses
+ * do count.
+ */
+export function serviceableAddresses(family: Family, listed: readonly string[]): string[] {
+  return [...new Set(listed.flatMap((text) => canonicalIPOf(family, text) ?? []))]
+    .filter(isServiceable)
+    .sort();
+}
+
+function isServiceable(address: string): boolean {
+  const ip = parseIP(address);
+  if (!ip || isLoopback(ip)) return false;
+  const [first = 0, second = 0] = ip.bytes;
+  return ip.family === 'IPv4' || first !== 0xfe || (second & 0xc0) !== 0x80;
+}

@@ -1,0 +1,35 @@
+const noServiceNetwork = 'ipvs mode knows no service network: addresses that no service has are routed';
+const noLoopback = 'ipvs mode serves no node ports at loopback addresses (C46)';
+const perAddress = 'records of clients belong to one address and port of a service';
+const turns =
+  'endpoints take turns, so the same clients in the same order get the same endpoints by chance, too';
+const drained = 'connections end with their service; test/ipvs/operations.test.ts has what they survive';
+
+/** Stories that are about something which ipvs mode, by design, does not have. */
+export const ipvsSkips: Readonly<Record<string, string>> = {
+  'changes/service network': noServiceNetwork,
+  'changes/second service network': noServiceNetwork,
+  C39: 'an open connection keeps the record of its client',
+  C41: perAddress,
+  'affinity/udp': perAddress,
+  'affinity/local list': perAddress,
+  'sctp/affinity': perAddress,
+  'affinity/per port': turns,
+  'affinity/per service': turns,
+  'affinity/off': 'the kernel keeps the records of clients until they run out, and goes by them again',
+  'affinity/expires': 'the record of a client outlasts its last connection by two minutes (TIME_WAIT)',
+  'affinity/returns': 'an endpoint that comes back while it drains never left: its clients come back to it',
+  C45: drained,
+  'connections/client': drained,
+  'connections/node': drained,
+  'connections/remote': drained,
+  'flows/drain': 'datagrams leave an endpoint as soon as it drains',
+  C47: noLoopback,
+  C48: noLoopback,
+  C49: noLoopback,
+  C50: noLoopback,
+  'loopback/follows endpoints': noLoopback,
+  'loopback/affinity': noLoopback,
+  C52: 'rules come back with the next full sync (test/ipvs/operations.test.ts)',
+  C53: 'ipvs mode asks for no version of the kernel',
+};

@@ -1,0 +1,67 @@
+import type { SyncResult } from '../../src/backends/backend.ts';
+import { IpvsBackend } from '../../src/backends/ipvs/backend.ts';
+import type { IpvsSettings } from '../../src/backends/ipvs/settings.ts';
+import { FakeClock } from '../../src/lib/fake-clock.ts';
+import { nodePortAddresses } from '../../src/model/node-port-addresses.ts';
+import { silentLogger } from '../../src/obs/log.ts';
+import type { ServicePlan } from '../../src/plan/service-plan.ts';
+import { plansByKey } from '../cluster/plans.ts';
+import { FakeKernel } from './fake-kernel.ts';
+
+export const settings: IpvsSettings = {
+  family: 'IPv4',
+  scheduler: 'rr',
+  excludeCIDRs: [],
+  masqueradeBit: 14,
+  masqueradeAll: false,
+  localDetector: { kind: 'cidr', cidr: '10.244.0.0/16' },
+  nodePortAddresses: nodePortAddresses('IPv4', []),
+  nodeIP: '192.0.2.5',
+};
+
+export const retryMs = 30_000;
+
+/** A backend on a kernel in memory. */
+export class Node {
+  readonly fake: FakeKernel;
+  readonly clock = new FakeClock();
+  readonly backend: IpvsBackend;
+  restoreFailures = 0;
+  requests = 0;
+  #plans = new Map<string, ServicePlan>();
+
+  constructor(overrides: Partial<IpvsSettings> = {}, fake = new FakeKernel(), retry = retryMs) {
+    this.fake = fake;
+    this.backend = new IpvsBackend({
+      settings: { ...settings, ...overrides },
+      kernel: fake.kernel,
+      metrics: { iptablesRestoreFailures: { inc: () => void this.restoreFailures++ } },
+      logger: silentLogger,
+      clock: this.clock,
+      requestFullSync: () => void this.requests++,
+      retryMs: retry,
+    });
+  }
+
+  /** Syncs everything to exactly these plans. */
+  full(...plans: readonly ServicePlan[]): Promise<SyncResult> {
+    this.#plans = plansByKey(...plans);
+    return this.#sync('all');
+  }
+
+  /** Syncs nothing but these plans, beside those that were there. */
+  change(...plans: readonly ServicePlan[]): Promise<SyncResult> {
+    for (const plan of plans) this.#plans.set(plan.port.key, plan);
+    return this.#sync(new Set(plans.map(({ port }) => port.key)));
+  }
+
+  /** Syncs nothing but the removal of these plans. */
+  remove(...plans: readonly ServicePlan[]): Promise<SyncResult> {
+    for (const { port } of plans) this.#plans.delete(port.key);
+    return this.#sync(new Set(plans.map(({ port }) => port.key)));
+  }
+
+  #sync(changed: ReadonlySet<string> | 'all'): Promise<SyncResult> {
+    return this.backend.sync({ plans: this.#plans, changed, serviceCIDRs: [], totalEndpoints: 0 });
+  }
+}

@@ -1,0 +1,23 @@
+import { test } from 'node:test';
+import { IpvsUnavailableError, openIpvsClient } from '../../src/kernel/ipvs/client.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+import { loadLibc } from '../../src/native/koffi-libc.ts';
+import { inNetworkNamespace } from '../kernel/namespace.ts';
+
+/** Why ipvs mode cannot be tested here; undefined when it can. */
+export async function ipvsUnavailable(): Promise<string | undefined> {
+  try {
+    (await openIpvsClient(await loadLibc(), { clock: systemClock })).close();
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof IpvsUnavailableError)) throw error;
+    return 'this kernel has no ip_vs';
+  }
+}
+
+/** Runs tests in a network namespace of a kernel that has IPVS; otherwise reports why they are skipped. */
+export async function onIpvsKernel(file: string, tests: () => void): Promise<void> {
+  const skip = await ipvsUnavailable();
+  if (skip === undefined) inNetworkNamespace(file, tests);
+  else test('on a real kernel', { skip }, () => {});
+}

@@ -1,0 +1,180 @@
+/**
+ * Recorded clusters on a real kernel, each in place of the one before: it ends up with the same as the kernel in
+ * memory, which is compared with upstream elsewhere, and with upstream's own iptables rules. The whole program is given
+ * those with most in them: it takes an emulated machine many seconds to start.
+ */
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { IpvsBackend } from '../../src/backends/ipvs/backend.ts';
+import type { IpvsKernel } from '../../src/backends/ipvs/kernel.ts';
+import { type LinuxIpvs, openLinuxIpvs } from '../../src/backends/ipvs/linux-kernel.ts';
+import { ipvsOpeners } from '../../src/kernel/ipvs/openers.ts';
+import { runProgram } from '../../src/kernel/program.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+import type { Family } from '../../src/model/ip.ts';
+import { silentLogger } from '../../src/obs/log.ts';
+import { enterNamespace, labUnavailable } from '../cluster/lab/namespace.ts';
+import { paced } from '../cluster/lab/pace.ts';
+import { runInNode } from '../contract/node-commands.ts';
+import { plansOf } from '../plan/recorded-cluster.ts';
+import { kubeProxy, run } from '../program/run.ts';
+import { Site } from '../program/started.ts';
+import { FakeKernel } from './fake-kernel.ts';
+import { boundAddresses } from './node-state.ts';
+import { ipvsUnavailable } from './on-ipvs-kernel.ts';
+import {
+  interfaceAddresses,
+  type RecordedIpvsCluster,
+  recordedIpvsClusters,
+  savedServers,
+  savedSets,
+  settingsOf,
+} from './recorded-cluster.ts';
+import { recordedRules, type SavedRules } from './saved-rules.ts';
+
+const families: readonly Family[] = ['IPv4', 'IPv6'];
+const programs = { 4: 'iptables-save', 6: 'ip6tables-save' } as const;
+const tables = ['nat', 'filter'] as const;
+const PATIENCE_MS = paced(10_000);
+const throughTheProgram = ['cluster-006.json', 'cluster-007.json'];
+
+/** What the kernel holds of the mode. */
+interface State {
+  readonly servers: readonly string[];
+  readonly sets: readonly string[];
+  readonly addresses: readonly string[];
+  readonly rules: Readonly<Record<string, SavedRules>>;
+}
+
+const skip = labUnavailable() ?? (await ipvsUnavailable()) ?? false;
+if (!skip) enterNamespace(import.meta.url);
+
+describe('recorded clusters on a kernel with ip_vs', { skip }, () => {
+  let linux: LinuxIpvs;
+  before(async () => {
+    const open = await ipvsOpeners(systemClock);
+    linux = await openLinuxIpvs({ open, run: runProgram, clock: systemClock, logger: silentLogger });
+    await runInNode('ip', 'link', 'add', 'kpt-node', 'type', 'veth', 'peer', 'name', 'kpt-peer');
+    for (const ip of interfaceAddresses.filter((ip) => !/^(127|::1|fe80)/.test(ip))) {
+      const more = ip.includes(':') ? ['nodad'] : [];
+      await runInNode('ip', 'address', 'add', ip, 'dev', 'kpt-node', ...more);
+    }
+  });
+  after(() => linux?.close());
+
+  for (const { name, cluster } of recordedIpvsClusters()) {
+    const isWhole = throughTheProgram.includes(name);
+    test(`${name} through the ${isWhole ? 'program' : 'backend'}`, async () => {
+      const fake = new FakeKernel();
+      fake.onNode = interfaceAddresses;
+      await sync(cluster, () => fake.kernel);
+      const wanted = wantedState(cluster, fake);
+      if (isWhole) return replay(cluster, wanted);
+      await sync(cluster, (family) => linux.kernelOf(family));
+      assert.deepEqual(await currentState(), wanted);
+    });
+  }
+
+  test('the last one is removed', async () => {
+    const { code, stderr } = await run(kubeProxy, ['--cleanup']);
+    assert.equal(code, 0, stderr);
+    assert.equal(await runInNode('ipvsadm', '-Sn'), '');
+    assert.equal(await runInNode('ipset', 'list', '-n'), '');
+    assert.doesNotMatch(await runInNode('ip', 'link'), /kube-ipvs0/);
+    for (const program of Object.values(programs)) assert.doesNotMatch(await runInNode(program), /KUBE-/);
+  });
+});
+
+async function replay(cluster: RecordedIpvsCluster, wanted: State): Promise<void> {
+  const site = await Site.open();
+  try {
+    site.api.put('nodes', { ...cluster.node });
+    for (const object of cluster.objects) {
+      site.api.put(object.kind === 'Service' ? 'services' : 'endpointSlices', { ...object });
+    }
+    const proxy = await site.start(site.writeConfig(cluster.config));
+    const end = Date.now() + PATIENCE_MS;
+    let state = await currentState();
+    while (Date.now() < end && JSON.stringify(state) !== JSON.stringify(wanted)) {
+      await sleep(paced(50));
+      state = await currentState();
+    }
+    assert.deepEqual(state, wanted, proxy.stderr);
+  } finally {
+    await site.close();
+  }
+}
+
+async function sync(cluster: RecordedIpvsCluster, kernelOf: (family: Family) => IpvsKernel): Promise<void> {
+  for (const family of families) {
+    const backend = new IpvsBackend({
+      settings: settingsOf(cluster, family),
+      kernel: kernelOf(family),
+      metrics: { iptablesRestoreFailures: { inc: () => assert.fail('rules were refused') } },
+      logger: silentLogger,
+      clock: systemClock,
+      requestFullSync: () => assert.fail('something failed'),
+      retryMs: 30_000,
+    });
+    const plans = new Map(plansOf(cluster, family).map((plan) => [plan.port.key, plan]));
+    const result = await backend.sync({ plans, changed: 'all', serviceCIDRs: [], totalEndpoints: 0 });
+    assert.deepEqual(result.refused, []);
+    await backend.close();
+  }
+}
+
+/** What is in memory; rules are those that upstream wrote. */
+function wantedState(cluster: RecordedIpvsCluster, fake: FakeKernel): State {
+  return {
+    servers: savedServers(fake).sort(),
+    sets: savedSets(fake).sort(),
+    addresses: [...(fake.bound ?? [])].sort(),
+    rules: rulesOf((table, digit) => cluster.expect[`${table}${digit}`]),
+  };
+}
+
+async function currentState(): Promise<State> {
+  const dumps = {
+    4: (await runInNode(programs[4])).split('\n'),
+    6: (await runInNode(programs[6])).split('\n'),
+  };
+  const sets = await lines('ipset', 'save');
+  return {
+    servers: await lines('ipvsadm', '-Sn'),
+    sets: sets.map((line) => line.replace(/ (hashsize|bucketsize|initval) \S+/g, '')).sort(),
+    addresses: await boundAddresses().catch(() => []),
+    rules: rulesOf((table, digit) => rulesOfTable(dumps[digit], table)),
+  };
+}
+
+function rulesOf(
+  linesOf: (table: (typeof tables)[number], digit: 4 | 6) => readonly string[],
+): State['rules'] {
+  const entries = ([4, 6] as const).flatMap((digit) =>
+    tables.map((table) => [`${table}${digit}`, sorted(recordedRules(linesOf(table, digit)))] as const),
+  );
+  return Object.fromEntries(entries);
+}
+
+/** Chains in one order: they are told apart by name. */
+function sorted(rules: SavedRules): SavedRules {
+  return Object.fromEntries(Object.entries(rules).sort(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+/** The lines of one table that are about chains of Kubernetes, and all rules. */
+function rulesOfTable(dump: readonly string[], table: string): string[] {
+  const from = dump.indexOf(`*${table}`);
+  if (from < 0) return [];
+  const lines = dump.slice(from, dump.indexOf('COMMIT', from));
+  return lines.filter((line) => line.startsWith(':KUBE-') || line.startsWith('-A '));
+}
+
+async function lines(command: string, ...args: readonly string[]): Promise<string[]> {
+  const output = await runInNode(command, ...args);
+  return output
+    .split('\n')
+    .map((line) => line.trim())
+    .filter((line) => line !== '')
+    .sort();
+}

@@ -1,0 +1,49 @@
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { AddressBook } from '../../src/kernel/route/address-book.ts';
+import { openRouteClient } from '../../src/kernel/route/client.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+import { loadLibc } from '../../src/native/koffi-libc.ts';
+import { inNetworkNamespace, sh } from './namespace.ts';
+
+inNetworkNamespace(import.meta.filename, () => {
+  let book: AddressBook;
+  before(async () => {
+    book = AddressBook.open(await loadLibc(), { clock: systemClock });
+    sh('ip link add kpt-a type veth peer name kpt-b');
+  });
+  after(() => book.close());
+
+  const ips = async () => (await book.list()).map(({ ip }) => ip).toSorted();
+  /** Waits for notifications to bring the book to this. */
+  const becomes = async (expected: readonly string[]) => {
+    for (let i = 0; i < 500 && (await ips()).join() !== expected.join(); i++) await sleep(10);
+    assert.deepEqual(await ips(), expected);
+  };
+
+  test('follows what happens to addresses and interfaces', async () => {
+    const before = await ips();
+    assert.ok(before.includes('127.0.0.1'));
+    sh('ip address add 192.0.2.1/32 dev kpt-a; ip address add 2001:db8::1/128 dev kpt-a nodad');
+    await becomes([...before, '192.0.2.1', '2001:db8::1'].toSorted());
+    sh('ip address del 192.0.2.1/32 dev kpt-a');
+    await becomes([...before, '2001:db8::1'].toSorted());
+    sh('ip address add 192.0.2.2/32 dev kpt-b; ip link del kpt-a');
+    await becomes(before);
+  });
+
+  test('agrees with the kernel after more changes than can wait', async () => {
+    sh('ip link add kpt-c type veth peer name kpt-d');
+    const lines = Array.from(
+      { length: 5000 },
+      (_, i) => `address add 10.9.${i >> 8}.${i & 255}/32 dev kpt-c`,
+    );
+    sh('ip -batch -', lines.join('\n'));
+    const route = openRouteClient(await loadLibc(), { clock: systemClock });
+    const listed = (await route.listAddresses()).map(({ ip }) => ip).toSorted();
+    route.close();
+    assert.ok(listed.length > 5000);
+    await becomes(listed);
+  });
+});
