@@ -58,4 +58,4 @@ export const contract = 'brief';
 export const pace = 3;
 
 /** The machine is ended after this many seconds. */
-export const limitSeconds = 1_500;
+export const limitSeconds = 2_700;
