@@ -28,10 +28,10 @@ const REACHED_MS = paced(20_000);
 
 type Command = readonly [string, ...string[]];
 
-const flushIptables = ['iptables', 'ip6tables'].flatMap((program) =>
-  ['filter', 'nat', 'mangle'].flatMap((table) =>
-    ['-F', '-X'].map((verb): Command => [program, '-w', '5', '-t', table, verb]),
-  ),
+/** A table without chains, once per table: what flushes rules before chains may meet a repair in between. */
+const noRules = ['filter', 'nat', 'mangle'].map((table) => `*${table}\\nCOMMIT\\n`).join('');
+const flushIptables = ['iptables', 'ip6tables'].map(
+  (program): Command => ['sh', '-c', `printf '${noRules}' | ${program}-restore -w 5`],
 );
 
 const flushCommands: Readonly<Record<string, readonly Command[]>> = {
