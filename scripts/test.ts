@@ -1,8 +1,8 @@
 /**
  * Runs the tests. `npm run test:unit` (--unit): what needs neither root nor the network. `npm test`: types, lint,
- * unit tests, then the system tests, after installing the Debian packages that they need and that are missing, then
- * those that run on another kernel, in an emulated machine (scripts/test-vm.ts).
- * Further arguments narrow the test files, and leave the emulated machine out: `npm test -- test/contract`.
+ * unit tests, then the system tests, after installing the Debian packages that they need and that are missing.
+ * Further arguments narrow the test files: `npm test -- test/contract`. Tests on another kernel are apart
+ * (scripts/test-vm.ts).
  */
 import { spawnSync } from 'node:child_process';
 import { globSync } from 'node:fs';
@@ -34,8 +34,6 @@ function main(args: readonly string[]): void {
   runTests(unit, 2);
   // System tests share the machine's cores and kernel: one file at a time keeps them honest.
   runTests(system, 1);
-  // After them rather than beside them: it keeps all cores busy by itself.
-  if (wanted.length === 0) run('npm', ['run', '--silent', 'test:vm']);
 }
 
 function select(patterns: readonly string[], wanted: readonly string[]): string[] {

@@ -31,6 +31,8 @@ const CONNECTIONS = 100;
 /** More would leave an emulated machine no time for the program itself. */
 const CONNECTIONS_AT_ONCE = 2;
 const PATIENCE_MS = paced(10_000);
+/** Dozens of programs, where another mode has left something, too. */
+const CLEANED_UP_MS = paced(60_000);
 /** How long the kernel remembers a TCP connection that was reset. */
 const RESET_CONNECTION_MS = 10_000;
 /** Rules and servers are looked over so often in the tests that are about that. */
@@ -85,7 +87,9 @@ describe('ipvs mode in operation', { skip }, () => {
   }
 
   async function cleanUp(): Promise<void> {
-    const { code, stderr } = await run(kubeProxy, ['--config', cluster.writeConfig(), '--cleanup']);
+    const { code, stderr } = await run(kubeProxy, ['--config', cluster.writeConfig(), '--cleanup'], {
+      timeout: CLEANED_UP_MS,
+    });
     assert.equal(code, 0, stderr);
   }
 

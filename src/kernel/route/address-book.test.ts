@@ -27,6 +27,13 @@ test('what is told while a list is made counts after it', async () => {
   assert.deepEqual(await listing, ['1 10.0.0.2', '1 10.0.0.3']);
 });
 
+test('everybody who asks while a list is made gets that list', async () => {
+  const { book, lists } = open([[1, '10.0.0.1']]);
+  const listings = await Promise.all([texts(book), texts(book)]);
+  assert.deepEqual(listings, [['1 10.0.0.1'], ['1 10.0.0.1']]);
+  assert.equal(lists(), 1);
+});
+
 test('lists again when notifications were lost', async () => {
   const addresses: [number, string][] = [[1, '10.0.0.1']];
   const { book, events, lists } = open(addresses);

@@ -55,7 +55,8 @@ export class AddressBook {
 
   /** Addresses of both families on all interfaces. Rejects with NetlinkError or SystemError. */
   async list(): Promise<readonly InterfaceAddress[]> {
-    if (!this.#isCurrent || this.#isDeaf) {
+    // A list that is under way counts as current already, but is not there yet.
+    if (this.#reading || !this.#isCurrent || this.#isDeaf) {
       this.#reading ??= this.#read().finally(() => {
         this.#reading = undefined;
       });
