@@ -92,8 +92,9 @@ describe('nftables mode and failures', { skip }, () => {
     const chains = ['delete chain', 'add chain'].map((verb) => `${verb} ip kube-proxy nat-output`);
     const rule = 'add chain ip kube-proxy theirs; add rule ip kube-proxy theirs jump nat-output';
     await node.nft([...chains, rule].join('; '));
+    const replaced = /"Table could not be put right and was replaced"/;
+    await node.until('the replacement', async () => replaced.test(node.log));
     await node.until('the first service again', () => works(1));
-    assert.match(node.log, /"Table could not be put right and was replaced"/);
     assert.doesNotMatch(await node.nft('list', 'table', 'ip', 'kube-proxy'), /theirs/);
   });
 
