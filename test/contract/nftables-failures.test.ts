@@ -136,7 +136,7 @@ describe('nftables mode and failures', { skip }, () => {
     assert.ok((await works(12)) && (await node.answers('198.51.100.9')));
     assert.match(
       node.log,
-      /"Committing".*<\n(\t.*\n)*\tadd element ip kube-proxy frontends 10\.96\.0\.5 \. tcp \. 80 : goto /,
+      /"Committing".*<\n(\t.*\n)*\tadd element ip kube-proxy frontends 10\.96\.0\.5 \. tcp \. 80 : 0:/,
     );
     node.site.api.delete('services', 'shop', 's11');
     await node.until('the end of the report', async () => (await node.metric(SET_ASIDE)) === 0);

@@ -142,6 +142,57 @@ describe('nftables packet stories', { skip }, () => {
     });
   });
 
+  describe('priority of packets that processes on the node sent', {
+    skip: !hasProgram('nft', '--version') && 'needs the program nft',
+  }, () => {
+    const counted = (name: string): number =>
+      Number(/packets (\d+)/.exec(run('nft', 'list', 'counter', 'ip', 'observer', name))?.[1]);
+
+    before(() => {
+      // 0:1 is also the number of the first chain that a table gets.
+      run(
+        'nft',
+        `table ip observer {
+          counter kept { }
+          counter none { }
+          chain sent { type filter hook output priority -300; meta priority set "0:1"; }
+          chain leaving {
+            type filter hook postrouting priority 300;
+            ct direction original ct state new ip daddr 10.244.2.21 meta priority "0:1" counter name kept
+            ct direction original ct state new ip daddr 10.244.2.21 meta priority none counter name none
+          }
+        }`,
+      );
+    });
+
+    after(() => run('nft', 'delete table ip observer'));
+
+    test('is kept where no service is concerned, whatever number it is', async () => {
+      await program({ clusterIP: '10.96.0.41' }, [B]);
+      const [kept, none] = [counted('kept'), counted('none')];
+      const outcome = await scene.once('node', { address: '10.244.2.21', port: 8080 });
+      assert.equal(outcome.kind, 'answered');
+      assert.deepEqual([counted('kept') - kept, counted('none') - none], [1, 0]);
+    });
+
+    for (const [what, parts] of [
+      ['plain', { clusterIP: '10.96.0.41' }],
+      ['with affinity', { clusterIP: '10.96.0.42', name: 'sticky', affinitySeconds: 60 }],
+      [
+        'with policy Local',
+        { clusterIP: '10.96.0.43', externalIPs: ['192.0.2.99'], externalPolicyLocal: true },
+      ],
+    ] as const) {
+      test(`is zero in the first packet to a service, ${what}`, async () => {
+        await program(parts, [B]);
+        const [kept, none] = [counted('kept'), counted('none')];
+        const address = 'externalIPs' in parts ? parts.externalIPs[0] : parts.clusterIP;
+        assert.equal((await scene.once('node', { address, port: 80 })).kind, 'answered');
+        assert.deepEqual([counted('kept') - kept, counted('none') - none], [0, 1]);
+      });
+    }
+  });
+
   describe('internal policy Local', () => {
     const dns: ServicePortParts = {
       clusterIP: '10.96.0.42',

@@ -64,7 +64,9 @@ describe('nftables table', { skip }, () => {
     await current().program(everything, { localhostNodePorts: true });
     await current().program(everything6, { localhostNodePorts: true });
     for (const line of [
-      '10.96.0.1 . tcp . 80 comment "default/web" : goto cluster-pick-2',
+      '10.96.0.1 . tcp . 80 comment "default/web" : 0:1',
+      '0:1 : goto cluster-pick-2',
+      'meta priority set ip daddr . meta l4proto . th dport map @frontends meta priority vmap @handlers',
       '10.96.0.1 . tcp . 80 . 0 : 10.244.1.21 . 8080',
       'dnat ip to ip daddr . meta l4proto . th dport . numgen random mod 2 map @endpoints',
       'ip daddr . meta l4proto . th dport . ip saddr & 255.0.0.0 @sources-8 return',
@@ -155,7 +157,7 @@ describe('nftables table', { skip }, () => {
     );
     // No set of ours begins as those that upstream deletes, and none of our rules is reached any more.
     assert.doesNotMatch(listing(), /set affinity-/);
-    assert.doesNotMatch(listing(), /hook [\s\S]*jump dispatch/);
+    assert.doesNotMatch(listing(), /hook [\s\S]*(@frontends|@guarded|jump refuse)/);
   });
 
   test('a table left by upstream is replaced as a whole', async () => {
@@ -174,10 +176,32 @@ describe('nftables table', { skip }, () => {
     assert.match(listing(), /goto cluster-pick-2/);
   });
 
+  test('a table in the layout before this one is replaced as a whole, in one transaction', async () => {
+    nft(
+      `table ip kube-proxy {
+      map frontends { type ipv4_addr . inet_proto . inet_service : verdict; comment "kube-proxy-ts layout 1"; elements = { 10.96.0.1 . tcp . 80 : goto cluster-pick-9 }; }
+      map nodeports { type inet_proto . inet_service : verdict; }
+      set cluster-addresses { type ipv4_addr; elements = { 10.96.0.1, 10.96.0.9 }; }
+      chain cluster-pick-9 { dnat to 10.0.0.1; }
+      chain cluster-pick-2 { dnat to 10.0.0.2; }
+      chain dispatch { ip daddr . meta l4proto . th dport vmap @frontends; }
+      chain nat-prerouting { type nat hook prerouting priority -100; jump dispatch; }
+    }`,
+    );
+    const { id } = await current().kernel.nft.generation();
+    await current().program(everything);
+    assert.equal((await current().kernel.nft.generation()).id, id + 1);
+    const replaced = listing();
+    nft('flush ruleset');
+    current().restart();
+    await current().program(everything);
+    assert.equal(listing().split('\n').sort().join('\n'), replaced.split('\n').sort().join('\n'));
+  });
+
   test('a set of our name with another type leads to replacement, not to failure', async () => {
     await current().program(everything);
     nft(
-      'flush chain ip kube-proxy dispatch; flush chain ip kube-proxy refuse-nodeports; delete set ip kube-proxy node-addresses; add set ip kube-proxy node-addresses { type inet_service; }',
+      'flush chain ip kube-proxy nat-prerouting; flush chain ip kube-proxy nat-output; flush chain ip kube-proxy refuse-here; delete set ip kube-proxy node-addresses; add set ip kube-proxy node-addresses { type inet_service; }',
     );
     current().restart();
     await current().program(everything);
@@ -220,7 +244,10 @@ describe('nftables table', { skip }, () => {
     ];
     const many = Array.from({ length: 100 }, (_, i) => ({ ip: `10.244.3.${i}` }));
     await current().program(plan(many));
+    // A number of endpoints that no service had yet is a chain more for cluster IP and node port each.
     await current().program(plan([...many, B]));
+    assert.equal(current().elementOperations, 8);
+    await current().program(plan(many));
     assert.equal(current().elementOperations, 6);
   });
 

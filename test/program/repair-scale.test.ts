@@ -63,13 +63,14 @@ describe('nftables mode with 10,000 Services', { skip }, () => {
 
   async function ruleHandle(chain: string): Promise<string> {
     const listing = await node.nft('-a', 'list', 'chain', 'ip', 'kube-proxy', chain);
-    return /dispatch.*# handle (\d+)/.exec(listing)?.[1] ?? assert.fail(listing);
+    return /@frontends.*# handle (\d+)/.exec(listing)?.[1] ?? assert.fail(listing);
   }
 
-  test('traffic flows again after a flush, and after an element and a rule are deleted', async (t) => {
+  test('traffic flows again after a flush, and after elements and a rule are deleted', async (t) => {
     await start();
     await repaired(t, 'flush ruleset', 'flush', 'ruleset');
     await repaired(t, 'element deleted', `delete element ip kube-proxy frontends { ${target} . tcp . 80 }`);
+    await repaired(t, 'handlers deleted', 'flush', 'map', 'ip', 'kube-proxy', 'handlers');
     await repaired(
       t,
       'rule deleted',

@@ -57,6 +57,15 @@ class Fixture {
     return [...this.nft.elementsOf('frontends').values()].map(({ key }) => key.slice(0, 4).join('.')).sort();
   }
 
+  /** The chains that handle them, in the same order. */
+  get chains(): (string | undefined)[] {
+    const handlers = this.nft.elementsOf('handlers');
+    return [...this.nft.elementsOf('frontends')].sort().map(([, { data }]) => {
+      const verdict = handlers.get(data?.join() ?? '')?.verdict;
+      return verdict && 'chain' in verdict ? verdict.chain : undefined;
+    });
+  }
+
   /** Element operations of the latest commit. */
   get lastElements(): number {
     const { batch } = this.nft.batches.at(-1) ?? assert.fail('nothing was committed');
@@ -262,6 +271,44 @@ describe('what is believed', () => {
   });
 });
 
+test('another number of endpoints, if any service has had it, moves no verdict', async () => {
+  const fixture = new Fixture();
+  await fixture.sync(plansByKey(service(1, 1, 2), service(2, 3)));
+  await fixture.sync(plansByKey(service(1, 1), service(2, 3)), ['default/s1/TCP']);
+  const { batch } = fixture.nft.batches.at(-1) ?? assert.fail();
+  const sets = batch.operations.map(({ verb, kind, object }) =>
+    kind === 'element' && 'name' in object ? `${verb} ${object.name}` : kind,
+  );
+  assert.deepEqual(sets.sort(), ['add frontends', 'delete endpoints', 'delete frontends']);
+  assert.deepEqual(fixture.chains, ['cluster-pick-1', 'cluster-pick-1']);
+});
+
+test('a restart goes by the numbers that chains have, whatever order services come in', async () => {
+  const fixture = new Fixture();
+  await fixture.sync(plansByKey(service(1, 1), service(2, 1, 2), service(3, 1, 2, 3)));
+  fixture.backend = fixture.newBackend();
+  await fixture.sync(plansByKey(service(3, 1, 2, 3), service(2, 1), service(1, 1)));
+  assert.deepEqual(fixture.chains, ['cluster-pick-1', 'cluster-pick-1', 'cluster-pick-3']);
+  await fixture.sync(plansByKey(service(1, 1, 2), service(2, 1), service(3, 1, 2, 3)), ['default/s1/TCP']);
+  assert.deepEqual(fixture.chains, ['cluster-pick-2', 'cluster-pick-1', 'cluster-pick-3']);
+});
+
+test('a chain stays within reach of packets until the commit that makes it idle is over', async () => {
+  const fixture = new Fixture();
+  await fixture.sync(plansByKey(service(1, 1, 2)));
+  const before = fixture.nft.batches.length;
+  fixture.backend = fixture.newBackend();
+  await fixture.sync(plansByKey(service(1, 1)));
+  const deletions = fixture.nft.batches
+    .slice(before)
+    .map(({ batch }) =>
+      batch.operations.flatMap(({ verb, object }) =>
+        verb === 'delete' && 'name' in object ? object.name : [],
+      ),
+    );
+  assert.deepEqual(deletions, [['frontends', 'endpoints'], ['handlers'], ['cluster-pick-2']]);
+});
+
 test('chains that are no longer used are removed by a full sync', async () => {
   const fixture = new Fixture();
   await fixture.sync(plansByKey(service(1, 1, 2)));
@@ -270,4 +317,6 @@ test('chains that are no longer used are removed by a full sync', async () => {
   await fixture.sync(plansByKey(service(1, 1)));
   assert.ok(!fixture.nft.chainNames.includes('cluster-pick-2'));
   assert.ok(fixture.nft.chainNames.includes('cluster-pick-1'));
+  await fixture.sync(plansByKey(service(1, 1, 2)), ['default/s1/TCP']);
+  assert.deepEqual(fixture.chains, ['cluster-pick-2']);
 });

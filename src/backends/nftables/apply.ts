@@ -245,13 +245,16 @@ export class NftablesBackend implements Backend {
 
   /** Before kernel 6.2 a chain counts as used for a moment after the last reference went: it then stays until later. */
   async #removeIdle({ idle }: Prepared): Promise<void> {
-    if (idle.length === 0) return;
-    const transaction = new Transaction(this.family);
-    transaction.deleteChains(idle);
-    const batch = transaction.finish();
-    this.#log.committing(batch);
+    if (idle.chains.length === 0) return;
+    const [elements, chains] = [new Transaction(this.family), new Transaction(this.family)];
+    for (const key of idle.handlers) elements.delete('handlers', key);
+    chains.deleteChains(idle.chains);
     try {
-      await this.#options.client.commit(batch);
+      for (const batch of [elements.finish(), chains.finish()]) {
+        if (batch.operations.length === 0) continue;
+        this.#log.committing(batch);
+        await this.#options.client.commit(batch);
+      }
     } catch (error) {
       this.#options.metrics.nftablesCleanupFailures.inc(this.#labels);
       this.#options.logger.v(2).info('Unused chains could not be removed yet', { ...this.#labels, error });

@@ -2,9 +2,12 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { type EndpointParts, planOf, type ServicePortParts } from '../../../test/cluster/plans.ts';
 import { nodePortAddresses } from '../../model/node-port-addresses.ts';
-import { elementsOf } from './compile.ts';
+import { wordBytes } from './bytes.ts';
+import { chainsOf, elementsOf } from './compile.ts';
 import { describeElement } from './describe.ts';
 import { frontendsOf } from './frontends.ts';
+import { HandlerNumbers } from './handler-numbers.ts';
+import { valueKindOf } from './layout.ts';
 import { nowhere, place } from './placement.ts';
 import type { NftablesSettings } from './settings.ts';
 import { StickyNumbers } from './sticky-numbers.ts';
@@ -22,11 +25,17 @@ const settings: NftablesSettings = {
 const a: EndpointParts = { ip: '10.244.1.21', local: true };
 const b: EndpointParts = { ip: '10.244.2.21' };
 
+/** Elements in the words of `nft list`, with the name of a chain in place of its number. */
 function elements(parts: ServicePortParts, endpoints: readonly EndpointParts[], with_ = settings): string[] {
   const plan = planOf(parts, endpoints);
+  const placement = place(plan, frontendsOf(plan), nowhere, new StickyNumbers());
+  const handlers = new HandlerNumbers();
+  const names = new Map(chainsOf(placement, with_).map((name) => [wordBytes(handlers.of(name)), name]));
   const found: string[] = [];
-  elementsOf(place(plan, frontendsOf(plan), nowhere, new StickyNumbers()), with_, (set, key, value) => {
-    found.push(describeElement(plan.port.family, set, key, value));
+  elementsOf(placement, with_, handlers, (set, key, value) => {
+    const text = describeElement(plan.port.family, set, key, value);
+    const name = valueKindOf(set) === 'number' ? names.get(value.slice(0, 4)) : undefined;
+    found.push(name === undefined ? text : text.replace(/: \S+$/, `: ${name}`));
   });
   return found;
 }
@@ -36,7 +45,7 @@ const web: ServicePortParts = { clusterIP: '10.96.0.41' };
 describe('cluster IP', () => {
   test('two endpoints', () => {
     assert.deepEqual(elements(web, [a, b]), [
-      'frontends 10.96.0.41 . tcp . 80 : goto cluster-pick-2',
+      'frontends 10.96.0.41 . tcp . 80 : cluster-pick-2',
       'endpoints 10.96.0.41 . tcp . 80 . 0 : 10.244.1.21 . 8080',
       'endpoints 10.96.0.41 . tcp . 80 . 1 : 10.244.2.21 . 8080',
     ]);
@@ -48,7 +57,7 @@ describe('cluster IP', () => {
 
   test('policy Local serves from the local list', () => {
     assert.deepEqual(elements({ ...web, internalPolicyLocal: true, protocol: 'UDP', port: 53 }, [a, b]), [
-      'frontends 10.96.0.41 . udp . 53 : goto cluster-pick-local-1',
+      'frontends 10.96.0.41 . udp . 53 : cluster-pick-local-1',
       'endpoints 10.96.0.41 . udp . 53 . 100000 : 10.244.1.21 . 8080',
     ]);
   });
@@ -62,7 +71,7 @@ describe('cluster IP', () => {
   test('IPv6', () => {
     const v6 = elements({ clusterIP: 'fd00:96::41' }, [{ ip: 'fd00:244:1::21' }]);
     assert.deepEqual(v6, [
-      'frontends fd00:96::41 . tcp . 80 : goto cluster-pick-1',
+      'frontends fd00:96::41 . tcp . 80 : cluster-pick-1',
       'endpoints fd00:96::41 . tcp . 80 . 0 : fd00:244:1::21 . 8080',
     ]);
   });
@@ -73,16 +82,16 @@ describe('external addresses', () => {
 
   test('policy Cluster', () => {
     assert.deepEqual(elements(external, [b]).slice(2), [
-      'frontends 192.0.2.99 . tcp . 80 : goto external-pick-1',
+      'frontends 192.0.2.99 . tcp . 80 : external-pick-1',
       'endpoints 192.0.2.99 . tcp . 80 . 0 : 10.244.2.21 . 8080',
-      'nodeports tcp . 30080 : goto external-nodeport-1',
+      'nodeports tcp . 30080 : external-nodeport-1',
       'nodeport-endpoints tcp . 30080 . 0 : 10.244.2.21 . 8080',
     ]);
   });
 
   test('policy Local keeps both lists', () => {
     assert.deepEqual(elements({ ...external, externalIPs: [], externalPolicyLocal: true }, [a, b]).slice(3), [
-      'nodeports tcp . 30080 : goto split-nodeport-2-or-nodeport-local-1',
+      'nodeports tcp . 30080 : split-nodeport-2-or-nodeport-local-1',
       'nodeport-endpoints tcp . 30080 . 0 : 10.244.1.21 . 8080',
       'nodeport-endpoints tcp . 30080 . 1 : 10.244.2.21 . 8080',
       'nodeport-endpoints tcp . 30080 . 100000 : 10.244.1.21 . 8080',
@@ -91,7 +100,7 @@ describe('external addresses', () => {
 
   test('policy Local without a local endpoint: short cut for pods and node, dropped for others', () => {
     assert.deepEqual(elements({ ...external, nodePort: 0, externalPolicyLocal: true }, [b]).slice(2), [
-      'frontends 192.0.2.99 . tcp . 80 : goto split-pick-1',
+      'frontends 192.0.2.99 . tcp . 80 : split-pick-1',
       'refused 192.0.2.99 . tcp . 80 : drop',
       'endpoints 192.0.2.99 . tcp . 80 . 0 : 10.244.2.21 . 8080',
     ]);
@@ -142,9 +151,9 @@ describe('source ranges', () => {
 test('client affinity: one service number, members numbered once, slots per list', () => {
   const parts = { ...web, nodePort: 30080, affinitySeconds: 60, externalPolicyLocal: true };
   assert.deepEqual(elements(parts, [a, b]), [
-    'frontends 10.96.0.41 . tcp . 80 : goto cluster-sticky-2-60s',
+    'frontends 10.96.0.41 . tcp . 80 : cluster-sticky-2-60s',
     'sticky-services 10.96.0.41 . tcp . 80 : 1:0',
-    'nodeports tcp . 30080 : goto split-sticky-2-60s-or-sticky-local-1-60s',
+    'nodeports tcp . 30080 : split-sticky-2-60s-or-sticky-local-1-60s',
     'sticky-nodeports tcp . 30080 : 1:0',
     'sticky-slots 1:0 . 0 : 1:2',
     'sticky-members 1:2 : 10.244.1.21 . 8080',

@@ -6,6 +6,7 @@ import { addressBytes, type Bytes, fromArray, wordBytes } from './bytes.ts';
 import type { EndpointList } from './expressions.ts';
 import { loopbackChain, rejectChain } from './fixed-chains.ts';
 import type { Frontend } from './frontends.ts';
+import type { HandlerNumbers } from './handler-numbers.ts';
 import { localSlotBase, type SetName } from './layout.ts';
 import type { Placement } from './placement.ts';
 import type { NftablesSettings } from './settings.ts';
@@ -14,8 +15,8 @@ import type { StickyPlacement } from './sticky-numbers.ts';
 import { memberNumber, serviceNumber } from './sticky-rules.ts';
 
 /**
- * What an element carries besides its key, as one comparable string: data bytes as they are, nothing for plain sets,
- * and a verdict in nft's words, with the element's comment on a second line.
+ * What an element carries besides its key, as one comparable string: data bytes as they are, nothing for plain sets, a
+ * chain's number with the element's comment behind it, and a verdict in nft's words, with the comment on a second line.
  */
 export type Value = string;
 
@@ -37,9 +38,14 @@ const nodePortMaps = {
 } as const;
 
 /** All elements that a placed service port has to itself. Keys never repeat, within it or between services. */
-export function elementsOf(placement: Placement, settings: NftablesSettings, emit: Emit): void {
+export function elementsOf(
+  placement: Placement,
+  settings: NftablesSettings,
+  handlers: HandlerNumbers,
+  emit: Emit,
+): void {
   for (const frontend of placement.frontends) {
-    emitFrontend(placement, frontend, emit);
+    emitFrontend(placement, frontend, handlers, emit);
     if (frontend.guarded) emitSources(placement.plan, frontend, settings, emit);
     if (frontend.kind === 'nodeport') emitLoopback(placement.plan, frontend, settings, emit);
   }
@@ -59,12 +65,12 @@ export function chainsOf(placement: Placement, settings: NftablesSettings): Shar
   );
 }
 
-function emitFrontend(placement: Placement, frontend: Frontend, emit: Emit): void {
+function emitFrontend(placement: Placement, frontend: Frontend, handlers: HandlerNumbers, emit: Emit): void {
   const { plan, sticky } = placement;
   const maps = frontend.kind === 'nodeport' ? nodePortMaps : addressMaps;
   const comment = cutComment(servicePortName(plan.port));
   const dispatch = dispatchOf(placement, frontend);
-  if (dispatch) emit(maps.dispatch, frontend.key, `goto ${dispatch.chain}\n${comment}`);
+  if (dispatch) emit(maps.dispatch, frontend.key, wordBytes(handlers.of(dispatch.chain)) + comment);
   const { action } = frontend.kind === 'cluster-ip' ? plan.internal : plan.external;
   if (action === 'drop') emit(maps.refused, frontend.key, `drop\n${comment}`);
   if (action === 'reject') emit(maps.refused, frontend.key, `goto ${rejectChain}\n${comment}`);

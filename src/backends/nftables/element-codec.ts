@@ -24,10 +24,11 @@ export function encodeElement(set: SetName, key: Bytes, value: Value): Element {
       return encodeKey(key);
     case 'data':
       return { key: toArray(key), data: toArray(value) };
+    case 'number':
+      return withComment({ key: toArray(key), data: toArray(value.slice(0, 4)) }, value.slice(4));
     case 'verdict': {
       const [text = '', comment = ''] = value.split('\n');
-      const verdict = readVerdict(text);
-      return comment === '' ? { key: toArray(key), verdict } : { key: toArray(key), verdict, comment };
+      return withComment({ key: toArray(key), verdict: readVerdict(text) }, comment);
     }
   }
 }
@@ -38,7 +39,11 @@ export function decodeKey(element: Element): Bytes {
 
 export function decodeValue(element: Element): Value {
   if (element.verdict) return `${verdictText(element.verdict)}\n${element.comment ?? ''}`;
-  return element.data ? fromArray(element.data) : '';
+  return element.data ? fromArray(element.data) + (element.comment ?? '') : '';
+}
+
+function withComment(element: Element, comment: string): Element {
+  return comment === '' ? element : { ...element, comment };
 }
 
 function readVerdict(text: string): Verdict {

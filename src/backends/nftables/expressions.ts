@@ -58,6 +58,15 @@ export function changeMark(mark: number, set: boolean): RuleBody {
   ];
 }
 
+export function loadPriority(dreg: Register): Expr {
+  return { kind: 'meta', key: 'priority', dreg };
+}
+
+/** From register 0. */
+export const setPriority: Expr = { kind: 'meta-set', key: 'priority', sreg: 0 };
+
+export const clearPriority: RuleBody = [{ kind: 'immediate', dreg: 0, value: word(0) }, setPriority];
+
 export const masquerade: Expr = { kind: 'masq', flags: ['fully-random'] };
 
 /** A 32-bit number as registers hold it. */

@@ -6,10 +6,12 @@ import {
   hasMark,
   isDnat,
   isNew,
+  loadPriority,
   lookup,
   masquerade,
   Packet,
   type RuleBody,
+  setPriority,
   verdict,
 } from './expressions.ts';
 import type { NftablesSettings } from './settings.ts';
@@ -44,24 +46,17 @@ export function fixedChains(settings: NftablesSettings): ChainBody[] {
 function helperChains(settings: NftablesSettings): ChainBody[] {
   const packet = new Packet(settings.family);
   const onNodePort = acceptedNodeAddress(settings, packet);
+  const refusedFrontend = [...packet.frontend(0), dispatchTo('refused', 0)];
   return [
     { name: rejectChain, rules: [[packet.reject()]] },
     {
-      name: 'dispatch',
-      rules: [
-        [...packet.frontend(0), dispatchTo('frontends', 0)],
-        [...onNodePort, ...packet.nodePort(0), dispatchTo('nodeports', 0)],
-      ],
-    },
-    { name: 'guard', rules: [[...packet.frontend(0), dispatchTo('guarded', 0)]] },
-    { name: 'refuse', rules: [[...packet.frontend(0), dispatchTo('refused', 0)]] },
-    {
-      name: 'refuse-nodeports',
-      rules: [[...onNodePort, ...packet.nodePort(0), dispatchTo('refused-nodeports', 0)]],
+      name: 'refuse-here',
+      rules: [[...onNodePort, ...packet.nodePort(0), dispatchTo('refused-nodeports', 0)], refusedFrontend],
     },
     {
-      name: 'refuse-undefined',
+      name: 'refuse',
       rules: [
+        refusedFrontend,
         [packet.daddr(0), lookup('cluster-addresses', 0), verdict('goto', rejectChain)],
         [packet.daddr(0), lookup('service-ranges', 0), verdict('drop')],
       ],
@@ -75,19 +70,23 @@ function baseChains(settings: NftablesSettings): ChainBody[] {
   const mark = 1 << settings.masqueradeBit;
   const packet = new Packet(settings.family);
   const ifNew = (chain: string): RuleBody => [...isNew, verdict('jump', chain)];
+  const guard = [...isNew, ...packet.frontend(0), dispatchTo('guarded', 0)];
+  const dispatch = [
+    [...packet.frontend(0), ...toHandler('frontends')],
+    [...acceptedNodeAddress(settings, packet), ...packet.nodePort(0), ...toHandler('nodeports')],
+  ];
   const toLoopback = [...isNew, ...packet.toLoopback(), ...packet.nodePort(0)];
   return [
-    base('filter-prerouting-pre-dnat', 'filter', 'prerouting', -110, [ifNew('guard')]),
-    base('filter-output-pre-dnat', 'filter', 'output', -110, [ifNew('guard')]),
-    base('nat-prerouting', 'nat', 'prerouting', -100, [[verdict('jump', 'dispatch')]]),
-    base('nat-output', 'nat', 'output', -100, [[verdict('jump', 'dispatch')]]),
+    base('filter-prerouting-pre-dnat', 'filter', 'prerouting', -110, [guard]),
+    base('filter-output-pre-dnat', 'filter', 'output', -110, [guard]),
+    base('nat-prerouting', 'nat', 'prerouting', -100, dispatch),
+    base('nat-output', 'nat', 'output', -100, dispatch),
     base('filter-input', 'filter', 'input', 0, [
       ...(settings.localhostNodePorts ? [[...toLoopback, dispatchTo('loopback-nodeports', 0)]] : []),
-      ifNew('refuse-nodeports'),
-      ifNew('refuse'),
+      ifNew('refuse-here'),
     ]),
-    base('filter-forward', 'filter', 'forward', 0, [ifNew('refuse'), ifNew('refuse-undefined')]),
-    base('filter-output', 'filter', 'output', 0, [ifNew('refuse'), ifNew('refuse-undefined')]),
+    base('filter-forward', 'filter', 'forward', 0, [ifNew('refuse')]),
+    base('filter-output', 'filter', 'output', 0, [ifNew('refuse')]),
     base('nat-postrouting', 'nat', 'postrouting', 100, [
       // An encapsulated packet comes by again in the same buffer: without the bit it is left alone then.
       [...hasMark(mark), ...changeMark(mark, false), masquerade],
@@ -110,6 +109,15 @@ function base(
 function hairpin(packet: Packet): RuleBody {
   const words = packet.addressWords;
   return [...isDnat, packet.saddr(0), ...packet.frontend(words), lookup('hairpins', 0), masquerade];
+}
+
+/**
+ * Sends the packet to the chain whose number a map has for it. In one rule: without a hit it must not go by the
+ * priority that it came with. The number is data, so that another one does not make the kernel check all verdicts; it
+ * is handed on in the packet's priority, since nft cannot list a lookup by what another one gave.
+ */
+function toHandler(map: 'frontends' | 'nodeports'): RuleBody {
+  return [lookup(map, 0, 0), setPriority, loadPriority(0), dispatchTo('handlers', 0)];
 }
 
 function acceptedNodeAddress(settings: NftablesSettings, packet: Packet): RuleBody {

@@ -9,7 +9,7 @@ export const tableComment = 'rules for kube-proxy';
  * Marks a table as written in this layout: comment of the map `frontends`. A table without it is replaced as a
  * whole, so any change of names, types or meaning of sets needs a new number.
  */
-export const layoutStamp = 'kube-proxy-ts layout 1';
+export const layoutStamp = 'kube-proxy-ts layout 2';
 
 /** Slots of a frontend's endpoints on this node start here, where it has a second list for them. */
 export const localSlotBase = 100_000;
@@ -21,6 +21,7 @@ export const maxClients = 1 << 20;
 export const fixedSets = [
   'frontends',
   'nodeports',
+  'handlers',
   'endpoints',
   'nodeport-endpoints',
   'refused',
@@ -48,7 +49,7 @@ type NamedSet = (typeof fixedSets)[number] | (typeof stickySets)[number] | 'loop
 export type SetName = NamedSet | `sources-${number}`;
 
 /** What an element carries besides its key. */
-export type ValueKind = 'none' | 'data' | 'verdict';
+export type ValueKind = 'none' | 'data' | 'number' | 'verdict';
 
 type Shape = Omit<NftSet, 'table' | 'name'>;
 
@@ -73,7 +74,8 @@ export function isSetName(name: string): name is SetName {
 export function valueKindOf(name: SetName): ValueKind {
   const data = isSources(name) ? undefined : shapes.IPv4[name].data;
   if (data === undefined) return 'none';
-  return data === 'verdict' ? 'verdict' : 'data';
+  if (data === 'verdict') return 'verdict';
+  return name === 'frontends' || name === 'nodeports' ? 'number' : 'data';
 }
 
 /** The declaration of a set, in the form that nft itself would write it. */
@@ -105,8 +107,9 @@ function shapesOf(family: Family): Record<NamedSet, Shape> {
   const target = [daddr, typeOf.thDport];
   const instance = [typeOf.priority];
   return {
-    frontends: { key: frontend, data: 'verdict', comment: layoutStamp },
-    nodeports: { key: nodePort, data: 'verdict' },
+    frontends: { key: frontend, data: [types.classid], comment: layoutStamp },
+    nodeports: { key: nodePort, data: [types.classid] },
+    handlers: { key: [types.classid], data: 'verdict' },
     endpoints: { key: [daddr, typeOf.l4proto, typeOf.thDport, slot], data: target },
     'nodeport-endpoints': { key: [typeOf.l4proto, typeOf.thDport, slot], data: target },
     refused: { key: frontend, data: 'verdict' },

@@ -4,9 +4,10 @@ import { Breather } from '../../lib/breather.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { ServicePlan } from '../../plan/service-plan.ts';
 import type { SyncRequest } from '../backend.ts';
-import { chainsOf, elementsOf } from './compile.ts';
+import { chainsOf } from './compile.ts';
 import { EarlierPlacements } from './earlier.ts';
 import { ElementDiff, type ElementMap, elementsIn } from './element-diff.ts';
+import { HandlerNumbers, handlerElements } from './handler-numbers.ts';
 import { type KernelState, readKernelState } from './kernel-state.ts';
 import type { SetName } from './layout.ts';
 import type { NftablesSettings } from './settings.ts';
@@ -14,7 +15,7 @@ import { type Change, type EarlierOf, Shadow } from './shadow.ts';
 import type { SharedChainName } from './shared-chains.ts';
 import { type NodeFacts, staticElements } from './static-elements.ts';
 import { StickyNumbers } from './sticky-numbers.ts';
-import { extendStructure, idleChains, type Structure, writeStructure } from './structure.ts';
+import { extendStructure, type Idle, type Structure, takeIdle, writeStructure } from './structure.ts';
 import { Transaction } from './transaction.ts';
 
 /** All that the kernel is believed to hold. */
@@ -33,8 +34,8 @@ export interface Prepared {
   readonly elementOperations: number;
   readonly believed: Believed;
   readonly failures: Change['failures'];
-  /** Shared chains that nothing refers to once this is committed. */
-  readonly idle: readonly SharedChainName[];
+  /** Shared chains that no frontend refers to once this is committed. */
+  readonly idle: Idle;
 }
 
 export interface PrepareOptions {
@@ -76,19 +77,24 @@ export async function prepareFull(
   const state = isReplaced ? unrecognised : await readKernelState(client, settings.family, refilled);
   const numbers = new StickyNumbers();
   const earlier = new EarlierPlacements(state.elements, numbers);
-  const shadow = new Shadow(settings, numbers);
+  const handlers = new HandlerNumbers(state.elements.get('handlers'));
+  const shadow = new Shadow(settings, numbers, handlers);
   const placed = await placeAll(shadow, plans, (plan, frontends) => earlier.of(plan, frontends), breather);
   const transaction = new Transaction(settings.family);
   const structure = writeStructure(state, placed.chains, settings, transaction);
   for (const set of refilled) transaction.flushSet(set);
-  const statics = await writeElements(state, shadow, settings, facts, transaction, breather);
+  const idle = takeIdle(state, structure.chains, handlers);
+  state.elements.delete('clients');
+  const diff = new ElementDiff(transaction, state.elements);
+  handlerElements(structure.chains, handlers, (set, key, value) => diff.wants(set, key, value));
+  const statics = await writeElements(diff, shadow, settings, facts, breather);
   return {
     batch: transaction.finish(),
     generation,
     elementOperations: transaction.elementOperations,
     believed: { shadow, structure, statics },
     failures: placed.failures,
-    idle: idleChains(state, structure.chains),
+    idle,
   };
 }
 
@@ -109,7 +115,8 @@ export async function prepareChanges(
   for (const keys of inStretches(request.changed)) {
     const change = shadow.update(keys, request.plans);
     const chains = change.after.flatMap((placement) => chainsOf(placement, settings));
-    extendStructure(structure, chains, settings, transaction);
+    const made = extendStructure(structure, chains, settings, transaction);
+    handlerElements(made, shadow.handlers, (set, key, value) => transaction.add(set, key, value));
     shadow.diff(change, transaction);
     // A frontend may pass from service to service in several stretches.
     transaction.endPart();
@@ -123,7 +130,7 @@ export async function prepareChanges(
     elementOperations: transaction.elementOperations,
     believed: { shadow, structure, statics: wanted },
     failures,
-    idle: [],
+    idle: { chains: [], handlers: [] },
   };
 }
 
@@ -148,18 +155,15 @@ async function placeAll(
 
 /** Writes the elements by which the kernel differs; gives those that belong to no service. */
 async function writeElements(
-  state: KernelState,
+  diff: ElementDiff,
   shadow: Shadow,
   settings: NftablesSettings,
   facts: NodeFacts,
-  transaction: Transaction,
   breather: Breather,
 ): Promise<ElementMap> {
-  state.elements.delete('clients');
-  const diff = new ElementDiff(transaction, state.elements);
   const statics = wantStatics(diff, facts, settings);
   for (const placement of shadow.placements()) {
-    elementsOf(placement, settings, (set, key, value) => diff.wants(set, key, value));
+    shadow.elementsOf(placement, (set, key, value) => diff.wants(set, key, value));
     if (breather.isDue) await breather.rest();
   }
   for (const [set, key] of shadow.sharedElements()) {

@@ -10,7 +10,7 @@ import { ignoredMetric } from '../../obs/metrics.ts';
 import type { ServicePlan } from '../../plan/service-plan.ts';
 import type { SyncRequest } from '../backend.ts';
 import { NftablesBackend } from './apply.ts';
-import type { SetName } from './layout.ts';
+import { type SetName, valueKindOf } from './layout.ts';
 
 /** A kernel that notes which sets are read. */
 class WatchedNft extends FakeNft {
@@ -53,9 +53,16 @@ class Fixture {
     return this.nft.read;
   }
 
-  /** Everything in the table. */
+  /** Everything in the table. Which number a chain has depends on history: its verdict stands for it. */
   get elements(): Record<string, string[]> {
-    const describe = (set: SetName) => [...this.nft.elementsOf(set)].map((entry) => JSON.stringify(entry));
+    const handlers = this.nft.elementsOf('handlers');
+    const describe = (set: SetName) =>
+      [...this.nft.elementsOf(set)].map(([key, element]) => {
+        if (set === 'handlers') return JSON.stringify(element.verdict);
+        if (valueKindOf(set) !== 'number') return JSON.stringify([key, element]);
+        const verdict = handlers.get(element.data?.join() ?? '')?.verdict ?? assert.fail('an unknown number');
+        return JSON.stringify([key, element.comment, verdict]);
+      });
     return Object.fromEntries(sets.map((set) => [set, describe(set).sort()]));
   }
 }
@@ -63,6 +70,7 @@ class Fixture {
 const sets = [
   'frontends',
   'nodeports',
+  'handlers',
   'endpoints',
   'nodeport-endpoints',
   'refused',

@@ -1,7 +1,7 @@
 import { Breather } from '../../lib/breather.ts';
 import type { ServicePlan } from '../../plan/service-plan.ts';
-import { elementsOf } from './compile.ts';
 import { ElementDiff } from './element-diff.ts';
+import { handlerElements } from './handler-numbers.ts';
 import { readKernelState } from './kernel-state.ts';
 import type { SetName } from './layout.ts';
 import {
@@ -46,10 +46,10 @@ export async function prepareRepair(
 }
 
 async function restoreElements(
-  { shadow, statics }: Believed,
+  { shadow, structure, statics }: Believed,
   suspected: ReadonlySet<SetName>,
   diff: ElementDiff,
-  { settings, clock }: PrepareOptions,
+  { clock }: PrepareOptions,
 ): Promise<void> {
   if (suspected.size === 0) return;
   const breather = new Breather(clock);
@@ -57,10 +57,11 @@ async function restoreElements(
     if (suspected.has(set)) diff.wants(set, key, value);
   };
   for (const placement of shadow.placements()) {
-    elementsOf(placement, settings, want);
+    shadow.elementsOf(placement, want);
     if (breather.isDue) await breather.rest();
   }
   for (const [set, key] of shadow.sharedElements()) want(set, key, '');
+  handlerElements(structure.chains, shadow.handlers, want);
   for (const [set, elements] of statics) for (const [key, value] of elements) want(set, key, value);
   diff.finish();
 }

@@ -10,11 +10,12 @@ import {
 import { nodePortAddresses } from '../../model/node-port-addresses.ts';
 import type { ServicePlan } from '../../plan/service-plan.ts';
 import type { Bytes } from './bytes.ts';
-import { elementsOf, type Value } from './compile.ts';
+import { chainsOf, type Value } from './compile.ts';
 import { describeElement } from './describe.ts';
 import { EarlierPlacements } from './earlier.ts';
 import { ElementDiff, type ElementMap, type ElementSink, elementsIn } from './element-diff.ts';
-import type { SetName } from './layout.ts';
+import { HandlerNumbers, handlerElements } from './handler-numbers.ts';
+import { type SetName, valueKindOf } from './layout.ts';
 import type { NftablesSettings } from './settings.ts';
 import { Shadow } from './shadow.ts';
 import { StickyNumbers } from './sticky-numbers.ts';
@@ -47,33 +48,56 @@ class ModelKernel implements ElementSink {
     this.log.push(`- ${describeElement('IPv4', set, key, value)}`);
   }
 
-  lines(): string[] {
-    return linesOf((emit) => {
-      for (const [set, elements] of this.elements) for (const [key, value] of elements) emit(set, key, value);
-    });
+  emitAll(emit: Emit): void {
+    for (const [set, elements] of this.elements) for (const [key, value] of elements) emit(set, key, value);
   }
 }
 
 /** Every element that a shadow stands for. */
 function allElements(shadow: Shadow, emit: Emit): void {
-  for (const placement of shadow.placements()) elementsOf(placement, settings, emit);
+  for (const placement of shadow.placements()) shadow.elementsOf(placement, emit);
   for (const [set, key] of shadow.sharedElements()) emit(set, key, '');
 }
 
 type Emit = (set: SetName, key: Bytes, value: Value) => void;
 
-function linesOf(each: (emit: Emit) => void): string[] {
-  const lines: string[] = [];
-  each((set, key, value) =>
-    lines.push(`${describeElement('IPv4', set, key, value)} ${value.split('\n')[1] ?? ''}`),
-  );
-  return lines.sort();
+/** The elements of `handlers` that the placements in a shadow need. */
+function handlersOf(shadow: Shadow): Map<Bytes, Value> {
+  const handlers = new Map<Bytes, Value>();
+  for (const placement of shadow.placements()) {
+    handlerElements(chainsOf(placement, settings), shadow.handlers, (_, key, value) =>
+      handlers.set(key, value),
+    );
+  }
+  return handlers;
 }
 
 /** A shadow and the kernel it stands for. */
 class Pair {
   readonly shadow = new Shadow(settings);
   readonly kernel = new ModelKernel();
+
+  /** What the kernel holds. */
+  lines(): string[] {
+    return this.#linesOf((emit) => this.kernel.emitAll(emit));
+  }
+
+  /** What the shadow stands for. */
+  believed(): string[] {
+    return this.#linesOf((emit) => allElements(this.shadow, emit));
+  }
+
+  /** Elements with their comments, and the name of a chain in place of its number. */
+  #linesOf(each: (emit: Emit) => void): string[] {
+    const lines: string[] = [];
+    const handlers = handlersOf(this.shadow);
+    each((set, key, value) => {
+      const text = describeElement('IPv4', set, key, value);
+      if (valueKindOf(set) !== 'number') lines.push(`${text} ${value.split('\n')[1] ?? ''}`);
+      else lines.push(text.replace(/\S+$/, `${handlers.get(value.slice(0, 4))?.trim()} ${value.slice(4)}`));
+    });
+    return lines.sort();
+  }
 
   set(plans: Map<string, ServicePlan>, ...keys: string[]): string[] {
     this.kernel.log = [];
@@ -97,18 +121,18 @@ describe('operations of typical changes', () => {
     return pair.set(plansByKey(planOf(web, after.map(must))));
   };
 
-  test('an endpoint more: one slot and the verdict', () => {
+  test('an endpoint more: one slot and the number of the chain', () => {
     assert.deepEqual(change([a, b], [a, b, c]), [
-      '- frontends 10.96.0.1 . tcp . 80 : goto cluster-pick-2',
-      '+ frontends 10.96.0.1 . tcp . 80 : goto cluster-pick-3',
+      '- frontends 10.96.0.1 . tcp . 80 : 0:1',
+      '+ frontends 10.96.0.1 . tcp . 80 : 0:2',
       '+ endpoints 10.96.0.1 . tcp . 80 . 2 : 10.244.2.3 . 8080',
     ]);
   });
 
   test('an endpoint less: the last slot moves into the hole', () => {
     assert.deepEqual(change([a, b, c], [b, c]), [
-      '- frontends 10.96.0.1 . tcp . 80 : goto cluster-pick-3',
-      '+ frontends 10.96.0.1 . tcp . 80 : goto cluster-pick-2',
+      '- frontends 10.96.0.1 . tcp . 80 : 0:1',
+      '+ frontends 10.96.0.1 . tcp . 80 : 0:2',
       '- endpoints 10.96.0.1 . tcp . 80 . 0 : 10.244.2.1 . 8080',
       '+ endpoints 10.96.0.1 . tcp . 80 . 0 : 10.244.2.3 . 8080',
       '- endpoints 10.96.0.1 . tcp . 80 . 2 : 10.244.2.3 . 8080',
@@ -129,7 +153,7 @@ describe('operations of typical changes', () => {
   test('the last endpoint leaves: from forwarding to rejecting', () => {
     assert.deepEqual(change([a], []), [
       '+ refused 10.96.0.1 . tcp . 80 : goto reject-packet',
-      '- frontends 10.96.0.1 . tcp . 80 : goto cluster-pick-1',
+      '- frontends 10.96.0.1 . tcp . 80 : 0:1',
       '- endpoints 10.96.0.1 . tcp . 80 . 0 : 10.244.2.1 . 8080',
     ]);
   });
@@ -140,8 +164,7 @@ test('services that share an address keep it until the last one leaves', () => {
   const http = planOf({ ...web, portName: 'http' }, [{ ip: '10.244.1.1', local: true }]);
   const admin = planOf({ ...web, portName: 'admin', port: 81 }, [{ ip: '10.244.1.1', local: true }]);
   pair.set(plansByKey(http, admin));
-  const shared = (): string[] =>
-    pair.kernel.lines().filter((line) => /^(cluster-addresses|hairpins)/.test(line));
+  const shared = (): string[] => pair.lines().filter((line) => /^(cluster-addresses|hairpins)/.test(line));
   assert.deepEqual(shared(), [
     'cluster-addresses 10.96.0.1 ',
     'hairpins 10.244.1.1 . 10.244.1.1 . tcp . 8080 ',
@@ -149,7 +172,7 @@ test('services that share an address keep it until the last one leaves', () => {
   pair.set(plansByKey(http), admin.port.key);
   assert.equal(shared().length, 2);
   pair.set(new Map(), http.port.key);
-  assert.deepEqual(pair.kernel.lines(), []);
+  assert.deepEqual(pair.lines(), []);
 });
 
 test('a contested address passes to the next claimant and back', () => {
@@ -157,7 +180,7 @@ test('a contested address passes to the next claimant and back', () => {
   const first = planOf({ ...web, name: 'first', externalIPs: ['192.0.2.99'] }, [must(a)]);
   const second = planOf({ clusterIP: '10.96.0.2', name: 'second', externalIPs: ['192.0.2.99'] }, [must(b)]);
   const owner = (): (string | undefined)[] =>
-    pair.kernel
+    pair
       .lines()
       .filter((line) => line.startsWith('frontends 192.0.2.99'))
       .map((line) => line.split(' ').at(-1));
@@ -174,7 +197,7 @@ test('a cluster IP cannot be taken over by an external IP', () => {
   const victim = planOf({ ...web, name: 'victim' }, [must(a)]);
   const thief = planOf({ clusterIP: '10.96.0.2', name: 'a-thief', externalIPs: ['10.96.0.1'] }, [must(b)]);
   pair.set(plansByKey(thief, victim));
-  assert.ok(pair.kernel.lines().some((line) => /^frontends 10\.96\.0\.1 .*default\/victim$/.test(line)));
+  assert.ok(pair.lines().some((line) => /^frontends 10\.96\.0\.1 .*default\/victim$/.test(line)));
 });
 
 test('an element can be traced to its service port', () => {
@@ -242,14 +265,11 @@ test('applying differences one after another leads where compiling from scratch 
           else plans.set(item.port.key, item);
         }
         pair.set(plans, ...(keys.length > 0 ? keys : ['default/none/TCP']));
-        assert.deepEqual(
-          pair.kernel.lines(),
-          linesOf((emit) => allElements(pair.shadow, emit)),
-        );
+        assert.deepEqual(pair.lines(), pair.believed());
       }
       const scratch = new Pair();
       scratch.set(plans);
-      assert.deepEqual(withoutHistory(pair.kernel.lines()), withoutHistory(scratch.kernel.lines()));
+      assert.deepEqual(withoutHistory(pair.lines()), withoutHistory(scratch.lines()));
     }),
     { numRuns: 300 },
   );
@@ -267,7 +287,7 @@ test('a restart finds everything as it is and changes nothing', () => {
         pair.set(plans);
         const { elements } = pair.kernel;
         const numbers = new StickyNumbers();
-        const restarted = new Shadow(settings, numbers);
+        const restarted = new Shadow(settings, numbers, new HandlerNumbers(handlersOf(pair.shadow)));
         const placements = new EarlierPlacements(elements, numbers);
         restarted.update(plans.keys(), plans, (plan, frontends) => placements.of(plan, frontends));
         pair.kernel.log = [];

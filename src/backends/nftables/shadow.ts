@@ -1,7 +1,7 @@
 import type { ServicePlan } from '../../plan/service-plan.ts';
 import type { Bytes } from './bytes.ts';
 import { Claims, SharedKeys } from './claims.ts';
-import { elementsOf } from './compile.ts';
+import { type Emit, elementsOf } from './compile.ts';
 import { describeFrontend } from './describe.ts';
 import { ElementDiff, type ElementSink } from './element-diff.ts';
 import {
@@ -12,6 +12,7 @@ import {
   hairpinsOf,
   keyOfClaimant,
 } from './frontends.ts';
+import { HandlerNumbers } from './handler-numbers.ts';
 import type { SetName } from './layout.ts';
 import { type EarlierPlacement, nowhere, type Placement, place } from './placement.ts';
 import type { NftablesSettings } from './settings.ts';
@@ -48,6 +49,7 @@ export interface Change {
 export class Shadow {
   readonly #settings: NftablesSettings;
   readonly #numbers: StickyNumbers;
+  readonly #handlers: HandlerNumbers;
   readonly #placements = new Map<string, Placement>();
   readonly #claims = new Claims();
   /** Service ports that another one took a frontend from. */
@@ -57,17 +59,28 @@ export class Shadow {
     hairpins: new SharedKeys(),
   };
 
-  constructor(settings: NftablesSettings, numbers = new StickyNumbers()) {
+  constructor(settings: NftablesSettings, numbers = new StickyNumbers(), handlers = new HandlerNumbers()) {
     this.#settings = settings;
     this.#numbers = numbers;
+    this.#handlers = handlers;
   }
 
   get settings(): NftablesSettings {
     return this.#settings;
   }
 
+  /** The numbers of the chains that frontends name. */
+  get handlers(): HandlerNumbers {
+    return this.#handlers;
+  }
+
   placements(): Iterable<Placement> {
     return this.#placements.values();
+  }
+
+  /** The elements that a placed service port has to itself. */
+  elementsOf(placement: Placement, emit: Emit): void {
+    elementsOf(placement, this.#settings, this.#handlers, emit);
   }
 
   /**
@@ -129,10 +142,10 @@ export class Shadow {
   diff(change: Change, sink: ElementSink): void {
     const diff = new ElementDiff(sink);
     for (const placement of change.before) {
-      elementsOf(placement, this.#settings, (set, key, value) => diff.had(set, key, value));
+      this.elementsOf(placement, (set, key, value) => diff.had(set, key, value));
     }
     for (const placement of change.after) {
-      elementsOf(placement, this.#settings, (set, key, value) => diff.wants(set, key, value));
+      this.elementsOf(placement, (set, key, value) => diff.wants(set, key, value));
     }
     for (const set of sharedSets) {
       for (const [key, wasThere] of change.shared[set]) {
@@ -147,7 +160,7 @@ export class Shadow {
   ownersOf(set: SetName, keys: ReadonlySet<Bytes>): Map<Bytes, string> {
     const owners = new Map<Bytes, string>();
     for (const [name, placement] of this.#placements) {
-      elementsOf(placement, this.#settings, (itsSet, itsKey) => {
+      this.elementsOf(placement, (itsSet, itsKey) => {
         if (itsSet === set && keys.has(itsKey)) owners.set(itsKey, name);
       });
     }

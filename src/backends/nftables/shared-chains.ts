@@ -1,5 +1,13 @@
 import { bitsOf } from '../../model/ip.ts';
-import { changeMark, type EndpointList, lookup, Packet, type RuleBody, verdict } from './expressions.ts';
+import {
+  changeMark,
+  clearPriority,
+  type EndpointList,
+  lookup,
+  Packet,
+  type RuleBody,
+  verdict,
+} from './expressions.ts';
 import type { ChainBody } from './fixed-chains.ts';
 import type { SetName } from './layout.ts';
 import type { NftablesSettings } from './settings.ts';
@@ -35,6 +43,7 @@ const maxNamedPrefixes = 40;
 const drawPattern = '(pick|nodeport|sticky)(-local)?-([0-9]+)(?:-([0-9]+)s)?';
 const chainPattern = new RegExp(`^(?:(cluster|external)-)?${drawPattern}$`);
 const splitPattern = new RegExp(`^split-${drawPattern}(?:-or-${drawPattern})?$`);
+const handlerPattern = /^(cluster|external|split)-/;
 const sourcesPattern = /^sources-(all|[0-9]+(?:-[0-9]+)*)$/;
 
 export function drawChain(draw: Draw, masquerade: 'cluster' | 'external' | 'never'): SharedChainName {
@@ -54,6 +63,11 @@ export function sourcesChain(prefixes: Iterable<number>): SharedChainName {
 /** Whether a chain found in the kernel is one of these. */
 export function isSharedChain(name: string): boolean {
   return chainPattern.test(name) || splitPattern.test(name) || sourcesPattern.test(name);
+}
+
+/** Whether frontends name this one: the others are reached from chains and from source ranges. */
+export function isHandler(name: SharedChainName): boolean {
+  return handlerPattern.test(name);
 }
 
 /** Chains and sets that must exist before this one can be written. */
@@ -77,11 +91,13 @@ export function sharedChain(name: SharedChainName, settings: NftablesSettings): 
   const sources = sourcePrefixes(name, settings);
   if (sources) return { name, rules: sourceRules(sources, packet) };
   const split = parseSplit(name);
-  if (split) return { name, rules: splitRules(split, settings, packet) };
+  if (split) return { name, rules: [clearPriority, ...splitRules(split, settings, packet)] };
   const match = chainPattern.exec(name);
   if (!match) throw new Error(`no shared chain is called ${name}`);
   const draw = parseDraw(match.slice(2));
-  return { name, rules: [...markRules(match[1], settings, packet), ...drawRules(draw, packet)] };
+  // It came with this chain's number, which is nothing for whoever sends the packet on.
+  const start = isHandler(name) ? [clearPriority] : [];
+  return { name, rules: [...start, ...markRules(match[1], settings, packet), ...drawRules(draw, packet)] };
 }
 
 function drawName({ from, list, count, affinitySeconds }: Draw): string {

@@ -1,5 +1,14 @@
 import type { Expr } from '../../kernel/nft/expr.ts';
-import { type EndpointList, lookup, type Packet, type RuleBody, word } from './expressions.ts';
+import {
+  clearPriority,
+  type EndpointList,
+  loadPriority,
+  lookup,
+  type Packet,
+  type RuleBody,
+  setPriority,
+  word,
+} from './expressions.ts';
 
 /**
  * Client affinity. nft cannot look one map up with what another gave (its lister fails on such a rule), so the
@@ -81,8 +90,7 @@ function forward(draw: StickyDraw, recordFor: EndpointList | undefined, packet: 
     loadPriority(0),
     lookup(draw.list === 'cluster' ? 'sticky-members' : 'sticky-local-members', 0, target),
     ...remember,
-    { kind: 'immediate', dreg: 0, value: word(0) },
-    setPriority,
+    ...clearPriority,
     packet.dnat(target),
   ];
 }
@@ -99,9 +107,3 @@ function listKey(list: EndpointList): RuleBody {
   const xor = word(listNumber[list]);
   return [loadPriority(0), { kind: 'bitwise', sreg: 0, dreg: 0, mask: word(serviceMask), xor }];
 }
-
-function loadPriority(dreg: number): Expr {
-  return { kind: 'meta', key: 'priority', dreg };
-}
-
-const setPriority: Expr = { kind: 'meta-set', key: 'priority', sreg: 0 };

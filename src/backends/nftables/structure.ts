@@ -1,5 +1,8 @@
 import type { Chain } from '../../kernel/nft/objects.ts';
+import type { Bytes } from './bytes.ts';
+import { elementsIn } from './element-diff.ts';
 import { type ChainBody, fixedChains } from './fixed-chains.ts';
+import { type HandlerNumbers, handlerIn } from './handler-numbers.ts';
 import type { KernelState } from './kernel-state.ts';
 import { fixedSets, type SetName, stickySets } from './layout.ts';
 import type { NftablesSettings } from './settings.ts';
@@ -18,17 +21,21 @@ export interface Structure {
   readonly chains: Set<SharedChainName>;
 }
 
-/** Makes those of the given shared chains that are missing, with the sets that they need, and notes them. */
+/**
+ * Makes those of the given shared chains that are missing, with the sets that they need, and notes them. Gives those
+ * that it made.
+ */
 export function extendStructure(
   known: Structure,
   names: Iterable<SharedChainName>,
   settings: NftablesSettings,
   transaction: Transaction,
-): void {
+): SharedChainName[] {
+  const made: SharedChainName[] = [];
   for (const name of names) {
     if (known.chains.has(name)) continue;
     const needs = sharedChainNeeds(name, settings);
-    extendStructure(known, needs.chains, settings, transaction);
+    made.push(...extendStructure(known, needs.chains, settings, transaction), name);
     for (const set of isSticky(name) ? [...needs.sets, ...stickySets] : needs.sets) {
       if (!known.sets.has(set)) transaction.addSet(set);
       known.sets.add(set);
@@ -38,6 +45,7 @@ export function extendStructure(
     transaction.refillChain(body);
     known.chains.add(name);
   }
+  return made;
 }
 
 /**
@@ -69,9 +77,33 @@ export function writeStructure(
   return known;
 }
 
-/** Shared chains in the kernel that nothing refers to any more. */
-export function idleChains(state: KernelState, inUse: ReadonlySet<SharedChainName>): SharedChainName[] {
-  return [...state.chains.keys()].filter((name) => isSharedChain(name) && !inUse.has(name));
+/** What is in the kernel for no frontend any more. */
+export interface Idle {
+  readonly chains: readonly SharedChainName[];
+  /** Keys of the elements of `handlers` that lead to them. */
+  readonly handlers: readonly Bytes[];
+}
+
+/**
+ * Takes what is idle out of what was read: it must go after the commit and not with it, since a packet may be between
+ * the lookup that gave a number and the one that is to find it.
+ */
+export function takeIdle(
+  state: KernelState,
+  inUse: ReadonlySet<SharedChainName>,
+  numbers: HandlerNumbers,
+): Idle {
+  const chains = [...state.chains.keys()].filter((name) => isSharedChain(name) && !inUse.has(name));
+  for (const chain of chains) numbers.retire(chain);
+  const elements = elementsIn(state.elements, 'handlers');
+  const handlers: Bytes[] = [];
+  for (const [key, value] of elements) {
+    const chain = handlerIn(value);
+    if (chain === undefined || inUse.has(chain)) continue;
+    elements.delete(key);
+    handlers.push(key);
+  }
+  return { chains, handlers };
 }
 
 function isAttachedAs({ base }: Chain, body: ChainBody): boolean {

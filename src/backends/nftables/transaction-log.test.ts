@@ -29,7 +29,7 @@ function transaction() {
   const web = addressBytes('10.96.0.1') + protocolBytes('TCP') + portBytes(80);
   const change = new Transaction('IPv4');
   change.addTable(false);
-  for (const set of ['frontends', 'endpoints', 'cluster-addresses'] as const) change.addSet(set);
+  for (const set of ['frontends', 'handlers', 'endpoints', 'cluster-addresses'] as const) change.addSet(set);
   change.addChain({ name: 'cluster-pick-1', rules: [] });
   change.refillChain({
     name: 'cluster-pick-1',
@@ -40,7 +40,8 @@ function transaction() {
       ],
     ],
   });
-  change.add('frontends', web, 'goto cluster-pick-1\ndefault/web');
+  change.add('handlers', wordBytes(1), 'goto cluster-pick-1\n');
+  change.add('frontends', web, `${wordBytes(1)}default/web`);
   change.add('endpoints', web + wordBytes(0), addressBytes('10.244.0.10') + portBytes(8080));
   change.delete('cluster-addresses', addressBytes('10.96.0.2'));
   return change.finish();
@@ -53,12 +54,14 @@ test('at verbosity 9 every transaction is shown, line by line', () => {
   assert.deepEqual(String(records[0]?.attributes.transaction).split('\n'), [
     'add table ip kube-proxy',
     'add set ip kube-proxy frontends',
+    'add set ip kube-proxy handlers',
     'add set ip kube-proxy endpoints',
     'add set ip kube-proxy cluster-addresses',
     'add chain ip kube-proxy cluster-pick-1',
     'flush chain ip kube-proxy cluster-pick-1',
     'add rule ip kube-proxy cluster-pick-1 [ cmp op eq sreg 0 value 0x06 ] [ goto reject-packet ]',
-    'add element ip kube-proxy frontends 10.96.0.1 . tcp . 80 : goto cluster-pick-1',
+    'add element ip kube-proxy handlers 0:1 : goto cluster-pick-1',
+    'add element ip kube-proxy frontends 10.96.0.1 . tcp . 80 : 0:1',
     'add element ip kube-proxy endpoints 10.96.0.1 . tcp . 80 . 0 : 10.244.0.10 . 8080',
     'delete element ip kube-proxy cluster-addresses 10.96.0.2',
   ]);
