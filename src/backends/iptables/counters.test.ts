@@ -39,8 +39,14 @@ test('are made when missing, and read when somebody scrapes', async () => {
   ]);
 });
 
-test('one that cannot be made is reported as absent', async () => {
+test('one that somebody else made in between is there', async () => {
   const refuse = async () => Promise.reject(new NetlinkError('create', { errno: EBUSY, text: '' }));
+  const counters = await PacketCounters.open(acct({ create: refuse }).client, silentLogger);
+  assert.deepEqual(await counters?.ensure(silentLogger), { invalidDropped: true, localhostAccepted: true });
+});
+
+test('one that cannot be made is reported as absent', async () => {
+  const refuse = async () => Promise.reject(new NetlinkError('create', { errno: EINVAL, text: '' }));
   const counters = await PacketCounters.open(acct({ create: refuse }).client, silentLogger);
   assert.deepEqual(await counters?.ensure(silentLogger), { invalidDropped: false, localhostAccepted: false });
 });

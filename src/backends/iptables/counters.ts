@@ -59,8 +59,9 @@ export class PacketCounters {
       if (!(await this.#client.get(name))) await this.#client.create(name);
       return true;
     } catch (error) {
-      // Somebody made it in between: the next full sync will find it.
-      if (!isNetlinkError(error, 'EBUSY')) logger.error(error, 'No packet counter', { counter: name });
+      // Somebody made it in between: the other family, at the first sync on a node.
+      if (isNetlinkError(error, 'EBUSY')) return true;
+      logger.error(error, 'No packet counter', { counter: name });
       return false;
     }
   }
