@@ -4,7 +4,7 @@ import type { InterfaceAddresses } from '../kernel/route/addresses.ts';
 import { FakeClock } from '../lib/fake-clock.ts';
 import { nodePortAddresses } from '../model/node-port-addresses.ts';
 import { silentLogger } from '../obs/log.ts';
-import { AddressWatch } from './address-watch.ts';
+import { AddressWatch, servingNodePorts } from './address-watch.ts';
 
 class FakeAddresses implements InterfaceAddresses {
   current: string[] = ['192.0.2.10'];
@@ -38,7 +38,7 @@ async function start(cidrs: string[]) {
   let changes = 0;
   const watch = new AddressWatch({
     addresses,
-    nodePortAddresses: nodePortAddresses('IPv4', cidrs),
+    relevant: servingNodePorts(nodePortAddresses('IPv4', cidrs)),
     clock,
     logger: silentLogger,
     onChange: () => changes++,

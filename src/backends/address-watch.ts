@@ -4,11 +4,12 @@ import { type NodePortAddresses, nodePortIPs } from '../model/node-port-addresse
 import type { Logger } from '../obs/log.ts';
 
 export interface AddressWatchOptions {
-  readonly addresses: InterfaceAddresses;
-  readonly nodePortAddresses: NodePortAddresses;
+  readonly addresses: Pick<InterfaceAddresses, 'list' | 'watch'>;
+  /** Those of the listed addresses that matter; undefined where nothing follows from any change. */
+  readonly relevant: ((listed: readonly string[]) => readonly string[]) | undefined;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Called when other addresses than before serve node ports. */
+  /** Called when other addresses than before matter. */
   readonly onChange: () => void;
 }
 
@@ -16,7 +17,12 @@ export interface AddressWatchOptions {
 const settleMs = 100;
 const rewatchMs = 5_000;
 
-/** Tells when the addresses that node ports are served on change. Watches nothing where every address serves them. */
+/** What matters where node ports are served at the node's addresses in a set, and nothing if that is all of them. */
+export function servingNodePorts(set: NodePortAddresses): AddressWatchOptions['relevant'] {
+  return set.matchAll ? undefined : (listed) => nodePortIPs(set, listed);
+}
+
+/** Tells when addresses of the node that matter change. */
 export class AddressWatch {
   readonly #options: AddressWatchOptions;
   #watch: { close(): void } | undefined;
@@ -25,7 +31,7 @@ export class AddressWatch {
 
   constructor(options: AddressWatchOptions) {
     this.#options = options;
-    if (!options.nodePortAddresses.matchAll) this.#start();
+    if (options.relevant) this.#start();
   }
 
   close(): void {
@@ -67,9 +73,9 @@ export class AddressWatch {
   }
 
   async #compare(): Promise<void> {
-    const { addresses, nodePortAddresses, onChange } = this.#options;
-    const now = nodePortIPs(nodePortAddresses, await addresses.list())
-      .sort()
+    const { addresses, relevant, onChange } = this.#options;
+    const now = relevant?.(await addresses.list())
+      .toSorted()
       .join();
     const hasChanged = this.#last !== undefined && this.#last !== now;
     this.#last = now;

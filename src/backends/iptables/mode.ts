@@ -5,6 +5,7 @@ import { type Clock, systemClock } from '../../lib/clock.ts';
 import { toMillis } from '../../lib/duration.ts';
 import type { Family } from '../../model/ip.ts';
 import type { Logger } from '../../obs/log.ts';
+import { servingNodePorts } from '../address-watch.ts';
 import type { Backend } from '../backend.ts';
 import type { BackendContext, Mode } from '../mode.ts';
 import { IptablesBackend } from './backend.ts';
@@ -76,7 +77,10 @@ class IptablesMode implements Mode {
       clock,
       syncPeriod: settings.syncPeriod,
       watch: (watcher) => changes.watch(watcher),
-      nodePorts: { addresses: node.kernel.addresses, nodePortAddresses: settings.nodePortAddresses },
+      nodePorts: {
+        addresses: node.kernel.addresses,
+        relevant: servingNodePorts(settings.nodePortAddresses),
+      },
       requestFullSync,
       onClose: () => this.#release(family),
     });

@@ -4,7 +4,6 @@ import { FakePrograms } from '../../../test/iptables/fake-programs.ts';
 import { CommandError } from '../../kernel/iptables/command-error.ts';
 import { Commands } from '../../kernel/iptables/commands.ts';
 import { FakeClock } from '../../lib/fake-clock.ts';
-import { nodePortAddresses } from '../../model/node-port-addresses.ts';
 import { silentLogger } from '../../obs/log.ts';
 import type { SyncRequest } from '../backend.ts';
 import { Census } from './census.ts';
@@ -45,8 +44,8 @@ function fixture(sync: (attempt: number) => Promise<void> = async () => {}) {
       };
     },
     nodePorts: {
-      addresses: { list: async () => [], watch: () => ({ close() {} }), close() {} },
-      nodePortAddresses: nodePortAddresses('IPv4', []),
+      addresses: { list: async () => [], watch: () => ({ close() {} }) },
+      relevant: undefined,
     },
     requestFullSync: () => void log.push('full sync'),
     onClose: async () => void log.push('closed'),

@@ -26,8 +26,8 @@ export interface WatchedBackendOptions {
   readonly syncPeriod: number;
   /** Has the watcher told of what others do; the function returned ends that. */
   readonly watch: (watcher: RuleWatcher) => () => void;
-  /** The addresses of the node's interfaces, and which of them serve node ports. */
-  readonly nodePorts: Pick<AddressWatchOptions, 'addresses' | 'nodePortAddresses'>;
+  /** The addresses of the node's interfaces, and which of them matter to node ports. */
+  readonly nodePorts: Pick<AddressWatchOptions, 'addresses' | 'relevant'>;
   /** Asks for a sync with `changed: 'all'`. */
   readonly requestFullSync: () => void;
   readonly onClose: () => Promise<void>;

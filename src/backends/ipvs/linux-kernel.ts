@@ -6,6 +6,7 @@ import { readRealServerTable } from '../../kernel/ipvs/proc-table.ts';
 import { isNetlinkError } from '../../kernel/netlink/error.ts';
 import type { RunProgram } from '../../kernel/program.ts';
 import type { AddressBook } from '../../kernel/route/address-book.ts';
+import type { InterfaceAddresses } from '../../kernel/route/addresses.ts';
 import type { RouteClient } from '../../kernel/route/client.ts';
 import type { Device, DummyDevices } from '../../kernel/route/dummy-device.ts';
 import type { Clock } from '../../lib/clock.ts';
@@ -30,6 +31,8 @@ export interface LinuxIpvs {
   readonly ipvs: IpvsClient;
   readonly sets: IpsetClient;
   readonly devices: DummyDevices;
+  /** Of the node itself, `kube-ipvs0` left out; changes there are told all the same. */
+  readonly nodeAddresses: Pick<InterfaceAddresses, 'list' | 'watch'>;
   kernelOf(family: Family): IpvsKernel;
   close(): void;
 }
@@ -49,7 +52,11 @@ export async function openLinuxIpvs({ open, run, clock, logger }: LinuxOptions):
     const route = keep(open.route());
     const book = keep(open.addresses());
     const device = new LinuxServiceDevice(devices, route);
-    const nodeAddresses = () => addressesBeside(book, devices);
+    const nodeAddresses = {
+      list: () => addressesBeside(book, devices),
+      watch: (onChange: () => void, onFailure: (error: Error) => void) =>
+        route.watchAddresses(onChange, onFailure),
+    };
     const servers: IpvsServers = {
       listServers: () => ipvs.listServers(),
       listRealServers: (server) => ipvs.listRealServers(server),
@@ -61,9 +68,9 @@ export async function openLinuxIpvs({ open, run, clock, logger }: LinuxOptions):
       sets,
       device,
       iptables: new IptablesPrograms(new Commands({ family, run, clock, logger }), { chains, jumps }),
-      nodeAddresses,
+      nodeAddresses: nodeAddresses.list,
     });
-    return { ipvs, sets, devices, kernelOf, close };
+    return { ipvs, sets, devices, nodeAddresses, kernelOf, close };
   } catch (error) {
     close();
     throw error;
@@ -121,7 +128,7 @@ export class LinuxServiceDevice implements ServiceDevice {
   }
 }
 
-async function addressesBeside(book: AddressBook, devices: DummyDevices): Promise<readonly string[]> {
+async function addressesBeside(book: AddressBook, devices: DummyDevices): Promise<string[]> {
   const device = await devices.find(deviceName);
   const others = (await book.list()).filter(({ interfaceIndex }) => interfaceIndex !== device?.index);
   return [...new Set(others.map(({ ip }) => ip))];

@@ -14,6 +14,7 @@ import { removeAll } from './cleanup.ts';
 import { asError } from './errors.ts';
 import { IptablesPrograms } from './iptables-programs.ts';
 import { type LinuxIpvs, openLinuxIpvs } from './linux-kernel.ts';
+import { serviceableAddresses } from './node-facts.ts';
 import { PeriodicBackend } from './periodic-backend.ts';
 import { checkUsable, explain } from './preconditions.ts';
 import { settingsOf } from './settings.ts';
@@ -62,6 +63,11 @@ class IpvsMode implements Mode {
     return new PeriodicBackend({
       backend,
       clock,
+      logger,
+      addresses: {
+        addresses: linux.nodeAddresses,
+        relevant: (listed) => serviceableAddresses(family, listed),
+      },
       periodMs: toMillis(config.syncPeriod),
       requestFullSync,
       onClose: () => this.#release(family),

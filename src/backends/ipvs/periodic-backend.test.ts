@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { FakeClock } from '../../lib/fake-clock.ts';
+import { silentLogger } from '../../obs/log.ts';
 import type { SyncRequest } from '../backend.ts';
 import { PeriodicBackend } from './periodic-backend.ts';
 
@@ -30,6 +31,19 @@ test('also after syncs that failed, and after a first that was none of everythin
   assert.equal(partial.requests(), 1);
 });
 
+test('and as soon as the node has another address', async () => {
+  const { backend, clock, requests, addresses, tell } = start();
+  await backend.sync(request('all'));
+  await clock.advance(1_000);
+  tell();
+  await clock.advance(1_000);
+  assert.equal(requests(), 0);
+  addresses.push('192.0.2.2');
+  tell();
+  await clock.advance(1_000);
+  assert.equal(requests(), 1);
+});
+
 test('not after it was closed, even while a sync was under way', async () => {
   const gate = Promise.withResolvers<void>();
   const { backend, clock, requests, closed } = start(() => gate.promise);
@@ -39,11 +53,13 @@ test('not after it was closed, even while a sync was under way', async () => {
   await Promise.all([syncing, closing]);
   await clock.advance(periodMs);
   assert.equal(requests(), 0);
-  assert.deepEqual(closed, ['backend', 'kernel']);
+  assert.deepEqual(closed, ['watch', 'backend', 'kernel']);
 });
 
 function start(sync: () => Promise<void> = async () => {}) {
   let requests = 0;
+  let told = () => {};
+  const addresses = ['192.0.2.1'];
   const closed: string[] = [];
   const clock = new FakeClock();
   const backend = new PeriodicBackend({
@@ -56,11 +72,22 @@ function start(sync: () => Promise<void> = async () => {}) {
       close: async () => void closed.push('backend'),
     },
     clock,
+    logger: silentLogger,
+    addresses: {
+      addresses: {
+        list: async () => addresses,
+        watch: (onChange) => {
+          told = onChange;
+          return { close: () => void closed.push('watch') };
+        },
+      },
+      relevant: (listed) => listed,
+    },
     periodMs,
     requestFullSync: () => void requests++,
     onClose: async () => void closed.push('kernel'),
   });
-  return { backend, clock, requests: () => requests, closed };
+  return { backend, clock, requests: () => requests, closed, addresses, tell: () => told() };
 }
 
 function request(changed: SyncRequest['changed']): SyncRequest {

@@ -5,7 +5,7 @@ import type { Clock } from '../../lib/clock.ts';
 import { type Family, joinHostPort } from '../../model/ip.ts';
 import type { Logger } from '../../obs/log.ts';
 import type { ProxyMetrics } from '../../obs/proxy-metrics.ts';
-import { AddressWatch } from '../address-watch.ts';
+import { AddressWatch, servingNodePorts } from '../address-watch.ts';
 import type { Backend, SyncRequest, SyncResult } from '../backend.ts';
 import { Repairs } from '../repairs.ts';
 import { TableWatch } from '../table-watch.ts';
@@ -116,7 +116,7 @@ export class PortalBackend implements Backend {
       }),
       new AddressWatch({
         addresses: kernel.addresses,
-        nodePortAddresses: settings.nodePortAddresses,
+        relevant: servingNodePorts(settings.nodePortAddresses),
         clock,
         logger,
         onChange: requestFullSync,
