@@ -4,7 +4,7 @@ import type { Family } from '../../src/model/ip.ts';
 import { enterNamespace, labUnavailable } from '../cluster/lab/namespace.ts';
 import { paced } from '../cluster/lab/pace.ts';
 import { addressBooks } from './address-book.ts';
-import { isBrief, isToldInBrief } from './brief.ts';
+import { familiesInBrief, isBrief } from './brief.ts';
 import { Cluster } from './cluster.ts';
 import { Landscape } from './landscape.ts';
 import { Scene } from './scene.ts';
@@ -63,7 +63,7 @@ function tellAll(
     cluster = await Cluster.open(mode, families, landscape());
   });
   after(() => cluster.close());
-  const told = stories.filter((story) => isTold(story, families));
+  const told = stories.filter((story) => familiesOf(story, families).length > 0);
   for (const [key, group] of Map.groupBy(told, (story) => JSON.stringify(story.setting))) {
     const setting = JSON.parse(key) as Setting;
     describe(key === '{}' ? 'with defaults' : `with ${key}`, () => {
@@ -118,14 +118,10 @@ function tell(story: Story, skip: string | undefined, cluster: () => Cluster): v
   });
 }
 
-function isTold(story: Story, families: readonly Family[]): boolean {
-  if (isBrief && !isToldInBrief(story, families)) return false;
-  return familiesOf(story, families).length > 0;
-}
-
-function familiesOf(story: Story, families: readonly Family[]): Family[] {
+function familiesOf(story: Story, families: readonly Family[]): readonly Family[] {
   if (story.dualStackOnly && families.length < 2) return [];
-  return families.filter((family) => story.families?.includes(family) ?? true);
+  const fitting = families.filter((family) => story.families?.includes(family) ?? true);
+  return isBrief ? familiesInBrief(story, fitting, families) : fitting;
 }
 
 /** A suite with two stories of one id, or a skip of none, says something else than it means. */
