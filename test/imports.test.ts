@@ -25,6 +25,7 @@ const allowed: Record<string, readonly string[]> = {
     'obs',
     'lib',
   ],
+  inspect: ['plan', 'backends/backend.ts', 'backends/inspection.ts', 'model', 'lib'],
   forwarder: ['native', 'model', 'lib'],
   backends: ['forwarder', 'plan', 'model', 'kernel', 'config/types.ts', 'obs', 'lib'],
   conntrack: ['model', 'kernel', 'obs', 'lib'],

@@ -1,0 +1,53 @@
+import type { Endpoint } from '../model/endpoint.ts';
+import type { Decision, ServicePlan } from '../plan/service-plan.ts';
+import type { Frontend } from './frontends.ts';
+import { type Sending, senderOf } from './node-facts.ts';
+import type { Choice, Outcome } from './outcome.ts';
+
+/** As plans have it: external policy Local binds outside clients only. */
+export function choiceByPlan({ kind, plan }: Frontend, sending: Sending): Choice | Outcome {
+  if (kind === 'cluster IP') return decided(plan, plan.internal);
+  const { port, external, cluster } = plan;
+  const sender = senderOf(sending);
+  const isBound = !port.externalPolicyLocal || external.action === 'reject' || sender === 'other';
+  if (isBound || cluster.length === 0) return decided(plan, external);
+  const who = sender === 'pod' ? `a pod (${sending.reason})` : 'this node itself';
+  return forward(cluster, [
+    `externalTrafficPolicy is Local, but that binds clients from outside only: the sender is ${who} and may reach every endpoint that policy Cluster would use.`,
+    ...topologyReasons(plan),
+  ]);
+}
+
+/** As virtual servers have it: there is one list for each, whoever sends, and without any endpoint they reject. */
+export function choiceByVirtualServer({ kind, plan }: Frontend): Choice | Outcome {
+  const decision = kind === 'cluster IP' ? plan.internal : plan.external;
+  if (decision.action !== 'drop') return decided(plan, decision);
+  if (kind !== 'cluster IP' && plan.cluster.length > 0) {
+    const how = 'In ipvs mode the endpoints of policy Cluster stand in.';
+    return forward(plan.cluster, [sentence(decision.reason), how, ...topologyReasons(plan)]);
+  }
+  return {
+    action: 'reject',
+    reasons: [sentence(decision.reason), 'A virtual server without endpoints rejects.'],
+  };
+}
+
+/** Words as plans have them, made a sentence. */
+export function sentence(words: string): string {
+  return `${words}.`.replace(/^[a-z](?=[a-z]* )/, (letter) => letter.toUpperCase());
+}
+
+function decided(plan: ServicePlan, decision: Decision): Choice | Outcome {
+  const reasons = [sentence(decision.reason)];
+  if (decision.action !== 'forward') return { action: decision.action, reasons };
+  const isNarrowed = decision.endpoints === 'cluster';
+  return forward(plan[decision.endpoints], isNarrowed ? [...reasons, ...topologyReasons(plan)] : reasons);
+}
+
+function forward(endpoints: readonly Endpoint[], reasons: readonly string[]): Choice {
+  return { action: 'forward', endpoints, reasons };
+}
+
+function topologyReasons({ topology }: ServicePlan): string[] {
+  return topology.mode === 'none' ? [] : [`${sentence(topology.reason).slice(0, -1)} (${topology.mode}).`];
+}

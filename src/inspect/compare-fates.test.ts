@@ -1,0 +1,56 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Fate, Target } from '../backends/inspection.ts';
+import { fateDifferences } from './compare-fates.ts';
+
+const a: Target = { endpoint: '10.244.1.21:8080', probability: 0.5, masquerade: false };
+const b: Target = { endpoint: '10.244.2.21:8080', probability: 0.5, masquerade: false };
+
+function to(targets: readonly Target[], affinitySeconds = 0): Fate {
+  return { action: 'forward', targets, affinitySeconds };
+}
+
+test('equal fates do not differ', () => {
+  assert.deepEqual(fateDifferences(to([a, b]), to([a, b])), []);
+  assert.deepEqual(fateDifferences({ action: 'drop' }, { action: 'drop' }), []);
+});
+
+test('another action', () => {
+  assert.deepEqual(fateDifferences(to([a]), { action: 'pass' }), [
+    'The plan is to forward the packet, the kernel would ignore it.',
+  ]);
+  assert.equal(fateDifferences({ action: 'drop' }, { action: 'reject' }).length, 1);
+});
+
+test('an endpoint that is missing, or too many, or gets too much', () => {
+  assert.deepEqual(fateDifferences(to([a, b]), to([{ ...a, probability: 1 }])), [
+    '10.244.1.21:8080 should get 50 % of new connections and gets 100 %.',
+    '10.244.2.21:8080 should get 50 % of new connections and gets 0 %.',
+  ]);
+  assert.deepEqual(fateDifferences(to([{ ...a, probability: 1 }]), to([a, b])), [
+    '10.244.2.21:8080 gets connections and should not.',
+    '10.244.1.21:8080 should get 100 % of new connections and gets 50 %.',
+  ]);
+});
+
+test('probabilities that a kernel rounds are equal', () => {
+  assert.deepEqual(fateDifferences(to([a, b]), to([{ ...a, probability: 0.500000001 }, b])), []);
+});
+
+test('another source address', () => {
+  assert.deepEqual(fateDifferences(to([a, b]), to([{ ...a, masquerade: true }, b])), [
+    '10.244.1.21:8080 should not see an address of the node as the source, and does.',
+  ]);
+  assert.deepEqual(fateDifferences(to([{ ...a, masquerade: true }, b]), to([a, b])), [
+    '10.244.1.21:8080 should see an address of the node as the source, and does not.',
+  ]);
+});
+
+test('a record of client affinity is as planned, to an endpoint that is', () => {
+  const only = { ...a, probability: 1 };
+  assert.deepEqual(fateDifferences(to([a, b], 600), to([only], 600)), []);
+  assert.equal(fateDifferences(to([a, b], 600), to([{ ...only, endpoint: '10.244.9.9:80' }], 600)).length, 1);
+  assert.deepEqual(fateDifferences(to([a, b], 600), to([a, b], 60)), [
+    'Client affinity should last 600 s, the kernel has 60 s.',
+  ]);
+});

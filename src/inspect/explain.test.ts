@@ -1,0 +1,441 @@
+import assert from 'node:assert/strict';
+import { suite, test } from 'node:test';
+import { planOf, plansByKey } from '../../test/cluster/plans.ts';
+import type { Packet } from '../backends/inspection.ts';
+import { nodePortAddresses } from '../model/node-port-addresses.ts';
+import type { ServicePlan } from '../plan/service-plan.ts';
+import { type Explanation, explain } from './explain.ts';
+import type { NodeFacts } from './node-facts.ts';
+
+const node: NodeFacts = {
+  mode: 'nftables',
+  family: 'IPv4',
+  nodeName: 'n1',
+  nodeIP: '192.0.2.5',
+  ownAddresses: ['127.0.0.1', '192.0.2.5', '192.0.2.77', '10.244.1.1'],
+  nodePortAddresses: nodePortAddresses('IPv4', ['192.0.2.5/32']),
+  localDetector: { kind: 'cidr', cidr: '10.244.0.0/16' },
+  masqueradeAll: false,
+  serviceCIDRs: ['10.96.0.0/16'],
+  localhostNodePorts: false,
+};
+
+const here = { ip: '10.244.1.21', local: true };
+const there = { ip: '10.244.2.21' };
+const vip = '198.51.100.8';
+const external = '198.51.100.9';
+const outside = '203.0.113.7';
+const pod = '10.244.1.30';
+
+function packetTo(destination: string, parts: Partial<Packet> = {}): Packet {
+  const source = parts.source ?? pod;
+  const origin = node.ownAddresses.includes(source) ? 'node' : { interface: 'eth0' };
+  return { family: 'IPv4', protocol: 'TCP', source, destination, port: 80, origin, ...parts };
+}
+
+function ask(packet: Packet, facts: Partial<NodeFacts>, ...plans: ServicePlan[]): Explanation {
+  return explain(packet, plansByKey(...plans), { ...node, ...facts });
+}
+
+/** Targets in short: `10.244.1.21 0.5`, with `masq` behind those that see the node. */
+function fate(packet: Packet, facts: Partial<NodeFacts>, ...plans: ServicePlan[]): string {
+  const { fate } = ask(packet, facts, ...plans);
+  if (fate.action !== 'forward') return fate.action;
+  const targets = fate.targets.map(({ endpoint, probability, masquerade }) =>
+    [endpoint.replace(':8080', ''), probability, ...(masquerade ? ['masq'] : [])].join(' '),
+  );
+  return targets.join(', ');
+}
+
+function says(explanation: Explanation, text: RegExp): void {
+  assert.ok(
+    explanation.reasons.some((reason) => text.test(reason)),
+    `${text} in ${JSON.stringify(explanation.reasons)}`,
+  );
+}
+
+const clusterIP = planOf({ clusterIP: '10.96.0.1' }, [here, there]);
+
+suite('what a packet is for', () => {
+  test('a cluster IP', () => {
+    const explanation = ask(packetTo('10.96.0.1'), {}, clusterIP);
+    assert.equal(explanation.service, 'default/web/TCP');
+    assert.equal(explanation.frontend, 'cluster IP 10.96.0.1:80/TCP');
+    assert.equal(fate(packetTo('10.96.0.1'), {}, clusterIP), '10.244.1.21 0.5, 10.244.2.21 0.5');
+    says(explanation, /internalTrafficPolicy is Cluster; 2 of 2 endpoints used: ready/);
+    says(explanation, /one of 2 endpoints, each as likely/);
+  });
+
+  test('an external IP, and a load balancer IP', () => {
+    const plan = planOf({ clusterIP: '10.96.0.1', externalIPs: [external], loadBalancerVIPs: [vip] }, [here]);
+    assert.equal(ask(packetTo(external), {}, plan).frontend, `external IP ${external}:80/TCP`);
+    assert.equal(ask(packetTo(vip), {}, plan).frontend, `load balancer IP ${vip}:80/TCP`);
+  });
+
+  test('a node port, at an address that serves them', () => {
+    const plan = planOf({ clusterIP: '10.96.0.1', nodePort: 30_080 }, [here]);
+    const explanation = ask(packetTo('192.0.2.5', { port: 30_080 }), {}, plan);
+    assert.equal(explanation.frontend, 'node port 30080/TCP at 192.0.2.5');
+    const elsewhere = ask(packetTo('192.0.2.77', { port: 30_080 }), {}, plan);
+    assert.deepEqual(elsewhere.fate, { action: 'pass' });
+    says(elsewhere, /not served at 192.0.2.77/);
+    const foreign = ask(packetTo(outside, { port: 30_080 }), {}, plan);
+    assert.equal(foreign.service, undefined);
+    assert.deepEqual(foreign.fate, { action: 'pass' });
+  });
+
+  test('every address of the node serves node ports where none are selected', () => {
+    const facts = { nodePortAddresses: nodePortAddresses('IPv4', []) };
+    const plan = planOf({ clusterIP: '10.96.0.1', nodePort: 30_080 }, [here]);
+    assert.equal(fate(packetTo('192.0.2.77', { port: 30_080 }), facts, plan), '10.244.1.21 1 masq');
+  });
+
+  test('an address comes before a node port of the same number', () => {
+    const address = planOf({ clusterIP: '10.96.0.1', name: 'a', externalIPs: ['192.0.2.5'], port: 30_080 });
+    const port = planOf({ clusterIP: '10.96.0.2', name: 'b', nodePort: 30_080 }, [here]);
+    assert.equal(fate(packetTo('192.0.2.5', { port: 30_080 }), {}, address, port), 'reject');
+  });
+
+  test('protocol and port are part of it', () => {
+    assert.equal(ask(packetTo('10.96.0.1', { protocol: 'UDP' }), {}, clusterIP).service, undefined);
+    assert.equal(ask(packetTo('10.96.0.1', { port: 81 }), {}, clusterIP).service, undefined);
+  });
+
+  test('two services that ask for one address: a cluster IP first, then the smaller name', () => {
+    const a = planOf({ clusterIP: '10.96.0.9', name: 'a', externalIPs: ['10.96.0.1', external] }, [there]);
+    const b = planOf({ clusterIP: '10.96.0.1', name: 'b', externalIPs: [external] }, [here]);
+    assert.equal(ask(packetTo('10.96.0.1'), {}, a, b).service, 'default/b/TCP');
+    assert.equal(ask(packetTo('10.96.0.1'), { mode: 'iptables' }, a, b).service, 'default/a/TCP');
+    const shared = ask(packetTo(external), {}, b, a);
+    assert.equal(shared.service, 'default/a/TCP');
+    says(shared, /default\/b\/TCP asks for the same destination/);
+  });
+
+  test('no service at all', () => {
+    const explanation = ask(packetTo(outside), {}, clusterIP);
+    assert.deepEqual(explanation.fate, { action: 'pass' });
+    says(explanation, /No service has port 80\/TCP at 203.0.113.7/);
+  });
+});
+
+suite('what is refused', () => {
+  test('a service without endpoints rejects', () => {
+    const explanation = ask(packetTo('10.96.0.1'), {}, planOf({ clusterIP: '10.96.0.1' }));
+    assert.deepEqual(explanation.fate, { action: 'reject' });
+    says(explanation, /There are no endpoints/);
+  });
+
+  test('internal policy Local without an endpoint here drops', () => {
+    const plan = planOf({ clusterIP: '10.96.0.1', internalPolicyLocal: true }, [there]);
+    const explanation = ask(packetTo('10.96.0.1'), {}, plan);
+    assert.deepEqual(explanation.fate, { action: 'drop' });
+    says(explanation, /internalTrafficPolicy is Local and no endpoint on node n1 is ready/);
+  });
+
+  test('other ports of a cluster IP reject, addresses of service ranges that nobody has drop', () => {
+    const undefinedPort = ask(packetTo('10.96.0.1', { port: 81 }), {}, clusterIP);
+    assert.deepEqual(undefinedPort.fate, { action: 'reject' });
+    says(undefinedPort, /cluster IP of service default\/web, which has no port 81\/TCP/);
+    const unallocated = ask(packetTo('10.96.7.7'), {}, clusterIP);
+    assert.deepEqual(unallocated.fate, { action: 'drop' });
+    says(unallocated, /in the service range 10.96.0.0\/16/);
+  });
+
+  test('but not where the node has the address itself', () => {
+    const facts = { ownAddresses: [...node.ownAddresses, '10.96.0.1', '10.96.7.7'] };
+    assert.equal(fate(packetTo('10.96.0.1', { port: 81 }), facts, clusterIP), 'pass');
+    assert.equal(fate(packetTo('10.96.7.7'), facts, clusterIP), 'pass');
+  });
+
+  test('sources outside of the admitted ranges drop, at load balancer IPs only', () => {
+    const parts = { clusterIP: '10.96.0.1', externalIPs: [external], loadBalancerVIPs: [vip] };
+    const plan = planOf({ ...parts, sourceRanges: ['203.0.113.0/24'] }, [here]);
+    const blocked = ask(packetTo(vip), {}, plan);
+    assert.deepEqual(blocked.fate, { action: 'drop' });
+    says(blocked, /10.244.1.30 is in none of the admitted ranges \(203.0.113.0\/24\)/);
+    const admitted = ask(packetTo(vip, { source: outside }), {}, plan);
+    assert.equal(admitted.fate.action, 'forward');
+    says(admitted, /in the admitted range 203.0.113.0\/24/);
+    assert.equal(fate(packetTo(external), {}, plan), '10.244.1.21 1 masq');
+    assert.equal(fate(packetTo('10.96.0.1'), {}, plan), '10.244.1.21 1');
+  });
+
+  test('a blocked source is dropped even where nobody serves', () => {
+    const plan = planOf({
+      clusterIP: '10.96.0.1',
+      loadBalancerVIPs: [vip],
+      sourceRanges: ['203.0.113.0/24'],
+    });
+    assert.equal(fate(packetTo(vip), {}, plan), 'drop');
+    assert.equal(fate(packetTo(vip, { source: outside }), {}, plan), 'reject');
+  });
+
+  test('a node in the ranges may use the balancer address as its source', () => {
+    const parts = { clusterIP: '10.96.0.1', loadBalancerVIPs: [vip] };
+    const facts = { ownAddresses: [...node.ownAddresses, vip] };
+    const ofNode = planOf({ ...parts, sourceRanges: ['192.0.2.0/24'] }, [here]);
+    const packet = packetTo(vip, { source: vip, origin: 'node' });
+    assert.equal(fate(packet, facts, ofNode), '10.244.1.21 1 masq');
+    says(ask(packet, facts, ofNode), /since 192.0.2.5 is in the admitted range/);
+    const ofOthers = planOf({ ...parts, sourceRanges: ['203.0.113.0/24'] }, [here]);
+    assert.equal(fate(packet, facts, ofOthers), 'drop');
+  });
+});
+
+suite('external policy Local', () => {
+  const parts = { clusterIP: '10.96.0.1', externalIPs: [external], externalPolicyLocal: true };
+  const both = planOf(parts, [here, there]);
+  const remote = planOf(parts, [there]);
+
+  test('clients from outside go to endpoints here and keep their address', () => {
+    const packet = packetTo(external, { source: outside });
+    assert.equal(fate(packet, {}, both), '10.244.1.21 1');
+    says(ask(packet, {}, both), /keeps the source address of clients/);
+    assert.equal(fate(packet, {}, remote), 'drop');
+  });
+
+  test('pods go anywhere and keep their address', () => {
+    assert.equal(fate(packetTo(external), {}, both), '10.244.1.21 0.5, 10.244.2.21 0.5');
+    says(ask(packetTo(external), {}, both), /the sender is a pod \(10.244.1.30 is in the pod range/);
+    assert.equal(fate(packetTo(external), {}, remote), '10.244.2.21 1');
+  });
+
+  test('the node goes anywhere and is masqueraded', () => {
+    const packet = packetTo(external, { source: '192.0.2.5' });
+    assert.equal(fate(packet, {}, remote), '10.244.2.21 1 masq');
+    says(ask(packet, {}, remote), /the sender is this node itself/);
+  });
+
+  test('pods are clients from outside where nothing tells them', () => {
+    assert.equal(fate(packetTo(external), { localDetector: { kind: 'none' } }, both), '10.244.1.21 1');
+  });
+
+  test('no endpoints at all reject, for everybody', () => {
+    for (const source of [pod, outside, '192.0.2.5']) {
+      assert.equal(fate(packetTo(external, { source }), {}, planOf(parts)), 'reject');
+    }
+  });
+});
+
+suite('masquerade', () => {
+  const target = '10.244.2.21 1';
+  const plan = planOf({ clusterIP: '10.96.0.1', externalIPs: [external] }, [there]);
+
+  test('to a cluster IP, for everybody but pods', () => {
+    assert.equal(fate(packetTo('10.96.0.1'), {}, plan), target);
+    assert.equal(fate(packetTo('10.96.0.1', { source: outside }), {}, plan), `${target} masq`);
+    assert.equal(fate(packetTo('10.96.0.1', { source: '192.0.2.5' }), {}, plan), `${target} masq`);
+    says(ask(packetTo('10.96.0.1', { source: outside }), {}, plan), /not in the pod range 10.244.0.0\/16/);
+  });
+
+  test('to a cluster IP, for everybody with masqueradeAll, for nobody when nothing tells pods', () => {
+    assert.equal(fate(packetTo('10.96.0.1'), { masqueradeAll: true }, plan), `${target} masq`);
+    const packet = packetTo('10.96.0.1', { source: outside });
+    assert.equal(fate(packet, { localDetector: { kind: 'none' } }, plan), target);
+  });
+
+  test('pods are told by the interface they send by', () => {
+    const by = (name: string): Packet =>
+      packetTo('10.96.0.1', { source: outside, origin: { interface: name } });
+    const bridge = { localDetector: { kind: 'interface', name: 'cni0' } } as const;
+    assert.equal(fate(by('cni0'), bridge, plan), target);
+    assert.equal(fate(by('cni01'), bridge, plan), `${target} masq`);
+    const prefix = { localDetector: { kind: 'prefix', prefix: 'veth' } } as const;
+    assert.equal(fate(by('veth7'), prefix, plan), target);
+    assert.equal(fate(by(''), prefix, plan), `${target} masq`);
+    says(ask(by(''), prefix, plan), /not known to arrive by an interface veth\*/);
+    assert.equal(fate(packetTo('10.96.0.1', { origin: 'node' }), prefix, plan), `${target} masq`);
+  });
+
+  test('to an external address under policy Cluster, for everybody', () => {
+    assert.equal(fate(packetTo(external), {}, plan), `${target} masq`);
+    says(ask(packetTo(external), {}, plan), /replies have to come back through this node/);
+  });
+
+  test('a pod that is sent back to itself does not see its own address', () => {
+    const packet = packetTo('10.96.0.1', { source: here.ip });
+    assert.equal(fate(packet, {}, clusterIP), '10.244.1.21 0.5 masq, 10.244.2.21 0.5');
+    says(ask(packet, {}, clusterIP), /pod 10.244.1.21 is sent back to itself/);
+    const remote = packetTo('10.96.0.1', { source: there.ip });
+    assert.equal(fate(remote, {}, clusterIP), '10.244.1.21 0.5, 10.244.2.21 0.5');
+    assert.equal(fate(remote, { mode: 'iptables' }, clusterIP), '10.244.1.21 0.5, 10.244.2.21 0.5 masq');
+  });
+});
+
+test('client affinity: told with its time', () => {
+  const plan = planOf({ clusterIP: '10.96.0.1', affinitySeconds: 600 }, [here, there]);
+  const explanation = ask(packetTo('10.96.0.1'), {}, plan);
+  assert.equal(explanation.fate.action === 'forward' && explanation.fate.affinitySeconds, 600);
+  says(explanation, /within the last 600 s goes where it went then/);
+});
+
+test('hints: told where they narrow the choice', () => {
+  const hinted = { ...here, zoneHints: ['zone-a'] };
+  const plan = planOf({ clusterIP: '10.96.0.1' }, [hinted, { ...there, zoneHints: ['zone-b'] }]);
+  assert.equal(fate(packetTo('10.96.0.1'), {}, plan), '10.244.1.21 1');
+  says(
+    ask(packetTo('10.96.0.1'), {}, plan),
+    /1 of 2 ready endpoints hinted for zone zone-a \(PreferSameZone\)/,
+  );
+});
+
+test('an IPv6 frontend and its endpoints are written with brackets', () => {
+  const plan = planOf({ clusterIP: 'fd00:96::1' }, [{ ip: 'fd00:244::2' }]);
+  const packet: Packet = { ...packetTo('fd00:96::1', { source: 'fd00:244::9' }), family: 'IPv6' };
+  const explanation = ask(packet, { family: 'IPv6', localDetector: { kind: 'none' } }, plan);
+  assert.equal(explanation.frontend, 'cluster IP [fd00:96::1]:80/TCP');
+  const targets = [{ endpoint: '[fd00:244::2]:8080', probability: 1, masquerade: false }];
+  assert.deepEqual(explanation.fate, { action: 'forward', targets, affinitySeconds: 0 });
+});
+
+suite('node ports at loopback addresses', () => {
+  const plan = planOf({ clusterIP: '10.96.0.1', nodePort: 30_080 }, [here]);
+  const packet = packetTo('127.0.0.1', { source: '127.0.0.1', port: 30_080 });
+  const all = { nodePortAddresses: nodePortAddresses('IPv4', []) };
+  const explicit = { nodePortAddresses: nodePortAddresses('IPv4', ['127.0.0.0/8']) };
+
+  test('nftables: left alone, or rejected, or served by the process', () => {
+    assert.equal(fate(packet, all, plan), 'pass');
+    assert.equal(fate(packet, { ...all, localhostNodePorts: true }, plan), 'reject');
+    const served = ask(packet, { ...explicit, localhostNodePorts: true }, plan);
+    assert.deepEqual(served.fate, { action: 'pass' });
+    says(served, /kube-proxy itself listens/);
+  });
+
+  test('iptables: served where wanted, masqueraded', () => {
+    const facts = { ...all, mode: 'iptables', localhostNodePorts: true } as const;
+    assert.equal(fate(packet, facts, plan), '10.244.1.21 1 masq');
+    assert.equal(fate(packet, { ...facts, localhostNodePorts: false }, plan), 'pass');
+    assert.equal(
+      fate(packet, { ...facts, nodePortAddresses: nodePortAddresses('IPv4', ['192.0.2.0/24']) }, plan),
+      'pass',
+    );
+  });
+
+  test('ipvs: never', () => {
+    assert.equal(fate(packet, { ...all, mode: 'ipvs' }, plan), 'pass');
+    assert.equal(fate(packet, { ...explicit, mode: 'ipvs' }, plan), 'pass');
+  });
+
+  test('userspace: as at other addresses', () => {
+    assert.equal(fate(packet, { ...all, mode: 'userspace' }, plan), '10.244.1.21 1 masq');
+    assert.equal(fate(packet, { ...explicit, mode: 'userspace' }, plan), '10.244.1.21 1 masq');
+    assert.equal(fate(packet, { mode: 'userspace' }, plan), 'pass');
+  });
+});
+
+suite('iptables mode', () => {
+  const facts = { mode: 'iptables' } as const;
+
+  test('knows nothing of other ports and of unallocated addresses', () => {
+    assert.equal(fate(packetTo('10.96.0.1', { port: 81 }), facts, clusterIP), 'pass');
+    assert.equal(fate(packetTo('10.96.7.7'), facts, clusterIP), 'pass');
+  });
+
+  test('tests sources only where there are endpoints, and after external IPs', () => {
+    const parts = { clusterIP: '10.96.0.1', loadBalancerVIPs: [vip], sourceRanges: ['203.0.113.0/24'] };
+    assert.equal(fate(packetTo(vip), facts, planOf(parts)), 'reject');
+    assert.equal(fate(packetTo(vip), facts, planOf(parts, [here])), 'drop');
+    const twice = planOf({ ...parts, externalIPs: [vip] }, [here]);
+    assert.equal(fate(packetTo(vip), facts, twice), '10.244.1.21 1 masq');
+    assert.equal(fate(packetTo(vip), {}, twice), 'drop');
+  });
+
+  test('refuses no external address to the node itself, unless it is its own', () => {
+    const plan = planOf({ clusterIP: '10.96.0.1', externalIPs: [external] });
+    const packet = packetTo(external, { source: '192.0.2.5' });
+    assert.equal(fate(packet, facts, plan), 'pass');
+    says(ask(packet, facts, plan), /not in effect for what the node itself sends/);
+    assert.equal(fate(packet, { ...facts, ownAddresses: [external, '192.0.2.5'] }, plan), 'reject');
+    assert.equal(fate(packetTo(external, { source: outside }), facts, plan), 'reject');
+  });
+
+  test('refuses no cluster IP that the node has, but to the node itself', () => {
+    const own = { ...facts, ownAddresses: [...node.ownAddresses, '10.96.0.1'] };
+    const plan = planOf({ clusterIP: '10.96.0.1' });
+    assert.equal(fate(packetTo('10.96.0.1'), own, plan), 'pass');
+    assert.equal(fate(packetTo('10.96.0.1', { source: '192.0.2.5' }), own, plan), 'reject');
+  });
+
+  test('refuses node ports at every address, and serves them at those selected', () => {
+    const at = (destination: string, plan: ServicePlan) =>
+      fate(packetTo(destination, { source: outside, port: 30_080 }), facts, plan);
+    const parts = { clusterIP: '10.96.0.1', nodePort: 30_080 };
+    assert.equal(at('192.0.2.77', planOf(parts)), 'reject');
+    assert.equal(at('192.0.2.77', planOf(parts, [here])), 'pass');
+    assert.equal(at('192.0.2.5', planOf(parts, [here])), '10.244.1.21 1 masq');
+  });
+});
+
+suite('ipvs mode', () => {
+  const facts = { mode: 'ipvs' } as const;
+
+  test('has no short cut under external policy Local, and falls back to all endpoints', () => {
+    const parts = { clusterIP: '10.96.0.1', externalIPs: [external], externalPolicyLocal: true };
+    for (const source of [pod, outside, '192.0.2.5']) {
+      const packet = packetTo(external, { source });
+      assert.equal(fate(packet, facts, planOf(parts, [here, there])), '10.244.1.21 1');
+      assert.equal(fate(packet, facts, planOf(parts, [there])), '10.244.2.21 1');
+      assert.equal(fate(packet, facts, planOf(parts)), 'reject');
+    }
+    says(ask(packetTo(external), facts, planOf(parts, [there])), /policy Cluster stand in/);
+  });
+
+  test('rejects where others drop: internal policy Local without an endpoint here', () => {
+    const plan = planOf({ clusterIP: '10.96.0.1', internalPolicyLocal: true }, [there]);
+    assert.equal(fate(packetTo('10.96.0.1'), facts, plan), 'reject');
+    says(ask(packetTo('10.96.0.1'), facts, plan), /virtual server without endpoints rejects/);
+  });
+
+  test('rejects other ports of every address that it holds, health check ports apart', () => {
+    const plan = planOf({ clusterIP: '10.96.0.1', loadBalancerVIPs: [vip], healthCheckNodePort: 32_000 }, [
+      here,
+    ]);
+    assert.equal(fate(packetTo('10.96.0.1', { port: 81 }), facts, plan), 'reject');
+    assert.equal(fate(packetTo(vip, { port: 81 }), facts, plan), 'reject');
+    assert.equal(fate(packetTo(vip, { port: 32_000 }), facts, plan), 'pass');
+    assert.equal(fate(packetTo('10.96.7.7'), facts, plan), 'pass');
+    const own = { ...facts, ownAddresses: [...node.ownAddresses, vip] };
+    assert.equal(fate(packetTo(vip, { port: 81 }), own, plan), 'pass');
+  });
+
+  test('filters the node only where it uses the address of the balancer', () => {
+    const parts = { clusterIP: '10.96.0.1', loadBalancerVIPs: [vip] };
+    const plan = planOf({ ...parts, sourceRanges: ['203.0.113.0/24'] }, [here]);
+    assert.equal(fate(packetTo(vip, { source: vip, origin: 'node' }), facts, plan), 'drop');
+    assert.equal(fate(packetTo(vip, { source: '192.0.2.5' }), facts, plan), '10.244.1.21 1 masq');
+    assert.equal(fate(packetTo(vip), facts, plan), 'drop');
+  });
+
+  test('masquerades the node that uses a cluster IP as its source where nothing tells pods', () => {
+    const detector = { ...facts, localDetector: { kind: 'none' } } as const;
+    const plan = planOf({ clusterIP: '10.96.0.1' }, [here]);
+    const packet = packetTo('10.96.0.1', { source: '10.96.0.1', origin: 'node' });
+    assert.equal(fate(packet, detector, plan), '10.244.1.21 1 masq');
+    assert.equal(fate(packetTo('10.96.0.1', { source: outside }), detector, plan), '10.244.1.21 1');
+  });
+
+  test('leaves it to the scheduler which endpoint it is', () => {
+    says(ask(packetTo('10.96.0.1'), { ...facts, scheduler: 'sh' }, clusterIP), /up to the scheduler sh/);
+  });
+
+  test('serves node ports at no link-local IPv6 address', () => {
+    const plan = planOf({ clusterIP: 'fd00:96::1', nodePort: 30_080 }, [{ ip: 'fd00:244::2' }]);
+    const v6 = {
+      ...facts,
+      family: 'IPv6',
+      ownAddresses: ['fe80::5', '2001:db8::5'],
+      nodePortAddresses: nodePortAddresses('IPv6', []),
+    } as const;
+    const at = (destination: string): string =>
+      ask({ ...packetTo(destination, { port: 30_080 }), family: 'IPv6' }, v6, plan).fate.action;
+    assert.equal(at('fe80::5'), 'pass');
+    assert.equal(at('2001:db8::5'), 'forward');
+  });
+});
+
+test('userspace mode: endpoints always see the node', () => {
+  const facts = { mode: 'userspace' } as const;
+  assert.equal(fate(packetTo('10.96.0.1'), facts, clusterIP), '10.244.1.21 0.5 masq, 10.244.2.21 0.5 masq');
+  assert.equal(fate(packetTo('10.96.0.1', { port: 81 }), facts, clusterIP), 'reject');
+});

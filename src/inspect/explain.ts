@@ -1,0 +1,124 @@
+import type { Fate, Packet, Target } from '../backends/inspection.ts';
+import type { ServicePlan } from '../plan/service-plan.ts';
+import { type Frontend, frontendText, inClaimOrder, type Matches, matchesOf } from './frontends.ts';
+import { type ModeRules, modeRules } from './mode-rules.ts';
+import { isOwnAddress, type NodeFacts, sendingOf } from './node-facts.ts';
+import type { Choice, Outcome } from './outcome.ts';
+import { admission, notAdmitted } from './source-ranges.ts';
+
+/** What becomes of the first packet of a connection by the plans, and why. */
+export interface Explanation {
+  readonly packet: Packet;
+  /** Key of the service port that it is for. */
+  readonly service: string | undefined;
+  /** In words: `cluster IP 10.96.0.1:80/TCP`. */
+  readonly frontend: string | undefined;
+  readonly fate: Fate;
+  /** Sentences, in the order in which things are decided. */
+  readonly reasons: readonly string[];
+}
+
+/** Says what becomes of a packet on this node. Pure; takes as long as one look at every plan does. */
+export function explain(
+  packet: Packet,
+  plans: ReadonlyMap<string, ServicePlan>,
+  node: NodeFacts,
+): Explanation {
+  const rules = modeRules[node.mode];
+  const matches = matchesOf(packet, plans);
+  const claims = claimsOn(packet, matches, rules, node);
+  const [frontend, ...losers] = claims;
+  if (!frontend) return unmatched(packet, rules.unmatched(packet, matches, node));
+  const named = {
+    packet,
+    service: frontend.plan.port.key,
+    frontend: frontendText(frontend, packet),
+  };
+  const start = [
+    `The packet is for ${named.frontend} of service port ${named.service}.`,
+    ...others(frontend, losers),
+  ];
+  const result = resultFor(frontend, packet, node, rules);
+  return { ...named, fate: result.fate, reasons: [...start, ...result.reasons] };
+}
+
+type Result = Pick<Explanation, 'fate' | 'reasons'>;
+
+/** Addresses before node ports, whatever becomes of the packet there. */
+function claimsOn(packet: Packet, matches: Matches, rules: ModeRules, node: NodeFacts): Frontend[] {
+  const { addresses, nodePorts } = matches;
+  if (addresses.length > 0) return inClaimOrder(addresses, rules.clusterIPsFirst);
+  return isOwnAddress(packet.destination, node) ? inClaimOrder(nodePorts, rules.clusterIPsFirst) : [];
+}
+
+function unmatched(packet: Packet, outcome: Outcome | undefined): Explanation {
+  const { destination, port, protocol } = packet;
+  const nothing = `No service has port ${port}/${protocol} at ${destination}: the packet takes the way that it would take without a proxy.`;
+  const { fate, reasons } = refused(outcome ?? { action: 'pass', reasons: [nothing] });
+  return { packet, service: undefined, frontend: undefined, fate, reasons };
+}
+
+/** Two service ports may ask for the same destination; only one gets it. */
+function others({ plan }: Frontend, losers: readonly Frontend[]): string[] {
+  const keys = new Set(losers.map((loser) => loser.plan.port.key));
+  keys.delete(plan.port.key);
+  return [...keys].map((key) => `Service port ${key} asks for the same destination and does not get it.`);
+}
+
+function resultFor(frontend: Frontend, packet: Packet, node: NodeFacts, rules: ModeRules): Result {
+  const { plan, kind } = frontend;
+  const elsewhere = kind === 'node port' ? rules.nodePort(frontend, packet, node) : undefined;
+  if (elsewhere) return refused(elsewhere);
+  const reasons: string[] = [];
+  if (rules.testsSource(frontend, packet)) {
+    const admitted = admission(plan, packet, node);
+    if (admitted === undefined) return refused(notAdmitted(plan, packet));
+    reasons.push(admitted);
+  }
+  const sending = sendingOf(packet, node);
+  const choice = rules.choose(frontend, sending);
+  reasons.push(...choice.reasons);
+  if (choice.action !== 'forward') {
+    const miss = rules.missesRefusal?.(frontend, packet, node);
+    if (miss !== undefined) return refused({ action: 'pass', reasons: [...reasons, miss] });
+    return refused({ action: choice.action, reasons });
+  }
+  const masquerade = rules.masquerade(frontend, packet, node, sending);
+  const isHairpin = choice.endpoints.map((endpoint) => rules.isHairpin(endpoint, packet));
+  const targets = choice.endpoints.map(
+    ({ id }, i): Target => ({
+      endpoint: id,
+      probability: 1 / choice.endpoints.length,
+      masquerade: masquerade.masquerade || isHairpin[i] === true,
+    }),
+  );
+  reasons.push(...choiceReasons(choice, plan, node), masquerade.reason);
+  if (!masquerade.masquerade && isHairpin.includes(true)) {
+    reasons.push(`Masqueraded all the same where the pod ${packet.source} is sent back to itself.`);
+  }
+  return { fate: { action: 'forward', targets, affinitySeconds: plan.port.affinitySeconds }, reasons };
+}
+
+const actions = {
+  drop: 'Dropped: the client gets no answer.',
+  reject: 'Rejected: the client is told that the port is unreachable.',
+} as const;
+
+function refused({ action, reasons }: Outcome): Result {
+  return { fate: { action }, reasons: action === 'pass' ? reasons : [...reasons, actions[action]] };
+}
+
+function choiceReasons({ endpoints }: Choice, { port }: ServicePlan, { scheduler }: NodeFacts): string[] {
+  const by =
+    scheduler === undefined || scheduler === '' ? '' : ` Which, is up to the scheduler ${scheduler}.`;
+  const [only] = endpoints;
+  const chosen =
+    endpoints.length === 1 && only
+      ? `Goes to ${only.id}.`
+      : `Goes to one of ${endpoints.length} endpoints, each as likely as the others.${by}`;
+  if (port.affinitySeconds === 0) return [chosen];
+  return [
+    chosen,
+    `Client affinity: a client that connected within the last ${port.affinitySeconds} s goes where it went then.`,
+  ];
+}
