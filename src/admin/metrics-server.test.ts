@@ -10,6 +10,7 @@ import { FakeClock } from '../lib/fake-clock.ts';
 import { silentLogger } from '../obs/log.ts';
 import { createProxyMetrics } from '../obs/proxy-metrics.ts';
 import { Registry } from '../obs/registry.ts';
+import { notFound } from './http.ts';
 import { type MetricsServerOptions, metricsServerHandler } from './metrics-server.ts';
 
 const started = Date.UTC(2026, 10, 15, 3, 56, 49) / 1000;
@@ -39,6 +40,7 @@ async function setup(t: TestContext, overrides: Partial<MetricsServerOptions> = 
     gates: { flagz: true, statusz: true },
     profiling: true,
     setVerbosity: (level) => levels.push(level),
+    inspection: notFound,
     version: { runtime: 'v24.21.0', binary: '1.37' },
     startTime: started,
     clock,

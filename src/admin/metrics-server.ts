@@ -1,10 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { API_PATH } from '../inspect/api.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../obs/log.ts';
 import type { Registry } from '../obs/registry.ts';
 import { debugFlagRoutes } from './debug-flags-page.ts';
 import { pingRoutes } from './healthz-page.ts';
-import { createRouter, type Routes, reply, textHeaders } from './http.ts';
+import { createRouter, type Handler, type Routes, reply, textHeaders } from './http.ts';
 import { metricsHandler } from './metrics-page.ts';
 import { pprofRoutes } from './pprof-page.ts';
 import { flagzHandler, type Status, statuszHandler } from './z-pages.ts';
@@ -19,6 +20,8 @@ export interface MetricsServerOptions {
   readonly gates: { readonly flagz: boolean; readonly statusz: boolean };
   readonly profiling: boolean;
   readonly setVerbosity: (level: number) => void;
+  /** Answers what is asked below /debug/kube-proxy/. */
+  readonly inspection: Handler;
   readonly version: {
     /** The runtime, shown where upstream shows its Go version. */
     readonly runtime: string;
@@ -46,6 +49,7 @@ export function metricsServerHandler(
       '/configz': (_request, response) =>
         reply(response, 200, { ...textHeaders, 'Content-Type': 'application/json' }, options.configz()),
       ...zRoutes(options),
+      [`${API_PATH}*`]: options.inspection,
       ...(options.profiling ? { ...pprofRoutes(clock), ...debugFlagRoutes(options.setVerbosity) } : {}),
     },
     logger,

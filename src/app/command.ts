@@ -32,8 +32,7 @@ export async function runCommand(argv: readonly string[]): Promise<number> {
   try {
     for (const line of flagMessages(options, completed.config)) logger.print(1, line);
     await within('failed validate', () => validate(completed, logger));
-    await run(options, completed, logger);
-    return 0;
+    return await run(options, completed, logger);
   } catch (error) {
     logger.error(error, 'command failed');
     return 1;
@@ -80,23 +79,28 @@ function validate({ config, gates }: Completed, logger: RootLogger): void {
   if (errors.length > 0) throw new Error(joinMessages(errors));
 }
 
-async function run(options: Options, completed: Completed, logger: RootLogger): Promise<void> {
+/** Gives the exit code of what comes to an end. */
+async function run(options: Options, completed: Completed, logger: RootLogger): Promise<number> {
   try {
     if (options.writeConfigTo !== '') {
       await writeConfigFile(options.writeConfigTo, configToYAML(completed.config));
       logger.info('Wrote configuration', { file: options.writeConfigTo });
-      return;
+      return 0;
     }
     if (options.cleanup) {
       await cleanUp(logger);
-      return;
+      return 0;
+    }
+    if (options.dryRun) {
+      const { dryRun } = await import('./dry-run.ts');
+      return await dryRun(options, completed, logger, (text) => process.stdout.write(text));
     }
     endOnSignals(() => logger.flush());
     const server = await buildServer(options, completed, logger);
     // Not before the server is built, as upstream has it: a start that fails then leaves the node's rules alone.
     await removeLeftovers(completed.config.mode, logger);
-    if (options.initOnly) return;
-    await server.run();
+    if (options.initOnly) return 0;
+    return await server.run();
   } catch (error) {
     logger.error(error, 'Error running ProxyServer');
     throw error;

@@ -1,4 +1,3 @@
-import { networkInterfaces } from 'node:os';
 import type { Backend } from '../backends/backend.ts';
 import type { Mode } from '../backends/mode.ts';
 import { kernelFlowTable } from '../conntrack/kernel-table.ts';
@@ -19,6 +18,8 @@ import { noFlows, reconcileFlows } from '../proxier/flows.ts';
 import { SetAside } from '../proxier/set-aside.ts';
 import type { Completed } from './complete.ts';
 import { healthCheckFailed, setAsideEvent } from './events.ts';
+import { modeContext } from './mode-context.ts';
+import { ownAddresses } from './node-facts.ts';
 import type { NodeSetup } from './node-setup.ts';
 
 export interface ProxiersOptions {
@@ -97,18 +98,7 @@ async function createBackend(
   requestFullSync: () => void,
 ): Promise<Backend> {
   try {
-    return await mode.create({
-      family,
-      config: completed.config,
-      gateEnabled: (gate) => completed.gates.enabled(gate),
-      nodeIP: setup.addresses.ips[family],
-      nodePortAddresses: setup.nodePorts[family],
-      localDetector: setup.detectors[family],
-      metrics,
-      logger: logger.named(family),
-      clock: systemClock,
-      requestFullSync,
-    });
+    return await mode.create({ ...modeContext(family, completed, setup, logger), metrics, requestFullSync });
   } catch (error) {
     const isDualStack = setup.families.length > 1;
     const prefix = isDualStack ? `unable to create ${family.toLowerCase()} proxier: ` : '';
@@ -143,9 +133,4 @@ async function openFlows(
     logger,
   });
   return reconcileFlows(reconciler, flows?.answerers);
-}
-
-function ownAddresses(): string[] {
-  const interfaces = Object.values(networkInterfaces());
-  return interfaces.flatMap((addresses) => addresses?.map(({ address }) => address) ?? []);
 }

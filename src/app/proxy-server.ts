@@ -1,6 +1,7 @@
-import { createRouter } from '../admin/http.ts';
+import { createRouter, type Handler } from '../admin/http.ts';
 import { type Serving, serveWithRetry } from '../admin/listen.ts';
 import { metricsServerHandler } from '../admin/metrics-server.ts';
+import type { Mode } from '../backends/mode.ts';
 import { flagTexts, type Options } from '../cli/options.ts';
 import { buildInfo } from '../cli/version.ts';
 import { configToJSON } from '../config/encode.ts';
@@ -20,6 +21,7 @@ import type { Cluster } from './cluster.ts';
 import type { Completed } from './complete.ts';
 import type { NodeEvents } from './events.ts';
 import type { Metrics } from './metrics.ts';
+import type { NodeSetup } from './node-setup.ts';
 import type { Proxiers } from './proxiers.ts';
 
 /** How long a process that is about to end waits for its last events to be delivered. */
@@ -29,6 +31,9 @@ export interface ProxyServerParts {
   readonly options: Options;
   readonly completed: Completed;
   readonly cluster: Cluster;
+  readonly mode: Mode;
+  readonly setup: NodeSetup;
+  readonly nodeName: string;
   readonly node: NodeManager;
   readonly recorder: EventRecorder;
   readonly events: NodeEvents;
@@ -133,6 +138,7 @@ export class ProxyServer {
     const { config, gates } = completed;
     if (config.metricsBindAddress === '') return;
     const { major, minor, goVersion } = buildInfo(options.version.gitVersion);
+    const startTime = await processStartTime();
     const configz = `{"kubeproxy.config.k8s.io":${configToJSON(config)}}`;
     const handler = metricsServerHandler({
       mode: config.mode,
@@ -142,8 +148,9 @@ export class ProxyServer {
       gates: { flagz: gates.enabled('ComponentFlagz'), statusz: gates.enabled('ComponentStatusz') },
       profiling: config.enableProfiling,
       setVerbosity: (level) => logger.setVerbosity(level),
+      inspection: this.#inspection(startTime * 1000),
       version: { runtime: goVersion, binary: `${major}.${minor}` },
-      startTime: await processStartTime(),
+      startTime,
       clock: systemClock,
       logger,
     });
@@ -151,6 +158,22 @@ export class ProxyServer {
       events.metricsServerFailed(error.message);
       this.#failure.reject(error);
     });
+  }
+
+  /** Loaded with the first question: on many nodes there is never one. */
+  #inspection(startTime: number): Handler {
+    const { options, ...parts } = this.#parts;
+    let loading: Promise<Handler> | undefined;
+    const load = async () => {
+      const { openInspection } = await import('./inspection.ts');
+      const version = buildInfo(options.version.gitVersion).gitVersion;
+      return openInspection({ ...parts, version, startTime, admitted: options.inspectionFrom });
+    };
+    return async (...exchange) => {
+      loading ??= load();
+      const handler = await loading;
+      await handler(...exchange);
+    };
   }
 
   #serve(

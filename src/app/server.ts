@@ -8,14 +8,13 @@ import { EventRecorder } from '../kube/events/recorder.ts';
 import { systemClock } from '../lib/clock.ts';
 import { toMillis } from '../lib/duration.ts';
 import type { RootLogger } from '../obs/klog.ts';
-import { NodeManager } from '../sources/node-manager.ts';
-import { openCluster } from './cluster.ts';
 import type { Completed } from './complete.ts';
 import { NodeEvents } from './events.ts';
+import { meetNode } from './known-node.ts';
 import { createMetrics } from './metrics.ts';
 import { reportMode } from './mode-notices.ts';
 import { loadMode } from './modes.ts';
-import { addressesOf, nodeNameOf, setUpNode } from './node-setup.ts';
+import { setUpNode } from './node-setup.ts';
 import { createProxiers } from './proxiers.ts';
 import { ProxyServer } from './proxy-server.ts';
 
@@ -27,19 +26,13 @@ export async function buildServer(
 ): Promise<ProxyServer> {
   const { config, gates } = completed;
   const metrics = createMetrics(config, gates, buildInfo(options.version.gitVersion), logger);
-  const nodeName = nodeNameOf(config);
-  const cluster = await openCluster(options, config, nodeName, metrics.restClient, logger);
   const mode = await loadMode(config.mode);
-  const node = new NodeManager({
-    nodeName,
-    needsPodCIDRs: config.detectLocalMode === 'NodeCIDR',
-    waits: cluster.waits,
-    clock: systemClock,
+  const { nodeName, cluster, node, start, addresses } = await meetNode(
+    options,
+    completed,
+    metrics.restClient,
     logger,
-  });
-  cluster.source.start(['nodes'], node);
-  const start = await node.waitForNode();
-  const addresses = addressesOf(start, config, logger);
+  );
   const recorder = new EventRecorder({
     send: cluster.sendEvent,
     clock: systemClock,
@@ -69,6 +62,9 @@ export async function buildServer(
     options,
     completed,
     cluster,
+    mode,
+    setup,
+    nodeName,
     node,
     recorder,
     events,

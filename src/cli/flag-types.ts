@@ -1,7 +1,7 @@
 import { formatDuration, parseDuration } from '../lib/duration.ts';
 import { quote } from '../lib/go-quote.ts';
 import { parseQuantity } from '../lib/quantity.ts';
-import { parseIP } from '../model/ip.ts';
+import { parseCIDR, parseIP } from '../model/ip.ts';
 import { readCsvRecord, writeCsvRecord } from './csv-record.ts';
 import { splitHostPort } from './host-port.ts';
 import { formatFloat, parseBool, parseFloat32, parseInt32, parseUint31 } from './strconv.ts';
@@ -53,6 +53,18 @@ export const stringSlice: FlagType<readonly string[]> = {
     return first ? items : [...previous, ...items];
   },
   format: (items) => `[${writeCsvRecord(items)}]`,
+};
+
+/** A list of CIDRs and addresses, written as `stringSlice` is. */
+export const networks: FlagType<readonly string[]> = {
+  name: stringSlice.name,
+  parse(value, previous, first) {
+    const items = stringSlice.parse(value, previous, first);
+    const wrong = items.find((item) => !parseCIDR(item) && !parseIP(item));
+    if (wrong !== undefined) throw new Error(`${quote(wrong)} is neither a CIDR nor an IP address`);
+    return items;
+  },
+  format: stringSlice.format,
 };
 
 export const mapStringBool: FlagType<Readonly<Record<string, boolean>>> = {

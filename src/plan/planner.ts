@@ -1,7 +1,6 @@
 import { type Endpoint, sameEndpoint } from '../model/endpoint.ts';
 import { type ServicePort, sameServicePort } from '../model/service-port.ts';
 import { type PlanContext, type PlannedPort, planServicePort } from './plan.ts';
-import type { ServicePlan } from './service-plan.ts';
 
 /** Where the planner reads Services and endpoints; they must not change while it does. */
 export interface PlannerInput {
@@ -38,7 +37,7 @@ export class Planner {
   readonly #servicesWithoutLocal = { internal: 0, external: 0 };
 
   /** Every plan, by service port key. */
-  get plans(): ReadonlyMap<string, ServicePlan> {
+  get plans(): ReadonlyMap<string, PlannedPort> {
     return this.#plans;
   }
 

@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Backend, SyncResult } from '../backends/backend.ts';
+import type { FamilyView, SyncActivity } from '../inspect/family-view.ts';
 import { BoundedFrequencyRunner } from '../lib/bounded-frequency-runner.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Family } from '../model/ip.ts';
@@ -7,10 +8,13 @@ import type { ObjectProblem } from '../model/object-problem.ts';
 import type { EndpointSliceObject, ServiceObject } from '../model/objects.ts';
 import type { Logger } from '../obs/log.ts';
 import type { ProxyMetrics } from '../obs/proxy-metrics.ts';
+import type { PlannedPort } from '../plan/plan.ts';
 import { Planner } from '../plan/planner.ts';
 import type { ServicePlan } from '../plan/service-plan.ts';
 import { FamilyState } from '../state/family-state.ts';
 import type { Delta } from '../state/ledger.ts';
+import type { FamilySink } from './router.ts';
+import { SyncLog } from './sync-log.ts';
 
 const HOUR_MS = 3_600_000;
 /** Services and slices applied in one go; a whole cluster at once would hold up health checks and watches. */
@@ -61,11 +65,12 @@ export interface FamilyProxierOptions {
  * Keeps one family of the kernel in line with the cluster: collects changes, and when a sync is due plans them, has
  * the backend write them, and only then acknowledges them and tells health, metrics and conntrack.
  */
-export class FamilyProxier {
+export class FamilyProxier implements FamilyView, FamilySink {
   readonly family: Family;
   readonly #options: FamilyProxierOptions;
   readonly #state: FamilyState;
   readonly #planner = new Planner();
+  readonly #log = new SyncLog();
   readonly #runner: BoundedFrequencyRunner;
   readonly #label: { readonly ip_family: Family };
   readonly #awaited = new Set(['services', 'endpointSlices']);
@@ -125,7 +130,7 @@ export class FamilyProxier {
   /** All objects of the first list of that resource have been delivered. */
   synced(resource: 'services' | 'endpointSlices'): void {
     this.#awaited.delete(resource);
-    if (this.#isInitialised) this.#requestSync();
+    if (this.isInitialised) this.#requestSync();
   }
 
   setZone(zone: string): void {
@@ -144,16 +149,37 @@ export class FamilyProxier {
 
   /** The kernel no longer holds what was written: everything is compared with it and put right, at once. */
   repair(): void {
+    this.#log.repairing(this.#options.clock.now());
     this.#needsFullSync = true;
     this.#requestSync(true);
   }
 
-  get #isInitialised(): boolean {
+  get isInitialised(): boolean {
     return this.#awaited.size === 0;
   }
 
+  get plans(): ReadonlyMap<string, PlannedPort> {
+    return this.#planner.plans;
+  }
+
+  get serviceCIDRs(): readonly string[] {
+    return this.#serviceCIDRs;
+  }
+
+  get totalEndpoints(): number {
+    return this.#state.totalEndpoints;
+  }
+
+  get pending(): FamilyView['pending'] {
+    return { services: this.#state.pendingServices, slices: this.#state.pendingSlices };
+  }
+
+  get activity(): SyncActivity {
+    return this.#log;
+  }
+
   #requestSync(isUrgent = false): void {
-    if (!this.#isInitialised) return;
+    if (!this.isInitialised) return;
     const { health, metrics, clock } = this.#options;
     health?.queued(this.family);
     metrics.lastQueued.set(clock.now() / 1000, this.#label);
@@ -162,17 +188,26 @@ export class FamilyProxier {
   }
 
   async #sync(): Promise<void> {
-    if (!this.#isInitialised) return;
+    if (!this.isInitialised) return;
     const { backend, metrics, clock } = this.#options;
     const started = clock.monotonic();
     const isHourUp = clock.now() - this.#lastFullSync >= HOUR_MS && backend.skipsHourlySync !== true;
     const isFull = this.#needsFullSync || isHourUp;
     this.#needsFullSync = false;
+    this.#log.begin();
     try {
-      await this.#write(isFull);
-      if (isFull) this.#lastFullSync = clock.now();
+      const changed = await this.#write(isFull);
+      const now = clock.now();
+      if (isFull) this.#lastFullSync = now;
+      this.#log.succeeded({
+        finishedAt: now,
+        durationMs: clock.monotonic() - started,
+        kind: isFull ? 'full' : 'partial',
+        changed,
+      });
     } catch (error) {
       this.#needsFullSync = true;
+      this.#log.failed(clock.now(), error);
       throw error;
     } finally {
       const seconds = (clock.monotonic() - started) / 1000;
@@ -181,7 +216,8 @@ export class FamilyProxier {
     }
   }
 
-  async #write(isFull: boolean): Promise<void> {
+  /** Returns how many plans changed. */
+  async #write(isFull: boolean): Promise<number> {
     const { backend, flows, nodeName, allowExternalIPs, onRefused } = this.#options;
     const delta = await this.#takeDelta();
     const context = { nodeName, zone: this.#zone, allowExternalIPs };
@@ -199,6 +235,7 @@ export class FamilyProxier {
     flows.reconcile();
     onRefused(result.refused);
     this.#reportSuccess(delta);
+    return changed.size;
   }
 
   async #takeDelta(): Promise<Delta> {

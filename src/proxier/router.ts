@@ -1,3 +1,4 @@
+import type { Family } from '../model/ip.ts';
 import type {
   EndpointSliceObject,
   ResourceName,
@@ -8,21 +9,30 @@ import type {
 import type { Logger } from '../obs/log.ts';
 import type { ObjectHandler } from '../sources/source.ts';
 import { ServiceCIDRs } from '../state/service-cidrs.ts';
-import type { FamilyProxier } from './family-proxier.ts';
 import type { SetAside } from './set-aside.ts';
+
+/** Takes the objects of one family. */
+export interface FamilySink {
+  readonly family: Family;
+  updateService(previous: ServiceObject | undefined, object: ServiceObject | undefined): void;
+  updateSlice(object: EndpointSliceObject, removed: boolean): void;
+  setServiceCIDRs(cidrs: readonly string[]): void;
+  /** All objects of the first list of that resource have been delivered. */
+  synced(resource: 'services' | 'endpointSlices'): void;
+}
 
 /** Hands each object to the families it concerns: Services to all, slices by their address type. */
 export class Router implements ObjectHandler {
-  readonly #proxiers: readonly FamilyProxier[];
+  readonly #families: readonly FamilySink[];
   readonly #logger: Logger;
   readonly #setAside: SetAside;
   readonly #serviceCIDRs: ServiceCIDRs;
 
-  constructor(proxiers: readonly FamilyProxier[], setAside: SetAside, logger: Logger) {
-    this.#proxiers = proxiers;
+  constructor(families: readonly FamilySink[], setAside: SetAside, logger: Logger) {
+    this.#families = families;
     this.#setAside = setAside;
     this.#serviceCIDRs = new ServiceCIDRs((problem) => {
-      for (const { family } of proxiers) setAside.report(family, problem);
+      for (const { family } of families) setAside.report(family, problem);
     });
     this.#logger = logger;
   }
@@ -50,12 +60,12 @@ export class Router implements ObjectHandler {
 
   synced(resource: ResourceName): void {
     if (resource !== 'services' && resource !== 'endpointSlices') return;
-    for (const proxier of this.#proxiers) proxier.synced(resource);
+    for (const family of this.#families) family.synced(resource);
   }
 
   #updateService(previous: ServiceObject | undefined, object: ServiceObject | undefined): void {
     const update = () => {
-      for (const proxier of this.#proxiers) proxier.updateService(previous, object);
+      for (const family of this.#families) family.updateService(previous, object);
     };
     this.#read('Service', previous, object, update);
   }
@@ -72,15 +82,15 @@ export class Router implements ObjectHandler {
       return;
     }
     this.#read('EndpointSlice', previous, removed ? undefined : slice, () => {
-      for (const proxier of this.#proxiers) {
-        if (proxier.family === addressType) proxier.updateSlice(slice, removed);
+      for (const family of this.#families) {
+        if (family.family === addressType) family.updateSlice(slice, removed);
       }
     });
   }
 
   #updateServiceCIDR(previous: ServiceCIDRObject | undefined, object: ServiceCIDRObject | undefined): void {
     this.#read('ServiceCIDR', previous, object, () => this.#serviceCIDRs.update(previous, object));
-    for (const proxier of this.#proxiers) proxier.setServiceCIDRs(this.#serviceCIDRs.of(proxier.family));
+    for (const family of this.#families) family.setServiceCIDRs(this.#serviceCIDRs.of(family.family));
   }
 
   /** Reading an object says anew what is wrong with it, except on a resync, which repeats it unread. */

@@ -22,6 +22,15 @@ export interface Refusal {
   readonly error: Error;
 }
 
+/** One object that is set aside, and all that is wrong with it. */
+export interface SetAsideObject {
+  readonly family: Family;
+  readonly reason: 'invalid' | 'refused';
+  /** Kind, namespace and name, or the key of a service port. */
+  readonly object: string;
+  readonly problems: readonly string[];
+}
+
 /** What is wrong with objects, by object. */
 type Faults = Map<string, Set<string>>;
 
@@ -73,9 +82,17 @@ export class SetAside {
     this.#refused.set(family, now);
   }
 
+  /** Everything that is set aside now. */
+  objects(): SetAsideObject[] {
+    return [...objectsOf('invalid', this.#invalid), ...objectsOf('refused', this.#refused)];
+  }
+
   /** One sample for every object that is set aside now. Labels: ip_family, reason, object. */
   samples(): Sample[] {
-    return [...samplesOf('invalid', this.#invalid), ...samplesOf('refused', this.#refused)];
+    return this.objects().map(({ family, reason, object }) => ({
+      labels: { ip_family: family, reason, object },
+      value: 1,
+    }));
   }
 
   #tell(subject: ObjectName, text: string): void {
@@ -93,9 +110,12 @@ export class SetAside {
   }
 }
 
-function samplesOf(reason: string, byFamily: ReadonlyMap<Family, Faults>): Sample[] {
-  return [...byFamily].flatMap(([ip_family, faults]) =>
-    [...faults.keys()].map((object) => ({ labels: { ip_family, reason, object }, value: 1 })),
+function objectsOf(
+  reason: SetAsideObject['reason'],
+  byFamily: ReadonlyMap<Family, Faults>,
+): SetAsideObject[] {
+  return [...byFamily].flatMap(([family, faults]) =>
+    [...faults].map(([object, texts]) => ({ family, reason, object, problems: [...texts] })),
   );
 }
 

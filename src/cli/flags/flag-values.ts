@@ -12,11 +12,13 @@ export interface FlagValues {
   writeConfigTo: string;
   cleanup: boolean;
   initOnly: boolean;
+  dryRun: boolean;
   master: string;
   manifests: string;
   hostnameOverride: string;
   healthzPort: number;
   metricsPort: number;
+  inspectionFrom: readonly string[];
   clusterCIDR: string;
   iptablesSyncPeriod: bigint;
   iptablesMinSyncPeriod: bigint;

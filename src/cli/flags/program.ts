@@ -13,7 +13,7 @@ export const programFlags: readonly ProxyFlag[] = [
     string,
     '',
     field(program, 'configPath'),
-    'Read the configuration from this file. Of the other flags, --cleanup, --init-only, --write-config-to, --master, --manifests, --hostname-override, --version and the logging flags still count; the rest is ignored.',
+    'Read the configuration from this file. Of the other flags, --cleanup, --init-only, --dry-run, --write-config-to, --master, --manifests, --hostname-override, --inspection-from, --version and the logging flags still count; the rest is ignored.',
   ),
   flag(
     'write-config-to',
@@ -35,6 +35,13 @@ export const programFlags: readonly ProxyFlag[] = [
     false,
     field(program, 'initOnly'),
     'Do the set-up that needs full privileges, then exit. Give --config as well to do it for the same configuration as the main program.',
+  ),
+  flag(
+    'dry-run',
+    bool,
+    false,
+    field(program, 'dryRun'),
+    'Print what a start with this configuration and the objects of the cluster would change in the kernel, write nothing, then exit: with 0 when there is nothing to change, with 2 when there is, with 1 when that cannot be told.',
   ),
   flag(
     'feature-gates',

@@ -1,5 +1,5 @@
 import { HEALTHZ_PORT, METRICS_PORT } from '../../config/defaults.ts';
-import { bool, int32, ip, ipport } from '../flag-types.ts';
+import { bool, int32, ip, ipport, networks } from '../flag-types.ts';
 import { field, flag, type ProxyFlag } from './flag.ts';
 import type { FlagValues } from './flag-values.ts';
 
@@ -41,6 +41,13 @@ export const servingFlags: readonly ProxyFlag[] = [
     false,
     field(config, 'enableProfiling'),
     'Serve profiling pages under /debug/pprof on the metrics address.',
+  ),
+  flag(
+    'inspection-from',
+    networks,
+    [],
+    field(program, 'inspectionFrom'),
+    'Addresses or CIDRs whose requests for /debug/kube-proxy/ on the metrics address are answered, too; by default only those from loopback addresses are. The pages show Services and endpoints and change nothing.',
   ),
   flag('healthz-port', int32, HEALTHZ_PORT, field(program, 'healthzPort'), '', {
     deprecated: 'use --healthz-bind-address instead.',

@@ -1,0 +1,40 @@
+import { once } from 'node:events';
+import type { ServerResponse } from 'node:http';
+import { Breather } from '../lib/breather.ts';
+import type { Clock } from '../lib/clock.ts';
+
+/** Written in one go. */
+const pieceLength = 64 * 1024;
+
+/**
+ * Sends an object whose last field, `items`, may be long: in pieces, with the event loop free in between, and no faster
+ * than the client reads. Ends when the client goes away.
+ */
+export async function sendList(
+  response: ServerResponse,
+  head: object,
+  items: Iterable<object>,
+  clock: Clock,
+): Promise<void> {
+  const breather = new Breather(clock);
+  let piece = `${JSON.stringify(head).slice(0, -1)},"items":[`;
+  let separator = '\n';
+  for (const item of items) {
+    piece += separator + JSON.stringify(item);
+    separator = ',\n';
+    if (piece.length >= pieceLength) {
+      if (!(await written(response, piece))) return;
+      piece = '';
+    }
+    if (breather.isDue) await breather.rest();
+  }
+  response.end(`${piece}]}\n`);
+}
+
+/** Resolves when there is room for more; false when nobody reads on. */
+async function written(response: ServerResponse, piece: string): Promise<boolean> {
+  if (response.destroyed) return false;
+  if (response.write(piece)) return true;
+  await Promise.race([once(response, 'drain'), once(response, 'close')]);
+  return !response.destroyed;
+}

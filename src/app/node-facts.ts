@@ -1,0 +1,47 @@
+import { networkInterfaces } from 'node:os';
+import type { ProxyMode } from '../backends/backend.ts';
+import type { NodeFacts } from '../inspect/node-facts.ts';
+import { canonicalIPOf, type Family } from '../model/ip.ts';
+import type { Completed } from './complete.ts';
+import type { NodeSetup } from './node-setup.ts';
+
+/** Holds the addresses of services in ipvs mode; they are not the node's own. */
+const IPVS_DEVICE = 'kube-ipvs0';
+
+export interface FactsInput {
+  readonly completed: Completed;
+  readonly setup: NodeSetup;
+  readonly nodeName: string;
+}
+
+/** What of this node decides about packets of one family, besides plans. */
+export function nodeFactsOf(
+  family: Family,
+  { completed, setup, nodeName }: FactsInput,
+  ownAddresses: readonly string[],
+  serviceCIDRs: readonly string[],
+): NodeFacts {
+  const { config, gates } = completed;
+  return {
+    mode: config.mode as ProxyMode,
+    family,
+    nodeName,
+    nodeIP: setup.addresses.ips[family],
+    ownAddresses: ownAddresses.flatMap((address) => canonicalIPOf(family, address) ?? []),
+    nodePortAddresses: setup.nodePorts[family],
+    localDetector: setup.detectors[family],
+    masqueradeAll: config.linux.masqueradeAll,
+    serviceCIDRs,
+    localhostNodePorts:
+      config.mode === 'nftables'
+        ? gates.enabled('KubeProxyNFTablesLocalhostNodePorts')
+        : (config.iptables.localhostNodePorts ?? true),
+    ...(config.ipvs.scheduler !== '' && { scheduler: config.ipvs.scheduler }),
+  };
+}
+
+/** Every address on an interface of this machine, but not those that ipvs mode has put there for services. */
+export function ownAddresses(): string[] {
+  const interfaces = Object.entries(networkInterfaces()).filter(([name]) => name !== IPVS_DEVICE);
+  return interfaces.flatMap(([, addresses]) => addresses?.map(({ address }) => address) ?? []);
+}

@@ -1,0 +1,225 @@
+import type { Inspection, Packet } from '../backends/inspection.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { Family } from '../model/ip.ts';
+import {
+  API_VERSION,
+  type CountersReport,
+  type DifferenceReport,
+  type DiffReport,
+  type EndpointReport,
+  type ExplanationReport,
+  type FamilyComparison,
+  type ServiceReport,
+  type SetAsideReport,
+  type StatusReport,
+} from './api.ts';
+import { fateDifferences } from './compare-fates.ts';
+import { explain } from './explain.ts';
+import type { FamilyView } from './family-view.ts';
+import type { KernelView } from './kernel-view.ts';
+import type { NodeFacts } from './node-facts.ts';
+import { packetOf, type Question, QuestionError } from './question.ts';
+import { selection } from './selection.ts';
+import { endpointReports, serviceReport } from './service-report.ts';
+import { compareSettled } from './settled.ts';
+import { type FamilyHealth, familyStatus, timeText } from './status-report.ts';
+
+/** Nothing can be said yet. */
+export class NotReadyError extends Error {
+  constructor() {
+    super('Services and EndpointSlices have not been listed yet');
+  }
+}
+
+/** One family, and the means to look at it. */
+export interface InspectedFamily {
+  readonly view: FamilyView;
+  readonly nodeIP: string;
+  readonly facts: () => NodeFacts;
+  /** Or the reason why the kernel cannot be looked at. */
+  readonly kernel: KernelView | string;
+  /** The interface that leads to an address; '' when there is none, or it cannot be told. */
+  readonly interfaceTowards: (address: string) => Promise<string>;
+}
+
+export interface InspectorOptions {
+  readonly version: string;
+  readonly mode: string;
+  readonly nodeName: string;
+  /** Milliseconds since the Unix epoch. */
+  readonly startTime: number;
+  readonly families: readonly InspectedFamily[];
+  /** Undefined when the health server is switched off. */
+  readonly health: () => FamilyHealth | undefined;
+  readonly setAside: () => readonly SetAsideReport[];
+  readonly clock: Clock;
+}
+
+type HeadOf<Report extends { readonly items: unknown }> = Omit<Report, 'items'>;
+
+/** A report whose items may be too many to be put into words in one go. */
+export interface LongReport<Report extends { readonly items: readonly unknown[] }> {
+  readonly head: HeadOf<Report>;
+  readonly items: Iterable<Report['items'][number]>;
+}
+
+/** Answers questions about a running proxy: what it decided, and what the kernel makes of it. Changes nothing. */
+export class Inspector {
+  readonly #options: InspectorOptions;
+
+  constructor(options: InspectorOptions) {
+    this.#options = options;
+  }
+
+  status(): StatusReport {
+    const { version, mode, nodeName, startTime, families, health, setAside, clock } = this.#options;
+    const byFamily = health();
+    const healthOf = (family: Family) => (byFamily ? (byFamily.get(family)?.healthy ?? true) : null);
+    return {
+      apiVersion: API_VERSION,
+      kind: 'Status',
+      version,
+      mode,
+      nodeName,
+      time: timeText(clock.now()),
+      startTime: timeText(startTime),
+      healthy: byFamily ? [...byFamily.values()].every(({ healthy }) => healthy) : null,
+      families: families.map(({ view, nodeIP }) => familyStatus(view, nodeIP, healthOf(view.family))),
+      setAside: setAside(),
+    };
+  }
+
+  *services(name?: string): Generator<ServiceReport> {
+    const isSelected = selection(name);
+    for (const { view } of this.#options.families) {
+      for (const plan of view.plans.values()) if (isSelected(plan.port)) yield serviceReport(plan);
+    }
+  }
+
+  *endpoints(name?: string): Generator<EndpointReport> {
+    const isSelected = selection(name);
+    for (const { view } of this.#options.families) {
+      for (const plan of view.plans.values()) if (isSelected(plan.port)) yield* endpointReports(plan);
+    }
+  }
+
+  /** Throws a QuestionError when the question makes no sense on this node, and a NotReadyError early in a start. */
+  async explain(question: Question): Promise<ExplanationReport> {
+    const family = this.#options.families.find(({ view }) => view.family === question.family);
+    if (!family) throw new QuestionError(`${question.family} is not served on this node`);
+    if (!family.view.isInitialised) throw new NotReadyError();
+    const facts = family.facts();
+    const packet = await packetOf(question, facts, family.interfaceTowards);
+    const { result } = await compareSettled(
+      family.view,
+      this.#options.clock,
+      () => this.#bothSides(packet, family),
+      ({ differences }) => differences.length > 0,
+    );
+    return result;
+  }
+
+  /** What should be in the kernel and is not, and the other way round. */
+  async compare(): Promise<LongReport<DiffReport>> {
+    const { mode, families } = this.#options;
+    const looks = await Promise.all(families.map((family) => this.#compareFamily(family)));
+    return {
+      head: { apiVersion: API_VERSION, kind: 'Diff', mode, families: looks.map(({ look }) => look) },
+      items: looks.flatMap(({ items }) => items),
+    };
+  }
+
+  async counters(): Promise<LongReport<CountersReport>> {
+    const { mode, families, clock } = this.#options;
+    const time = timeText(clock.now());
+    const looks = await Promise.all(families.map((family) => this.#countFamily(family)));
+    return {
+      head: {
+        apiVersion: API_VERSION,
+        kind: 'Counters',
+        mode,
+        time,
+        families: looks.map(({ family, error }) => ({ family, error })),
+      },
+      items: looks.flatMap(({ items }) => items),
+    };
+  }
+
+  async close(): Promise<void> {
+    for (const { kernel } of this.#options.families) if (typeof kernel !== 'string') await kernel.close();
+  }
+
+  async #bothSides(packet: Packet, { view, facts, kernel }: InspectedFamily): Promise<ExplanationReport> {
+    const { mode, nodeName } = this.#options;
+    const planned = explain(packet, view.plans, facts());
+    const found = await this.#look(kernel, (inspection) => inspection.ask(packet));
+    return {
+      apiVersion: API_VERSION,
+      kind: 'Explanation',
+      mode,
+      nodeName,
+      packet,
+      planned: {
+        service: planned.service ?? null,
+        frontend: planned.frontend ?? null,
+        fate: planned.fate,
+        reasons: planned.reasons,
+      },
+      kernel: found.answer ?? null,
+      kernelUnknown: found.error,
+      differences: found.answer ? fateDifferences(planned.fate, found.answer.fate) : [],
+    };
+  }
+
+  async #compareFamily({ view, kernel }: InspectedFamily) {
+    const { family } = view;
+    const look = (answer: Partial<FamilyComparison>): FamilyComparison => ({
+      family,
+      error: null,
+      settled: true,
+      differences: 0,
+      ...answer,
+    });
+    const none: DifferenceReport[] = [];
+    if (!view.isInitialised) {
+      return { look: look({ error: new NotReadyError().message }), items: none };
+    }
+    const compare = () =>
+      this.#look(kernel, (inspection) => {
+        const { serviceCIDRs, totalEndpoints } = view;
+        // The plans themselves move with the next sync.
+        return inspection.compare({ plans: new Map(view.plans), serviceCIDRs, totalEndpoints });
+      });
+    const { result, settled } = await compareSettled(
+      view,
+      this.#options.clock,
+      compare,
+      ({ answer }) => answer !== undefined && answer.length > 0,
+    );
+    if (!result.answer) return { look: look({ error: result.error }), items: none };
+    const items = result.answer.map((found) => ({ ...found, family, service: found.service ?? null }));
+    return { look: look({ settled, differences: items.length }), items };
+  }
+
+  async #countFamily({ view: { family }, kernel }: InspectedFamily) {
+    const { mode } = this.#options;
+    const { answer, error } = await this.#look(kernel, async (inspection) => {
+      if (!inspection.counters) throw new Error(`${mode} mode has no counters per service`);
+      return inspection.counters();
+    });
+    return { family, error, items: (answer ?? []).map((counters) => ({ ...counters, family })) };
+  }
+
+  /** An answer of the kernel, or the reason why there is none. */
+  async #look<T>(
+    kernel: KernelView | string,
+    question: (inspection: Inspection) => Promise<T>,
+  ): Promise<{ answer: T; error: null } | { answer: undefined; error: string }> {
+    if (typeof kernel === 'string') return { answer: undefined, error: kernel };
+    try {
+      return { answer: await kernel.ask(question), error: null };
+    } catch (error) {
+      return { answer: undefined, error: error instanceof Error ? error.message : String(error) };
+    }
+  }
+}

@@ -1,0 +1,58 @@
+import type { PlannedPort } from '../plan/plan.ts';
+import { explainEndpoint } from '../plan/reasons.ts';
+import type { Decision, ServicePlan } from '../plan/service-plan.ts';
+import type { DecisionReport, EndpointReport, ServiceReport } from './api.ts';
+
+/** What one plan says about its service port. */
+export function serviceReport(plan: ServicePlan): ServiceReport {
+  const { port, topology } = plan;
+  return {
+    service: port.key,
+    family: port.family,
+    namespace: port.namespace,
+    name: port.name,
+    portName: port.portName,
+    protocol: port.protocol,
+    clusterIP: port.clusterIP,
+    port: port.port,
+    nodePort: port.nodePort,
+    externalIPs: plan.externalIPs,
+    loadBalancerIPs: port.loadBalancerVIPs,
+    loadBalancerSourceRanges: port.sourceRanges,
+    healthCheckNodePort: port.healthCheckNodePort,
+    affinitySeconds: port.affinitySeconds,
+    internalTrafficPolicy: port.internalPolicyLocal ? 'Local' : 'Cluster',
+    externalTrafficPolicy: port.externalPolicyLocal ? 'Local' : 'Cluster',
+    internal: decisionReport(plan.internal),
+    external: plan.externallyAccessible ? decisionReport(plan.external) : null,
+    topology: { mode: topology.mode, reason: topology.reason },
+    endpoints: { known: plan.endpoints.length, cluster: plan.cluster.length, local: plan.local.length },
+  };
+}
+
+function decisionReport(decision: Decision): DecisionReport {
+  const { action, reason } = decision;
+  return action === 'forward' ? { action, endpoints: decision.endpoints, reason } : { action, reason };
+}
+
+/** What one plan says about each endpoint of its service port, used or not. */
+export function endpointReports(plan: PlannedPort): EndpointReport[] {
+  const cluster = new Set(plan.cluster);
+  const local = new Set(plan.local);
+  return plan.endpoints.map((endpoint) => ({
+    service: plan.port.key,
+    family: plan.port.family,
+    endpoint: endpoint.id,
+    local: endpoint.isLocal,
+    ready: endpoint.ready,
+    serving: endpoint.serving,
+    terminating: endpoint.terminating,
+    ...(endpoint.zoneHints && { zoneHints: endpoint.zoneHints }),
+    ...(endpoint.nodeHints && { nodeHints: endpoint.nodeHints }),
+    usedBy: [
+      ...(cluster.has(endpoint) ? (['cluster'] as const) : []),
+      ...(local.has(endpoint) ? (['local'] as const) : []),
+    ],
+    reason: explainEndpoint(plan, endpoint),
+  }));
+}

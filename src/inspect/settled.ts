@@ -1,0 +1,43 @@
+import type { Clock } from '../lib/clock.ts';
+import type { FamilyView } from './family-view.ts';
+
+export interface Settled<T> {
+  readonly result: T;
+  /** False when a sync was under way, or came in between, every time. */
+  readonly settled: boolean;
+}
+
+const attempts = 4;
+const waitMs = 100;
+const waits = 50;
+
+/**
+ * Compares what is wanted with what is there, again when they differ and a sync has moved one of them meanwhile.
+ */
+export async function compareSettled<T>(
+  view: FamilyView,
+  clock: Clock,
+  compare: () => Promise<T>,
+  differs: (result: T) => boolean,
+): Promise<Settled<T>> {
+  for (let attempt = 1; ; attempt++) {
+    const isStill = await standsStill(view, clock);
+    const before = syncsOf(view);
+    const result = await compare();
+    const settled = isStill && !view.activity.isSyncing && syncsOf(view) === before;
+    if (settled || !differs(result)) return { result, settled: true };
+    if (attempt === attempts) return { result, settled: false };
+  }
+}
+
+/** Waits a while for a sync under way to end; says whether it did. */
+async function standsStill({ activity }: FamilyView, clock: Clock): Promise<boolean> {
+  for (let i = 0; i < waits && activity.isSyncing; i++) {
+    await new Promise<void>((resolve) => clock.setTimeout(resolve, waitMs));
+  }
+  return !activity.isSyncing;
+}
+
+function syncsOf({ activity }: FamilyView): number {
+  return activity.syncs + activity.failures;
+}

@@ -1,0 +1,39 @@
+import type { Family } from '../model/ip.ts';
+import type { FamilyStatus } from './api.ts';
+import type { FamilyView } from './family-view.ts';
+
+/** How one family stands. `healthy` is null where nobody watches over that. */
+export function familyStatus(view: FamilyView, nodeIP: string, healthy: boolean | null): FamilyStatus {
+  const { activity } = view;
+  const { lastSync, lastFailure, lastRepair } = activity;
+  return {
+    family: view.family,
+    healthy,
+    initialised: view.isInitialised,
+    nodeIP,
+    servicePorts: view.plans.size,
+    endpoints: view.totalEndpoints,
+    serviceCIDRs: view.serviceCIDRs,
+    pending: { services: view.pending.services, endpointSlices: view.pending.slices },
+    syncs: activity.syncs,
+    lastSync: lastSync
+      ? {
+          time: timeText(lastSync.finishedAt),
+          seconds: Math.round(lastSync.durationMs * 1000) / 1e6,
+          kind: lastSync.kind,
+          changedServicePorts: lastSync.changed,
+        }
+      : null,
+    failures: activity.failures,
+    lastFailure: lastFailure ? { time: timeText(lastFailure.at), message: lastFailure.message } : null,
+    repairs: activity.repairs,
+    lastRepair: lastRepair === undefined ? null : timeText(lastRepair),
+  };
+}
+
+/** What the health server knows of the families. */
+export type FamilyHealth = ReadonlyMap<Family, { readonly healthy: boolean }>;
+
+export function timeText(ms: number): string {
+  return new Date(ms).toISOString();
+}

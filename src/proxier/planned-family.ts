@@ -1,0 +1,59 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { Family } from '../model/ip.ts';
+import type { ObjectProblem } from '../model/object-problem.ts';
+import type { EndpointSliceObject, ServiceObject } from '../model/objects.ts';
+import type { PlanContext, PlannedPort } from '../plan/plan.ts';
+import { Planner } from '../plan/planner.ts';
+import { FamilyState } from '../state/family-state.ts';
+import type { FamilySink } from './router.ts';
+
+export interface PlannedFamilyOptions {
+  readonly family: Family;
+  readonly nodeName: string;
+  readonly onProblem: (problem: ObjectProblem) => void;
+}
+
+/** The plans of one family without a proxy: takes objects, and plans them when it is told to. */
+export class PlannedFamily implements FamilySink {
+  readonly family: Family;
+  readonly #state: FamilyState;
+  readonly #planner = new Planner();
+  #serviceCIDRs: readonly string[] = [];
+
+  constructor(options: PlannedFamilyOptions) {
+    this.family = options.family;
+    this.#state = new FamilyState({ ...options, startTime: 0 });
+  }
+
+  get plans(): ReadonlyMap<string, PlannedPort> {
+    return this.#planner.plans;
+  }
+
+  get serviceCIDRs(): readonly string[] {
+    return this.#serviceCIDRs;
+  }
+
+  get totalEndpoints(): number {
+    return this.#state.totalEndpoints;
+  }
+
+  updateService(previous: ServiceObject | undefined, object: ServiceObject | undefined): void {
+    this.#state.updateService(previous, object);
+  }
+
+  updateSlice(object: EndpointSliceObject, removed: boolean): void {
+    this.#state.updateSlice(object, removed);
+  }
+
+  setServiceCIDRs(cidrs: readonly string[]): void {
+    this.#serviceCIDRs = cidrs;
+  }
+
+  synced(): void {}
+
+  /** Plans everything that has come. */
+  async plan(context: PlanContext): Promise<void> {
+    const { changed } = this.#state.takeDelta();
+    await this.#planner.applyInTurns(changed, this.#state, context, nextTurn);
+  }
+}

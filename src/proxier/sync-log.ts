@@ -1,0 +1,33 @@
+import type { SyncActivity, SyncRecord } from '../inspect/family-view.ts';
+
+/** Remembers what came of the syncs of one family. Costs a sync one small object. */
+export class SyncLog implements SyncActivity {
+  isSyncing = false;
+  syncs = 0;
+  lastSync: SyncRecord | undefined;
+  failures = 0;
+  lastFailure: SyncActivity['lastFailure'];
+  repairs = 0;
+  lastRepair: number | undefined;
+
+  begin(): void {
+    this.isSyncing = true;
+  }
+
+  succeeded(record: SyncRecord): void {
+    this.isSyncing = false;
+    this.syncs++;
+    this.lastSync = record;
+  }
+
+  failed(at: number, error: unknown): void {
+    this.isSyncing = false;
+    this.failures++;
+    this.lastFailure = { at, message: error instanceof Error ? error.message : String(error) };
+  }
+
+  repairing(at: number): void {
+    this.repairs++;
+    this.lastRepair = at;
+  }
+}
