@@ -4,7 +4,7 @@ import { enableCompileCache, flushCompileCache } from 'node:module';
 import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-const entries = { 'kube-proxy': 'src/main.ts', 'kube-proxyctl': 'src/cli/ctl/main.ts' };
+const entries = { 'kube-proxy': 'src/main.ts', 'kube-proxyctl': 'src/ctl/main.ts' };
 /** A start has imported nearly everything after the first, and everything after the second. */
 const FLUSH_MS = [500, 3000];
 

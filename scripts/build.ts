@@ -10,7 +10,7 @@ const root = resolve(import.meta.dirname, '..');
 const dist = join(root, 'dist');
 const commands = {
   'kube-proxy': './src/main.ts',
-  'kube-proxyctl': './src/cli/ctl/main.ts',
+  'kube-proxyctl': './src/ctl/main.ts',
   // No command: what the threads of userspace mode run (src/forwarder/thread.ts).
   'forwarder-worker': './src/forwarder/thread-main.ts',
 };

@@ -1,0 +1,154 @@
+import type { DiffReport } from '../inspect/api.ts';
+import type { Command, CommandContext } from './command.ts';
+import { diffText } from './diff.ts';
+import { endpointsText } from './endpoints.ts';
+import { explanationText } from './explain.ts';
+import { interfaceFlag, offlineFlags, topFlags } from './flags.ts';
+import { render } from './output.ts';
+import { readPacket } from './packet-argument.ts';
+import { serviceDetailsText, servicesText } from './services.ts';
+import { isWell, statusText } from './status.ts';
+import { EXIT_DIFFERS, EXIT_ERROR, EXIT_OK } from './terminal.ts';
+import { watchTop } from './watch-top.ts';
+
+const status: Command = {
+  name: 'status',
+  usage: '',
+  arguments: { least: 0, most: 0 },
+  summary: 'how the proxy stands: health, last sync, failures, repairs, objects that it cannot program',
+  details: 'Ends with 2 when the proxy is unhealthy or has not listed its objects yet.',
+  flags: [],
+  offline: false,
+  async run(context) {
+    const report = await context.source.status();
+    print(context, report, () => statusText(report, context.paint));
+    return isWell(report) ? EXIT_OK : EXIT_DIFFERS;
+  },
+};
+
+const services: Command = {
+  name: 'services',
+  usage: '[NAME]',
+  arguments: { least: 0, most: 1 },
+  summary: 'service ports, and what becomes of traffic to them; with a name, in detail and with the reasons',
+  details: nameHelp(),
+  flags: offlineFlags,
+  offline: true,
+  async run(context) {
+    const [name] = context.args;
+    const report = await context.source.services(name);
+    const items = sorted(report.items, ({ service, family }) => `${service} ${family}`);
+    requireSome(items, name);
+    const text = name === undefined ? servicesText : serviceDetailsText;
+    print(context, { ...report, items }, () => text(items, context.paint));
+    return EXIT_OK;
+  },
+};
+
+const endpoints: Command = {
+  name: 'endpoints',
+  usage: '[NAME]',
+  arguments: { least: 0, most: 1 },
+  summary: 'endpoints of service ports, and why each takes traffic or not',
+  details: nameHelp(),
+  flags: offlineFlags,
+  offline: true,
+  async run(context) {
+    const [name] = context.args;
+    const report = await context.source.endpoints(name);
+    const items = sorted(report.items, ({ service, endpoint }) => `${service} ${endpoint}`);
+    if (items.length === 0) requireSome((await context.source.services(name)).items, name);
+    print(context, { ...report, items }, () => endpointsText(items, context.paint));
+    return EXIT_OK;
+  },
+};
+
+const top: Command = {
+  name: 'top',
+  usage: '',
+  arguments: { least: 0, most: 0 },
+  summary: 'connections, packets and bytes per second of each service port, where the mode counts them',
+  details: 'The busiest comes first. Ends with Ctrl-C, or after --count tables.',
+  flags: topFlags,
+  offline: false,
+  run: watchTop,
+};
+
+const explain: Command = {
+  name: 'explain',
+  usage: 'SRC DST:PORT[/PROTO]',
+  arguments: { least: 2, most: 2 },
+  summary: 'what happens to the first packet of a connection, why, and whether the kernel agrees',
+  details: `SRC is the address that the packet comes from, or "node" for the node itself. DST:PORT is where it goes, with
+IPv6 addresses in brackets. PROTO is TCP, UDP or SCTP; without it, TCP.
+Ends with 2 when the kernel does something else than was decided.
+
+Examples:
+  kube-proxyctl explain 10.244.1.7 10.96.0.10:53/UDP
+  kube-proxyctl explain node [fd00:96::a]:443
+  kube-proxyctl explain --manifests shop/ --node node-1 203.0.113.9 192.0.2.1:30080`,
+  flags: [interfaceFlag, ...offlineFlags],
+  offline: true,
+  async run(context) {
+    const { args, options, source, paint } = context;
+    const packet = readPacket(args[0] ?? '', args[1] ?? '');
+    const report = await source.explain({
+      ...packet,
+      ...(options.interface !== '' && { interface: options.interface }),
+    });
+    print(context, report, () => explanationText(report, paint));
+    return report.differences.length > 0 ? EXIT_DIFFERS : EXIT_OK;
+  },
+};
+
+const diff: Command = {
+  name: 'diff',
+  usage: '[NAME]',
+  arguments: { least: 0, most: 1 },
+  summary: 'what is not in the kernel as it should be',
+  details: `${nameHelp()}\nEnds with 2 when anything differs.`,
+  flags: [],
+  offline: false,
+  async run(context) {
+    const report = ofService(await context.source.diff(), context.args[0]);
+    print(context, report, () => diffText(report, context.paint));
+    if (report.items.length > 0) return EXIT_DIFFERS;
+    return report.families.some(({ error }) => error !== null) ? EXIT_ERROR : EXIT_OK;
+  },
+};
+
+/** In the order in which help shows them. */
+export const commands: readonly Command[] = [status, services, endpoints, explain, diff, top];
+
+function nameHelp(): string {
+  return 'NAME is a Service as NAME or NAMESPACE/NAME, or one of its ports as NAMESPACE/NAME:PORT.';
+}
+
+function print({ terminal, options }: CommandContext, report: object, text: () => string): void {
+  terminal.stdout.write(render(options.output, report, text));
+}
+
+function sorted<T>(items: readonly T[], keyOf: (item: T) => string): T[] {
+  const keyed = items.map((item) => ({ item, key: keyOf(item) }));
+  return keyed.sort((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0)).map(({ item }) => item);
+}
+
+function requireSome(items: readonly unknown[], name: string | undefined): void {
+  if (items.length === 0 && name !== undefined)
+    throw new Error(`no service port is called ${JSON.stringify(name)}`);
+}
+
+/** The part of the report that is about one Service, or one of its ports. */
+function ofService(report: DiffReport, name: string | undefined): DiffReport {
+  if (name === undefined) return report;
+  const items = report.items.filter(({ service }) => {
+    const key =
+      service?.includes('/') && !name.includes('/') ? service.slice(service.indexOf('/') + 1) : service;
+    return key === name || key?.startsWith(`${name}:`) || key?.startsWith(`${name}/`);
+  });
+  const families = report.families.map((look) => ({
+    ...look,
+    differences: items.filter(({ family }) => family === look.family).length,
+  }));
+  return { ...report, families, items };
+}

@@ -1,0 +1,117 @@
+import { defineFlag, type Flag } from '../cli/flag-set.ts';
+import { bool, duration, type FlagType, int32, string } from '../cli/flag-types.ts';
+import { SECOND } from '../lib/duration.ts';
+
+export type OutputForm = 'table' | 'json' | 'yaml';
+
+/** What the flags of kube-proxyctl say. */
+export interface CtlOptions {
+  server: string;
+  config: string;
+  manifests: string;
+  node: string;
+  proxyMode: string;
+  output: OutputForm;
+  timeout: bigint;
+  interface: string;
+  interval: bigint;
+  count: number;
+  help: boolean;
+  version: boolean;
+}
+
+export const defaultOptions: Readonly<CtlOptions> = {
+  server: '',
+  config: '',
+  manifests: '',
+  node: '',
+  proxyMode: '',
+  output: 'table',
+  timeout: 30n * SECOND,
+  interface: '',
+  interval: 2n * SECOND,
+  count: 0,
+  help: false,
+  version: false,
+};
+
+const forms: readonly OutputForm[] = ['table', 'json', 'yaml'];
+
+const outputForm: FlagType<OutputForm> = {
+  name: 'form',
+  parse(text) {
+    const form = forms.find((known) => known === text);
+    if (!form) throw new Error(`is none of ${forms.join(', ')}`);
+    return form;
+  },
+  format: (form) => form,
+};
+
+export type CtlFlag = Flag<CtlOptions>;
+
+function flag<Key extends keyof CtlOptions>(
+  name: string,
+  key: Key,
+  type: FlagType<CtlOptions[Key]>,
+  help: string,
+  shorthand?: string,
+): CtlFlag {
+  return defineFlag<CtlOptions, CtlOptions[Key]>({
+    name,
+    type,
+    default: defaultOptions[key],
+    help,
+    write: (options, value) => {
+      options[key] = value;
+    },
+    ...(shorthand !== undefined && { shorthand }),
+  });
+}
+
+/** What every command takes. */
+export const commonFlags: readonly CtlFlag[] = [
+  flag(
+    'server',
+    'server',
+    string,
+    'URL of the metrics server of kube-proxy. (default http://127.0.0.1:10249)',
+  ),
+  flag('config', 'config', string, 'Configuration file of kube-proxy: says where its metrics server is.'),
+  flag('output', 'output', outputForm, 'Form of the answer: table, json or yaml.', 'o'),
+  flag('timeout', 'timeout', duration, 'How long to wait for an answer. (default 30s)'),
+  flag('help', 'help', bool, 'Show help for the program or the command.', 'h'),
+];
+
+/** What the commands take that also work without a proxy. */
+export const offlineFlags: readonly CtlFlag[] = [
+  flag(
+    'manifests',
+    'manifests',
+    string,
+    'Work out the answer from this file or folder of manifests, and the configuration, without a proxy or a kernel.',
+  ),
+  flag('node', 'node', string, 'With --manifests: the node to answer for. (default the name of this host)'),
+  flag('proxy-mode', 'proxyMode', string, 'With --manifests and without --config: the mode to answer for.'),
+];
+
+export const interfaceFlag: CtlFlag = flag(
+  'interface',
+  'interface',
+  string,
+  'The interface that the packet comes in by. (default the one that leads to its source)',
+);
+
+export const topFlags: readonly CtlFlag[] = [
+  flag('interval', 'interval', duration, 'Time between two looks. (default 2s)'),
+  flag('count', 'count', int32, 'End after so many tables. (default one in a pipe, no end on a terminal)'),
+];
+
+export const versionFlag: CtlFlag = flag('version', 'version', bool, 'Print the version and exit.');
+
+export const allFlags: readonly CtlFlag[] = [
+  ...commonFlags,
+  ...offlineFlags,
+  interfaceFlag,
+  ...topFlags,
+  versionFlag,
+];

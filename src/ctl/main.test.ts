@@ -1,0 +1,84 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { commands } from './commands.ts';
+import { main } from './main.ts';
+import type { Terminal } from './terminal.ts';
+
+async function run(...args: string[]): Promise<{ stdout: string; stderr: string; exitCode: unknown }> {
+  const written = { stdout: '', stderr: '' };
+  const stream = (name: 'stdout' | 'stderr') => ({
+    write(text: string) {
+      written[name] += text;
+    },
+  });
+  const terminal: Terminal = { stdout: stream('stdout'), stderr: stream('stderr'), env: {} };
+  await main(args, terminal);
+  return { ...written, exitCode: terminal.exitCode };
+}
+
+test('--help and -h list every command', async () => {
+  for (const flag of ['--help', '-h']) {
+    const { stdout, stderr, exitCode } = await run(flag);
+    for (const { name } of commands) assert.match(stdout, new RegExp(`^ {2}${name} `, 'm'));
+    assert.match(stdout, /^Exit codes:$/m);
+    assert.equal(stderr, '');
+    assert.equal(exitCode, 0);
+  }
+});
+
+for (const { name, flags } of commands) {
+  test(`${name} --help shows the flags that it has`, async () => {
+    const { stdout, exitCode } = await run(name, '--help');
+    assert.match(stdout, new RegExp(`^ {2}kube-proxyctl ${name} `, 'm'));
+    for (const flag of flags) assert.match(stdout, new RegExp(`^ +--${flag.name} `, 'm'));
+    assert.equal(exitCode, 0);
+  });
+}
+
+test('--version names the release', async () => {
+  const { stdout, exitCode } = await run('--version');
+  assert.equal(stdout, 'kube-proxyctl for Kubernetes v1.37.0\n');
+  assert.equal(exitCode, 0);
+});
+
+const usageFaults: [args: string, complaint: string][] = [
+  ['', 'a command is needed'],
+  ['nope', 'unknown command "nope"'],
+  ['--nope', 'unknown flag: --nope'],
+  ['--version status', '--version stands alone, got "status" too'],
+  ['status web', 'status takes no arguments, got "web"'],
+  ['explain 10.0.0.1', 'explain takes SRC DST:PORT[/PROTO], got "10.0.0.1"'],
+  ['services a b', 'services takes [NAME], got "a" "b"'],
+  ['status --interval 1s', 'status has no flag --interval'],
+  ['diff --manifests x', 'diff has no flag --manifests'],
+  ['services --node n1', '--node needs --manifests'],
+  ['services --manifests x --server y', '--server and --manifests are two sources, and there can be one'],
+  ['status -o xml', 'invalid argument "xml" for "-o, --output" flag: is none of table, json, yaml'],
+];
+
+for (const [args, complaint] of usageFaults) {
+  test(`refuses ${JSON.stringify(args)}`, async () => {
+    assert.deepEqual(await run(...args.split(' ').filter(Boolean)), {
+      stdout: '',
+      stderr: `Error: ${complaint}; see kube-proxyctl --help\n`,
+      exitCode: 1,
+    });
+  });
+}
+
+const faults: [args: string, complaint: RegExp][] = [
+  ['status --server ftp://x', /--server "ftp:\/\/x" is not an http:\/\/ URL/],
+  ['status --server http://127.0.0.1:1', /cannot ask kube-proxy at http:\/\/127\.0\.0\.1:1: .*ECONNREFUSED/],
+  ['status --config /nowhere/config.yaml', /open \/nowhere\/config\.yaml: no such file or directory/],
+  ['services --manifests /nowhere', /cannot read manifests at \/nowhere/],
+  ['explain 10.0.0.1 fd00::1:80', /IPv6 addresses stand in brackets/],
+];
+
+for (const [args, complaint] of faults) {
+  test(`says what is wrong with ${JSON.stringify(args)}`, async () => {
+    const { stdout, stderr, exitCode } = await run(...args.split(' '));
+    assert.equal(stdout, '');
+    assert.match(stderr, complaint);
+    assert.equal(exitCode, 1);
+  });
+}

@@ -1,0 +1,106 @@
+import { parseFlags } from '../cli/flag-set.ts';
+import { UsageError } from '../cli/usage-error.ts';
+import { KUBERNETES_VERSION } from '../cli/version.ts';
+import { systemClock } from '../lib/clock.ts';
+import { toMillis } from '../lib/duration.ts';
+import { quote } from '../lib/go-quote.ts';
+import type { Command } from './command.ts';
+import { commands } from './commands.ts';
+import { allFlags, type CtlOptions, commonFlags, defaultOptions } from './flags.ts';
+import { commandHelp, programHelp } from './help.ts';
+import { serverAddress } from './server-address.ts';
+import { serverSource } from './server-source.ts';
+import type { ReportSource } from './source.ts';
+import { EXIT_ERROR, EXIT_OK, type ExitCode, painter, type Terminal } from './terminal.ts';
+import { warningLogger } from './warnings.ts';
+
+/** Runs kube-proxyctl with the arguments behind the program's name. */
+export async function main(args: string[], terminal: Terminal = process): Promise<void> {
+  if (terminal === process) endWithReader();
+  try {
+    terminal.exitCode = await run(args, terminal);
+  } catch (error) {
+    const hint = error instanceof UsageError ? '; see kube-proxyctl --help' : '';
+    terminal.stderr.write(`Error: ${error instanceof Error ? error.message : String(error)}${hint}\n`);
+    terminal.exitCode = EXIT_ERROR;
+  }
+}
+
+/** Nobody reads on, as in `kube-proxyctl services | head`. */
+function endWithReader(): void {
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE') throw error;
+    process.exit(EXIT_OK);
+  });
+}
+
+async function run(argv: readonly string[], terminal: Terminal): Promise<ExitCode> {
+  const parsed = parseFlags(allFlags, argv);
+  const options: CtlOptions = { ...defaultOptions };
+  parsed.writeTo(options);
+  const [name, ...args] = parsed.positionals;
+  const command = name === undefined ? undefined : commandOf(name);
+  if (options.help) {
+    terminal.stdout.write(command ? commandHelp(command) : programHelp(commands));
+    return EXIT_OK;
+  }
+  if (options.version) {
+    if (name !== undefined) throw usageError(`--version stands alone, got ${quote(name)} too`);
+    terminal.stdout.write(`kube-proxyctl for Kubernetes ${KUBERNETES_VERSION}\n`);
+    return EXIT_OK;
+  }
+  if (!command) throw usageError('a command is needed');
+  check(command, args, parsed.changed);
+  const source = await openSource(options, terminal);
+  try {
+    return await command.run({
+      args,
+      options,
+      source,
+      terminal,
+      paint: painter(terminal),
+      clock: systemClock,
+    });
+  } finally {
+    await source.close();
+  }
+}
+
+function commandOf(name: string): Command {
+  const command = commands.find((known) => known.name === name);
+  if (!command) throw usageError(`unknown command ${quote(name)}`);
+  return command;
+}
+
+/** What a command has no use for is a mistake, and not to be passed over. */
+function check(command: Command, args: readonly string[], given: ReadonlySet<string>): void {
+  const { least, most } = command.arguments;
+  if (args.length < least || args.length > most) {
+    const wanted = command.usage === '' ? 'no arguments' : command.usage;
+    throw usageError(`${command.name} takes ${wanted}, got ${args.map(quote).join(' ') || 'none'}`);
+  }
+  const known = new Set([...command.flags, ...commonFlags].map(({ name }) => name));
+  const stray = [...given].find((name) => !known.has(name));
+  if (stray !== undefined) throw usageError(`${command.name} has no flag --${stray}`);
+  const offline = [...given].find((name) => name === 'node' || name === 'proxy-mode');
+  if (offline !== undefined && !given.has('manifests')) throw usageError(`--${offline} needs --manifests`);
+  if (given.has('server') && given.has('manifests')) {
+    throw usageError('--server and --manifests are two sources, and there can be one');
+  }
+}
+
+async function openSource(options: CtlOptions, terminal: Terminal): Promise<ReportSource> {
+  if (options.manifests === '') {
+    return serverSource(await serverAddress(options), toMillis(options.timeout));
+  }
+  // Loaded only when it is needed: it is most of the proxy.
+  const { manifestSource } = await import('./manifest-source.ts');
+  return manifestSource(
+    options,
+    warningLogger((text) => terminal.stderr.write(text)),
+  );
+}
+
+function usageError(message: string): UsageError {
+  return new UsageError(message, { showUsage: false });
+}

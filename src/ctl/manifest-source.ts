@@ -1,0 +1,104 @@
+import { complete } from '../app/complete.ts';
+import { meetNode } from '../app/known-node.ts';
+import { loadPlans } from '../app/load-plans.ts';
+import { nodeFactsOf } from '../app/node-facts.ts';
+import { setUpNode } from '../app/node-setup.ts';
+import { parseCommandLine } from '../cli/command-line.ts';
+import type { Options } from '../cli/options.ts';
+import { KUBERNETES_VERSION } from '../cli/version.ts';
+import { joinMessages } from '../config/errors.ts';
+import { validateConfig } from '../config/validate.ts';
+import { API_VERSION } from '../inspect/api.ts';
+import type { FamilyView } from '../inspect/family-view.ts';
+import { Inspector } from '../inspect/inspector.ts';
+import { readQuestion } from '../inspect/question.ts';
+import { silentRestMetrics } from '../kube/rest-metrics.ts';
+import { systemClock } from '../lib/clock.ts';
+import type { Logger } from '../obs/log.ts';
+import type { PlannedFamily } from '../proxier/planned-family.ts';
+import type { CtlOptions } from './flags.ts';
+import type { AskedPacket, ReportSource } from './source.ts';
+
+/** Answers from manifests alone: what a proxy with this configuration would decide on that node. */
+export async function manifestSource(options: CtlOptions, logger: Logger): Promise<ReportSource> {
+  const completed = await complete(proxyOptions(options), logger);
+  const errors = validateConfig(completed.config, completed.gates, () => {});
+  if (errors.length > 0) throw new Error(joinMessages(errors));
+  const known = await meetNode(proxyOptions(options), completed, silentRestMetrics, logger);
+  const { config } = completed;
+  const families = new Set(['IPv4', 'IPv6'] as const);
+  const setup = setUpNode(config, known.start, known.addresses, families, logger);
+  const loaded = await loadPlans(known, completed, setup, logger);
+  const input = { completed, setup, nodeName: known.nodeName };
+  const inspector = new Inspector({
+    version: KUBERNETES_VERSION,
+    mode: config.mode,
+    nodeName: known.nodeName,
+    startTime: systemClock.now(),
+    families: loaded.families.map((planned) => ({
+      view: viewOf(planned),
+      nodeIP: setup.addresses.ips[planned.family],
+      facts: () => nodeFactsOf(planned.family, input, known.start.nodeIPs, planned.serviceCIDRs),
+      kernel: 'the answer comes from manifests',
+      interfaceTowards: async () => '',
+    })),
+    health: () => undefined,
+    setAside: () => loaded.setAside.objects(),
+    clock: systemClock,
+  });
+  return reports(inspector, () => known.cluster.source.stop());
+}
+
+function reports(inspector: Inspector, close: () => Promise<void>): ReportSource {
+  const needsProxy = async () => {
+    throw new Error('this needs a running kube-proxy: leave out --manifests');
+  };
+  return {
+    status: needsProxy,
+    services: async (name) => ({
+      apiVersion: API_VERSION,
+      kind: 'ServiceList',
+      items: [...inspector.services(name)],
+    }),
+    endpoints: async (name) => ({
+      apiVersion: API_VERSION,
+      kind: 'EndpointList',
+      items: [...inspector.endpoints(name)],
+    }),
+    explain: (packet) => inspector.explain(readQuestion((name) => packet[name as keyof AskedPacket] ?? null)),
+    diff: needsProxy,
+    counters: needsProxy,
+    close,
+  };
+}
+
+/** The options of a kube-proxy that was started on these manifests. */
+function proxyOptions({ manifests, config, node, proxyMode }: CtlOptions): Options {
+  const argv = [`--manifests=${manifests}`];
+  if (config !== '') argv.push(`--config=${config}`);
+  if (node !== '') argv.push(`--hostname-override=${node}`);
+  if (proxyMode !== '') argv.push(`--proxy-mode=${proxyMode}`);
+  const parsed = parseCommandLine(argv);
+  if (parsed.action !== 'run') throw new Error(`nothing to run: ${argv.join(' ')}`);
+  return parsed.options;
+}
+
+function viewOf(planned: PlannedFamily): FamilyView {
+  return {
+    family: planned.family,
+    isInitialised: true,
+    plans: planned.plans,
+    serviceCIDRs: planned.serviceCIDRs,
+    totalEndpoints: planned.totalEndpoints,
+    pending: { services: 0, slices: 0 },
+    activity: {
+      isSyncing: false,
+      syncs: 0,
+      lastSync: undefined,
+      failures: 0,
+      lastFailure: undefined,
+      repairs: 0,
+      lastRepair: undefined,
+    },
+  };
+}

@@ -1,0 +1,16 @@
+import { readConfigFile } from '../config/config-file.ts';
+import { decodeConfig } from '../config/decode.ts';
+import { applyPlatformDefaults } from '../config/defaults.ts';
+import type { CtlOptions } from './flags.ts';
+
+const DEFAULT_SERVER = 'http://127.0.0.1:10249';
+
+/** Where the metrics server of kube-proxy is: as said, as its configuration file says, or where it is by default. */
+export async function serverAddress({ server, config }: CtlOptions): Promise<string> {
+  if (server !== '') return server;
+  if (config === '') return DEFAULT_SERVER;
+  const decoded = await decodeConfig(await readConfigFile(config));
+  const { metricsBindAddress } = applyPlatformDefaults(decoded.config).config;
+  if (metricsBindAddress === '') throw new Error(`${config} switches the metrics server off`);
+  return `http://${metricsBindAddress.replace(/^0\.0\.0\.0(?=:)/, '127.0.0.1').replace(/^\[::\]/, '[::1]')}`;
+}

@@ -1,0 +1,88 @@
+import type { IncomingMessage } from 'node:http';
+import { API_PATH, API_VERSION } from '../inspect/api.ts';
+import { http } from '../lib/http.ts';
+import type { AskedPacket, ReportSource } from './source.ts';
+
+/** More than any answer needs, of the largest cluster; a server that never ends must not fill the memory. */
+const maxLength = 512 * 1024 * 1024;
+
+/** Asks the inspection API of a running proxy. */
+export function serverSource(server: string, timeoutMs: number): ReportSource {
+  const base = baseOf(server);
+  const get = <T>(page: string, query: Readonly<Record<string, string | undefined>> = {}) => {
+    const url = new URL(API_PATH + page, base);
+    for (const [name, value] of Object.entries(query)) {
+      if (value !== undefined) url.searchParams.set(name, value);
+    }
+    return ask(url, timeoutMs) as Promise<T>;
+  };
+  return {
+    status: () => get('status'),
+    services: (name) => get('services', { name }),
+    endpoints: (name) => get('endpoints', { name }),
+    explain: (packet: AskedPacket) => get('explain', { ...packet }),
+    diff: () => get('diff'),
+    counters: () => get('counters'),
+    async close() {},
+  };
+}
+
+function baseOf(server: string): URL {
+  const text = server.includes('://') ? server : `http://${server}`;
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url?.protocol !== 'http:') throw new Error(`--server ${JSON.stringify(server)} is not an http:// URL`);
+  return url;
+}
+
+async function ask(url: URL, timeoutMs: number): Promise<unknown> {
+  const { status, body } = await fetchText(url, timeoutMs);
+  if (status !== 200) throw new Error(refusal(url, status, body.trim()));
+  const report = parse(body);
+  const version = report?.apiVersion;
+  if (version === API_VERSION) return report;
+  throw new Error(
+    `${url.origin} answers with ${JSON.stringify(version ?? 'no version')}, not ${API_VERSION}`,
+  );
+}
+
+function refusal(url: URL, status: number, text: string): string {
+  if (status === 404) return `${url.origin} has no ${API_PATH}: it is not this kube-proxy, or an older one`;
+  return status === 400 ? text : `${url.origin} answers ${status}: ${text}`;
+}
+
+function parse(body: string): { apiVersion?: unknown } | undefined {
+  try {
+    const value: unknown = JSON.parse(body);
+    return typeof value === 'object' && value !== null ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+async function fetchText(url: URL, timeoutMs: number): Promise<{ status: number; body: string }> {
+  const signal = AbortSignal.timeout(timeoutMs);
+  try {
+    const response = await send(url, signal);
+    let body = '';
+    for await (const text of response.setEncoding('utf8')) {
+      body += text;
+      if (body.length > maxLength) throw new Error(`the answer is longer than ${maxLength} characters`);
+    }
+    return { status: response.statusCode ?? 0, body };
+  } catch (error) {
+    const reason = signal.aborted ? `no answer within ${timeoutMs / 1000} s` : messageOf(error);
+    throw new Error(`cannot ask kube-proxy at ${url.origin}: ${reason}`, { cause: error });
+  }
+}
+
+function send(url: URL, signal: AbortSignal): Promise<IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    http.get(url, { signal, agent: false }, resolve).on('error', reject);
+  });
+}
+
+/** With both families of a name to try, Node says why only one by one. */
+function messageOf(error: unknown): string {
+  if (error instanceof AggregateError) return error.errors.map(messageOf).join('; ');
+  return error instanceof Error ? error.message : String(error);
+}

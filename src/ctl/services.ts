@@ -1,0 +1,61 @@
+import type { DecisionReport, ServiceReport } from '../inspect/api.ts';
+import { joinHostPort } from '../model/ip.ts';
+import { fieldsText, tableText } from './table.ts';
+import type { Paint } from './terminal.ts';
+import { count, spanText } from './words.ts';
+
+/** One line per service port. */
+export function servicesText(services: readonly ServiceReport[], paint: Paint): string {
+  const rows = services.map((service) => [
+    service.service,
+    service.family,
+    joinHostPort(service.clusterIP, service.port),
+    service.nodePort === 0 ? '-' : String(service.nodePort),
+    [...service.externalIPs, ...service.loadBalancerIPs].join(',') || '-',
+    decisionText(service.internal, service, paint),
+    service.external ? decisionText(service.external, service, paint) : '-',
+  ]);
+  const headings = ['SERVICE PORT', 'FAMILY', 'CLUSTER IP', 'NODE PORT', 'EXTERNAL', 'INSIDE', 'OUTSIDE'];
+  return tableText(headings, rows);
+}
+
+/** Everything about each of a few service ports, with the reasons. */
+export function serviceDetailsText(services: readonly ServiceReport[], paint: Paint): string {
+  return services.map((service) => detailsOf(service, paint)).join('\n');
+}
+
+function detailsOf(service: ServiceReport, paint: Paint): string {
+  const { internal, external, topology, endpoints } = service;
+  const reasoned = (decision: DecisionReport) =>
+    `${decisionText(decision, service, paint)}: ${decision.reason}`;
+  const fields = fieldsText([
+    ['cluster IP', joinHostPort(service.clusterIP, service.port)],
+    ['node port', service.nodePort === 0 ? undefined : String(service.nodePort)],
+    ['external IPs', service.externalIPs.join(', ')],
+    ['load balancer IPs', service.loadBalancerIPs.join(', ')],
+    ['open to', service.loadBalancerSourceRanges.join(', ')],
+    [
+      'health check port',
+      service.healthCheckNodePort === 0 ? undefined : String(service.healthCheckNodePort),
+    ],
+    ['affinity', affinityText(service.affinitySeconds)],
+    ['from inside', reasoned(internal)],
+    ['from outside', external ? reasoned(external) : undefined],
+    ['topology', `${topology.mode}: ${topology.reason}`],
+    [
+      'endpoints',
+      `${endpoints.known} known, ${endpoints.cluster} in set Cluster, ${endpoints.local} in set Local`,
+    ],
+  ]);
+  return `${paint('bold', service.service)} (${service.family})\n${fields}`;
+}
+
+function decisionText(decision: DecisionReport, { endpoints }: ServiceReport, paint: Paint): string {
+  if (decision.action !== 'forward') return paint('yellow', decision.action);
+  const used = decision.endpoints === 'local' ? endpoints.local : endpoints.cluster;
+  return `${count(used, 'endpoint')}${decision.endpoints === 'local' ? ' on this node' : ''}`;
+}
+
+function affinityText(seconds: number): string | undefined {
+  return seconds === 0 ? undefined : `ClientIP for ${spanText(seconds * 1000)}`;
+}

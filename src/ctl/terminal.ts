@@ -1,0 +1,32 @@
+/** Where the program writes, and how it says how it ended. */
+export interface Terminal {
+  readonly stdout: Output;
+  readonly stderr: Pick<Output, 'write'>;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  exitCode?: number | string | null | undefined;
+}
+
+export interface Output {
+  write(text: string): unknown;
+  readonly isTTY?: boolean | undefined;
+  /** Lines of the terminal. */
+  readonly rows?: number | undefined;
+}
+
+/** What scripts may rely on. */
+export const EXIT_OK = 0;
+/** Wrong usage, or an answer that could not be had. */
+export const EXIT_ERROR = 1;
+/** The answer is that something is not as it should be. */
+export const EXIT_DIFFERS = 2;
+export type ExitCode = typeof EXIT_OK | typeof EXIT_ERROR | typeof EXIT_DIFFERS;
+
+const codes = { bold: 1, red: 31, green: 32, yellow: 33, grey: 90 } as const;
+export type Style = keyof typeof codes;
+export type Paint = (style: Style, text: string) => string;
+
+/** Colours on a terminal, unless NO_COLOR is set to something; none in a pipe. */
+export function painter({ stdout, env }: Terminal): Paint {
+  const isColoured = stdout.isTTY === true && (env.NO_COLOR ?? '') === '' && env.TERM !== 'dumb';
+  return isColoured ? (style, text) => `\u001b[${codes[style]}m${text}\u001b[0m` : (_style, text) => text;
+}
