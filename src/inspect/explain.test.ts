@@ -262,6 +262,19 @@ suite('masquerade', () => {
   });
 });
 
+test('an endpoint at an address of the node sees who sends from elsewhere', () => {
+  const plan = planOf({ clusterIP: '10.96.0.1', externalIPs: [external] }, [
+    { ip: '192.0.2.5', local: true },
+  ]);
+  const packet = packetTo(external, { source: outside });
+  for (const mode of ['nftables', 'iptables', 'ipvs'] as const) {
+    assert.equal(fate(packet, { mode }, plan), '192.0.2.5 1');
+    says(ask(packet, { mode }, plan), /an address of this node: the packet stays here/);
+    assert.equal(fate(packetTo(external, { source: '10.244.1.1' }), { mode }, plan), '192.0.2.5 1 masq');
+  }
+  assert.equal(fate(packet, { mode: 'userspace' }, plan), '192.0.2.5 1 masq');
+});
+
 test('client affinity: told with its time', () => {
   const plan = planOf({ clusterIP: '10.96.0.1', affinitySeconds: 600 }, [here, there]);
   const explanation = ask(packetTo('10.96.0.1'), {}, plan);

@@ -1,4 +1,5 @@
 import type { Fate, Packet, Target } from '../backends/inspection.ts';
+import type { Endpoint } from '../model/endpoint.ts';
 import type { ServicePlan } from '../plan/service-plan.ts';
 import { type Frontend, frontendText, inClaimOrder, type Matches, matchesOf } from './frontends.ts';
 import { type ModeRules, modeRules } from './mode-rules.ts';
@@ -75,28 +76,48 @@ function resultFor(frontend: Frontend, packet: Packet, node: NodeFacts, rules: M
     if (admitted === undefined) return refused(notAdmitted(plan, packet));
     reasons.push(admitted);
   }
-  const sending = sendingOf(packet, node);
-  const choice = rules.choose(frontend, sending);
+  const choice = rules.choose(frontend, sendingOf(packet, node));
   reasons.push(...choice.reasons);
   if (choice.action !== 'forward') {
     const miss = rules.missesRefusal?.(frontend, packet, node);
     if (miss !== undefined) return refused({ action: 'pass', reasons: [...reasons, miss] });
     return refused({ action: choice.action, reasons });
   }
-  const masquerade = rules.masquerade(frontend, packet, node, sending);
-  const isHairpin = choice.endpoints.map((endpoint) => rules.isHairpin(endpoint, packet));
-  const targets = choice.endpoints.map(
-    ({ id }, i): Target => ({
-      endpoint: id,
-      probability: 1 / choice.endpoints.length,
-      masquerade: masquerade.masquerade || isHairpin[i] === true,
+  const { targets, reasons: sources } = targetsOf(choice.endpoints, frontend, packet, node, rules);
+  reasons.push(...choiceReasons(choice, plan, node), ...sources);
+  return { fate: { action: 'forward', targets, affinitySeconds: plan.port.affinitySeconds }, reasons };
+}
+
+/** Every endpoint with the same probability, and what source address it sees. */
+function targetsOf(
+  endpoints: readonly Endpoint[],
+  frontend: Frontend,
+  packet: Packet,
+  node: NodeFacts,
+  rules: ModeRules,
+): { readonly targets: readonly Target[]; readonly reasons: readonly string[] } {
+  const { masquerade, reason } = rules.masquerade(frontend, packet, node, sendingOf(packet, node));
+  const isSpared = ({ ip }: Endpoint): boolean =>
+    rules.sparesOwnEndpoints && packet.origin !== 'node' && isOwnAddress(ip, node);
+  const isMasqueraded = (endpoint: Endpoint): boolean =>
+    !isSpared(endpoint) && (masquerade || rules.isHairpin(endpoint, packet));
+  const targets = endpoints.map(
+    (endpoint): Target => ({
+      endpoint: endpoint.id,
+      probability: 1 / endpoints.length,
+      masquerade: isMasqueraded(endpoint),
     }),
   );
-  reasons.push(...choiceReasons(choice, plan, node), masquerade.reason);
-  if (!masquerade.masquerade && isHairpin.includes(true)) {
+  const reasons = [reason];
+  if (!masquerade && targets.some((target) => target.masquerade)) {
     reasons.push(`Masqueraded all the same where the pod ${packet.source} is sent back to itself.`);
   }
-  return { fate: { action: 'forward', targets, affinitySeconds: plan.port.affinitySeconds }, reasons };
+  if (masquerade && targets.some((target) => !target.masquerade)) {
+    reasons.push(
+      'Not masqueraded all the same where the endpoint has an address of this node: the packet stays here.',
+    );
+  }
+  return { targets, reasons };
 }
 
 const actions = {

@@ -25,6 +25,8 @@ export interface Matches {
   readonly healthCheck: ServicePort | undefined;
 }
 
+const none: readonly never[] = [];
+
 /**
  * Looks through all plans: with 50,000 of them that takes some milliseconds, less than an index would have to save
  * in questions, and it is never out of date.
@@ -40,7 +42,7 @@ export function matchesOf(packet: Packet, plans: ReadonlyMap<string, ServicePlan
   };
   for (const plan of plans.values()) {
     const { port } = plan;
-    const kinds = addressKinds(plan, destination);
+    const kinds = hasAddress(plan, destination) ? addressKinds(plan, destination) : none;
     if (port.clusterIP === destination) found.clusterAddress ??= port;
     if (kinds.length > 0) found.anyAddress ??= port;
     if (port.healthCheckNodePort === packet.port) found.healthCheck ??= port;
@@ -55,6 +57,12 @@ export function matchesOf(packet: Packet, plans: ReadonlyMap<string, ServicePlan
 export function frontendText({ kind, plan }: Frontend, { destination, port, protocol }: Packet): string {
   if (kind === 'node port') return `node port ${plan.port.nodePort}/${protocol} at ${destination}`;
   return `${kind} ${joinHostPort(destination, port)}/${protocol}`;
+}
+
+function hasAddress({ port, externalIPs }: ServicePlan, address: string): boolean {
+  return (
+    port.clusterIP === address || externalIPs.includes(address) || port.loadBalancerVIPs.includes(address)
+  );
 }
 
 function addressKinds({ port, externalIPs }: ServicePlan, address: string): FrontendKind[] {

@@ -30,6 +30,8 @@ export interface ModeRules {
   /** Why a refusal does not take effect; undefined where it does. */
   missesRefusal?(frontend: Frontend, packet: Packet, node: NodeFacts): string | undefined;
   masquerade(frontend: Frontend, packet: Packet, node: NodeFacts, sending: Sending): Masquerade;
+  /** Packets from elsewhere to an endpoint at the node's own address are not masqueraded: they do not leave again. */
+  readonly sparesOwnEndpoints: boolean;
   /** The endpoint would see its own address as the source, and does not since that is masqueraded. */
   isHairpin(endpoint: Endpoint, packet: Packet): boolean;
 }
@@ -41,6 +43,7 @@ const nftables: ModeRules = {
   testsSource: ({ plan }, { destination }) => isGuarded(plan, destination),
   choose: choiceByPlan,
   masquerade: masqueradeByRules,
+  sparesOwnEndpoints: true,
   isHairpin: ({ isLocal, ip }, { source }) => isLocal && ip === source,
 };
 
@@ -64,6 +67,7 @@ const iptables: ModeRules = {
     return undefined;
   },
   masquerade: masqueradeByRules,
+  sparesOwnEndpoints: true,
   isHairpin: ({ ip }, { source }) => ip === source,
 };
 
@@ -76,6 +80,7 @@ const ipvs: ModeRules = {
     isGuarded(plan, destination) && (origin !== 'node' || source === destination),
   choose: choiceByVirtualServer,
   masquerade: masqueradeBySets,
+  sparesOwnEndpoints: true,
   isHairpin: ({ isLocal, ip }, { source }) => isLocal && ip === source,
 };
 
@@ -86,6 +91,7 @@ const userspace: ModeRules = {
   testsSource: ({ plan }, { destination }) => isGuarded(plan, destination),
   choose: choiceByPlan,
   masquerade: masqueradeByProxy,
+  sparesOwnEndpoints: false,
   isHairpin: () => false,
 };
 

@@ -104,6 +104,26 @@ inNetworkNamespace(import.meta.filename, () => {
       assert.deepEqual(found, { ...element, timeoutMs: 30_000, expiresMs: found.expiresMs });
     });
 
+    test('one element by its key, and the range that an address is in', async () => {
+      const ranges: NftSet = { table, name: 'ranges', key: [types.ipv4Addr], flags: ['interval'] };
+      await client.commit(
+        new NftBatch()
+          .addElements(frontends, [element(1), element(2)])
+          .add('set', ranges)
+          .addElements(ranges, [
+            { key: Uint8Array.of(10, 96, 0, 0) },
+            { key: Uint8Array.of(10, 97, 0, 0), intervalEnd: true },
+          ]),
+      );
+      assert.deepEqual(await client.getElement(frontends, element(2).key), element(2));
+      assert.equal(await client.getElement(frontends, element(3).key), undefined);
+      assert.equal(await client.getElement({ table, name: 'missing' }, element(1).key), undefined);
+      const start = { key: Uint8Array.of(10, 96, 0, 0) };
+      assert.deepEqual(await client.getElement(ranges, Uint8Array.of(10, 96, 7, 7)), start);
+      assert.equal(await client.getElement(ranges, Uint8Array.of(10, 97, 0, 0)), undefined);
+      assert.equal(await client.getElement(ranges, Uint8Array.of(10, 95, 0, 0)), undefined);
+    });
+
     test('many elements come complete', async () => {
       const many = Array.from({ length: 20_000 }, (_, i) => element(i));
       await client.commit(new NftBatch().addElements(frontends, many));

@@ -110,6 +110,10 @@ export class FakeNft implements NftClient {
     onElements([...this.elementsOf(name).values()], false);
   }
 
+  async getElement({ name }: SetRef, key: Uint8Array): Promise<Element | undefined> {
+    return this.elementsOf(name).get(key.join());
+  }
+
   async listCounters(): Promise<Counter[]> {
     return [];
   }

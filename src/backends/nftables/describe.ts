@@ -7,10 +7,22 @@ import { type SetName, setDefinition } from './layout.ts';
 
 /** An element in the words of `nft list`: `endpoints 10.96.0.1 . tcp . 80 . 0 : 10.244.0.10 . 8080`. */
 export function describeElement(family: Family, set: SetName, key: Bytes, value: Value): string {
-  const { key: keyFields, data } = setDefinition(family, set);
-  const left = `${set} ${describeFields(keyFields, key)}`;
-  if (data === undefined) return left;
-  return `${left} : ${data === 'verdict' ? (value.split('\n')[0] ?? '') : describeFields(data, value)}`;
+  const left = describeKey(family, set, key);
+  return setDefinition(family, set).data === undefined
+    ? left
+    : `${left} : ${describeValue(family, set, value)}`;
+}
+
+/** The set and the key in it: `endpoints 10.96.0.1 . tcp . 80 . 0`. */
+export function describeKey(family: Family, set: SetName, key: Bytes): string {
+  return `${set} ${describeFields(setDefinition(family, set).key, key)}`;
+}
+
+/** What an element carries besides its key: `10.244.0.10 . 8080`, `goto cluster-pick-2`; empty for plain sets. */
+export function describeValue(family: Family, set: SetName, value: Value): string {
+  const { data } = setDefinition(family, set);
+  if (data === undefined) return '';
+  return data === 'verdict' ? (value.split('\n')[0] ?? '') : describeFields(data, value);
 }
 
 /** A frontend in the same words: `198.51.100.1 . tcp . 80`, or `tcp . 30080` for a node port. */

@@ -5,8 +5,10 @@ import type { Family } from '../../model/ip.ts';
 import type { Logger } from '../../obs/log.ts';
 import type { Sample } from '../../obs/metrics.ts';
 import type { Backend } from '../backend.ts';
-import type { BackendContext, Mode } from '../mode.ts';
+import type { Inspection } from '../inspection.ts';
+import type { BackendContext, InspectionContext, Mode } from '../mode.ts';
 import { removeTable } from './cleanup.ts';
+import { NftablesInspection } from './inspection.ts';
 import { readLoopbackRejects } from './loopback-counters.ts';
 import { availableFamilies, checkKernelVersion, checkRuleset } from './preconditions.ts';
 import type { NftablesSettings } from './settings.ts';
@@ -44,6 +46,16 @@ class NftablesMode implements Mode {
     metrics.localhostNodePortRejected.readFrom(() => this.#rejectSamples(clock));
     const onClose = () => void this.#release(family);
     return new WatchedBackend({ settings, kernel, metrics, logger, clock, requestFullSync, onClose });
+  }
+
+  /** Over sockets of its own, so that it is in nobody's way. */
+  async inspect(context: InspectionContext): Promise<Inspection> {
+    const { clock, logger } = context;
+    return new NftablesInspection({
+      settings: settingsOf(context),
+      kernel: await openKernel(clock, logger),
+      clock,
+    });
   }
 
   /** A node on which nftables cannot be reached has nothing to remove. */
@@ -93,7 +105,7 @@ class NftablesMode implements Mode {
 
 export const nftablesMode = new NftablesMode();
 
-function settingsOf(context: BackendContext): NftablesSettings {
+function settingsOf(context: InspectionContext): NftablesSettings {
   const { family, config, nodeIP, nodePortAddresses, localDetector } = context;
   return {
     family,

@@ -134,7 +134,8 @@ export async function prepareChanges(
   };
 }
 
-async function placeAll(
+/** Places every plan, close to how it was placed before; gives the shared chains that this takes. */
+export async function placeAll(
   shadow: Shadow,
   plans: ReadonlyMap<string, ServicePlan>,
   earlierOf: EarlierOf,

@@ -70,6 +70,12 @@ export interface NftClient {
     onElements: (elements: readonly Element[], restarted: boolean) => void,
   ): Promise<void>;
 
+  /**
+   * The element that a packet with this key would find, in an interval set the one that begins the range. Undefined when
+   * there is none, or no such set.
+   */
+  getElement(set: SetRef, key: Uint8Array): Promise<Element | undefined>;
+
   /** Named counters; with `reset` they are zeroed as they are read. Empty when there is no such table. */
   listCounters(table: TableRef, options?: { readonly reset?: boolean }): Promise<Counter[]>;
 

@@ -1,7 +1,10 @@
 import type { Expr, Verdict } from './expr.ts';
 import type { Rule } from './objects.ts';
 
-/** A rule for people to read, expression by expression as `nft --debug=netlink` has them. */
+/**
+ * A rule for people to read, expression by expression as `nft --debug=netlink` has them. Equal rules have the same text,
+ * whatever order their parts were put together in.
+ */
 export function describeRule({ exprs }: Pick<Rule, 'exprs'>): string {
   return exprs.map(describeExpr).join(' ');
 }
@@ -14,7 +17,8 @@ export function describeVerdict(verdict: Verdict): string {
 function describeExpr(expr: Expr): string {
   if (expr.kind === 'verdict') return `[ ${describeVerdict(expr.verdict)} ]`;
   const { kind, ...fields } = expr;
-  const parts = Object.entries(fields).map(([name, value]) => `${name} ${describeField(value)}`);
+  const sorted = Object.entries(fields).sort(([a], [b]) => (a < b ? -1 : 1));
+  const parts = sorted.map(([name, value]) => `${name} ${describeField(value)}`);
   return `[ ${[kind, ...parts].join(' ')} ]`;
 }
 

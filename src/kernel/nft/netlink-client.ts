@@ -101,6 +101,10 @@ export class NetlinkNftClient implements NftClient {
     return queries.listElements(this.#queries, set, onElements);
   }
 
+  getElement(set: SetRef, key: Uint8Array): Promise<Element | undefined> {
+    return queries.getElement(this.#queries, set, key);
+  }
+
   listCounters(table: TableRef, options: { readonly reset?: boolean } = {}): Promise<Counter[]> {
     return queries.listCounters(this.#queries, table, options.reset ?? false);
   }

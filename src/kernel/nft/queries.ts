@@ -3,7 +3,7 @@ import type { NetlinkMessage } from '../netlink/reader.ts';
 import type { NetlinkRequest, NetlinkSocket } from '../netlink/socket.ts';
 import type { MessageWriter } from '../netlink/writer.ts';
 import type { Generation } from './client.ts';
-import { readElements, writeElementListRef } from './codec/element.ts';
+import { readElements, writeElement, writeElementListRef } from './codec/element.ts';
 import { readChain, readCounterObject, readRule, readTable, writeTableRef } from './codec/objects.ts';
 import { readSet } from './codec/set.ts';
 import {
@@ -14,6 +14,7 @@ import {
   NFTA_OBJ,
   NFTA_RULE,
   NFTA_SET,
+  NFTA_SET_ELEM_LIST,
   type NftMessageKind,
 } from './constants.ts';
 import { NftError } from './errors.ts';
@@ -114,6 +115,26 @@ export async function listElements(
     isConsistent: () => seen.size === count,
   };
   await translated(socket.dump(request, handler));
+}
+
+export async function getElement(
+  socket: NetlinkSocket,
+  set: SetRef,
+  key: Uint8Array,
+): Promise<Element | undefined> {
+  let found: Element | undefined;
+  const request = requestOf('get element', NFT_MSG.GETSETELEM, set.table.family, (writer) => {
+    writeElementListRef(writer, set);
+    const list = writer.beginNested(NFTA_SET_ELEM_LIST.ELEMENTS);
+    writeElement(writer, { key });
+    writer.endNested(list);
+  });
+  await unlessMissing(
+    socket.request(request, (message) => {
+      found = readElements(message)[0];
+    }),
+  );
+  return found;
 }
 
 /** What no two elements of a set have in common. */

@@ -1,0 +1,109 @@
+import { describeRule } from '../../kernel/nft/describe-rule.ts';
+import type { BaseChain, Rule } from '../../kernel/nft/objects.ts';
+import { Breather } from '../../lib/breather.ts';
+import type { ServicePlan } from '../../plan/service-plan.ts';
+import type { Difference } from '../inspection.ts';
+import { EarlierPlacements } from './earlier.ts';
+import { ElementDiff } from './element-diff.ts';
+import { ElementDifferences } from './element-differences.ts';
+import { fixedChains } from './fixed-chains.ts';
+import { HandlerNumbers, handlerElements } from './handler-numbers.ts';
+import { type KernelState, readKernelState } from './kernel-state.ts';
+import { layoutStamp, tableOf } from './layout.ts';
+import { type PrepareOptions, placeAll } from './prepare.ts';
+import type { NftablesSettings } from './settings.ts';
+import { Shadow } from './shadow.ts';
+import { sharedChain } from './shared-chains.ts';
+import { type NodeFacts, staticElements } from './static-elements.ts';
+import { StickyNumbers } from './sticky-numbers.ts';
+import { type Structure, takeIdle, writeStructure } from './structure.ts';
+import { Transaction } from './transaction.ts';
+
+/**
+ * What a full sync would change, found out as one finds it out, and not written. Slots and numbers are taken as they
+ * are; shared chains that nothing leads to any more, which a sync removes some time, do not count.
+ */
+export async function tableDifferences(
+  { client, settings, clock }: PrepareOptions,
+  plans: ReadonlyMap<string, ServicePlan>,
+  facts: NodeFacts,
+): Promise<Difference[]> {
+  const breather = new Breather(clock);
+  const state = await readKernelState(client, settings.family);
+  const rules = await client.listRules(tableOf(settings.family));
+  const numbers = new StickyNumbers();
+  const earlier = new EarlierPlacements(state.elements, numbers);
+  const handlers = new HandlerNumbers(state.elements.get('handlers'));
+  const shadow = new Shadow(settings, numbers, handlers);
+  const placed = await placeAll(shadow, plans, (plan, frontends) => earlier.of(plan, frontends), breather);
+  const structure = writeStructure(state, placed.chains, settings, new Transaction(settings.family));
+  takeIdle(state, structure.chains, handlers);
+  state.elements.delete('clients');
+  return [
+    ...structureDifferences(state, structure, rules, settings),
+    ...(await elementDifferences(state, structure, shadow, facts, breather)),
+  ];
+}
+
+async function elementDifferences(
+  state: KernelState,
+  structure: Structure,
+  shadow: Shadow,
+  facts: NodeFacts,
+  breather: Breather,
+): Promise<Difference[]> {
+  const found = new ElementDifferences(shadow.settings.family);
+  const diff = new ElementDiff(found, state.elements);
+  const want = diff.wants.bind(diff);
+  handlerElements(structure.chains, shadow.handlers, want);
+  staticElements(facts, shadow.settings, want);
+  for (const [set, key] of shadow.sharedElements()) want(set, key, '');
+  for (const placement of shadow.placements()) {
+    found.ownedBy(placement);
+    shadow.elementsOf(placement, want);
+    if (breather.isDue) await breather.rest();
+  }
+  found.ownedBy(undefined);
+  diff.finish();
+  return found.list();
+}
+
+function structureDifferences(
+  state: KernelState,
+  structure: Structure,
+  rules: readonly Rule[],
+  settings: NftablesSettings,
+): Difference[] {
+  const differences: Difference[] = [];
+  const differ = (kind: string, object: string, wanted: string, found: string | undefined): void => {
+    if (wanted !== found) differences.push({ service: undefined, kind, object, wanted, found });
+  };
+  const { family, name } = tableOf(settings.family);
+  const layouts = { absent: undefined, other: 'another layout', ours: layoutStamp };
+  differ('table', `${family} ${name}`, layoutStamp, layouts[state.table]);
+  for (const set of structure.sets)
+    differ('set', set, 'present', state.sets.has(set) ? 'present' : undefined);
+  const found = Map.groupBy(rules, ({ chain }) => chain.name);
+  const bodies = [
+    ...fixedChains(settings),
+    ...[...structure.chains].map((one) => sharedChain(one, settings)),
+  ];
+  for (const body of bodies) {
+    const chain = state.chains.get(body.name);
+    differ('chain', body.name, hookText(body.base), chain && hookText(chain.base));
+    const actual = state.table === 'ours' ? found.get(body.name) : undefined;
+    if (chain)
+      differ('rules', body.name, rulesText(body.rules.map((exprs) => ({ exprs }))), rulesText(actual ?? []));
+  }
+  return differences;
+}
+
+function hookText(base: BaseChain | undefined): string {
+  if (!base) return 'regular chain';
+  const policy = base.policy === 'drop' ? ' policy drop' : '';
+  return `type ${base.type} hook ${base.hook} priority ${base.priority}${policy}`;
+}
+
+function rulesText(rules: readonly Pick<Rule, 'exprs'>[]): string {
+  return rules.map(describeRule).join('\n');
+}

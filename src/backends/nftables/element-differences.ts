@@ -1,0 +1,97 @@
+import type { Family } from '../../model/ip.ts';
+import { servicePortName } from '../../model/service-port.ts';
+import type { Difference } from '../inspection.ts';
+import { type Bytes, readWord } from './bytes.ts';
+import type { Value } from './compile.ts';
+import { describeKey, describeValue } from './describe.ts';
+import type { ElementSink } from './element-diff.ts';
+import { type SetName, valueKindOf } from './layout.ts';
+import type { Placement } from './placement.ts';
+
+interface Change {
+  readonly set: SetName;
+  readonly key: Bytes;
+  owner: string | undefined;
+  wanted?: Value;
+  found?: Value;
+}
+
+/** Takes element operations for differences, of the service ports that they belong to. */
+export class ElementDifferences implements ElementSink {
+  readonly #family: Family;
+  readonly #changes = new Map<string, Change>();
+  /** Service port keys by frontend, by number of client affinity, and by the name that comments have. */
+  readonly #owners = new Map<Bytes | number, string>();
+  #owner: string | undefined;
+
+  constructor(family: Family) {
+    this.#family = family;
+  }
+
+  /** Whose elements are told next. */
+  ownedBy(placement: Placement | undefined): void {
+    const port = placement?.plan.port;
+    this.#owner = port?.key;
+    if (!placement || !port) return;
+    for (const { key } of placement.frontends) this.#owners.set(key, port.key);
+    if (placement.sticky) this.#owners.set(placement.sticky.service, port.key);
+    this.#owners.set(servicePortName(port), port.key);
+  }
+
+  delete(set: SetName, key: Bytes, value: Value): void {
+    this.#change(set, key).found = value;
+  }
+
+  add(set: SetName, key: Bytes, value: Value): void {
+    this.#change(set, key).wanted = value;
+  }
+
+  /** By service port, what belongs to none first. */
+  list(): Difference[] {
+    const differences = [...this.#changes.values()].map((change) => this.#difference(change));
+    return differences.sort(({ service: a = '' }, { service: b = '' }) => (a === b ? 0 : a < b ? -1 : 1));
+  }
+
+  #change(set: SetName, key: Bytes): Change {
+    const place = `${set} ${key}`;
+    const known = this.#changes.get(place);
+    if (known) return known;
+    const change: Change = { set, key, owner: this.#owner };
+    this.#changes.set(place, change);
+    return change;
+  }
+
+  #difference({ set, key, owner, wanted, found }: Change): Difference {
+    return {
+      service: owner ?? this.#ownerOf(set, key, found),
+      kind: 'element',
+      object: describeKey(this.#family, set, key),
+      wanted: wanted === undefined ? undefined : this.#valueText(set, wanted),
+      found: found === undefined ? undefined : this.#valueText(set, found),
+    };
+  }
+
+  /** Of an element that no service port wants: whose frontend it is at, whose number it has, or whose name. */
+  #ownerOf(set: SetName, key: Bytes, found: Value | undefined): string | undefined {
+    if (set.startsWith('sticky-') && key.length >= 4) {
+      const byNumber = this.#owners.get(readWord(key) >>> 16);
+      if (byNumber !== undefined) return byNumber;
+    }
+    const frontendLength = this.#family === 'IPv4' ? 12 : 24;
+    const isNodePort = set.includes('nodeport');
+    const comment = found === undefined ? '' : commentOf(set, found);
+    return this.#owners.get(key.slice(0, isNodePort ? 8 : frontendLength)) ?? this.#owners.get(comment);
+  }
+
+  #valueText(set: SetName, value: Value): string {
+    const text = describeValue(this.#family, set, value) || 'present';
+    const comment = commentOf(set, value);
+    return comment === '' ? text : `${text} comment "${comment}"`;
+  }
+}
+
+function commentOf(set: SetName, value: Value): string {
+  const kind = valueKindOf(set);
+  if (kind === 'number') return value.slice(4);
+  return kind === 'verdict' ? (value.split('\n')[1] ?? '') : '';
+}
