@@ -1,0 +1,139 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, type TestContext, test } from 'node:test';
+import fc from 'fast-check';
+import { fateDifferences } from '../../src/inspect/compare-fates.ts';
+import type { Family } from '../../src/model/ip.ts';
+import { enterNamespace, labUnavailable } from '../cluster/lab/namespace.ts';
+import { paced } from '../cluster/lab/pace.ts';
+import type { Outcome } from '../cluster/lab/traffic.ts';
+import { Cluster } from '../contract/cluster.ts';
+import { Landscape } from '../contract/landscape.ts';
+import type { NumberedService } from '../contract/objects.ts';
+import type { Setting } from '../contract/story.ts';
+import { Turnstile } from '../contract/turnstile.ts';
+import { foretell } from './foretelling.ts';
+import { randomPacket, type TestPacket } from './packets.ts';
+import { services } from './services.ts';
+import { type Tampering, tamper } from './tampering.ts';
+import { contradiction } from './verdict.ts';
+
+export interface ExplainOptions {
+  /** `--proxy-mode`. */
+  readonly mode: string;
+  /** The module that calls: it is started again in a network namespace of its own. */
+  readonly module: string;
+  /** How somebody else may take an endpoint away, and what is then told. */
+  readonly tampering?: Tampering;
+}
+
+const families: readonly Family[] = ['IPv4', 'IPv6'];
+const packetsPerSetting = 150;
+/** Names the packets of a run: give it again to send the same ones. */
+const SEED_VARIABLE = 'KPT_SEED';
+const AT_ONCE = 8;
+const PATIENCE_MS = paced(5_000);
+const SILENCE_MS = paced(500);
+const TIMEOUT_MS = paced(180_000);
+
+const settings: readonly Setting[] = [
+  {},
+  { detectLocal: 'InterfaceNamePrefix', nodePortAddresses: ['all'] },
+  { detectLocal: 'ClusterCIDR', masqueradeAll: true, serviceCIDRs: 'none' },
+];
+
+/**
+ * What explain says of random packets, compared with where they really go: the real program, fed by an API server,
+ * programs a real kernel, is asked about each packet, and then the packet is sent.
+ */
+export function runExplain({ mode, module, tampering }: ExplainOptions): void {
+  const unavailable = labUnavailable();
+  if (unavailable !== undefined) {
+    test(`explain in ${mode} mode`, { skip: unavailable }, () => {});
+    return;
+  }
+  const namespace = enterNamespace(module);
+  describe(`explain in ${mode} mode`, () => {
+    let landscape: Landscape;
+    let cluster: Cluster;
+    let placed: NumberedService[];
+    const fates = new Set<string>();
+    before(async () => {
+      landscape = await Landscape.build(namespace);
+      cluster = await Cluster.open(mode, families, landscape);
+      placed = services.map((spec) => cluster.number(spec));
+      for (const service of placed) cluster.put(service);
+    });
+    after(async () => {
+      await cluster.close();
+      landscape.close();
+    });
+    for (const setting of settings) {
+      describe(`with ${JSON.stringify(setting)}`, () => {
+        before(() => cluster.start(setting));
+        after(() => cluster.stop());
+        test('packets go where they were foretold to go', { timeout: TIMEOUT_MS }, async (context) => {
+          for (const fate of await sendAll(context, cluster, placed)) fates.add(fate);
+        });
+      });
+    }
+    test('packets of every fate were among them', () => {
+      assert.deepEqual([...fates].sort(), ['drop', 'forward', 'pass', 'reject']);
+    });
+    if (!tampering) return;
+    describe('when somebody else changes what is in the kernel', () => {
+      before(() => cluster.start());
+      after(() => cluster.stop());
+      for (const family of families) {
+        test(`that is told, and what is missing is named: ${family}`, { timeout: TIMEOUT_MS }, () => {
+          const [service] = placed;
+          assert.ok(service);
+          return tamper(tampering, cluster, service, family);
+        });
+      }
+    });
+  });
+}
+
+/** Sends random packets; gives the fates that there were. */
+async function sendAll(
+  context: TestContext,
+  cluster: Cluster,
+  placed: readonly NumberedService[],
+): Promise<Set<string>> {
+  const seed = Number(process.env[SEED_VARIABLE] ?? Math.floor(Math.random() * 2 ** 31));
+  context.diagnostic(`${SEED_VARIABLE}=${seed}`);
+  const packets = fc.sample(randomPacket(families, placed), { numRuns: packetsPerSetting, seed });
+  const turnstile = new Turnstile(AT_ONCE);
+  const seen: Record<string, number> = {};
+  const wrong: unknown[] = [];
+  const send = async (packet: TestPacket): Promise<void> => {
+    const finding = await check(packet, cluster.landscape);
+    seen[finding.action] = (seen[finding.action] ?? 0) + 1;
+    if (finding.faults.length > 0) wrong.push(finding);
+  };
+  await Promise.all(packets.map((packet) => turnstile.pass(() => send(packet))));
+  context.diagnostic(`foretold: ${JSON.stringify(seen)}`);
+  assert.deepEqual(wrong, [], `${SEED_VARIABLE}=${seed}`);
+  return new Set(Object.keys(seen));
+}
+
+/** Asks about one packet, sends it, and says in what the three accounts of it differ. */
+async function check(packet: TestPacket, landscape: Landscape) {
+  const report = await foretell(packet);
+  const { planned, kernel, kernelUnknown } = report;
+  const outcome = await sent(packet, landscape, planned.fate.action === 'drop' ? SILENCE_MS : PATIENCE_MS);
+  const faults = [
+    ...report.differences,
+    ...(kernel ? fateDifferences(planned.fate, kernel.fate) : [kernelUnknown ?? 'the kernel was not asked']),
+    contradiction(packet, planned.fate, outcome) ?? [],
+    (kernel && contradiction(packet, kernel.fate, outcome)) ?? [],
+  ].flat();
+  return { action: planned.fate.action, packet, planned, kernel, outcome, faults };
+}
+
+async function sent(packet: TestPacket, landscape: Landscape, timeoutMs: number): Promise<Outcome> {
+  const { host, source, destination, port, transport } = packet;
+  const question = { transport, address: destination, port, timeoutMs };
+  const isLoopback = source === destination;
+  return landscape.host(host).ask(isLoopback ? question : { ...question, source });
+}

@@ -1,0 +1,106 @@
+import assert from 'node:assert/strict';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { KernelAnswer, Packet } from '../../src/backends/inspection.ts';
+import type { Mode } from '../../src/backends/mode.ts';
+import { defaultConfig } from '../../src/config/defaults.ts';
+import { fateDifferences } from '../../src/inspect/compare-fates.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+import type { Family } from '../../src/model/ip.ts';
+import { nodePortAddresses } from '../../src/model/node-port-addresses.ts';
+import { silentLogger } from '../../src/obs/log.ts';
+import { paced } from '../cluster/lab/pace.ts';
+import { type AddressBook, addressBooks } from '../contract/address-book.ts';
+import type { Cluster } from '../contract/cluster.ts';
+import { type NumberedService, namespace, serviceName, servicePortOf } from '../contract/objects.ts';
+import { kubeProxy, run } from '../program/run.ts';
+import { foretell } from './foretelling.ts';
+import type { TestPacket } from './packets.ts';
+
+export interface Tampering {
+  readonly mode: Mode;
+  /** Takes one of the two endpoints of a service away behind the program's back, for its TCP cluster IP. */
+  takeEndpoint(clusterIP: string, family: Family): Promise<unknown>;
+  /** What a dry run then says is missing. */
+  missing(clusterIP: string): string;
+  /** The program puts it right as soon as it can. */
+  readonly isRepaired: boolean;
+}
+
+const PATIENCE_MS = paced(10_000);
+const DRY_RUN_MS = paced(60_000);
+
+/** With the program halted, so that it can neither notice nor repair. */
+export async function tamper(
+  tampering: Tampering,
+  cluster: Cluster,
+  service: NumberedService,
+  family: Family,
+): Promise<void> {
+  const book = addressBooks[family];
+  const { clusterIP } = book.service(service.n);
+  const packet: TestPacket = {
+    family,
+    host: 'pod',
+    source: book.hosts.pod,
+    destination: clusterIP,
+    port: servicePortOf(service.spec),
+    transport: 'tcp',
+  };
+  const before = await foretell(packet);
+  assert.deepEqual(before.differences, []);
+  const { program } = cluster;
+  program.signal('SIGSTOP');
+  try {
+    assert.deepEqual(await dryRun(cluster), { code: 0, changes: 0 });
+    await tampering.takeEndpoint(clusterIP, family);
+    const { fate, evidence } = await askKernel(tampering.mode, before.packet, book);
+    assert.notDeepEqual(fateDifferences(before.planned.fate, fate), [], evidence.join('\n'));
+    const { code, stdout } = await dryRunOutput(cluster);
+    assert.equal(code, 2, stdout);
+    assert.ok(stdout.includes(`${namespace}/${serviceName(service.n)}:tcp/TCP`), stdout);
+    assert.ok(stdout.includes(tampering.missing(clusterIP)), stdout);
+  } finally {
+    program.signal('SIGCONT');
+  }
+  if (tampering.isRepaired) await agreed(packet);
+}
+
+/** What this process reads itself, while the program cannot be asked. */
+async function askKernel(mode: Mode, packet: Packet, book: AddressBook): Promise<KernelAnswer> {
+  const { family, node, podCIDR } = book;
+  assert.ok(mode.inspect);
+  const inspection = await mode.inspect({
+    family,
+    config: defaultConfig(),
+    gateEnabled: () => false,
+    nodeIP: node,
+    nodePortAddresses: nodePortAddresses(family, [`${node}/${family === 'IPv4' ? 32 : 128}`]),
+    localDetector: { kind: 'cidr', cidr: podCIDR },
+    logger: silentLogger,
+    clock: systemClock,
+  });
+  try {
+    return await inspection.ask(packet);
+  } finally {
+    await inspection.close();
+  }
+}
+
+async function dryRun(cluster: Cluster): Promise<{ code: number | null; changes: number }> {
+  const { code, stdout } = await dryRunOutput(cluster);
+  return { code, changes: stdout.split('\n').filter((line) => /^\s+[-+~] /.test(line)).length };
+}
+
+function dryRunOutput(cluster: Cluster) {
+  return run(kubeProxy, ['--dry-run', '--config', cluster.writeConfig()], { timeout: DRY_RUN_MS });
+}
+
+async function agreed(packet: TestPacket): Promise<void> {
+  const end = Date.now() + PATIENCE_MS;
+  for (;;) {
+    const { differences } = await foretell(packet);
+    if (differences.length === 0) return;
+    assert.ok(Date.now() < end, differences.join('\n'));
+    await sleep(20);
+  }
+}
