@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { Breather } from '../lib/breather.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -32,9 +31,14 @@ export async function sendList(
 }
 
 /** Resolves when there is room for more; false when nobody reads on. */
-async function written(response: ServerResponse, piece: string): Promise<boolean> {
+function written(response: ServerResponse, piece: string): boolean | Promise<boolean> {
   if (response.destroyed) return false;
   if (response.write(piece)) return true;
-  await Promise.race([once(response, 'drain'), once(response, 'close')]);
-  return !response.destroyed;
+  return new Promise((resolve) => {
+    const settle = () => {
+      response.off('drain', settle).off('close', settle);
+      resolve(!response.destroyed);
+    };
+    response.on('drain', settle).on('close', settle);
+  });
 }

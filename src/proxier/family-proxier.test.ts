@@ -204,6 +204,30 @@ test('a repair is a full sync that does not wait for the minimum interval', asyn
   );
 });
 
+test('tells what its syncs came to', async () => {
+  const { clock, backend, proxier } = harness();
+  proxier.start();
+  assert.equal(proxier.isInitialised, false);
+  proxier.updateService(undefined, service('web'));
+  proxier.updateSlice(slice('web', ['10.1.0.1']), false);
+  assert.deepEqual(proxier.pending, { services: 1, slices: 1 });
+  listed(proxier);
+  await clock.advance(2 * SECOND);
+  const { activity } = proxier;
+  assert.deepEqual([activity.syncs, activity.lastSync?.kind, activity.lastSync?.changed], [1, 'full', 1]);
+  assert.deepEqual([proxier.plans.size, proxier.totalEndpoints, proxier.isInitialised], [1, 1, true]);
+  assert.deepEqual(proxier.pending, { services: 0, slices: 0 });
+  proxier.updateSlice(slice('web', ['10.1.0.2']), false);
+  await clock.advance(2 * SECOND);
+  assert.deepEqual([activity.syncs, activity.lastSync?.kind], [2, 'partial']);
+  backend.failure = new Error('no buffer space');
+  proxier.repair();
+  await clock.advance(1);
+  assert.deepEqual([activity.syncs, activity.failures, activity.repairs], [2, 1, 1]);
+  assert.deepEqual(activity.lastFailure, { at: clock.now() - 1, message: 'no buffer space' });
+  assert.equal(activity.isSyncing, false);
+});
+
 test('ServiceCIDRs take effect at once', async () => {
   const { clock, backend, proxier } = harness();
   proxier.start();

@@ -46,6 +46,25 @@ test('an update that keeps the fault is not announced again; one that mends it i
   assert.equal(announced.length, 2);
 });
 
+test('what is set aside is told with all that is wrong with it', () => {
+  const { setAside } = harness();
+  setAside.reading(badRange, () => {
+    setAside.report('IPv4', badRange);
+    setAside.report('IPv4', { ...badRange, field: 'spec.clusterIP', fault: 'is not an IP address' });
+  });
+  assert.deepEqual(setAside.objects(), [
+    {
+      family: 'IPv4',
+      reason: 'invalid',
+      object: 'Service shop/web',
+      problems: [
+        'Service shop/web: spec.loadBalancerSourceRanges[0]: "bogus" is not a CIDR',
+        'Service shop/web: spec.clusterIP: "bogus" is not an IP address',
+      ],
+    },
+  ]);
+});
+
 test('refusals are those of the last sync', () => {
   const { setAside, announced, objects } = harness();
   const refusal = { key: 'shop/web:http/TCP', error: new Error('ENOSPC') };

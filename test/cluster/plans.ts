@@ -1,7 +1,7 @@
 import type { Endpoint } from '../../src/model/endpoint.ts';
 import { familyOf, joinHostPort } from '../../src/model/ip.ts';
 import { type ServicePort, servicePortKey } from '../../src/model/service-port.ts';
-import { type PlanContext, planServicePort } from '../../src/plan/plan.ts';
+import { type PlanContext, type PlannedPort, planServicePort } from '../../src/plan/plan.ts';
 import type { ServicePlan } from '../../src/plan/service-plan.ts';
 
 /** The parts of a service port that a test cares about; the family follows from the cluster IP. */
@@ -56,11 +56,11 @@ export function endpoint(parts: EndpointParts): Endpoint {
 }
 
 /** The plan of a service port with the given endpoints, as the node n1 in zone-a makes it. */
-export function planOf(parts: ServicePortParts, endpoints: readonly EndpointParts[] = []): ServicePlan {
+export function planOf(parts: ServicePortParts, endpoints: readonly EndpointParts[] = []): PlannedPort {
   const sorted = endpoints.map(endpoint).toSorted((a, b) => (a.id < b.id ? -1 : 1));
   return planServicePort(servicePort(parts), sorted, planContext);
 }
 
-export function plansByKey(...plans: readonly ServicePlan[]): Map<string, ServicePlan> {
+export function plansByKey<Plan extends ServicePlan>(...plans: readonly Plan[]): Map<string, Plan> {
   return new Map(plans.map((plan) => [plan.port.key, plan]));
 }

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { openRouteClient, type RouteClient } from '../../src/kernel/route/client.ts';
+import { openRouteLookup } from '../../src/kernel/route/lookup.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { loadLibc } from '../../src/native/koffi-libc.ts';
 import { eventually, inNetworkNamespace, sh } from './namespace.ts';
@@ -41,6 +42,22 @@ inNetworkNamespace(import.meta.filename, () => {
       addresses.find(({ ip }) => ip === '127.0.0.1'),
       loopback,
     );
+  });
+
+  test('the interface that leads to an address is looked up in the routes', async () => {
+    sh('ip link add kpt-r type veth peer name kpt-s; ip link set kpt-r up; ip link set kpt-s up');
+    sh('ip address add 198.51.100.1/24 dev kpt-r; ip route add unreachable 203.0.113.0/24');
+    sh('ip address add 2001:db8:1::1/64 dev kpt-r nodad');
+    const lookup = openRouteLookup(await loadLibc(), { clock: systemClock });
+    const found = async (address: string) => [address, await lookup.interfaceTowards(address)];
+    assert.deepEqual(await found('198.51.100.7'), ['198.51.100.7', 'kpt-r']);
+    assert.deepEqual(await found('2001:db8:1::7'), ['2001:db8:1::7', 'kpt-r']);
+    assert.deepEqual(await found('127.0.0.1'), ['127.0.0.1', 'lo']);
+    assert.deepEqual(await found('203.0.113.7'), ['203.0.113.7', '']);
+    assert.deepEqual(await found('8.8.8.8'), ['8.8.8.8', '']);
+    assert.deepEqual(await found('nonsense'), ['nonsense', '']);
+    lookup.close();
+    sh('ip link delete kpt-r');
   });
 
   test('links are listed with name and state', async () => {

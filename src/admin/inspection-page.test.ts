@@ -1,0 +1,145 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, request } from 'node:http';
+import { type AddressInfo, connect } from 'node:net';
+import { type TestContext, test } from 'node:test';
+import { planOf, plansByKey } from '../../test/cluster/plans.ts';
+import type { EndpointList, ServiceList } from '../inspect/api.ts';
+import { inspection, type TestFamily, testInspector } from '../inspect/testing.ts';
+import { systemClock } from '../lib/clock.ts';
+import { silentLogger } from '../obs/log.ts';
+import type { PlannedPort } from '../plan/plan.ts';
+import { createRouter } from './http.ts';
+import { inspectionHandler } from './inspection-page.ts';
+
+const web = planOf({ clusterIP: '10.96.0.1' }, [{ ip: '10.244.1.21' }]);
+const BASE = '/debug/kube-proxy/';
+
+async function serve(t: TestContext, family: TestFamily, admits = () => true): Promise<number> {
+  const inspector = testInspector(family, systemClock);
+  t.after(() => inspector.close());
+  const handler = inspectionHandler({ inspector, admits, clock: systemClock });
+  const server = createServer(createRouter({ [`${BASE}*`]: handler }, silentLogger)).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.after(() => server.close());
+  t.after(() => server.closeAllConnections());
+  return (server.address() as AddressInfo).port;
+}
+
+async function ask(port: number, page: string, method = 'GET') {
+  const [response] = (await once(
+    request({ port, host: '127.0.0.1', path: BASE + page, method, agent: false }).end(),
+    'response',
+  )) as [IncomingMessage];
+  let body = '';
+  for await (const text of response.setEncoding('utf8')) body += text;
+  return { status: response.statusCode, headers: response.headers, body };
+}
+
+/** Many service ports without being slow to make: one plan under many keys. */
+function many(count: number): Map<string, PlannedPort> {
+  return new Map(Array.from({ length: count }, (_, i) => [`shop/web-${i}/TCP`, web]));
+}
+
+test('every page is JSON of the same version, and the index lists them all', async (t) => {
+  const port = await serve(t, { plans: plansByKey(web), kernel: inspection({ counters: async () => [] }) });
+  const { paths } = JSON.parse((await ask(port, '')).body) as { paths: string[] };
+  const pages = paths.map((path) => path.slice(BASE.length));
+  assert.deepEqual(pages, ['status', 'services', 'endpoints', 'explain', 'diff', 'counters']);
+  const query = '?source=10.0.0.1&destination=10.96.0.1&port=80';
+  const kinds: unknown[] = [];
+  for (const page of pages) {
+    const { status, headers, body } = await ask(port, page === 'explain' ? page + query : page);
+    const report = JSON.parse(body) as { apiVersion: string; kind: string };
+    assert.deepEqual(
+      [status, headers['content-type'], headers['cache-control']],
+      [200, 'application/json', 'no-store'],
+    );
+    assert.equal(report.apiVersion, 'inspect.kube-proxy-ts/v1');
+    kinds.push(report.kind);
+  }
+  assert.deepEqual(kinds, ['Status', 'ServiceList', 'EndpointList', 'Explanation', 'Diff', 'Counters']);
+});
+
+test('lists can be cut down to one service', async (t) => {
+  const api = planOf({ clusterIP: '10.96.0.2', name: 'api' }, [{ ip: '10.244.1.22' }]);
+  const port = await serve(t, { plans: plansByKey(web, api) });
+  const services = JSON.parse((await ask(port, 'services?name=default/api')).body) as ServiceList;
+  assert.deepEqual(
+    services.items.map(({ service }) => service),
+    ['default/api/TCP'],
+  );
+  const endpoints = JSON.parse((await ask(port, 'endpoints?name=api')).body) as EndpointList;
+  assert.deepEqual(
+    endpoints.items.map(({ endpoint }) => endpoint),
+    ['10.244.1.22:8080'],
+  );
+});
+
+test('nothing but GET and HEAD is answered', async (t) => {
+  const port = await serve(t, { plans: plansByKey(web) });
+  for (const method of ['POST', 'PUT', 'DELETE', 'OPTIONS', 'PATCH']) {
+    const { status, headers } = await ask(port, 'status', method);
+    assert.deepEqual([status, headers.allow], [405, 'GET, HEAD'], method);
+  }
+  for (const page of ['status', 'services', 'diff']) {
+    const { status, body } = await ask(port, page, 'HEAD');
+    assert.deepEqual([status, body], [200, ''], page);
+  }
+});
+
+test('who is not admitted learns nothing but that', async (t) => {
+  const port = await serve(t, { plans: plansByKey(web) }, () => false);
+  for (const page of ['', 'status', 'services', 'nope']) {
+    const { status, body } = await ask(port, page);
+    assert.equal(status, 403);
+    assert.match(body, /not open to 127\.0\.0\.1; start kube-proxy with --inspection-from/);
+  }
+});
+
+test('what does not exist, makes no sense or comes too early is told apart', async (t) => {
+  const port = await serve(t, { plans: plansByKey(web) });
+  const status = async (page: string, at = port) => (await ask(at, page)).status;
+  assert.deepEqual(
+    [await status('nope'), await status('constructor'), await status('status/')],
+    [404, 404, 404],
+  );
+  const bad = await ask(port, 'explain?source=a&destination=10.0.0.1&port=1');
+  assert.deepEqual([bad.status, bad.body], [400, 'source "a" is not an IP address\n']);
+  const early = await serve(t, { isInitialised: false });
+  assert.equal(await status('explain?source=10.0.0.1&destination=10.0.0.2&port=1', early), 503);
+});
+
+test('a list of 50,000 service ports arrives whole, and other requests are answered meanwhile', async (t) => {
+  const port = await serve(t, { plans: many(50_000) });
+  const order: string[] = [];
+  const list = ask(port, 'services').then(({ body }) => {
+    order.push('list');
+    return JSON.parse(body) as ServiceList;
+  });
+  const status = ask(port, 'status').then(() => order.push('status'));
+  assert.equal((await list).items.length, 50_000);
+  await status;
+  assert.deepEqual(order, ['status', 'list']);
+});
+
+test('a client that goes away in the middle of a list costs nothing more', async (t) => {
+  let handed = 0;
+  const plans = new (class extends Map<string, PlannedPort> {
+    override *values(): MapIterator<PlannedPort> {
+      for (; handed < 200_000; handed++) yield web;
+      return undefined;
+    }
+  })();
+  const port = await serve(t, { plans });
+  const socket = connect(port, '127.0.0.1');
+  socket.write(`GET ${BASE}services HTTP/1.1\r\nHost: x\r\n\r\n`);
+  await once(socket, 'data');
+  socket.destroy();
+  await once(socket, 'close');
+  assert.equal((await ask(port, 'status')).status, 200);
+  const then = handed;
+  await ask(port, 'status');
+  assert.ok(handed < 200_000, `${handed} of 200,000 were handed out`);
+  assert.equal(handed, then);
+});

@@ -1,0 +1,92 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Fate } from '../backends/inspection.ts';
+import { API_VERSION, type ExplanationReport } from '../inspect/api.ts';
+import { explanationText } from './explain.ts';
+import type { Paint } from './terminal.ts';
+
+const plain: Paint = (_style, text) => text;
+const toTwo: Fate = {
+  action: 'forward',
+  targets: [
+    { endpoint: '10.244.1.21:8080', probability: 0.5, masquerade: false },
+    { endpoint: '10.244.2.21:8080', probability: 0.5, masquerade: true },
+  ],
+  affinitySeconds: 10_800,
+};
+
+function report(parts: Partial<ExplanationReport> = {}): ExplanationReport {
+  return {
+    apiVersion: API_VERSION,
+    kind: 'Explanation',
+    mode: 'nftables',
+    nodeName: 'n1',
+    packet: {
+      family: 'IPv4',
+      protocol: 'TCP',
+      source: '10.0.0.1',
+      destination: '10.96.0.1',
+      port: 80,
+      origin: { interface: 'eth0' },
+    },
+    planned: {
+      service: 'shop/web/TCP',
+      frontend: 'cluster IP',
+      fate: toTwo,
+      reasons: ['First this.', 'Then that.'],
+    },
+    kernel: { fate: toTwo, evidence: ['map element a', 'rule b'] },
+    kernelUnknown: null,
+    differences: [],
+    ...parts,
+  };
+}
+
+test('what happens, why, with what chances, and that the kernel agrees', () => {
+  assert.equal(
+    explanationText(report(), plain),
+    `TCP from 10.0.0.1 to 10.96.0.1:80, arriving by eth0; node n1, nftables mode
+Forwarded to one of 2 endpoints of shop/web/TCP, and for 3h to the same for this client.
+
+Why
+  1. First this.
+  2. Then that.
+
+  ENDPOINT          CHANCE  SEES AS SOURCE
+  10.244.1.21:8080  50.0 %  the address of the client
+  10.244.2.21:8080  50.0 %  an address of the node
+
+The kernel says the same
+  map element a
+  rule b
+`,
+  );
+});
+
+test('a kernel that does something else is told loudly, with what it does', () => {
+  const text = explanationText(
+    report({
+      kernel: { fate: { action: 'drop' }, evidence: ['rule c'] },
+      differences: ['The plan is to forward the packet, the kernel is set to drop it.'],
+    }),
+    (style, words) => (style === 'red' ? words.toUpperCase() : words),
+  );
+  assert.match(text, /WARNING: THE KERNEL DOES SOMETHING ELSE\n {2}! THE PLAN IS TO FORWARD/);
+  assert.match(text, /The kernel says: Dropped: the sender hears nothing\.\n {2}rule c\n$/);
+});
+
+test('without an answer of the kernel there is the reason', () => {
+  const text = explanationText(report({ kernel: null, kernelUnknown: 'EPERM' }), plain);
+  assert.match(text, /\nWhat the kernel does is not known: EPERM\n$/);
+});
+
+test('packets of the node itself, unknown interfaces and other fates', () => {
+  const { packet, planned } = report();
+  const text = (origin: 'node' | { interface: string }, fate: Fate) =>
+    explanationText(report({ packet: { ...packet, origin }, planned: { ...planned, fate } }), plain);
+  assert.match(
+    text('node', { action: 'reject' }),
+    /sent by the node itself.*\nRejected: the sender is told at once\.\n/,
+  );
+  assert.match(text({ interface: '' }, { action: 'pass' }), /interface that is not known.*\nLeft alone: /);
+});

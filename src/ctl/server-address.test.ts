@@ -1,0 +1,35 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, test } from 'node:test';
+import { defaultOptions } from './flags.ts';
+import { serverAddress } from './server-address.ts';
+
+const directory = mkdtempSync(join(tmpdir(), 'kpt-ctl-'));
+after(() => rmSync(directory, { recursive: true }));
+
+function configWith(metricsBindAddress: string | undefined): string {
+  const file = join(directory, 'config.yaml');
+  const meta = { apiVersion: 'kubeproxy.config.k8s.io/v1alpha1', kind: 'KubeProxyConfiguration' };
+  writeFileSync(file, JSON.stringify({ ...meta, metricsBindAddress }));
+  return file;
+}
+
+for (const [address, url] of [
+  ['127.0.0.1:1234', 'http://127.0.0.1:1234'],
+  ['0.0.0.0:10249', 'http://127.0.0.1:10249'],
+  ['[::]:10249', 'http://[::1]:10249'],
+  ['192.0.2.7:99', 'http://192.0.2.7:99'],
+  [undefined, 'http://127.0.0.1:10249'],
+] as const) {
+  test(`metricsBindAddress ${address} is asked at ${url}`, async () => {
+    assert.equal(await serverAddress({ ...defaultOptions, config: configWith(address) }), url);
+  });
+}
+
+test('--server wins over the file, and without either it is where it is by default', async () => {
+  const config = configWith('127.0.0.1:1');
+  assert.equal(await serverAddress({ ...defaultOptions, server: 'http://x', config }), 'http://x');
+  assert.equal(await serverAddress(defaultOptions), 'http://127.0.0.1:10249');
+});

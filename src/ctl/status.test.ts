@@ -1,0 +1,81 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { API_VERSION, type FamilyStatus, type StatusReport } from '../inspect/api.ts';
+import { isWell, statusText } from './status.ts';
+import type { Paint } from './terminal.ts';
+
+const plain: Paint = (_style, text) => text;
+
+const family: FamilyStatus = {
+  family: 'IPv4',
+  healthy: true,
+  initialised: true,
+  nodeIP: '192.0.2.5',
+  servicePorts: 2,
+  endpoints: 5,
+  serviceCIDRs: ['10.96.0.0/16'],
+  pending: { services: 1, endpointSlices: 2 },
+  syncs: 7,
+  lastSync: { time: '2026-01-01T00:00:58Z', seconds: 0.02, kind: 'partial', changedServicePorts: 1 },
+  failures: 1,
+  lastFailure: { time: '2026-01-01T00:00:30Z', message: 'ENOBUFS' },
+  repairs: 1,
+  lastRepair: '2026-01-01T00:00:50Z',
+};
+
+function report(parts: Partial<StatusReport> = {}): StatusReport {
+  return {
+    apiVersion: API_VERSION,
+    kind: 'Status',
+    version: 'v1.37.0',
+    mode: 'nftables',
+    nodeName: 'n1',
+    time: '2026-01-01T00:01:00Z',
+    startTime: '2026-01-01T00:00:00Z',
+    healthy: true,
+    families: [family],
+    setAside: [],
+    ...parts,
+  };
+}
+
+test('one look says how the proxy stands', () => {
+  assert.equal(
+    statusText(report(), plain),
+    `kube-proxy v1.37.0 in nftables mode on node n1, up 1m: healthy
+
+FAMILY  NODE IP    SERVICE PORTS  ENDPOINTS  LAST SYNC  TOOK  KIND     CHANGED  SYNCS  FAILED  REPAIRS  PENDING
+IPv4    192.0.2.5  2              5          2s ago     20ms  partial  1        7      1       1        3
+
+IPv4: service CIDRs: 10.96.0.0/16
+
+IPv4: last repair 10s ago: another program had changed what was written
+
+IPv4: last failure 30s ago, succeeded since: ENOBUFS
+`,
+  );
+});
+
+test('a failure that lasts, ill health and objects left out stand out', () => {
+  const families = [{ ...family, lastSync: null }];
+  const setAside = [
+    { family: 'IPv4', reason: 'invalid', object: 'Service a/b', problems: ['x is wrong'] },
+  ] as const;
+  const text = statusText(report({ healthy: false, families, setAside }), (style, words) =>
+    style === 'red' ? `<${words}>` : words,
+  );
+  assert.match(text, /<UNHEALTHY: syncs are overdue>/);
+  assert.match(text, /IPv4: <last failure 30s ago: ENOBUFS>/);
+  assert.match(text, /1 object not, or in part not, programmed:\n {2}IPv4, invalid: x is wrong\n$/);
+});
+
+test('well is a proxy that is not known to be ill and has its objects', () => {
+  const early = { ...family, initialised: false };
+  const judged = [
+    report(),
+    report({ healthy: null }),
+    report({ healthy: false }),
+    report({ families: [early] }),
+  ];
+  assert.deepEqual(judged.map(isWell), [true, true, false, false]);
+});

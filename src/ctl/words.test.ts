@@ -1,0 +1,28 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { agoText, count, percentText, spanText } from './words.ts';
+
+for (const [ms, text] of [
+  [-5, '0ms'],
+  [0, '0ms'],
+  [19.6, '20ms'],
+  [999.4, '999ms'],
+  [1_000, '1s'],
+  [59_999, '59s'],
+  [60_000, '1m'],
+  [310_000, '5m10s'],
+  [3_600_000, '1h'],
+  [3_605_000, '1h'],
+  [90_061_000, '1d1h'],
+] as const) {
+  test(`${ms} ms are ${text}`, () => assert.equal(spanText(ms), text));
+}
+
+test('times, numbers and shares in words', () => {
+  assert.equal(agoText('2026-01-01T00:00:00Z', '2026-01-01T00:02:30Z'), '2m30s ago');
+  assert.deepEqual(
+    [count(0, 'change'), count(1, 'change'), count(2, 'change')],
+    ['0 changes', '1 change', '2 changes'],
+  );
+  assert.deepEqual([percentText(1), percentText(1 / 3)], ['100.0 %', '33.3 %']);
+});

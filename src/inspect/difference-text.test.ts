@@ -1,0 +1,48 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { DifferenceReport } from './api.ts';
+import { differenceLines } from './difference-text.ts';
+
+function difference(parts: Partial<DifferenceReport>): DifferenceReport {
+  const base = {
+    family: 'IPv4',
+    service: null,
+    kind: 'element',
+    object: 'x',
+    wanted: 'w',
+    found: 'f',
+  } as const;
+  return { ...base, ...parts };
+}
+
+test('what all share comes first, then services by name, each with what is missing, too much or different', () => {
+  const lines = differenceLines([
+    difference({
+      service: 'shop/web/TCP',
+      object: 'service-ips 10.96.0.1',
+      found: undefined,
+      wanted: 'goto web',
+    }),
+    difference({ service: 'shop/api/TCP', wanted: undefined, found: 'goto api' }),
+    difference({ kind: 'chain', object: 'nat KUBE-SERVICES', found: undefined, wanted: '' }),
+    difference({ service: 'shop/web/TCP', object: 'port 80', wanted: 'a', found: 'b' }),
+  ]);
+  assert.deepEqual(lines, [
+    'shared by all services',
+    '  + chain nat KUBE-SERVICES',
+    '',
+    'shop/api/TCP',
+    '  - element x: goto api',
+    '',
+    'shop/web/TCP',
+    '  + element service-ips 10.96.0.1: goto web',
+    '  ~ element port 80',
+    '      is:     b',
+    '      should: a',
+  ]);
+});
+
+test('an object that says it all is not repeated', () => {
+  const rule = difference({ kind: 'rule', object: '-A X -j Y', wanted: '-A X -j Y', found: undefined });
+  assert.deepEqual(differenceLines([rule]).at(-1), '  + rule -A X -j Y');
+});

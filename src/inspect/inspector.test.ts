@@ -1,0 +1,185 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { planOf, plansByKey } from '../../test/cluster/plans.ts';
+import type { Difference, KernelAnswer } from '../backends/inspection.ts';
+import { FakeClock } from '../lib/fake-clock.ts';
+import { NotReadyError } from './inspector.ts';
+import { QuestionError, readQuestion } from './question.ts';
+import { idle, inspection, testInspector } from './testing.ts';
+
+const here = { ip: '10.244.1.21', local: true };
+const there = { ip: '10.244.2.21' };
+const gone = { ip: '10.244.2.22', state: 'gone' as const };
+const web = planOf({ clusterIP: '10.96.0.1', internalPolicyLocal: true, nodePort: 30_080 }, [
+  here,
+  there,
+  gone,
+]);
+const api = planOf({ clusterIP: '10.96.0.2', namespace: 'shop', name: 'api', portName: 'grpc' });
+const plans = plansByKey(web, api);
+
+function question(destination: string) {
+  const params: Record<string, string> = { source: '10.244.1.9', destination, port: '80' };
+  return readQuestion((name) => params[name] ?? null);
+}
+
+const toHere: KernelAnswer = {
+  fate: {
+    action: 'forward',
+    targets: [{ endpoint: '10.244.1.21:8080', probability: 1, masquerade: false }],
+    affinitySeconds: 0,
+  },
+  evidence: ['service-ips { 10.96.0.1 . tcp . 80 : goto web }'],
+};
+
+test('status tells what happened last, with times that can be read', () => {
+  const clock = new FakeClock(Date.UTC(2026, 0, 1));
+  const activity = {
+    ...idle(),
+    lastSync: { finishedAt: clock.now(), durationMs: 12.3456, kind: 'partial', changed: 2 },
+    failures: 1,
+    lastFailure: { at: clock.now() - 5_000, message: 'ENOBUFS' },
+    repairs: 3,
+    lastRepair: clock.now() - 1_000,
+  } as const;
+  const status = testInspector({ plans, activity }, clock).status();
+  assert.deepEqual([status.kind, status.healthy, status.time], ['Status', true, '2026-01-01T00:00:00.000Z']);
+  assert.deepEqual(status.families, [
+    {
+      family: 'IPv4',
+      healthy: true,
+      initialised: true,
+      nodeIP: '192.0.2.5',
+      servicePorts: 2,
+      endpoints: 3,
+      serviceCIDRs: ['10.96.0.0/16'],
+      pending: { services: 0, endpointSlices: 0 },
+      syncs: 1,
+      lastSync: {
+        time: '2026-01-01T00:00:00.000Z',
+        seconds: 0.012346,
+        kind: 'partial',
+        changedServicePorts: 2,
+      },
+      failures: 1,
+      lastFailure: { time: '2025-12-31T23:59:55.000Z', message: 'ENOBUFS' },
+      repairs: 3,
+      lastRepair: '2025-12-31T23:59:59.000Z',
+    },
+  ]);
+});
+
+test('without a health server nothing is said about health', () => {
+  const status = testInspector({}, new FakeClock(), { health: () => undefined }).status();
+  assert.deepEqual([status.healthy, status.families[0]?.healthy], [null, null]);
+});
+
+test('services carry what was decided and why', () => {
+  const services = [...testInspector({ plans }, new FakeClock()).services()];
+  const [first, second] = services;
+  assert.deepEqual(first?.internal, {
+    action: 'forward',
+    endpoints: 'local',
+    reason: 'internalTrafficPolicy is Local; 1 ready endpoint on node n1',
+  });
+  assert.equal(first?.external?.reason, 'externalTrafficPolicy is Cluster; 2 of 3 endpoints used: ready');
+  assert.deepEqual(first?.endpoints, { known: 3, cluster: 2, local: 1 });
+  assert.deepEqual(second?.internal, { action: 'reject', reason: 'there are no endpoints' });
+  assert.equal(second?.external, null);
+});
+
+for (const [name, found] of [
+  ['web', ['default/web/TCP']],
+  ['default/web', ['default/web/TCP']],
+  ['shop/api:grpc', ['shop/api:grpc/TCP']],
+  ['shop/api:grpc/TCP', ['shop/api:grpc/TCP']],
+  ['shop/web', []],
+  ['', ['default/web/TCP', 'shop/api:grpc/TCP']],
+] as const) {
+  test(`the name ${JSON.stringify(name)} selects ${found.length}`, () => {
+    const inspector = testInspector({ plans }, new FakeClock());
+    assert.deepEqual(
+      [...inspector.services(name)].map(({ service }) => service),
+      found,
+    );
+  });
+}
+
+test('endpoints say why they take traffic or not', () => {
+  const endpoints = [...testInspector({ plans }, new FakeClock()).endpoints('web')];
+  assert.deepEqual(
+    endpoints.map(({ endpoint, usedBy, reason }) => [endpoint, usedBy.join(), reason]),
+    [
+      ['10.244.1.21:8080', 'cluster,local', 'used under policy Cluster and Local'],
+      ['10.244.2.21:8080', 'cluster', 'used under policy Cluster'],
+      ['10.244.2.22:8080', '', 'terminating and no longer serving'],
+    ],
+  );
+});
+
+test('an explanation has both sides, and they agree', async () => {
+  const kernel = inspection({ ask: async () => toHere });
+  const report = await testInspector({ plans, kernel }, new FakeClock()).explain(question('10.96.0.1'));
+  assert.equal(report.planned.service, 'default/web/TCP');
+  assert.deepEqual(report.planned.fate, toHere.fate);
+  assert.deepEqual(report.kernel, toHere);
+  assert.deepEqual([report.differences, report.kernelUnknown], [[], null]);
+  assert.deepEqual(report.packet.origin, { interface: 'eth0' });
+});
+
+test('an explanation tells when the kernel does something else', async () => {
+  const report = await testInspector({ plans }, new FakeClock()).explain(question('10.96.0.1'));
+  assert.equal(report.differences.length, 1);
+});
+
+test('what stands in the way of the kernel is told, and the plan is explained all the same', async () => {
+  const failing = inspection({
+    ask: async () => {
+      throw new Error('EPERM');
+    },
+  });
+  for (const [kernel, reason] of [
+    ['no means to look', 'no means to look'],
+    [failing, 'EPERM'],
+  ] as const) {
+    const report = await testInspector({ plans, kernel }, new FakeClock()).explain(question('10.96.0.1'));
+    assert.deepEqual([report.kernel, report.kernelUnknown, report.differences], [null, reason, []]);
+    assert.equal(report.planned.fate.action, 'forward');
+  }
+});
+
+test('a family that is not served, and a proxy that knows nothing yet, have no explanation', async () => {
+  const clock = new FakeClock();
+  await assert.rejects(
+    testInspector({ plans }, clock).explain({ ...question('10.96.0.1'), family: 'IPv6' }),
+    QuestionError,
+  );
+  const early = testInspector({ plans, isInitialised: false }, clock);
+  await assert.rejects(early.explain(question('10.96.0.1')), NotReadyError);
+  assert.match((await early.compare()).head.families[0]?.error ?? '', /have not been listed yet/);
+});
+
+test('a comparison is given the plans as they are, and its findings their family', async () => {
+  const clock = new FakeClock();
+  const found: Difference = { service: undefined, kind: 'chain', object: 'x', wanted: 'y', found: undefined };
+  let wanted: unknown;
+  const kernel = inspection({
+    compare: async (request) => {
+      wanted = request;
+      return [found];
+    },
+  });
+  const { head, items } = await testInspector({ plans, kernel }, clock).compare();
+  assert.deepEqual(wanted, { plans: new Map(plans), serviceCIDRs: ['10.96.0.0/16'], totalEndpoints: 3 });
+  assert.deepEqual(head.families, [{ family: 'IPv4', error: null, settled: true, differences: 1 }]);
+  assert.deepEqual([...items], [{ ...found, service: null, family: 'IPv4' }]);
+});
+
+test('counters come with their family, and their absence with a reason', async () => {
+  const clock = new FakeClock();
+  const counters = { service: 'default/web/TCP', connections: 5, packets: undefined, bytes: undefined };
+  const counting = testInspector({ kernel: inspection({ counters: async () => [counters] }) }, clock);
+  assert.deepEqual([...(await counting.counters()).items], [{ ...counters, family: 'IPv4' }]);
+  const { head } = await testInspector({}, clock).counters();
+  assert.deepEqual(head.families, [{ family: 'IPv4', error: 'nftables mode has no counters per service' }]);
+});

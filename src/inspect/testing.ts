@@ -1,0 +1,94 @@
+import type { Inspection } from '../backends/inspection.ts';
+import type { Clock } from '../lib/clock.ts';
+import { nodePortAddresses } from '../model/node-port-addresses.ts';
+import type { PlannedPort } from '../plan/plan.ts';
+import type { SyncActivity } from './family-view.ts';
+import { type InspectedFamily, Inspector, type InspectorOptions } from './inspector.ts';
+import { KernelView } from './kernel-view.ts';
+import type { NodeFacts } from './node-facts.ts';
+
+/** Facts, activity and inspections for tests. */
+
+export const node: NodeFacts = {
+  mode: 'nftables',
+  family: 'IPv4',
+  nodeName: 'n1',
+  nodeIP: '192.0.2.5',
+  ownAddresses: ['127.0.0.1', '192.0.2.5'],
+  nodePortAddresses: nodePortAddresses('IPv4', []),
+  localDetector: { kind: 'none' },
+  masqueradeAll: false,
+  serviceCIDRs: [],
+  localhostNodePorts: false,
+};
+
+export type MutableActivity = { -readonly [Key in keyof SyncActivity]: SyncActivity[Key] };
+
+export function idle(): MutableActivity {
+  return {
+    isSyncing: false,
+    syncs: 1,
+    lastSync: undefined,
+    failures: 0,
+    lastFailure: undefined,
+    repairs: 0,
+    lastRepair: undefined,
+  };
+}
+
+/** A kernel that passes every packet and holds just what it should, unless told otherwise. */
+export function inspection(answers: Partial<Inspection> = {}): Inspection {
+  return {
+    ask: async () => ({ fate: { action: 'pass' }, evidence: [] }),
+    compare: async () => [],
+    close: async () => {},
+    ...answers,
+  };
+}
+
+export interface TestFamily {
+  readonly plans?: ReadonlyMap<string, PlannedPort>;
+  readonly activity?: SyncActivity;
+  readonly isInitialised?: boolean;
+  readonly kernel?: Inspection | string;
+}
+
+export function inspectedFamily(
+  { plans = new Map(), activity = idle(), isInitialised = true, kernel = inspection() }: TestFamily,
+  clock: Clock,
+): InspectedFamily {
+  return {
+    view: {
+      family: 'IPv4',
+      isInitialised,
+      plans,
+      serviceCIDRs: ['10.96.0.0/16'],
+      totalEndpoints: 3,
+      pending: { services: 0, slices: 0 },
+      activity,
+    },
+    nodeIP: node.nodeIP,
+    facts: () => node,
+    kernel: typeof kernel === 'string' ? kernel : new KernelView({ open: async () => kernel, clock }),
+    interfaceTowards: async () => 'eth0',
+  };
+}
+
+/** A proxy that serves IPv4 on node n1. */
+export function testInspector(
+  family: TestFamily,
+  clock: Clock,
+  options: Partial<InspectorOptions> = {},
+): Inspector {
+  return new Inspector({
+    version: 'v1.37.0',
+    mode: 'nftables',
+    nodeName: 'n1',
+    startTime: clock.now(),
+    families: [inspectedFamily(family, clock)],
+    health: () => new Map([['IPv4', { healthy: true }]]),
+    setAside: () => [],
+    clock,
+    ...options,
+  });
+}
