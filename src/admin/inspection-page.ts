@@ -62,7 +62,7 @@ function isRefused(
 ): boolean {
   const { remoteAddress } = request.socket;
   if (!admits(remoteAddress)) {
-    const who = remoteAddress ?? 'an unknown address';
+    const who = remoteAddress?.replace(/^::ffff:/, '') ?? 'an unknown address';
     replyError(response, 403, `${API_PATH} is not open to ${who}; start kube-proxy with --inspection-from`);
     return true;
   }

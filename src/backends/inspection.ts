@@ -66,7 +66,7 @@ export interface Inspection {
   ask(packet: Packet): Promise<KernelAnswer>;
   /** Everything that a sync of this request would write: empty when the kernel holds just that. */
   compare(request: Omit<SyncRequest, 'changed'>): Promise<readonly Difference[]>;
-  /** Undefined where the mode has no counters per service. */
-  counters?(): Promise<readonly ServiceCounters[]>;
+  /** Undefined where the mode has no counters per service. The plans say whose the counters are, where needed. */
+  counters?(request: Pick<SyncRequest, 'plans'>): Promise<readonly ServiceCounters[]>;
   close(): Promise<void>;
 }

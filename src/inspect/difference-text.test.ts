@@ -42,7 +42,27 @@ test('what all share comes first, then services by name, each with what is missi
   ]);
 });
 
+test('what takes several lines stays under its name', () => {
+  const chain = { kind: 'chain', object: 'nat', wanted: 'hook\nrule 1\nrule 2' };
+  assert.deepEqual(differenceLines([difference({ ...chain, found: undefined })]).slice(1), [
+    '  + chain nat',
+    '      hook',
+    '      rule 1',
+    '      rule 2',
+  ]);
+  assert.deepEqual(differenceLines([difference({ ...chain, found: 'hook\nrule 2' })]).slice(1), [
+    '  ~ chain nat',
+    '      is:     hook',
+    '              rule 2',
+    '      should: hook',
+    '              rule 1',
+    '              rule 2',
+  ]);
+});
+
 test('an object that says it all is not repeated', () => {
   const rule = difference({ kind: 'rule', object: '-A X -j Y', wanted: '-A X -j Y', found: undefined });
   assert.deepEqual(differenceLines([rule]).at(-1), '  + rule -A X -j Y');
+  const set = difference({ kind: 'set', object: 'frontends', wanted: 'present', found: undefined });
+  assert.deepEqual(differenceLines([set]).at(-1), '  + set frontends');
 });

@@ -24,12 +24,22 @@ export function differenceLines(
 
 function linesOf({ kind, object, wanted, found }: DifferenceReport, paint: PaintMark): string[] {
   const name = `${kind} ${object}`;
-  if (found === undefined) return [paint('+', withDetail(`  + ${name}`, wanted))];
-  if (wanted === undefined) return [paint('-', withDetail(`  - ${name}`, found))];
-  return [paint('~', `  ~ ${name}`), `      is:     ${found}`, `      should: ${wanted}`];
+  if (found === undefined) return lone('+', name, wanted, paint);
+  if (wanted === undefined) return lone('-', name, found, paint);
+  return [paint('~', `  ~ ${name}`), ...labelled('is:     ', found), ...labelled('should: ', wanted)];
 }
 
-/** An object that is all there is to say need not be repeated. */
-function withDetail(line: string, detail: string | undefined): string {
-  return detail === undefined || detail === '' || line.endsWith(detail) ? line : `${line}: ${detail}`;
+/** Something that is on one side only; what it is comes behind its name, or below if that takes lines of its own. */
+function lone(mark: Mark, name: string, detail: string | undefined, paint: PaintMark): string[] {
+  const line = `  ${mark} ${name}`;
+  if (detail === undefined || ['', 'present'].includes(detail) || name.endsWith(detail)) {
+    return [paint(mark, line)];
+  }
+  if (!detail.includes('\n')) return [paint(mark, `${line}: ${detail}`)];
+  return [paint(mark, line), ...labelled('', detail)];
+}
+
+function labelled(label: string, text: string): string[] {
+  const [first = '', ...rest] = text.split('\n');
+  return [`      ${label}${first}`, ...rest.map((line) => `      ${' '.repeat(label.length)}${line}`)];
 }

@@ -201,11 +201,12 @@ export class Inspector {
     return { look: look({ settled, differences: items.length }), items };
   }
 
-  async #countFamily({ view: { family }, kernel }: InspectedFamily) {
+  async #countFamily({ view, kernel }: InspectedFamily) {
+    const { family, plans } = view;
     const { mode } = this.#options;
     const { answer, error } = await this.#look(kernel, async (inspection) => {
       if (!inspection.counters) throw new Error(`${mode} mode has no counters per service`);
-      return inspection.counters();
+      return inspection.counters({ plans });
     });
     return { family, error, items: (answer ?? []).map((counters) => ({ ...counters, family })) };
   }

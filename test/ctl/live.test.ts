@@ -1,0 +1,161 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { parse as parseYaml } from 'yaml';
+import type { DiffReport, ExplanationReport, ServiceList, StatusReport } from '../../src/inspect/api.ts';
+import { enterNamespace, labUnavailable, run as sh } from '../cluster/lab/namespace.ts';
+import { service, slice } from '../kube/objects.ts';
+import { Site } from '../program/started.ts';
+import { complaint, ctl, eventually, printed } from './ctl.ts';
+
+const skip = labUnavailable();
+if (skip === undefined) enterNamespace(import.meta.url);
+
+const METRICS = 'http://127.0.0.1:10249';
+const API = `${METRICS}/debug/kube-proxy/`;
+const web = 'shop/web:http/TCP';
+
+async function json<T>(args: string, code = 0): Promise<T> {
+  return JSON.parse(await printed(`${args} -o json`, code)) as T;
+}
+
+describe('kube-proxyctl and a proxy in nftables mode', { skip: skip ?? false }, () => {
+  let site: Site;
+  let config: string;
+
+  before(async () => {
+    sh('ip', 'addr', 'add', '192.0.2.1/32', 'dev', 'lo');
+    site = await Site.open();
+    site.api.put('services', service('web'));
+    site.api.put('endpointSlices', slice('web', ['10.244.0.5', '10.244.0.6']));
+    site.api.put('services', service('lonely', 80, { clusterIP: '10.96.0.2' }));
+    const { spec, ...rest } = service('odd', 80, { clusterIP: '10.96.0.3' });
+    const odd = { ...(spec as object), loadBalancerSourceRanges: ['bogus'] };
+    site.api.put('services', { ...rest, spec: odd });
+    config = site.writeConfig({ metricsBindAddress: '0.0.0.0:10249', clusterCIDR: '10.244.0.0/16' });
+    const proxy = await site.start(config);
+    await proxy.serves(METRICS);
+    await eventually('the first sync', async () => {
+      const { families } = await json<StatusReport>('status');
+      return families.every(({ syncs }) => syncs > 0);
+    });
+  });
+  after(() => site.close());
+
+  it('status: mode, health, what was synced, and what cannot be programmed', async () => {
+    const text = await printed('status');
+    assert.match(text, /^kube-proxy v1\.37\.0 in nftables mode on node node-a, up \S+: healthy\n/);
+    assert.match(text, /^IPv4 +192\.0\.2\.1 +3 +2 +\S+ ago +\S+ +(full|partial) /m);
+    assert.match(text, /IPv4, invalid: Service shop\/odd: .*"bogus" is not a CIDR/);
+    const report = await json<StatusReport>('status');
+    assert.deepEqual([report.apiVersion, report.kind], ['inspect.kube-proxy-ts/v1', 'Status']);
+    assert.equal(report.families[0]?.lastFailure, null);
+  });
+
+  it('-o yaml says the same as -o json', async () => {
+    for (const args of ['services', 'endpoints web', 'explain 10.244.0.9 10.96.0.1:80']) {
+      assert.deepEqual(parseYaml(await printed(`${args} -o yaml`)), await json(args));
+    }
+  });
+
+  it('services: a table of all, or one with its reasons', async () => {
+    const table = await printed('services');
+    assert.match(table, /^shop\/web:http\/TCP +IPv4 +10\.96\.0\.1:80 +- +- +2 endpoints +-$/m);
+    assert.match(table, /^shop\/lonely:http\/TCP +IPv4 +10\.96\.0\.2:80 +- +- +reject +-$/m);
+    const details = await printed('services shop/web');
+    assert.match(details, /^shop\/web:http\/TCP \(IPv4\)\n/);
+    assert.match(
+      details,
+      /from inside +2 endpoints: internalTrafficPolicy is Cluster; 2 of 2 endpoints used: ready/,
+    );
+    const { items } = await json<ServiceList>('services');
+    assert.deepEqual(
+      items.map((item) => item.service),
+      ['shop/lonely:http/TCP', 'shop/odd:http/TCP', web],
+    );
+  });
+
+  it('endpoints: each with why it is used', async () => {
+    const table = await printed('endpoints web');
+    assert.match(
+      table,
+      /^shop\/web:http\/TCP +10\.244\.0\.5:8080 +ready +yes +- +used under policy Cluster$/m,
+    );
+    assert.equal(table.trimEnd().split('\n').length, 3);
+    assert.match(await printed('endpoints lonely'), /^SERVICE PORT.*\n$/);
+    assert.match(await complaint('endpoints nobody'), /no service port is called "nobody"/);
+  });
+
+  it('explain: policy and kernel say the same about any packet', async () => {
+    const report = await json<ExplanationReport>('explain 10.244.0.9 10.96.0.1:80');
+    assert.deepEqual(report.kernel?.fate, report.planned.fate);
+    assert.deepEqual(report.differences, []);
+    const text = await printed('explain node 10.96.0.1:80');
+    assert.match(text, /^TCP from 192\.0\.2\.1 to 10\.96\.0\.1:80, sent by the node itself/);
+    assert.match(text, /10\.244\.0\.6:8080 +50\.0 % /);
+    assert.match(text, /\nThe kernel says the same\n {2}\S/);
+    assert.match(
+      await printed('explain 198.51.100.7 10.96.0.2:80/tcp'),
+      /\nRejected: .*The kernel says the same/s,
+    );
+    assert.match(
+      await printed('explain 198.51.100.7 203.0.113.1:80'),
+      /\nLeft alone: .*The kernel says the same/s,
+    );
+    assert.match(await complaint('explain 198.51.100.7 web:80'), /destination "web" is not an IP address/);
+  });
+
+  it('diff: nothing, as long as nobody interferes', async () => {
+    assert.equal(
+      await printed('diff'),
+      'IPv4: the kernel holds what it should\n\nIPv6: the kernel holds what it should\n',
+    );
+  });
+
+  it('explain and diff say loudly when the kernel was changed, and status when it was repaired', async () => {
+    // Who keeps changing the table is answered with growing pauses: in one of them the change is still there.
+    await eventually('a difference', async () => {
+      sh('nft', 'flush', 'map', 'ip', 'kube-proxy', 'frontends');
+      return (await ctl('explain', 'node', '10.96.0.1:80')).code === 2;
+    });
+    sh('nft', 'flush', 'map', 'ip', 'kube-proxy', 'frontends');
+    assert.match(
+      await printed('explain node 10.96.0.1:80', 2),
+      /WARNING: THE KERNEL DOES SOMETHING ELSE\n {2}! /,
+    );
+    const { families, items } = await json<DiffReport>('diff web', 2);
+    assert.deepEqual(families[0], { family: 'IPv4', error: null, settled: true, differences: items.length });
+    assert.ok(items.every((item) => item.service === web && item.found === undefined));
+    await eventually('the repair', async () => (await ctl('diff')).code === 0);
+    assert.ok((await json<StatusReport>('status')).families.some(({ repairs }) => repairs > 0));
+    assert.match(await printed('status'), /another program had changed what was written/);
+  });
+
+  it('top says that this mode does not count', async () => {
+    assert.match(await complaint('top'), /nftables mode has no counters per service/);
+  });
+
+  it('finds the server by the configuration file, and says when nobody is there', async () => {
+    assert.match(await printed(`status --config ${config}`), /healthy/);
+    assert.match(
+      await complaint('status --server http://127.0.0.1:1'),
+      /cannot ask kube-proxy at .*ECONNREFUSED/,
+    );
+    assert.match(await complaint('status --server http://127.0.0.1:10256'), /has no \/debug\/kube-proxy\//);
+  });
+
+  it('is not to be written to', async () => {
+    const response = await fetch(`${API}status`, { method: 'POST' });
+    assert.deepEqual([response.status, response.headers.get('allow')], [405, 'GET, HEAD']);
+    assert.equal((await fetch(`${API}services`, { method: 'HEAD' })).status, 200);
+  });
+
+  it('answers loopback peers only, unless others are let in', async () => {
+    const away = 'status --server http://192.0.2.1:10249';
+    assert.match(await complaint(away), /answers 403: .* is not open to 192\.0\.2\.1/);
+    assert.equal((await fetch('http://192.0.2.1:10249/healthz')).status, 200);
+    await site.stopAll();
+    const proxy = await site.start(config, ['--inspection-from=192.0.2.0/24']);
+    await proxy.serves(METRICS);
+    await eventually('an answer', async () => (await ctl(...away.split(' '))).code === 0);
+  });
+});

@@ -1,0 +1,72 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { after, describe, it } from 'node:test';
+import type { EndpointList, ExplanationReport } from '../../src/inspect/api.ts';
+import { complaint, ctl, printed } from './ctl.ts';
+
+const shop = resolve(import.meta.dirname, '../../examples/shop');
+const offline = `--manifests ${shop} --node node-1`;
+
+describe('kube-proxyctl on manifests alone', () => {
+  const directory = mkdtempSync(join(tmpdir(), 'kpt-ctl-'));
+  after(() => rmSync(directory, { recursive: true }));
+
+  it('lists services and endpoints', async () => {
+    assert.match(await printed(`services ${offline}`), /^shop\/cart\/TCP +IPv4 +10\.96\.0\.20:8090 +30080 /m);
+    assert.match(await printed(`services web ${offline}`), /3 of 3 endpoints used: ready/);
+    const { items } = JSON.parse(await printed(`endpoints web -o json ${offline}`)) as EndpointList;
+    assert.deepEqual(
+      items.map(({ endpoint }) => endpoint),
+      ['127.0.1.11:9376', '127.0.1.12:9376', '127.0.1.13:9376'],
+    );
+  });
+
+  it('explains packets as the mode that was asked for would treat them, and asks no kernel', async () => {
+    for (const mode of ['nftables', 'iptables', 'ipvs', 'userspace']) {
+      const text = await printed(`explain 192.0.2.9 192.0.2.1:30080 --proxy-mode ${mode} ${offline}`);
+      assert.match(text, new RegExp(`; node node-1, ${mode} mode\n`));
+      assert.match(text, /\nForwarded to one of 2 endpoints of shop\/cart\/TCP/);
+      assert.match(text, /\nWhat the kernel does is not known: the answer comes from manifests\n$/);
+    }
+  });
+
+  it('takes the configuration into account', async () => {
+    const config = join(directory, 'config.yaml');
+    writeFileSync(
+      config,
+      `apiVersion: kubeproxy.config.k8s.io/v1alpha1
+kind: KubeProxyConfiguration
+mode: nftables
+clusterCIDR: 10.244.0.0/16
+`,
+    );
+    const args = `explain 198.51.100.7 10.96.0.10:8080 -o json --config ${config} ${offline}`;
+    const { mode, planned } = JSON.parse(await printed(args)) as ExplanationReport;
+    assert.equal(mode, 'nftables');
+    assert.ok(planned.reasons.some((reason) => reason.includes('not in the pod range 10.244.0.0/16')));
+    writeFileSync(
+      config,
+      'apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\nmode: magic\n',
+    );
+    assert.match(await complaint(args), /"magic"/);
+  });
+
+  it('warns of manifests that are not in effect, and answers from the rest', async () => {
+    writeFileSync(join(directory, 'bad.yaml'), 'kind: Service\n  bad: [');
+    writeFileSync(
+      join(directory, 'good.yaml'),
+      `apiVersion: v1
+kind: Service
+metadata: { name: web, namespace: shop }
+spec: { clusterIP: 10.96.0.1, ports: [{ port: 80 }] }
+`,
+    );
+    rmSync(join(directory, 'config.yaml'), { force: true });
+    const { code, stdout, stderr } = await ctl('services', '--manifests', directory, '--node', 'n1');
+    assert.equal(code, 0);
+    assert.match(stdout, /^shop\/web\/TCP .* reject /m);
+    assert.match(stderr, /^Warning: Manifest not in effect: .*bad\.yaml/m);
+  });
+});

@@ -1,0 +1,75 @@
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { cpSync, mkdtempSync, rmSync } from 'node:fs';
+import { connect, createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import type { ExplanationReport, StatusReport } from '../../src/inspect/api.ts';
+import { enterNamespace, labUnavailable } from '../cluster/lab/namespace.ts';
+import { kubeProxy } from '../program/run.ts';
+import { ctl, eventually, printed } from './ctl.ts';
+
+const skip = labUnavailable();
+if (skip === undefined) enterNamespace(import.meta.url);
+
+const NOBODY = 65_534;
+const shop = resolve(import.meta.dirname, '../../examples/shop');
+
+interface Rates {
+  readonly items: readonly { readonly service: string; readonly connections?: number }[];
+}
+
+describe('kube-proxyctl and a proxy in userspace mode without privileges', { skip: skip ?? false }, () => {
+  const directory = mkdtempSync(join(tmpdir(), 'kpt-ctl-'));
+  const pods = createServer((socket) => socket.end('here'));
+  let proxy: ChildProcess;
+
+  before(async () => {
+    await once(pods.listen(9376, '127.0.1.12'), 'listening');
+    cpSync(shop, directory, { recursive: true });
+    const args = ['--proxy-mode=userspace', `--manifests=${shop}`, '--hostname-override=node-1'];
+    proxy = spawn(kubeProxy, [...args, '--conntrack-max-per-core=0'], {
+      stdio: 'ignore',
+      env: { ...process.env, HOME: directory },
+      uid: NOBODY,
+      gid: NOBODY,
+    });
+    await eventually('the first sync', async () => {
+      const { code, stdout } = await ctl('status', '-o', 'json');
+      return code === 0 && (JSON.parse(stdout) as StatusReport).families.every(({ syncs }) => syncs > 0);
+    });
+  });
+  after(async () => {
+    proxy.kill('SIGKILL');
+    pods.close();
+    rmSync(directory, { recursive: true });
+  });
+
+  it('status, services and endpoints', async () => {
+    assert.match(await printed('status'), / in userspace mode on node node-1, .*: healthy\n/);
+    assert.match(await printed('services cart'), /affinity +ClientIP for 3h\n/);
+    assert.match(await printed('endpoints cart'), /127\.0\.1\.12:9376 +ready /);
+  });
+
+  it('explain agrees with the forwarder about who listens', async () => {
+    const args = 'explain node 127.0.0.1:30080';
+    const report = JSON.parse(await printed(`${args} -o json`)) as ExplanationReport;
+    assert.equal(report.kernelUnknown, null);
+    assert.equal(report.planned.service, 'shop/cart/TCP');
+    assert.deepEqual(report.differences, []);
+  });
+
+  it('diff finds nothing, top counts what goes through', async () => {
+    await printed('diff');
+    for (let i = 0; i < 3; i++) {
+      const socket = connect({ host: '127.0.0.1', port: 30_080 });
+      await once(socket.resume(), 'close');
+    }
+    const { items } = JSON.parse(await printed('top -o json --interval 100ms')) as Rates;
+    assert.ok((items.find(({ service }) => service === 'shop/cart/TCP')?.connections ?? 0) >= 1);
+    const text = await printed('top --interval 100ms --count 2');
+    assert.equal(text.match(/^SERVICE PORT/gm)?.length, 2);
+  });
+});
