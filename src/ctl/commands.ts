@@ -3,7 +3,7 @@ import type { Command, CommandContext } from './command.ts';
 import { diffText } from './diff.ts';
 import { endpointsText } from './endpoints.ts';
 import { explanationText } from './explain.ts';
-import { interfaceFlag, offlineFlags, topFlags } from './flags.ts';
+import { interfaceFlag, liveFlag, offlineFlags, topFlags } from './flags.ts';
 import { render } from './output.ts';
 import { readPacket } from './packet-argument.ts';
 import { serviceDetailsText, servicesText } from './services.ts';
@@ -87,7 +87,7 @@ Examples:
   kube-proxyctl explain 10.244.1.7 10.96.0.10:53/UDP
   kube-proxyctl explain node [fd00:96::a]:443
   kube-proxyctl explain --manifests shop/ --node node-1 203.0.113.9 192.0.2.1:30080`,
-  flags: [interfaceFlag, ...offlineFlags],
+  flags: [interfaceFlag, liveFlag, ...offlineFlags],
   offline: true,
   async run(context) {
     const { args, options, source, paint } = context;
@@ -96,8 +96,19 @@ Examples:
       ...packet,
       ...(options.interface !== '' && { interface: options.interface }),
     });
-    print(context, report, () => explanationText(report, paint));
-    return report.differences.length > 0 ? EXIT_DIFFERS : EXIT_OK;
+    if (!options.live) {
+      print(context, report, () => explanationText(report, paint));
+      return report.differences.length > 0 ? EXIT_DIFFERS : EXIT_OK;
+    }
+    // Loaded only when it is needed: it talks to the kernel.
+    const [{ sendLive }, { liveText }] = [
+      await import('./live/live.ts'),
+      await import('./live/live-text.ts'),
+    ];
+    const live = await sendLive(report, context.clock);
+    const text = () => explanationText(report, paint) + liveText(report, live, paint);
+    print(context, { ...report, live }, text);
+    return report.differences.length > 0 || (live.differences?.length ?? 0) > 0 ? EXIT_DIFFERS : EXIT_OK;
   },
 };
 

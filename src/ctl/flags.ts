@@ -14,6 +14,7 @@ export interface CtlOptions {
   output: OutputForm;
   timeout: bigint;
   interface: string;
+  live: boolean;
   interval: bigint;
   count: number;
   help: boolean;
@@ -27,8 +28,9 @@ export const defaultOptions: Readonly<CtlOptions> = {
   node: '',
   proxyMode: '',
   output: 'table',
-  timeout: 30n * SECOND,
+  timeout: 60n * SECOND,
   interface: '',
+  live: false,
   interval: 2n * SECOND,
   count: 0,
   help: false,
@@ -78,7 +80,7 @@ export const commonFlags: readonly CtlFlag[] = [
   ),
   flag('config', 'config', string, 'Configuration file of kube-proxy: says where its metrics server is.'),
   flag('output', 'output', outputForm, 'Form of the answer: table, json or yaml.', 'o'),
-  flag('timeout', 'timeout', duration, 'How long to wait for an answer. (default 30s)'),
+  flag('timeout', 'timeout', duration, 'How long to wait for an answer. (default 1m0s)'),
   flag('help', 'help', bool, 'Show help for the program or the command.', 'h'),
 ];
 
@@ -101,6 +103,13 @@ export const interfaceFlag: CtlFlag = flag(
   'The interface that the packet comes in by. (default the one that leads to its source)',
 );
 
+export const liveFlag: CtlFlag = flag(
+  'live',
+  'live',
+  bool,
+  'Also send such a packet from this node and follow it through the rules. Needs CAP_NET_ADMIN; rules of legacy iptables and IPVS do not show.',
+);
+
 export const topFlags: readonly CtlFlag[] = [
   flag('interval', 'interval', duration, 'Time between two looks. (default 2s)'),
   flag('count', 'count', int32, 'End after so many tables. (default one in a pipe, no end on a terminal)'),
@@ -112,6 +121,7 @@ export const allFlags: readonly CtlFlag[] = [
   ...commonFlags,
   ...offlineFlags,
   interfaceFlag,
+  liveFlag,
   ...topFlags,
   versionFlag,
 ];

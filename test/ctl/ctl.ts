@@ -23,11 +23,15 @@ export async function complaint(args: string): Promise<string> {
 }
 
 /** Tries again until it holds; what holds after a sync holds within a generous while. */
-export async function eventually(what: string, holds: () => Promise<boolean>): Promise<void> {
+export async function eventually(
+  what: string,
+  holds: () => Promise<boolean>,
+  pauseMs = paced(50),
+): Promise<void> {
   const attempts = 100;
   for (let i = 0; i < attempts; i++) {
     if (await holds()) return;
-    await sleep(paced(50));
+    await sleep(pauseMs);
   }
   assert.fail(`${what} did not come about`);
 }

@@ -7,6 +7,7 @@ export const NFNL_MSG_BATCH_BEGIN = 16;
 export const NFNL_MSG_BATCH_END = 17;
 export const NFNL_BATCH_GENID = 1;
 export const NFNLGRP_NFTABLES = 7;
+export const NFNLGRP_NFTRACE = 9;
 /** struct nfgenmsg */
 export const nfgenmsgLength = 4;
 
@@ -29,6 +30,7 @@ export const NFT_MSG = {
   DELSETELEM: 14,
   NEWGEN: 15,
   GETGEN: 16,
+  TRACE: 17,
   NEWOBJ: 18,
   GETOBJ: 19,
   DELOBJ: 20,

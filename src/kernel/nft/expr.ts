@@ -49,10 +49,10 @@ export interface MetaExpr {
   readonly dreg: Register;
 }
 
-/** Writes packet metadata from a register. */
+/** Writes packet metadata from a register: one byte for nftrace, which has the packet's way told, else four. */
 export interface MetaSetExpr {
   readonly kind: 'meta-set';
-  readonly key: 'mark' | 'priority';
+  readonly key: 'mark' | 'priority' | 'nftrace';
   readonly sreg: Register;
 }
 

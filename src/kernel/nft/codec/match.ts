@@ -31,6 +31,7 @@ const metaKeys = {
   oif: 5,
   iifname: 6,
   oifname: 7,
+  nftrace: 12,
   nfproto: 15,
   l4proto: 16,
 } as const;
@@ -81,8 +82,8 @@ export function readMeta(a: AttributeMap): Expr | undefined {
   const key = nameOf(metaKeys, a.u32Be(META.KEY));
   const dreg = registerWord(a.u32Be(META.DREG));
   const sreg = registerWord(a.u32Be(META.SREG));
-  if (key && dreg !== undefined) return { kind: 'meta', key, dreg };
-  const settable = key === 'mark' || key === 'priority';
+  if (key && key !== 'nftrace' && dreg !== undefined) return { kind: 'meta', key, dreg };
+  const settable = key === 'mark' || key === 'priority' || key === 'nftrace';
   return settable && sreg !== undefined ? { kind: 'meta-set', key, sreg } : undefined;
 }
 

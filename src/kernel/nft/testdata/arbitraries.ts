@@ -30,7 +30,7 @@ export function expression(): fc.Arbitrary<Expr> {
       key: fc.constantFrom('mark', 'l4proto', 'iifname', 'priority'),
       dreg: reg,
     }),
-    record({ kind: fc.constant('meta-set'), key: fc.constantFrom('mark', 'priority'), sreg: reg }),
+    record({ kind: fc.constant('meta-set'), key: fc.constantFrom('mark', 'priority', 'nftrace'), sreg: reg }),
     record({ kind: fc.constant('ct'), key: fc.constantFrom('state', 'status', 'direction'), dreg: reg }),
     record({
       kind: fc.constant('cmp'),

@@ -24,7 +24,7 @@ export function evaluate(expr: PlainExpr, state: PacketState, isLocal: IsLocal):
     case 'meta':
       return loadMeta(expr, state);
     case 'meta-set':
-      state[expr.key] = state.readWord(expr.sreg);
+      if (expr.key !== 'nftrace') state[expr.key] = state.readWord(expr.sreg);
       return true;
     case 'ct':
       return loadConntrack(expr, state);

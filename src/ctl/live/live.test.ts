@@ -1,0 +1,52 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Fate } from '../../backends/inspection.ts';
+import { liveDifferences } from './live.ts';
+
+const packet = {
+  family: 'IPv4',
+  protocol: 'TCP',
+  source: '192.0.2.1',
+  destination: '10.96.0.1',
+  port: 80,
+  origin: 'node',
+} as const;
+
+function differences(fate: Fate, to: string | null, isDropped = false, mode = 'nftables') {
+  const planned = { service: null, frontend: null, fate, reasons: [] };
+  const journey = { from: null, to, isDropped, steps: ['ip kube-proxy nat-output rule 1: accept'] };
+  return liveDifferences({ mode, packet, planned }, journey);
+}
+
+const forward: Fate = {
+  action: 'forward',
+  targets: [{ endpoint: '10.244.0.6:8080', probability: 1, masquerade: false }],
+  affinitySeconds: 0,
+};
+
+test('a packet that went where it should differs in nothing', () => {
+  assert.deepEqual(differences(forward, '10.244.0.6:8080'), []);
+  assert.deepEqual(differences({ action: 'pass' }, '10.96.0.1:80'), []);
+  assert.deepEqual(differences({ action: 'reject' }, '10.96.0.1:80', true), []);
+});
+
+test('a packet that went elsewhere, on, or nowhere does', () => {
+  assert.deepEqual(differences(forward, '10.96.0.1:80'), [
+    'The packet went to 10.96.0.1:80, which is none of 10.244.0.6:8080.',
+  ]);
+  assert.deepEqual(differences({ action: 'drop' }, '10.244.0.6:8080'), [
+    'The plan is to drop the packet, and it went on to 10.244.0.6:8080.',
+  ]);
+  assert.deepEqual(differences(forward, '10.244.0.6:8080', true), [
+    'The plan is to let the packet through, and it was dropped.',
+  ]);
+});
+
+test('what rules do not show is not judged', () => {
+  assert.equal(differences(forward, '127.0.0.1:4000', false, 'userspace'), null);
+  assert.equal(differences(forward, '10.96.0.1:80', false, 'ipvs'), null);
+  assert.equal(differences(forward, null), null);
+  const planned = { service: null, frontend: null, fate: forward, reasons: [] };
+  const unseen = { from: 'a', to: '10.96.0.1:80', isDropped: false, steps: [] };
+  assert.equal(liveDifferences({ mode: 'iptables', packet, planned }, unseen), null);
+});

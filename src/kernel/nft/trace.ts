@@ -1,0 +1,107 @@
+import type { Libc } from '../../native/libc.ts';
+import { AttributeMap } from '../netlink/attribute-map.ts';
+import { NETLINK_NETFILTER } from '../netlink/constants.ts';
+import type { NetlinkMessage } from '../netlink/reader.ts';
+import { type NetlinkSubscription, subscribe } from '../netlink/subscription.ts';
+import { type NetlinkTransport, openTransport } from '../netlink/transport.ts';
+import {
+  familyNumbers,
+  messageKind,
+  NFNLGRP_NFTRACE,
+  NFT_MSG,
+  NFTA_VERDICT,
+  nameOf,
+  nfgenmsgLength,
+  verdictCodes,
+} from './constants.ts';
+import type { Verdict } from './expr.ts';
+import type { NftFamily } from './objects.ts';
+
+const TRACE = {
+  TABLE: 1,
+  CHAIN: 2,
+  RULE_HANDLE: 3,
+  TYPE: 4,
+  VERDICT: 5,
+  ID: 6,
+  NETWORK_HEADER: 8,
+  TRANSPORT_HEADER: 9,
+  POLICY: 16,
+} as const;
+const traceTypes = { policy: 1, return: 2, rule: 3 } as const;
+
+/** One step of a packet whose way is told because a rule has set nftrace on it. */
+export interface TraceStep {
+  /** The same for all steps of one packet. */
+  readonly id: number;
+  readonly family: NftFamily;
+  readonly table: string;
+  readonly chain: string;
+  /** A rule that matched, the end of a chain without a verdict, or the policy of a base chain. */
+  readonly kind: keyof typeof traceTypes;
+  readonly ruleHandle?: bigint;
+  readonly verdict?: Verdict;
+  /** Headers as they were when the packet came to the base chain; told with its first step there. */
+  readonly network?: Uint8Array;
+  readonly transport?: Uint8Array;
+}
+
+/** Undefined for what is not a step that this program knows. */
+export function readTrace(message: NetlinkMessage): TraceStep | undefined {
+  if (messageKind(message.type) !== NFT_MSG.TRACE) return undefined;
+  const family = nameOf(familyNumbers, message.payload()[0]);
+  const a = new AttributeMap(message.attributes(nfgenmsgLength));
+  const [id, table, chain] = [a.u32Be(TRACE.ID), a.string(TRACE.TABLE), a.string(TRACE.CHAIN)];
+  const kind = nameOf(traceTypes, a.u32Be(TRACE.TYPE));
+  if (!family || !kind || id === undefined || table === undefined || chain === undefined) return undefined;
+  const ruleHandle = a.u64Be(TRACE.RULE_HANDLE);
+  const verdict = kind === 'policy' ? policyOf(a.i32Be(TRACE.POLICY)) : verdictOf(a);
+  const [network, transport] = [a.bytes(TRACE.NETWORK_HEADER), a.bytes(TRACE.TRANSPORT_HEADER)];
+  return {
+    id,
+    family,
+    table,
+    chain,
+    kind,
+    ...(ruleHandle !== undefined && { ruleHandle }),
+    ...(verdict && { verdict }),
+    ...(network && { network }),
+    ...(transport && { transport }),
+  };
+}
+
+function verdictOf(a: AttributeMap): Verdict | undefined {
+  const nested = a.nested(TRACE.VERDICT);
+  if (!nested) return undefined;
+  const attributes = new AttributeMap(nested);
+  const kind = nameOf(verdictCodes, attributes.i32Be(NFTA_VERDICT.CODE));
+  if (kind !== 'jump' && kind !== 'goto') return kind && { kind };
+  return { kind, chain: attributes.string(NFTA_VERDICT.CHAIN) ?? '' };
+}
+
+function policyOf(code: number | undefined): Verdict | undefined {
+  const kind = nameOf(verdictCodes, code);
+  return kind === 'accept' || kind === 'drop' ? { kind } : undefined;
+}
+
+export interface TraceListener {
+  step(step: TraceStep): void;
+  /** Steps were lost, or nothing more comes. */
+  failed(error: Error): void;
+}
+
+/** Follows all packets that are traced in this network namespace. Throws a SystemError without CAP_NET_ADMIN. */
+export function followTraces(libc: Libc, listener: TraceListener): NetlinkSubscription {
+  return followTracesOver(openTransport(libc, NETLINK_NETFILTER), listener);
+}
+
+export function followTracesOver(transport: NetlinkTransport, listener: TraceListener): NetlinkSubscription {
+  return subscribe(transport, [NFNLGRP_NFTRACE], {
+    message: (message) => {
+      const step = readTrace(message);
+      if (step) listener.step(step);
+    },
+    overrun: () => listener.failed(new Error('steps of the trace were lost')),
+    failed: (error) => listener.failed(error),
+  });
+}
