@@ -12,6 +12,7 @@ import type { Family } from '../model/ip.ts';
 import { nodePortIPs } from '../model/node-port-addresses.ts';
 import { loadLibc } from '../native/koffi-libc.ts';
 import type { Logger } from '../obs/log.ts';
+import type { Counter } from '../obs/metrics.ts';
 import type { ProxyMetrics } from '../obs/proxy-metrics.ts';
 import { FamilyProxier, type FlowReconciler } from '../proxier/family-proxier.ts';
 import { noFlows, reconcileFlows } from '../proxier/flows.ts';
@@ -51,10 +52,21 @@ export async function createProxiers(options: ProxiersOptions): Promise<Proxiers
   });
   metrics.setAside.readFrom(() => setAside.samples());
   const families: FamilyProxier[] = [];
+  const watched = { ...options, metrics: { ...metrics, repairs: notedRepairs(metrics.repairs, families) } };
   for (const family of [...setup.families].sort()) {
-    families.push(await createProxier(family, setAside, options));
+    families.push(await createProxier(family, setAside, watched));
   }
   return { families, setAside };
+}
+
+/** Repairs are counted where they are found; the proxier of the family is told as well. */
+function notedRepairs(repairs: Counter, families: readonly FamilyProxier[]): Counter {
+  return {
+    inc(labels, by = 1) {
+      repairs.inc(labels, by);
+      families.find(({ family }) => family === labels?.ip_family)?.noteRepair(by);
+    },
+  };
 }
 
 async function createProxier(

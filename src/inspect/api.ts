@@ -39,6 +39,7 @@ export interface FamilyStatus {
   } | null;
   readonly failures: number;
   readonly lastFailure: { readonly time: string; readonly message: string } | null;
+  /** Objects in the kernel that were put right because another program had changed them. */
   readonly repairs: number;
   readonly lastRepair: string | null;
 }

@@ -19,7 +19,7 @@ export interface SyncActivity {
   /** Syncs that failed, and the last of them. */
   readonly failures: number;
   readonly lastFailure: { readonly at: number; readonly message: string } | undefined;
-  /** How often everything was written anew because another program had changed it. */
+  /** Objects in the kernel that were put right because another program had changed them. */
   readonly repairs: number;
   readonly lastRepair: number | undefined;
 }

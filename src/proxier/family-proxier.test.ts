@@ -223,7 +223,10 @@ test('tells what its syncs came to', async () => {
   backend.failure = new Error('no buffer space');
   proxier.repair();
   await clock.advance(1);
-  assert.deepEqual([activity.syncs, activity.failures, activity.repairs], [2, 1, 1]);
+  assert.deepEqual([activity.syncs, activity.failures, activity.repairs], [2, 1, 0]);
+  proxier.noteRepair(2);
+  proxier.noteRepair(1);
+  assert.deepEqual([activity.repairs, activity.lastRepair], [3, clock.now()]);
   assert.deepEqual(activity.lastFailure, { at: clock.now() - 1, message: 'no buffer space' });
   assert.equal(activity.isSyncing, false);
 });

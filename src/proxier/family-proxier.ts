@@ -149,9 +149,13 @@ export class FamilyProxier implements FamilyView, FamilySink {
 
   /** The kernel no longer holds what was written: everything is compared with it and put right, at once. */
   repair(): void {
-    this.#log.repairing(this.#options.clock.now());
     this.#needsFullSync = true;
     this.#requestSync(true);
+  }
+
+  /** Notes that so many objects in the kernel were changed by another program and have to be put right. */
+  noteRepair(objects: number): void {
+    this.#log.repaired(this.#options.clock.now(), objects);
   }
 
   get isInitialised(): boolean {

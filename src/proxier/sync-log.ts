@@ -26,8 +26,8 @@ export class SyncLog implements SyncActivity {
     this.lastFailure = { at, message: error instanceof Error ? error.message : String(error) };
   }
 
-  repairing(at: number): void {
-    this.repairs++;
+  repaired(at: number, objects: number): void {
+    this.repairs += objects;
     this.lastRepair = at;
   }
 }

@@ -143,6 +143,10 @@ describe('kube-proxyctl and a proxy in nftables mode', { skip: skip ?? false }, 
   });
 
   it('explain and diff say loudly when the kernel was changed, and status when it was repaired', async () => {
+    sh('ip', 'addr', 'add', '192.0.2.99/32', 'dev', 'lo');
+    await eventually('the new address', async () => (await ctl('diff')).code === 0);
+    const { families: before } = await json<StatusReport>('status');
+    assert.ok(before.every(({ repairs }) => repairs === 0));
     assert.match(
       await differing('explain node 10.96.0.1:80'),
       /WARNING: THE KERNEL DOES SOMETHING ELSE\n {2}! /,

@@ -11,6 +11,7 @@ import { readEvent } from './event-decoder.ts';
 import type { Expr } from './expr.ts';
 import type { Element } from './objects.ts';
 import { expression, record } from './testdata/arbitraries.ts';
+import { readTrace } from './trace.ts';
 
 const kinds = Object.values(NFT_MSG);
 
@@ -40,6 +41,7 @@ test('no notification crashes or hangs its decoder', () => {
       const message = messageOf(kind, family, (writer) => writeAll(writer, list));
       try {
         readEvent(message);
+        readTrace(message);
       } catch (error) {
         if (!(error instanceof NetlinkFormatError)) throw error;
       }
