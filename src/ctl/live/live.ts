@@ -39,7 +39,8 @@ export async function sendLive(report: ExplanationReport, clock: Clock): Promise
     }
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    throw new Error(`a packet cannot be followed: ${reason}`, { cause: error });
+    const hint = /\bEPERM\b/.test(reason) ? '; it takes CAP_NET_ADMIN' : '';
+    throw new Error(`a packet cannot be followed: ${reason}${hint}`, { cause: error });
   } finally {
     sender.close();
   }

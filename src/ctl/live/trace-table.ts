@@ -32,6 +32,9 @@ export async function whileTraced<T>(
     name: 'output',
     base: { type: 'filter', hook: 'output', priority: PRIORITY },
   };
+  // Ctrl-C must not leave the table; the work is over within a second or two.
+  const hold = () => {};
+  process.on('SIGINT', hold);
   await nft.commit(
     new NftBatch()
       .add('table', table)
@@ -42,6 +45,7 @@ export async function whileTraced<T>(
     return await work();
   } finally {
     await nft.commit(new NftBatch().delete('table', table));
+    process.off('SIGINT', hold);
   }
 }
 
