@@ -119,6 +119,21 @@ describe('taking turns', () => {
   });
 });
 
+test('looking ahead tells what is drawn next and changes nothing', () => {
+  const { balancer } = make();
+  assert.deepEqual(balancer.preview(key, '10.9.9.9'), { turns: [], bound: undefined });
+  balancer.setEndpoints(key, three);
+  balancer.setService(key, 'None', 0, 'least-connections');
+  for (let i = 0; i < 5; i++) {
+    const { turns } = balancer.preview(key, '10.9.9.9');
+    assert.deepEqual(turns.toSorted(), three);
+    assert.equal(draw(balancer, 1)[0], turns[0]);
+  }
+  const { endpoints, ...rest } = balancer.distribution(key);
+  assert.deepEqual(endpoints.toSorted(), three);
+  assert.deepEqual(rest, { affinitySeconds: 0, choice: 'least-connections' });
+});
+
 test('endpoints that failed are passed over while there are others, whatever the choice', () => {
   for (const choice of ['round-robin', 'least-connections', 'random'] as const) {
     const { balancer } = make();
@@ -167,6 +182,14 @@ describe('client affinity', () => {
     assert.equal(balancer.rememberedClients, 0);
     ask('10.1.0.9');
     assert.notEqual(ask('10.1.0.1'), bound.A);
+  });
+
+  test('looking ahead tells whom a client is bound to, until the time is over', async () => {
+    const { clock, balancer, bound } = sticky(1);
+    assert.equal(balancer.preview(key, '10.1.0.1').bound, bound.A);
+    assert.equal(balancer.preview(key, '10.1.0.9').bound, undefined);
+    await clock.advance(1_000);
+    assert.equal(balancer.preview(key, '10.1.0.1').bound, undefined);
   });
 
   test('the time is what the service says last, also when endpoints came first', async () => {

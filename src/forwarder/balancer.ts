@@ -15,6 +15,14 @@ export type Choice =
   /** Any. With affinity one choice is remembered for all clients together: on loopback they are not told apart. */
   | 'random';
 
+/** What the balancer was told of a service. */
+export interface Distribution {
+  readonly endpoints: readonly string[];
+  /** 0 = none. */
+  readonly affinitySeconds: number;
+  readonly choice: Choice;
+}
+
 /** One question to the balancer. */
 export interface Call {
   /** Address of the client, without port. Only asked for with affinity. */
@@ -119,6 +127,24 @@ export class Balancer {
     const endpoint = this.#choose(entry, call);
     entry.clients.set(client, { endpoint, usedAt: now });
     return endpoint;
+  }
+
+  distribution(key: string): Distribution {
+    const { list = [], affinitySeconds = 0, choice = 'round-robin' } = this.#entries.get(key) ?? {};
+    return { endpoints: list, affinitySeconds, choice };
+  }
+
+  /** Endpoints in the order of their turns, and the one that a client is bound to. Looking changes nothing. */
+  preview(key: string, client: string): { turns: readonly string[]; bound: string | undefined } {
+    const entry = this.#entries.get(key);
+    if (!entry) return { turns: [], bound: undefined };
+    const { list, index, clients, choice } = entry;
+    const remembered = clients.get(choice === 'random' ? '' : client);
+    const isBound = remembered && isFresh(entry, remembered, this.#options.clock.monotonic());
+    return {
+      turns: [...list.slice(index), ...list.slice(0, index)],
+      bound: isBound ? remembered.endpoint : undefined,
+    };
   }
 
   /** Forgets clients whose time is over. */

@@ -8,11 +8,14 @@ import {
   endpointName,
   type ForwardedService,
   type ForwarderOptions,
+  type ListenerState,
   type Listening,
+  type Outlook,
   type TrafficReport,
 } from './forwarder.ts';
 import { type Report, Reports } from './reports.ts';
 import { ServiceHandle } from './service.ts';
+import type { SocketAddress } from './socket-address.ts';
 import { SplicePool } from './splice-pool.ts';
 import { TCPListener } from './tcp-listener.ts';
 import { type UDPContext, UDPListener } from './udp-listener.ts';
@@ -24,6 +27,13 @@ export interface EngineOptions extends ForwarderOptions {
   readonly random: () => number;
   readonly report: (report: Report) => void;
 }
+
+interface OpenListener extends Listening {
+  readonly listener: TCPListener | UDPListener;
+}
+
+/** Addresses that stand for all of their family. */
+const anyAddresses: ReadonlySet<string> = new Set(['0.0.0.0', '::']);
 
 /** As much as a datagram can have. */
 const scratchBytes = 65_536;
@@ -38,7 +48,7 @@ export class Engine {
   readonly #counters = new Counters();
   readonly #admission: Admission;
   readonly #services = new Map<string, ServiceHandle>();
-  readonly #listeners = new Map<string, TCPListener | UDPListener>();
+  readonly #listeners = new Map<string, OpenListener>();
   /** Those of UDP, by service: their sessions depend on its endpoints. */
   readonly #datagramListeners = new Map<string, Set<UDPListener>>();
   /** Closed for new connections, with old ones still open. */
@@ -86,7 +96,7 @@ export class Engine {
     if (this.#listeners.has(id)) throw new Error(`there is a listener ${id} already`);
     const Listener = protocol === 'TCP' ? TCPListener : UDPListener;
     const listener = new Listener(this.#context, this.#service(service), this.#admission, at);
-    this.#listeners.set(id, listener);
+    this.#listeners.set(id, { listener, service, protocol, at: { ip: at.ip, port: listener.port } });
     if (listener instanceof UDPListener) {
       const others = this.#datagramListeners.get(service) ?? new Set();
       this.#datagramListeners.set(service, others.add(listener));
@@ -95,7 +105,7 @@ export class Engine {
   }
 
   unlisten(id: string, endConnections: boolean): void {
-    const listener = this.#listeners.get(id);
+    const listener = this.#listeners.get(id)?.listener;
     if (!listener) return;
     this.#listeners.delete(id);
     listener.close(endConnections);
@@ -107,13 +117,33 @@ export class Engine {
     return this.#counters.all();
   }
 
+  listeners(): ReadonlyMap<string, ListenerState> {
+    return new Map([...this.#listeners].map(([id, open]) => [id, this.#stateOf(open)]));
+  }
+
+  /** Undefined when nobody listens for what is sent to this address. */
+  outlook(protocol: Listening['protocol'], to: SocketAddress, client: string): Outlook | undefined {
+    const open = [...this.#listeners.values()].find(
+      ({ at, ...listening }) =>
+        listening.protocol === protocol &&
+        at.port === to.port &&
+        (at.ip === to.ip || (anyAddresses.has(at.ip) && at.ip.includes(':') === to.ip.includes(':'))),
+    );
+    return open && { listener: this.#stateOf(open), ...open.listener.service.outlook(client) };
+  }
+
   close(): void {
     this.#pruning?.cancel();
-    for (const listener of [...this.#listeners.values(), ...this.#retired]) listener.close(true);
+    for (const { listener } of this.#listeners.values()) listener.close(true);
+    for (const listener of this.#retired) listener.close(true);
     this.#listeners.clear();
     this.#retired.clear();
     this.#context.splices.close();
     this.loop.close();
+  }
+
+  #stateOf({ listener: { service: handle }, service, protocol, at }: OpenListener): ListenerState {
+    return { service, protocol, at, ...handle.settings() };
   }
 
   #forgetDatagrams(listener: UDPListener): void {

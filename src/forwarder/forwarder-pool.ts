@@ -1,4 +1,12 @@
-import type { ForwardedService, Forwarder, Listening, TrafficReport } from './forwarder.ts';
+import type {
+  ForwardedService,
+  Forwarder,
+  ListenerState,
+  Listening,
+  Outlook,
+  TrafficReport,
+} from './forwarder.ts';
+import type { SocketAddress } from './socket-address.ts';
 
 /**
  * Spreads services over several forwarders, each on a core of its own. A service is in one of them as a whole, so
@@ -40,6 +48,20 @@ export class ForwarderPool implements Forwarder {
   async traffic(): Promise<TrafficReport> {
     const reports = await Promise.all(this.#members.map((member) => member.traffic()));
     return new Map(reports.flatMap((report) => [...report]));
+  }
+
+  async listeners(): Promise<ReadonlyMap<string, ListenerState>> {
+    const listeners = await Promise.all(this.#members.map((member) => member.listeners()));
+    return new Map(listeners.flatMap((each) => [...each]));
+  }
+
+  async outlook(
+    protocol: Listening['protocol'],
+    to: SocketAddress,
+    client: string,
+  ): Promise<Outlook | undefined> {
+    const outlooks = await Promise.all(this.#members.map((member) => member.outlook(protocol, to, client)));
+    return outlooks.find((outlook) => outlook !== undefined);
   }
 
   async close(): Promise<void> {

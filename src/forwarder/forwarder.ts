@@ -21,6 +21,23 @@ export interface Listening {
   readonly at: SocketAddress;
 }
 
+/** A listener as the forwarder has it, with what its service is told. */
+export interface ListenerState extends Listening {
+  /** Names of endpoints that take new connections, in no particular order. */
+  readonly endpoints: readonly string[];
+  readonly affinitySeconds: number;
+  readonly choice: Choice;
+}
+
+/** What a new connection of one client would meet at a listener. */
+export interface Outlook {
+  readonly listener: ListenerState;
+  /** Endpoints in the order of their turns, the next one first, and how many connections each has. */
+  readonly turns: readonly { readonly endpoint: string; readonly open: number }[];
+  /** The endpoint that the client is bound to by affinity. */
+  readonly bound: string | undefined;
+}
+
 /** Traffic of a service, with its endpoints. */
 export type TrafficReport = ReadonlyMap<string, ServiceTraffic>;
 
@@ -39,6 +56,10 @@ export interface Forwarder {
   unlisten(id: string, endConnections: boolean): void;
   /** What went through so far. */
   traffic(): Promise<TrafficReport>;
+  /** Every listener there is, by id. */
+  listeners(): Promise<ReadonlyMap<string, ListenerState>>;
+  /** Undefined when nobody listens for what is sent to this address. */
+  outlook(protocol: Listening['protocol'], to: SocketAddress, client: string): Promise<Outlook | undefined>;
   /** Ends everything. */
   close(): Promise<void>;
 }

@@ -1,5 +1,13 @@
 import { Engine, type EngineOptions } from './engine.ts';
-import type { ForwardedService, Forwarder, Listening, TrafficReport } from './forwarder.ts';
+import type {
+  ForwardedService,
+  Forwarder,
+  ListenerState,
+  Listening,
+  Outlook,
+  TrafficReport,
+} from './forwarder.ts';
+import type { SocketAddress } from './socket-address.ts';
 
 /** A forwarder in the main thread, for little traffic. */
 export class LocalForwarder implements Forwarder {
@@ -28,6 +36,18 @@ export class LocalForwarder implements Forwarder {
 
   async traffic(): Promise<TrafficReport> {
     return this.#engine.traffic();
+  }
+
+  async listeners(): Promise<ReadonlyMap<string, ListenerState>> {
+    return this.#engine.listeners();
+  }
+
+  async outlook(
+    protocol: Listening['protocol'],
+    to: SocketAddress,
+    client: string,
+  ): Promise<Outlook | undefined> {
+    return this.#engine.outlook(protocol, to, client);
   }
 
   async close(): Promise<void> {

@@ -1,5 +1,6 @@
-import type { Balancer } from './balancer.ts';
+import type { Balancer, Distribution } from './balancer.ts';
 import type { Counters, EndpointTraffic, ServiceTraffic } from './counters.ts';
+import type { Outlook } from './forwarder.ts';
 import { encodeAddress, type SocketAddress } from './socket-address.ts';
 
 /** One service as connections see it: where to go next, and where to count. */
@@ -34,6 +35,17 @@ export class ServiceHandle {
       ...(failed && { avoid: failed }),
       load: (endpoint) => loadOf(this.traffic.endpoints.get(endpoint)),
     });
+  }
+
+  settings(): Distribution {
+    return this.#balancer.distribution(this.key);
+  }
+
+  /** What awaits the next connection of a client. */
+  outlook(client: string): Pick<Outlook, 'turns' | 'bound'> {
+    const { turns, bound } = this.#balancer.preview(this.key, client);
+    const open = (endpoint: string): number => this.traffic.endpoints.get(endpoint)?.open ?? 0;
+    return { turns: turns.map((endpoint) => ({ endpoint, open: open(endpoint) })), bound };
   }
 
   /** Sessions with this endpoint may go on. */

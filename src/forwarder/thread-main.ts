@@ -79,6 +79,14 @@ function serve(engine: Engine, request: ThreadRequest, port: MessagePort): boole
       case 'traffic':
         reply({ op: 'traffic', number: request.number, traffic: engine.traffic() });
         return true;
+      case 'listeners':
+        reply({ op: 'listeners', number: request.number, listeners: engine.listeners() });
+        return true;
+      case 'outlook': {
+        const { number, protocol, to, client } = request;
+        reply({ op: 'outlook', number, outlook: engine.outlook(protocol, to, client) });
+        return true;
+      }
       case 'close':
         reply({ op: 'closed', number: request.number });
         return false;

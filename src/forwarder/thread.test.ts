@@ -47,6 +47,41 @@ test('services spread over threads work as in one, and their traffic is told tog
   assert.equal((await pool.traffic()).has('s0'), false);
 });
 
+test('every thread tells its listeners, and the one that is asked for what awaits a client there', async () => {
+  const pool = new ForwarderPool([await startThread(), await startThread()]);
+  const peer = await tcpPeer(cleanups, echoAs('a'));
+  const endpoints = [{ ip: peer.ip, port: peer.port }];
+  const name = `${peer.ip}:${peer.port}`;
+  const told = { endpoints: [name], affinitySeconds: 60, choice: 'round-robin' } as const;
+  const ports: number[] = [];
+  for (const [i, ip] of ['127.0.0.1', '0.0.0.0'].entries()) {
+    pool.setService(`s${i}`, { ...told, endpoints });
+    ports.push(await pool.listen(`l${i}`, { service: `s${i}`, protocol: 'TCP', at: { ip, port: 0 } }));
+  }
+  const [here = 0, anywhere = 0] = ports;
+  const listeners = {
+    l0: { service: 's0', protocol: 'TCP', at: { ip: '127.0.0.1', port: here }, ...told },
+    l1: { service: 's1', protocol: 'TCP', at: { ip: '0.0.0.0', port: anywhere }, ...told },
+  } as const;
+  assert.deepEqual(Object.fromEntries(await pool.listeners()), listeners);
+  await talk({ ip: '127.0.0.1', port: here }, 'x');
+  const ask = (ip: string, port: number, client: string) => pool.outlook('TCP', { ip, port }, client);
+  const turns = [{ endpoint: name, open: 0 }];
+  assert.deepEqual(await ask('127.0.0.1', here, '127.0.0.1'), {
+    listener: listeners.l0,
+    turns,
+    bound: name,
+  });
+  assert.deepEqual(await ask('127.0.0.2', anywhere, '127.0.0.1'), {
+    listener: listeners.l1,
+    turns,
+    bound: undefined,
+  });
+  assert.equal(await ask('127.0.0.2', here, '127.0.0.1'), undefined);
+  assert.equal(await ask('::1', anywhere, '::1'), undefined);
+  assert.equal(await pool.outlook('UDP', { ip: '127.0.0.1', port: here }, '127.0.0.1'), undefined);
+});
+
 test('an address that is taken is told with its reason', async () => {
   const thread = await startThread();
   const { ip, port } = await tcpPeer(cleanups, echoAs('a'));

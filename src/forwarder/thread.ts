@@ -2,8 +2,16 @@ import { writeSync } from 'node:fs';
 import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads';
 import type { Clock } from '../lib/clock.ts';
 import type { Sockets } from '../native/sockets.ts';
-import type { ForwardedService, Forwarder, Listening, TrafficReport } from './forwarder.ts';
+import type {
+  ForwardedService,
+  Forwarder,
+  ListenerState,
+  Listening,
+  Outlook,
+  TrafficReport,
+} from './forwarder.ts';
 import type { Report } from './reports.ts';
+import type { SocketAddress } from './socket-address.ts';
 import type { ThreadReply, ThreadRequest, ThreadSettings } from './thread-protocol.ts';
 
 export interface ThreadOptions {
@@ -45,7 +53,7 @@ interface Waiting {
 /** A request without its number, for each of the kinds that have one. */
 type Question = {
   [Op in ThreadRequest['op']]: Omit<Extract<ThreadRequest, { op: Op; number: number }>, 'number'>;
-}['listen' | 'traffic' | 'close'];
+}['listen' | 'traffic' | 'listeners' | 'outlook' | 'close'];
 
 /**
  * A forwarder in a thread of its own: neither does traffic wait for the rest of the program, nor the other way round.
@@ -91,6 +99,20 @@ export class ForwarderThread implements Forwarder {
   async traffic(): Promise<TrafficReport> {
     const reply = await this.#ask({ op: 'traffic' });
     return reply.op === 'traffic' ? reply.traffic : new Map();
+  }
+
+  async listeners(): Promise<ReadonlyMap<string, ListenerState>> {
+    const reply = await this.#ask({ op: 'listeners' });
+    return reply.op === 'listeners' ? reply.listeners : new Map();
+  }
+
+  async outlook(
+    protocol: Listening['protocol'],
+    to: SocketAddress,
+    client: string,
+  ): Promise<Outlook | undefined> {
+    const reply = await this.#ask({ op: 'outlook', protocol, to, client });
+    return reply.op === 'outlook' ? reply.outlook : undefined;
   }
 
   async close(): Promise<void> {
