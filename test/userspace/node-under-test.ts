@@ -1,3 +1,4 @@
+import { UserspaceInspection } from '../../src/backends/userspace/inspection/userspace-inspection.ts';
 import { PortalBackend } from '../../src/backends/userspace/portal-backend.ts';
 import { ProxySockets } from '../../src/backends/userspace/proxy-sockets.ts';
 import type { UserspaceSettings } from '../../src/backends/userspace/settings.ts';
@@ -41,7 +42,11 @@ export class UserspaceNode {
   readonly backend: PortalBackend;
   readonly node: NodeForwarder;
   readonly kernel: KernelInterfaces;
+  /** Looks at this node over the backend's own sockets. */
+  readonly inspection: UserspaceInspection;
   repairs = 0;
+  /** False to have a look at damage. */
+  mayRepair = true;
   #plans = new Map<string, ServicePlan>();
 
   static async open(cleanups: Cleanups, variant: Variant = {}): Promise<UserspaceNode> {
@@ -75,6 +80,12 @@ export class UserspaceNode {
       requestFullSync: () => void this.#repair(),
       onClose: () => kernel.close(),
     });
+    this.inspection = new UserspaceInspection({
+      settings,
+      kernel,
+      running: () => ({ backend: this.backend, forwarder: node.forwarder }),
+      interfaceAddresses: () => [],
+    });
   }
 
   /** Makes these plans everything there is; gives what was refused, as text by key. */
@@ -86,7 +97,18 @@ export class UserspaceNode {
     return this.#sync(isFirst ? 'all' : changed);
   }
 
+  /** What a sync of these plans would change, one line each. */
+  async differences(...plans: readonly ServicePlan[]): Promise<string[]> {
+    const request = { plans: plansByKey(...plans), serviceCIDRs: [], totalEndpoints: 0 };
+    const differences = await this.inspection.compare(request);
+    return differences.map(
+      ({ service = '-', kind, object, wanted, found }) =>
+        `${service} ${kind} ${object}: ${found ?? 'nothing'} -> ${wanted ?? 'nothing'}`,
+    );
+  }
+
   async #repair(): Promise<void> {
+    if (!this.mayRepair) return;
     this.repairs++;
     await this.#sync('all');
   }

@@ -1,13 +1,14 @@
 import type { Clock } from '../../lib/clock.ts';
 import { type Family, joinHostPort } from '../../model/ip.ts';
-import { nodePortIPs } from '../../model/node-port-addresses.ts';
 import type { Logger } from '../../obs/log.ts';
 import type { ServicePlan } from '../../plan/service-plan.ts';
 import type { Backend, SyncRequest, SyncResult } from '../backend.ts';
 import { type AddressRow, addressRow, refusalNote, renderAddressTable } from './address-table.ts';
-import { anyAddress, type EndpointList, type Frontend, frontendName, frontendsOf } from './frontends.ts';
+import { type Listening, listeningName, listeningsOf } from './direct-places.ts';
+import { type Frontend, frontendName, frontendsOf } from './frontends.ts';
+import type { Holdings } from './inspection/claimed-frontends.ts';
 import { Owners } from './owners.ts';
-import type { Place, ProxySocket, ProxySockets } from './proxy-sockets.ts';
+import type { ProxySocket, ProxySockets } from './proxy-sockets.ts';
 import { Retry } from './retry.ts';
 import type { UserspaceSettings } from './settings.ts';
 
@@ -23,14 +24,8 @@ export interface DirectBackendOptions {
   readonly onClose: () => void;
 }
 
-/** A place to listen at, for one frontend; the first of its places that can be had. */
-interface Listening {
-  readonly frontend: Frontend;
-  readonly list: EndpointList;
-  readonly places: readonly Place[];
-}
-
-interface Served {
+/** A service port as it is served now. */
+export interface DirectlyServed {
   readonly plan: ServicePlan;
   /** By what they listen for. */
   readonly sockets: ReadonlyMap<string, ProxySocket>;
@@ -47,7 +42,7 @@ export class DirectBackend implements Backend {
   readonly flows = 'none' as const;
   readonly #options: DirectBackendOptions;
   readonly #owners = new Owners();
-  readonly #served = new Map<string, Served>();
+  readonly #served = new Map<string, DirectlyServed>();
   readonly #retry: Retry;
   #isAnnounced = false;
 
@@ -75,9 +70,19 @@ export class DirectBackend implements Backend {
     return { refused: [] };
   }
 
+  /** Why packets are not captured. */
+  get reason(): string {
+    return this.#options.reason;
+  }
+
   /** Where every service port is served. */
   addressRows(): AddressRow[] {
     return [...this.#served.values()].flatMap(({ rows }) => rows);
+  }
+
+  /** What is served now, to compare with. */
+  holdings(): Holdings<DirectlyServed> {
+    return { served: new Map(this.#served), owners: this.#owners.copy() };
   }
 
   async close(): Promise<void> {
@@ -92,7 +97,7 @@ export class DirectBackend implements Backend {
     this.#served.delete(key);
   }
 
-  async #serve(key: string, plan: ServicePlan, addresses: readonly string[]): Promise<Served> {
+  async #serve(key: string, plan: ServicePlan, addresses: readonly string[]): Promise<DirectlyServed> {
     const before = this.#served.get(key)?.sockets ?? new Map<string, ProxySocket>();
     const sockets = new Map<string, ProxySocket>();
     const rows: AddressRow[] = [];
@@ -103,7 +108,7 @@ export class DirectBackend implements Backend {
         rows.push(addressRow(plan, name, '', obstacle));
         continue;
       }
-      for (const listening of this.#listenings(frontend, addresses)) {
+      for (const listening of listeningsOf(frontend, addresses, this.#options.settings)) {
         rows.push(await this.#listen(plan, listening, before, sockets));
       }
       if (!rows.some((row) => row.frontend === name))
@@ -122,33 +127,15 @@ export class DirectBackend implements Backend {
     return refusalNote(frontend, plan);
   }
 
-  #listenings(frontend: Frontend, addresses: readonly string[]): Listening[] {
-    const { kind, ip, port, list } = frontend;
-    if (!list) return [];
-    const at = (...places: Place[]): Listening => ({ frontend, list, places });
-    if (kind === 'nodeport')
-      return this.#nodePortIPs(frontend, addresses).map((address) => at({ ip: address, port }));
-    if (addresses.includes(ip)) return [at({ ip, port })];
-    if (kind !== 'cluster-ip') return [];
-    const loopback = this.family === 'IPv4' ? '127.0.0.1' : '::1';
-    return [at({ ip: loopback, port }, { ip: loopback, port: 'pool' })];
-  }
-
-  /** A datagram is answered from the address that it was sent to only when its socket is bound to that. */
-  #nodePortIPs({ protocol }: Frontend, addresses: readonly string[]): string[] {
-    const { nodePortAddresses } = this.#options.settings;
-    if (nodePortAddresses.matchAll && protocol === 'TCP') return [anyAddress(this.family)];
-    return nodePortIPs(nodePortAddresses, addresses);
-  }
-
   async #listen(
     plan: ServicePlan,
-    { frontend, list, places }: Listening,
+    listening: Listening,
     before: ReadonlyMap<string, ProxySocket>,
     sockets: Map<string, ProxySocket>,
   ): Promise<AddressRow> {
+    const { frontend, list, places } = listening;
     const name = frontendName(frontend);
-    const id = `${name} ${list} ${places[0]?.ip}`;
+    const id = listeningName(listening);
     this.#options.sockets.setEndpoints(plan, list);
     let failure = '';
     let socket = before.get(id);

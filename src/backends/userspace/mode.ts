@@ -12,9 +12,11 @@ import type { Family } from '../../model/ip.ts';
 import { canonicalIP } from '../../model/ip.ts';
 import type { Logger } from '../../obs/log.ts';
 import type { Backend } from '../backend.ts';
-import type { BackendContext, Mode } from '../mode.ts';
+import type { Inspection } from '../inspection.ts';
+import type { BackendContext, InspectionContext, Mode } from '../mode.ts';
 import { DirectBackend } from './direct-backend.ts';
 import { checkBindAddress, hostAddress } from './host-address.ts';
+import { type Running, UserspaceInspection } from './inspection/userspace-inspection.ts';
 import { removeOldChains } from './old-chains.ts';
 import { type UserspaceOptions, userspaceOptions } from './options.ts';
 import { PortalBackend } from './portal-backend.ts';
@@ -40,7 +42,7 @@ interface Shared {
  */
 class UserspaceMode implements Mode {
   #shared: Promise<Shared> | undefined;
-  #users = 0;
+  readonly #running = new Map<Family, Running>();
 
   async supportedFamilies(): Promise<ReadonlySet<Family>> {
     return new Set<Family>(hasIPv6(systemFiles) ? ['IPv4', 'IPv6'] : ['IPv4']);
@@ -50,24 +52,23 @@ class UserspaceMode implements Mode {
   async create(context: BackendContext): Promise<Backend> {
     checkBindAddress(context.config.bindAddress);
     const options = userspaceOptions(context.config);
-    const settings = settingsOf(context, options);
     this.#shared ??= openShared(options, context.logger);
     const { node, pool } = await this.#shared;
-    this.#users++;
     showTraffic(node.forwarder, context.metrics);
-    const sockets = new ProxySockets({ forwarder: node.forwarder, pool, choice: options.choice });
-    const captured = await tryCapture(settings, context);
-    const { logger, clock, requestFullSync, metrics } = context;
-    const common = { settings, sockets, logger, clock, requestFullSync };
-    if ('reason' in captured) {
-      const { reason } = captured;
-      return new DirectBackend({ ...common, reason, interfaceAddresses, onClose: () => this.#release() });
-    }
-    const onClose = () => {
-      captured.close();
-      this.#release();
-    };
-    return new PortalBackend({ ...common, kernel: captured, claim: node.claim, metrics, onClose });
+    const backend = await this.#createBackend(context, options, node, pool);
+    this.#running.set(context.family, { backend, forwarder: node.forwarder });
+    return backend;
+  }
+
+  async inspect(context: InspectionContext): Promise<Inspection> {
+    checkBindAddress(context.config.bindAddress);
+    const settings = settingsOf(context, userspaceOptions(context.config));
+    return new UserspaceInspection({
+      settings,
+      running: () => this.#running.get(context.family),
+      kernel: await tryCapture(settings, context),
+      interfaceAddresses,
+    });
   }
 
   /** A node on which nftables cannot be reached has no portals of ours. */
@@ -84,8 +85,37 @@ class UserspaceMode implements Mode {
     for (const removal of removals) if (removal.status === 'rejected') throw removal.reason;
   }
 
-  #release(): void {
-    if (--this.#users > 0) return;
+  async #createBackend(
+    context: BackendContext,
+    options: UserspaceOptions,
+    node: NodeForwarder,
+    pool: PortPool,
+  ): Promise<DirectBackend | PortalBackend> {
+    const { family, logger, clock, requestFullSync, metrics } = context;
+    const settings = settingsOf(context, options);
+    const sockets = new ProxySockets({ forwarder: node.forwarder, pool, choice: options.choice });
+    const captured = await tryCapture(settings, context);
+    const common = { settings, sockets, logger, clock, requestFullSync };
+    if ('reason' in captured) {
+      const { reason } = captured;
+      return new DirectBackend({
+        ...common,
+        reason,
+        interfaceAddresses,
+        onClose: () => this.#release(family),
+      });
+    }
+    const onClose = () => {
+      captured.close();
+      this.#release(family);
+    };
+    return new PortalBackend({ ...common, kernel: captured, claim: node.claim, metrics, onClose });
+  }
+
+  /** What the families have in common goes with the last of them. */
+  #release(family: Family): void {
+    this.#running.delete(family);
+    if (this.#running.size > 0) return;
     const shared = this.#shared;
     this.#shared = undefined;
     void shared?.then(({ node }) => node.forwarder.close());
@@ -108,7 +138,7 @@ async function openShared({ portRange, udpIdleMs }: UserspaceOptions, logger: Lo
 /** What the kernel offers for capturing packets, or why it cannot be used. */
 async function tryCapture(
   settings: UserspaceSettings,
-  { clock, logger }: BackendContext,
+  { clock, logger }: InspectionContext,
 ): Promise<KernelInterfaces | { readonly reason: string }> {
   let kernel: KernelInterfaces | undefined;
   try {
@@ -123,7 +153,7 @@ async function tryCapture(
   }
 }
 
-function settingsOf(context: BackendContext, options: UserspaceOptions): UserspaceSettings {
+function settingsOf(context: InspectionContext, options: UserspaceOptions): UserspaceSettings {
   const { family, config, nodeIP, nodePortAddresses, localDetector } = context;
   const hostIP = hostAddress({
     family,

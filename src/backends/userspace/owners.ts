@@ -16,6 +16,13 @@ export class Owners {
     return true;
   }
 
+  /** The same state, to try something out with. */
+  copy(): Owners {
+    const copy = new Owners();
+    for (const [name, key] of this.#owners) copy.claim(name, key);
+    return copy;
+  }
+
   owner(name: string): string | undefined {
     return this.#owners.get(name);
   }

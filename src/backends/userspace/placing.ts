@@ -51,6 +51,11 @@ export class Placing {
     }
   }
 
+  /** Who has which frontend now. */
+  get owners(): Owners {
+    return this.#owners.copy();
+  }
+
   close(): void {
     this.#claims.close();
   }
@@ -124,7 +129,7 @@ export class Placing {
 }
 
 /** With another of these, a service port gets new sockets. Endpoints and the length of affinity do not count. */
-function signatureOf({ port, externalIPs }: ServicePlan): string {
+export function signatureOf({ port, externalIPs }: ServicePlan): string {
   return JSON.stringify([
     port.protocol,
     port.port,

@@ -11,6 +11,7 @@ import { Repairs } from '../repairs.ts';
 import { TableWatch } from '../table-watch.ts';
 import { type AddressRow, addressRow, refusalNote } from './address-table.ts';
 import { frontendName, frontendsOf } from './frontends.ts';
+import type { Holdings } from './inspection/claimed-frontends.ts';
 import { Placing, type Served, type Step } from './placing.ts';
 import type { PortalElement } from './portals/elements.ts';
 import { portalTable } from './portals/layout.ts';
@@ -93,6 +94,11 @@ export class PortalBackend implements Backend {
         return addressRow(plan, name, isServed ? name : '', note);
       }),
     );
+  }
+
+  /** What is served now, to compare with. */
+  holdings(): Holdings<Served> {
+    return { served: new Map(this.#served), owners: this.#placing.owners };
   }
 
   async close(): Promise<void> {

@@ -24,7 +24,7 @@ export interface CapturedService {
   readonly proxyPorts: ReadonlyMap<EndpointList, number>;
 }
 
-const protocolNumbers: Readonly<Record<Protocol, number>> = { TCP: 6, UDP: 17, SCTP: 132 };
+export const protocolNumbers: Readonly<Record<Protocol, number>> = { TCP: 6, UDP: 17, SCTP: 132 };
 
 /** All elements of a service port. */
 export function elementsOf(service: CapturedService, nodeIP: string): PortalElement[] {

@@ -19,6 +19,10 @@ export const setNames = [
 
 export type SetName = (typeof setNames)[number];
 
+export function isSetName(name: string): name is SetName {
+  return (setNames as readonly string[]).includes(name);
+}
+
 export function portalTable(family: Family): TableRef {
   return { family: family === 'IPv4' ? 'ip' : 'ip6', name: 'kube-proxy-userspace' };
 }

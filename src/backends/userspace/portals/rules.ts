@@ -18,10 +18,11 @@ export interface PortalChain {
 /** Where frontends that nobody serves send their packets. */
 export const rejectChain = 'reject-packet';
 
-const routeTypeLocal = 2;
+export const routeTypeLocal = 2;
 const interfaceNameBytes = 16;
-const stateNew = 8;
-const statusDnat = 32;
+/** Bits of conntrack's state and status. */
+export const stateNew = 8;
+export const statusDnat = 32;
 
 /** All chains of the table, helpers before those that use them. They do not depend on services. */
 export function portalChains(settings: UserspaceSettings): PortalChain[] {
@@ -144,7 +145,7 @@ function base(
 }
 
 /** A 32-bit number as registers hold it. */
-function word(value: number): Uint8Array {
+export function word(value: number): Uint8Array {
   const bytes = new Uint8Array(4);
   new DataView(bytes.buffer).setUint32(0, value, endianness() === 'LE');
   return bytes;

@@ -1,0 +1,49 @@
+import type { Family } from '../../model/ip.ts';
+import { nodePortIPs } from '../../model/node-port-addresses.ts';
+import { anyAddress, type EndpointList, type Frontend, frontendName } from './frontends.ts';
+import type { Place } from './proxy-sockets.ts';
+import type { UserspaceSettings } from './settings.ts';
+
+/** A place to listen at, for one frontend; the first of its places that can be had. */
+export interface Listening {
+  readonly frontend: Frontend;
+  readonly list: EndpointList;
+  readonly places: readonly Place[];
+}
+
+/** Where to listen for a frontend while its packets cannot be captured; nowhere when no address of it is ours. */
+export function listeningsOf(
+  frontend: Frontend,
+  addresses: readonly string[],
+  settings: Pick<UserspaceSettings, 'family' | 'nodePortAddresses'>,
+): Listening[] {
+  const { kind, ip, port, list } = frontend;
+  if (!list) return [];
+  const at = (...places: Place[]): Listening => ({ frontend, list, places });
+  if (kind === 'nodeport') {
+    return nodePortPlaces(frontend, addresses, settings).map((address) => at({ ip: address, port }));
+  }
+  if (addresses.includes(ip)) return [at({ ip, port })];
+  if (kind !== 'cluster-ip') return [];
+  const loopback = loopbackOf(settings.family);
+  return [at({ ip: loopback, port }, { ip: loopback, port: 'pool' })];
+}
+
+/** Tells listeners of a service port apart. */
+export function listeningName({ frontend, list, places }: Listening): string {
+  return `${frontendName(frontend)} ${list} ${places[0]?.ip}`;
+}
+
+/** A datagram is answered from the address that it was sent to only when its socket is bound to that. */
+function nodePortPlaces(
+  { protocol }: Frontend,
+  addresses: readonly string[],
+  { family, nodePortAddresses }: Pick<UserspaceSettings, 'family' | 'nodePortAddresses'>,
+): string[] {
+  if (nodePortAddresses.matchAll && protocol === 'TCP') return [anyAddress(family)];
+  return nodePortIPs(nodePortAddresses, addresses);
+}
+
+function loopbackOf(family: Family): string {
+  return family === 'IPv4' ? '127.0.0.1' : '::1';
+}

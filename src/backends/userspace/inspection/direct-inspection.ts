@@ -1,0 +1,79 @@
+import type { Forwarder } from '../../../forwarder/forwarder.ts';
+import { joinHostPort } from '../../../model/ip.ts';
+import type { SyncRequest } from '../../backend.ts';
+import type { Difference, KernelAnswer, Packet } from '../../inspection.ts';
+import type { DirectlyServed } from '../direct-backend.ts';
+import { listeningName, listeningsOf } from '../direct-places.ts';
+import { Owners } from '../owners.ts';
+import type { ProxySocket } from '../proxy-sockets.ts';
+import type { UserspaceSettings } from '../settings.ts';
+import { type Claimed, claimedFrontends, type Holdings } from './claimed-frontends.ts';
+import { forwardedAnswer } from './forwarded-fate.ts';
+import { listenerDifferences, type WantedListener } from './listener-differences.ts';
+import { ownAddresses } from './portal-inspection.ts';
+
+export interface DirectInspectionOptions {
+  readonly settings: UserspaceSettings;
+  readonly interfaceAddresses: () => readonly string[];
+  /** Why packets are not captured. */
+  readonly reason: string;
+  /** Of the backend that runs in this process; undefined when none does. */
+  readonly running:
+    | { readonly holdings: Holdings<DirectlyServed>; readonly forwarder: Forwarder }
+    | undefined;
+}
+
+/** Only what is sent to a listener's own address comes here; everything else goes its way. */
+export async function askListeners(packet: Packet, options: DirectInspectionOptions): Promise<KernelAnswer> {
+  const { running, interfaceAddresses, reason } = options;
+  const { protocol, source, destination: ip, port } = packet;
+  const isOwn = ownAddresses(interfaceAddresses())(ip);
+  if (running && isOwn && protocol !== 'SCTP') {
+    const outlook = await running.forwarder.outlook(protocol, { ip, port }, source);
+    if (outlook) return forwardedAnswer(outlook, source);
+  }
+  const name = `${joinHostPort(ip, port)}/${protocol}`;
+  const rows = [...(running?.holdings.served.values() ?? [])].flatMap((each) => each.rows);
+  const known = rows.filter(({ frontend }) => frontend === name);
+  const evidence = known.map(({ service, address, note }) =>
+    [`${service} ${name}`, address && `served at ${address}`, note].filter(Boolean).join(', '),
+  );
+  return { fate: { action: 'pass' }, evidence: [`packets are not captured: ${reason}`, ...evidence] };
+}
+
+/** Listeners that a sync would open, tell something else, or close. */
+export async function compareListeners(
+  { plans }: Pick<SyncRequest, 'plans'>,
+  { settings, interfaceAddresses, running }: DirectInspectionOptions,
+): Promise<readonly Difference[]> {
+  const holdings: Holdings<DirectlyServed> = running?.holdings ?? { served: new Map(), owners: new Owners() };
+  const { served } = holdings;
+  const addresses = interfaceAddresses();
+  const wanted = claimedFrontends(plans, holdings).flatMap((claimed) =>
+    wantedListeners(claimed, served.get(claimed.key)?.sockets, addresses, settings),
+  );
+  const open = [...served].flatMap(([service, { sockets }]) =>
+    [...sockets.values()].map((socket) => ({ service, socket })),
+  );
+  const listeners = (await running?.forwarder.listeners()) ?? new Map();
+  return listenerDifferences(wanted, open, listeners, settings.choice);
+}
+
+function wantedListeners(
+  { plan, frontends }: Claimed,
+  open: ReadonlyMap<string, ProxySocket> | undefined,
+  addresses: readonly string[],
+  settings: UserspaceSettings,
+): WantedListener[] {
+  const { protocol } = plan.port;
+  return frontends
+    .filter(({ guarded }) => !guarded)
+    .flatMap((frontend) => listeningsOf(frontend, addresses, settings))
+    .map((listening) => {
+      const name = listeningName(listening);
+      const places = listening.places.map(({ ip, port }) =>
+        port === 'pool' ? `any port of ${ip}` : `${joinHostPort(ip, port)}/${protocol}`,
+      );
+      return { plan, list: listening.list, name, place: places.join(' or '), socket: open?.get(name) };
+    });
+}

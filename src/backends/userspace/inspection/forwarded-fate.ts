@@ -1,0 +1,39 @@
+import type { ListenerState, Outlook } from '../../../forwarder/forwarder.ts';
+import { joinHostPort } from '../../../model/ip.ts';
+import type { Fate, KernelAnswer } from '../../inspection.ts';
+
+/**
+ * What becomes of a connection that reaches a listener. A client that is bound has one target. All others have every
+ * endpoint: they take turns, and so get equal shares, also when the one with the fewest connections comes first. Whose
+ * turn is next is in the evidence.
+ */
+export function forwardedAnswer({ listener, turns, bound }: Outlook, client: string): KernelAnswer {
+  const evidence = [
+    `listener ${listenerName(listener)} of ${listener.service}: ${distributionOf(listener)}`,
+    ...turns.map(({ endpoint, open }, i) => `${i === 0 ? 'next' : 'then'} ${endpoint}, ${open} open`),
+    ...(bound === undefined ? [] : [`${client} is bound to ${bound}`]),
+  ];
+  return { fate: fateOf(listener, bound), evidence };
+}
+
+/** `192.0.2.5:40000/TCP`. */
+export function listenerName({ at, protocol }: Pick<ListenerState, 'at' | 'protocol'>): string {
+  return `${joinHostPort(at.ip, at.port)}/${protocol}`;
+}
+
+/** `round-robin, affinity 10800 s`. */
+export function distributionOf({
+  choice,
+  affinitySeconds,
+}: Pick<ListenerState, 'choice' | 'affinitySeconds'>): string {
+  return affinitySeconds === 0 ? choice : `${choice}, affinity ${affinitySeconds} s`;
+}
+
+/** A connection to a service without endpoints is accepted and ended: as good as refused. */
+function fateOf({ endpoints, affinitySeconds }: ListenerState, bound: string | undefined): Fate {
+  if (endpoints.length === 0) return { action: 'reject' };
+  const possible = bound === undefined ? endpoints.toSorted() : [bound];
+  const probability = 1 / possible.length;
+  const targets = possible.map((endpoint) => ({ endpoint, probability, masquerade: true }));
+  return { action: 'forward', targets, affinitySeconds };
+}

@@ -1,0 +1,87 @@
+import { describeRule } from '../../../kernel/nft/describe-rule.ts';
+import type { BaseChain, Rule } from '../../../kernel/nft/objects.ts';
+import type { Family } from '../../../model/ip.ts';
+import type { Difference } from '../../inspection.ts';
+import { meaningOf, type PortalElement, placeOf } from '../portals/elements.ts';
+import { isSetName, portalTable, setNames } from '../portals/layout.ts';
+import { portalChains } from '../portals/rules.ts';
+import type { UserspaceSettings } from '../settings.ts';
+import { showKey, showMeaning } from './show-element.ts';
+import type { TableSnapshot } from './table-snapshot.ts';
+
+/** An element and the key of the service port that it is for, if for one. */
+export interface OwnedElement {
+  readonly service: string | undefined;
+  readonly element: PortalElement;
+}
+
+/** The table itself, its sets, and its chains with their rules: what does not depend on services. */
+export function layoutDifferences(settings: UserspaceSettings, table: TableSnapshot): Difference[] {
+  const differences: Difference[] = [];
+  const differ = (kind: string, object: string, wanted?: string, found?: string): void => {
+    if (wanted !== found) differences.push({ service: undefined, kind, object, wanted, found });
+  };
+  const { family, name } = portalTable(settings.family);
+  const present = (isThere: boolean): string | undefined => (isThere ? 'present' : undefined);
+  differ('table', `${family} ${name}`, 'present', present(table.chains.size + table.sets.size > 0));
+  for (const set of new Set([...setNames, ...table.sets])) {
+    differ('set', set, present(isSetName(set)), present(table.sets.has(set)));
+  }
+  const chains = new Map(portalChains(settings).map((chain) => [chain.name, chain]));
+  for (const chain of new Set([...chains.keys(), ...table.chains.keys()])) {
+    const [ours, held] = [chains.get(chain), table.chains.get(chain)];
+    differ('chain', chain, ours && hookText(ours.base), held && hookText(held.base));
+    const rules = ours?.rules.map((exprs) => ({ exprs }));
+    if (rules && held) differ('rules', chain, rulesText(rules), rulesText(held.rules));
+  }
+  return differences;
+}
+
+/** Elements that are missing, that say something else, or that nobody wants. */
+export async function elementDifferences(
+  wanted: readonly OwnedElement[],
+  before: readonly OwnedElement[],
+  table: TableSnapshot,
+): Promise<Difference[]> {
+  const owners = new Map(before.map((each) => [placeOf(each.element), each.service]));
+  const missing = new Map(wanted.map((each) => [placeOf(each.element), each]));
+  const differences: Difference[] = [];
+  for (const set of setNames) {
+    for (const element of await table.elements(set)) {
+      const held: PortalElement = { set, element };
+      const place = placeOf(held);
+      const own = missing.get(place);
+      missing.delete(place);
+      if (own && meaningOf(own.element) === meaningOf(held)) continue;
+      const service = own ? own.service : owners.get(place);
+      differences.push(difference(table.family, service, own?.element, held));
+    }
+  }
+  for (const { service, element } of missing.values()) {
+    differences.push(difference(table.family, service, element, undefined));
+  }
+  return differences;
+}
+
+function difference(
+  family: Family,
+  service: string | undefined,
+  wanted: PortalElement | undefined,
+  found: PortalElement | undefined,
+): Difference {
+  const some = wanted ?? found;
+  const object = some ? `${some.set} ${showKey(family, some.set, some.element)}` : '';
+  const [should, is] = [wanted, found].map((each) => each && showMeaning(each.element));
+  return { service, kind: 'element', object, wanted: should, found: is };
+}
+
+function hookText(base: BaseChain | undefined): string {
+  if (!base) return 'regular chain';
+  const policy = base.policy === 'drop' ? ' policy drop' : '';
+  return `type ${base.type} hook ${base.hook} priority ${base.priority}${policy}`;
+}
+
+/** One per line. */
+function rulesText(rules: readonly Pick<Rule, 'exprs'>[]): string {
+  return rules.map(describeRule).join('\n');
+}

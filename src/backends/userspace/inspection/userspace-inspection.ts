@@ -1,0 +1,92 @@
+import type { Forwarder } from '../../../forwarder/forwarder.ts';
+import type { KernelInterfaces } from '../../../kernel/open.ts';
+import type { SyncRequest } from '../../backend.ts';
+import type { Difference, Inspection, KernelAnswer, Packet, ServiceCounters } from '../../inspection.ts';
+import { DirectBackend } from '../direct-backend.ts';
+import type { PortalBackend } from '../portal-backend.ts';
+import { serviceName } from '../proxy-sockets.ts';
+import type { UserspaceSettings } from '../settings.ts';
+import { askListeners, compareListeners, type DirectInspectionOptions } from './direct-inspection.ts';
+import { askPortals, comparePortals, type PortalInspectionOptions } from './portal-inspection.ts';
+
+/** A backend of this process, and the forwarder that it uses. */
+export interface Running {
+  readonly backend: DirectBackend | PortalBackend;
+  readonly forwarder: Forwarder;
+}
+
+export interface UserspaceInspectionOptions {
+  readonly settings: UserspaceSettings;
+  /** What runs in this process at the moment; undefined when nothing does, as in a dry run. */
+  readonly running: () => Running | undefined;
+  /** The means to read the kernel, or why packets cannot be captured. */
+  readonly kernel: KernelInterfaces | { readonly reason: string };
+  readonly interfaceAddresses: () => readonly string[];
+}
+
+type Subject =
+  | { readonly kind: 'portals'; readonly options: PortalInspectionOptions }
+  | { readonly kind: 'listeners'; readonly options: DirectInspectionOptions };
+
+/** Looks at userspace mode: at the backend of this process, or at what one would find that is started now. */
+export class UserspaceInspection implements Inspection {
+  readonly #options: UserspaceInspectionOptions;
+
+  constructor(options: UserspaceInspectionOptions) {
+    this.#options = options;
+  }
+
+  async ask(packet: Packet): Promise<KernelAnswer> {
+    const { kind, options } = this.#subject();
+    return kind === 'portals' ? askPortals(packet, options) : askListeners(packet, options);
+  }
+
+  async compare(request: Omit<SyncRequest, 'changed'>): Promise<readonly Difference[]> {
+    const { kind, options } = this.#subject();
+    return kind === 'portals' ? comparePortals(request, options) : compareListeners(request, options);
+  }
+
+  /** Packets are not counted: they end in the kernel. */
+  async counters(): Promise<readonly ServiceCounters[]> {
+    const running = this.#options.running();
+    if (!running) return [];
+    const traffic = await running.forwarder.traffic();
+    return [...running.backend.holdings().served].map(([service, { plan }]) => {
+      const lists = (['cluster', 'local'] as const).flatMap(
+        (list) => traffic.get(serviceName(plan.port, list)) ?? [],
+      );
+      return {
+        service,
+        connections: lists.reduce((sum, { connections }) => sum + connections, 0),
+        packets: undefined,
+        bytes: lists.reduce((sum, { bytesIn, bytesOut }) => sum + bytesIn + bytesOut, 0),
+      };
+    });
+  }
+
+  async close(): Promise<void> {
+    const { kernel } = this.#options;
+    if ('close' in kernel) kernel.close();
+  }
+
+  #subject(): Subject {
+    const { running, kernel } = this.#options;
+    const now = running();
+    if (!now) return 'reason' in kernel ? this.#listeners(kernel.reason) : this.#portals();
+    const { backend, forwarder } = now;
+    return backend instanceof DirectBackend
+      ? this.#listeners(backend.reason, { holdings: backend.holdings(), forwarder })
+      : this.#portals({ holdings: backend.holdings(), forwarder });
+  }
+
+  #listeners(reason: string, running?: DirectInspectionOptions['running']): Subject {
+    const { settings, interfaceAddresses } = this.#options;
+    return { kind: 'listeners', options: { settings, interfaceAddresses, reason, running } };
+  }
+
+  #portals(running?: PortalInspectionOptions['running']): Subject {
+    const { settings, kernel } = this.#options;
+    if ('reason' in kernel) throw new Error(`the kernel cannot be read: ${kernel.reason}`);
+    return { kind: 'portals', options: { settings, kernel, running } };
+  }
+}
