@@ -4,6 +4,13 @@ import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, afterEach, before, test } from 'node:test';
+import type { InspectionContext } from '../../src/backends/mode.ts';
+import { userspaceMode } from '../../src/backends/userspace/mode.ts';
+import { defaultConfig } from '../../src/config/defaults.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+import { nodePortAddresses } from '../../src/model/node-port-addresses.ts';
+import { silentLogger } from '../../src/obs/log.ts';
+import { planOf, plansByKey } from '../cluster/plans.ts';
 import { inNetworkNamespace, sh } from '../kernel/namespace.ts';
 import { kubeProxy, run } from '../program/run.ts';
 import { nodeIPs, prepareNode } from './node-under-test.ts';
@@ -75,6 +82,19 @@ async function start(
   return stderr;
 }
 
+function inspectionContext(): InspectionContext {
+  return {
+    family: 'IPv4',
+    config: defaultConfig(),
+    gateEnabled: () => true,
+    nodeIP: nodeIPs.IPv4,
+    nodePortAddresses: nodePortAddresses('IPv4', []),
+    localDetector: { kind: 'none' },
+    logger: silentLogger,
+    clock: systemClock,
+  };
+}
+
 /** As it was before the logger quoted it. */
 function unescaped(stderr: string): string {
   return stderr.replaceAll('\\"', '"');
@@ -104,6 +124,44 @@ inNetworkNamespace(import.meta.filename, () => {
     const { code, stderr } = await run(kubeProxy, ['--cleanup']);
     assert.equal(code, 0, stderr);
     assert.doesNotMatch(sh('nft list tables'), /kube-proxy/);
+  });
+
+  test('another process sees what the kernel holds and what it would write itself, and opens nothing', async () => {
+    cleanups.add(() => sh('nft flush ruleset'));
+    await start(/running in (dual|single)-stack mode/, {}, ['--conntrack-max-per-core=0']);
+    await answers({ ip: '10.96.0.1', port: 80 });
+    const table = sh('nft list table ip kube-proxy-userspace');
+    const [, port = ''] = /10\.96\.0\.1 \. tcp \. 80 .*?: (\d+)/.exec(table) ?? [];
+    const inspection = await userspaceMode.inspect(inspectionContext());
+    cleanups.add(() => inspection.close());
+    const parts = { clusterIP: '10.96.0.1', portName: 'http', nodePort: 30_080 };
+    const plans = plansByKey(planOf(parts, [{ ip: nodeIPs.IPv4, port: 8080 }]));
+    const request = { plans, serviceCIDRs: [], totalEndpoints: 1 };
+    const lines = (await inspection.compare(request)).map(
+      ({ kind, object, wanted, found }) => `${kind} ${object}: ${found} -> ${wanted}`,
+    );
+    const [now, then] = [port, 'the port of a socket to be opened'].map(
+      (text) => `${text} comment "default/web:http"`,
+    );
+    assert.deepEqual(lines, [
+      `listener default/web:http/TCP cluster: undefined -> ${nodeIPs.IPv4}:any/TCP`,
+      `element portals 10.96.0.1 . tcp . 80: ${now} -> ${then}`,
+      `element nodeports tcp . 30080: ${now} -> ${then}`,
+      `element proxy-ports tcp . ${port}: present -> undefined`,
+    ]);
+    await assert.rejects(
+      inspection.ask({
+        family: 'IPv4',
+        protocol: 'TCP',
+        source: nodeIPs.IPv4,
+        destination: '10.96.0.1',
+        port: 80,
+        origin: 'node',
+      }),
+      new RegExp(`sent to ${nodeIPs.IPv4}:${port}/TCP, and who listens there is not of this process`),
+    );
+    assert.equal(sh('nft list table ip kube-proxy-userspace'), table);
+    await answers({ ip: '10.96.0.1', port: 80 });
   });
 
   test('without privileges it listens where it may, and tells the addresses and what it cannot do', async () => {

@@ -1,0 +1,145 @@
+import assert from 'node:assert/strict';
+import { afterEach, test } from 'node:test';
+import { planOf, plansByKey } from '../../../../test/cluster/plans.ts';
+import { Cleanups, echoAs, freePort, talk, tcpPeer } from '../../../../test/userspace/peers.ts';
+import { openLocalForwarder } from '../../../forwarder/open.ts';
+import { PortPool } from '../../../forwarder/port-pool.ts';
+import { systemClock } from '../../../lib/clock.ts';
+import { joinHostPort } from '../../../model/ip.ts';
+import { nodePortAddresses } from '../../../model/node-port-addresses.ts';
+import { silentLogger } from '../../../obs/log.ts';
+import type { ServicePlan } from '../../../plan/service-plan.ts';
+import type { Packet } from '../../inspection.ts';
+import { DirectBackend } from '../direct-backend.ts';
+import { ProxySockets } from '../proxy-sockets.ts';
+import type { UserspaceSettings } from '../settings.ts';
+import { UserspaceInspection } from './userspace-inspection.ts';
+
+const cleanups = new Cleanups();
+afterEach(() => cleanups.run());
+
+const settings: UserspaceSettings = {
+  family: 'IPv4',
+  hostIP: '127.0.0.1',
+  nodeIP: '127.0.0.1',
+  localDetector: { kind: 'none' },
+  nodePortAddresses: nodePortAddresses('IPv4', ['127.0.0.0/8']),
+  portRange: undefined,
+  choice: 'round-robin',
+  retryMs: 60_000,
+};
+const interfaceAddresses = () => ['127.0.0.1'];
+const kernel = { reason: 'no privileges' };
+
+async function open() {
+  const clock = systemClock;
+  const options = { dialTimeouts: [250], udpIdleMs: 250, clock, random: Math.random, report: () => {} };
+  const forwarder = await openLocalForwarder(options);
+  const pool = new PortPool(undefined, Math.random);
+  const backend = new DirectBackend({
+    settings,
+    sockets: new ProxySockets({ forwarder, pool, choice: 'round-robin' }),
+    interfaceAddresses,
+    reason: 'no privileges',
+    logger: silentLogger,
+    clock,
+    requestFullSync: () => {},
+    onClose: () => {},
+  });
+  cleanups.add(() => forwarder.close());
+  cleanups.add(() => backend.close());
+  const running = () => ({ backend, forwarder });
+  const inspection = new UserspaceInspection({ settings, running, kernel, interfaceAddresses });
+  const program = (...plans: ServicePlan[]) => backend.sync({ ...request(...plans), changed: 'all' });
+  return { backend, inspection, program };
+}
+
+function request(...plans: ServicePlan[]) {
+  return { plans: plansByKey(...plans), serviceCIDRs: [], totalEndpoints: 0 };
+}
+
+function packet(destination: string, port: number): Packet {
+  return { family: 'IPv4', protocol: 'TCP', source: '127.0.0.1', destination, port, origin: 'node' };
+}
+
+test('a listener is asked at its own address; a service address passes, with where it is served instead', async () => {
+  const { backend, inspection, program } = await open();
+  const [port, nodePort] = [await freePort(), await freePort()];
+  const { ip, port: at } = await tcpPeer(cleanups, echoAs('a'));
+  await program(planOf({ clusterIP: '10.96.0.1', port, nodePort }, [{ ip, port: at }]));
+  const target = { endpoint: joinHostPort(ip, at), probability: 1, masquerade: true };
+  const forward = { action: 'forward', targets: [target], affinitySeconds: 0 };
+  assert.deepEqual((await inspection.ask(packet('127.0.0.1', nodePort))).fate, forward);
+  const { address } = backend.addressRows()[0] ?? { address: '' };
+  assert.deepEqual((await inspection.ask(packet('127.0.0.1', port))).fate, forward);
+  assert.deepEqual(await inspection.ask(packet('10.96.0.1', port)), {
+    fate: { action: 'pass' },
+    evidence: [
+      'packets are not captured: no privileges',
+      `default/web 10.96.0.1:${port}/TCP, served at ${address}, not captured: no privileges`,
+    ],
+  });
+});
+
+test('after a sync there is nothing to open; then what changed is told', async () => {
+  const { inspection, program } = await open();
+  const [port, nodePort] = [await freePort(), await freePort()];
+  const { ip, port: at } = await tcpPeer(cleanups, echoAs('a'));
+  const endpoint = { ip, port: at };
+  const plan = planOf({ clusterIP: '10.96.0.1', port, nodePort, externalIPs: ['198.51.100.7'] }, [endpoint]);
+  const sctp = planOf({ clusterIP: '10.96.0.1', protocol: 'SCTP', port }, [endpoint]);
+  await program(plan, sctp);
+  assert.deepEqual(await inspection.compare(request(plan, sctp)), []);
+  const without = planOf({ clusterIP: '10.96.0.1', port, affinitySeconds: 5 }, [endpoint]);
+  const name = joinHostPort(ip, at);
+  const service = 'default/web/TCP';
+  assert.deepEqual(await inspection.compare(request(without)), [
+    {
+      service,
+      kind: 'endpoints',
+      object: `default/web/TCP 10.96.0.1:${port}/TCP cluster 127.0.0.1`,
+      wanted: `${name} (round-robin, affinity 5 s)`,
+      found: `${name} (round-robin)`,
+    },
+    {
+      service,
+      kind: 'listener',
+      object: 'default/web/TCP IPv4 #1',
+      wanted: undefined,
+      found: `127.0.0.1:${nodePort}/TCP`,
+    },
+  ]);
+});
+
+test('where nothing runs every listener is missing, and none is opened', async () => {
+  const port = await freePort();
+  const inspection = new UserspaceInspection({
+    settings,
+    kernel,
+    interfaceAddresses,
+    running: () => undefined,
+  });
+  const plan = planOf({ clusterIP: '10.96.0.1', port, nodePort: port }, [{ ip: '10.244.1.5' }]);
+  const differences = await inspection.compare(request(plan));
+  assert.deepEqual(
+    differences.map(({ wanted, found }) => [wanted, found]),
+    [
+      [`127.0.0.1:${port}/TCP or any port of 127.0.0.1`, undefined],
+      [`127.0.0.1:${port}/TCP`, undefined],
+    ],
+  );
+  await assert.rejects(talk({ ip: '127.0.0.1', port }), { code: 'ECONNREFUSED' });
+  assert.deepEqual(await inspection.counters(), []);
+  assert.deepEqual((await inspection.ask(packet('127.0.0.1', port))).fate, { action: 'pass' });
+});
+
+test('counts what went through', async () => {
+  const { inspection, program } = await open();
+  const nodePort = await freePort();
+  const { ip, port } = await tcpPeer(cleanups, echoAs('a'));
+  await program(planOf({ clusterIP: '10.96.0.1', nodePort }, [{ ip, port }]));
+  await talk({ ip: '127.0.0.1', port: nodePort }, 'four');
+  assert.deepEqual(await inspection.counters(), [
+    { service: 'default/web/TCP', connections: 1, packets: undefined, bytes: 10 },
+  ]);
+});
