@@ -57,16 +57,18 @@ async function writeManifests(): Promise<string> {
 /** Starts the program on manifests and gives what it writes, once it has written what is waited for. */
 async function start(
   pattern: RegExp,
-  options: { uid?: number } = {},
+  options: { readonly uid?: number; readonly through?: readonly string[] } = {},
   args: readonly string[] = [],
 ): Promise<string> {
   const file = await writeManifests();
   const own = options.uid === undefined ? {} : { uid: options.uid, gid: options.uid };
-  const child = spawn(
-    kubeProxy,
-    ['--proxy-mode=userspace', `--manifests=${file}`, '--hostname-override=n1', ...args],
-    { stdio: ['ignore', 'ignore', 'pipe'], env: { ...process.env, HOME: directory }, ...own },
-  );
+  const flags = ['--proxy-mode=userspace', `--manifests=${file}`, '--hostname-override=n1', ...args];
+  const [command = kubeProxy, ...rest] = [...(options.through ?? []), kubeProxy, ...flags];
+  const child = spawn(command, rest, {
+    stdio: ['ignore', 'ignore', 'pipe'],
+    env: { ...process.env, HOME: directory },
+    ...own,
+  });
   let stderr = '';
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
     stderr += text;
@@ -164,16 +166,27 @@ inNetworkNamespace(import.meta.filename, () => {
     await answers({ ip: '10.96.0.1', port: 80 });
   });
 
-  test('without privileges it listens where it may, and tells the addresses and what it cannot do', async () => {
-    const stderr = await start(/Services and their addresses/, { uid: NOBODY });
-    await new Promise((resolve) => setTimeout(resolve, 200));
-    assert.match(stderr, /not captured: not running as root/);
-    const row = /^\tdefault\/web:http +10\.96\.0\.1:80\/TCP +127\.0\.0\.1:(\d+)/m.exec(stderr);
-    assert.ok(row, stderr);
-    await answers({ ip: '127.0.0.1', port: Number(row[1]) });
-    await answers({ ip: nodeIPs.IPv4, port: 30_080 });
-    assert.doesNotMatch(stderr, /Sync failed|iptables|Failed to remove rules/);
-  });
+  const fallbacks: [string, Parameters<typeof start>[1], RegExp][] = [
+    ['without privileges', { uid: NOBODY }, /not captured: not running as root/],
+    [
+      'as root where nf_tables is out of reach',
+      { through: ['setpriv', '--bounding-set=-net_admin', '--inh-caps=-net_admin', '--'] },
+      /not captured: CAP_NET_ADMIN is missing/,
+    ],
+  ];
+  for (const [where, options, reason] of fallbacks) {
+    test(`${where} it listens where it may, and tells the addresses and what it cannot do`, async () => {
+      const stderr = await start(/Services and their addresses/, options, ['--conntrack-max-per-core=0']);
+      await new Promise((resolve) => setTimeout(resolve, 200));
+      assert.match(stderr, reason);
+      const row = /^\tdefault\/web:http +10\.96\.0\.1:80\/TCP +127\.0\.0\.1:(\d+)/m.exec(stderr);
+      assert.ok(row, stderr);
+      await answers({ ip: '127.0.0.1', port: Number(row[1]) });
+      await answers({ ip: nodeIPs.IPv4, port: 30_080 });
+      assert.doesNotMatch(stderr, /Sync failed|iptables|Failed to remove rules/);
+      assert.doesNotMatch(sh('nft list tables'), /kube-proxy/);
+    });
+  }
 
   test('it cannot bind to localhost, but to other addresses of loopback', async () => {
     const args = ['--proxy-mode=userspace', `--manifests=${await writeManifests()}`, '--init-only'];

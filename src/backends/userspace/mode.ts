@@ -2,7 +2,7 @@ import { networkInterfaces } from 'node:os';
 import type { NodeForwarder } from '../../forwarder/open.ts';
 import { openNodeForwarder } from '../../forwarder/open.ts';
 import { PortPool } from '../../forwarder/port-pool.ts';
-import { type KernelInterfaces, openKernel } from '../../kernel/open.ts';
+import { openKernel } from '../../kernel/open.ts';
 import { hasIPv6 } from '../../kernel/probe.ts';
 import { runProgram } from '../../kernel/program.ts';
 import { systemFiles } from '../../kernel/system-files.ts';
@@ -14,13 +14,14 @@ import type { Logger } from '../../obs/log.ts';
 import type { Backend } from '../backend.ts';
 import type { Inspection } from '../inspection.ts';
 import type { BackendContext, InspectionContext, Mode } from '../mode.ts';
+import { tryCapture } from './capture.ts';
 import { DirectBackend } from './direct-backend.ts';
 import { checkBindAddress, hostAddress } from './host-address.ts';
 import { type Running, UserspaceInspection } from './inspection/userspace-inspection.ts';
 import { removeOldChains } from './old-chains.ts';
 import { type UserspaceOptions, userspaceOptions } from './options.ts';
 import { PortalBackend } from './portal-backend.ts';
-import { Portals, removePortals } from './portals/portals.ts';
+import { removePortals } from './portals/portals.ts';
 import { ProxySockets } from './proxy-sockets.ts';
 import type { UserspaceSettings } from './settings.ts';
 import { showTraffic } from './traffic-metrics.ts';
@@ -133,24 +134,6 @@ async function openShared({ portRange, udpIdleMs }: UserspaceOptions, logger: Lo
   });
   if (node.problem !== undefined) logger.info(node.problem);
   return { node, pool: new PortPool(portRange, Math.random) };
-}
-
-/** What the kernel offers for capturing packets, or why it cannot be used. */
-async function tryCapture(
-  settings: UserspaceSettings,
-  { clock, logger }: InspectionContext,
-): Promise<KernelInterfaces | { readonly reason: string }> {
-  let kernel: KernelInterfaces | undefined;
-  try {
-    kernel = await openKernel(clock, logger);
-    await new Portals(settings, kernel.nft).check();
-    return kernel;
-  } catch (error) {
-    kernel?.close();
-    const text = error instanceof Error ? error.message : String(error);
-    const isForbidden = process.getuid?.() !== 0 && /EPERM|EACCES/.test(text);
-    return { reason: isForbidden ? 'not running as root (CAP_NET_ADMIN is needed)' : `nftables: ${text}` };
-  }
 }
 
 function settingsOf(context: InspectionContext, options: UserspaceOptions): UserspaceSettings {

@@ -1,0 +1,38 @@
+import { hasNetAdmin } from '../../kernel/capabilities.ts';
+import { type KernelInterfaces, openKernel } from '../../kernel/open.ts';
+import { type SystemFiles, systemFiles } from '../../kernel/system-files.ts';
+import type { InspectionContext } from '../mode.ts';
+import { Portals } from './portals/portals.ts';
+import type { UserspaceSettings } from './settings.ts';
+
+/** Why packets cannot be captured, in words. */
+export interface Obstacle {
+  readonly reason: string;
+}
+
+/**
+ * What the kernel offers for capturing packets, or why it cannot be used: for want of a privilege, of nf_tables, or of
+ * anything that the table needs. The kernel checks the table without applying it.
+ */
+export async function tryCapture(
+  settings: UserspaceSettings,
+  { clock, logger }: Pick<InspectionContext, 'clock' | 'logger'>,
+): Promise<KernelInterfaces | Obstacle> {
+  let kernel: KernelInterfaces | undefined;
+  try {
+    kernel = await openKernel(clock, logger);
+    await new Portals(settings, kernel.nft).check();
+    return kernel;
+  } catch (error) {
+    kernel?.close();
+    return { reason: obstacleText(error, process.getuid?.() === 0, systemFiles) };
+  }
+}
+
+/** The reason for people to read: what to do about it, where that is known, else the kernel's own. */
+export function obstacleText(error: unknown, isRoot: boolean, files: Pick<SystemFiles, 'read'>): string {
+  const text = error instanceof Error ? error.message : String(error);
+  const isForbidden = /EPERM|EACCES/.test(text) && !hasNetAdmin(files);
+  if (!isForbidden) return `nftables: ${text}`;
+  return isRoot ? 'CAP_NET_ADMIN is missing' : 'not running as root (CAP_NET_ADMIN is needed)';
+}
