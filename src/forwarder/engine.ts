@@ -1,6 +1,6 @@
 import type { Clock, Timer } from '../lib/clock.ts';
 import type { Sockets } from '../native/sockets.ts';
-import { Admission, type Limits } from './admission.ts';
+import { Admission, type Limits, type Occupancy } from './admission.ts';
 import { Balancer } from './balancer.ts';
 import { Counters } from './counters.ts';
 import { EventLoop } from './event-loop.ts';
@@ -23,6 +23,8 @@ import { type UDPContext, UDPListener } from './udp-listener.ts';
 export interface EngineOptions extends ForwarderOptions {
   readonly sockets: Sockets;
   readonly limits: Limits;
+  /** Where several engines share the limits. */
+  readonly occupancy?: Occupancy;
   readonly clock: Clock;
   readonly random: () => number;
   readonly report: (report: Report) => void;
@@ -59,7 +61,7 @@ export class Engine {
     const { sockets, clock, random, dialTimeouts, udpIdleMs, limits } = options;
     const reports = new Reports(clock, options.report);
     this.#balancer = new Balancer({ clock, random });
-    this.#admission = new Admission(limits);
+    this.#admission = new Admission(limits, options.occupancy);
     this.loop = new EventLoop(sockets);
     this.#context = {
       sockets,

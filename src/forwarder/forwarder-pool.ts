@@ -18,7 +18,9 @@ export class ForwarderPool implements Forwarder {
   readonly #services = new Map<Forwarder, number>();
   readonly #listeners = new Map<string, Forwarder>();
 
-  constructor(members: readonly [Forwarder, ...Forwarder[]]) {
+  /** Throws when there are none. */
+  constructor(members: readonly Forwarder[]) {
+    if (members.length === 0) throw new Error('a pool needs a forwarder');
     this.#members = members;
   }
 

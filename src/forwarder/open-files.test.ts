@@ -38,7 +38,7 @@ test('goes as far as it may, and says why no further', () => {
 });
 
 test('connections take two files each, and one service cannot have them all', () => {
-  assert.deepEqual(limitsFor(64_000, 2), { total: 15_750, perService: 11_812 });
-  const small = limitsFor(100, 1);
+  assert.deepEqual(limitsFor(64_000), { total: 31_500, perService: 23_625 });
+  const small = limitsFor(100);
   assert.ok(small.total * 2 < 100 && small.perService < small.total);
 });

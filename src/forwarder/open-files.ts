@@ -24,8 +24,8 @@ export function raiseOpenFileLimit(sockets: Pick<Sockets, 'openFileLimit' | 'set
   return { limit, problem: `cannot raise the limit of open files to ${wantedFiles}: ${errnoName(-raised)}` };
 }
 
-/** How many connections each of several threads may have open: each takes two files. */
-export function limitsFor(openFiles: number, threads: number): Limits {
-  const total = Math.max(16, Math.floor((openFiles - Math.min(reservedFiles, openFiles / 4)) / 2 / threads));
+/** How many connections may be open with so many files: each takes two. */
+export function limitsFor(openFiles: number): Limits {
+  const total = Math.max(16, Math.floor((openFiles - Math.min(reservedFiles, openFiles / 4)) / 2));
   return { total, perService: Math.max(16, Math.floor(total * 0.75)) };
 }

@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os';
 import type { Clock } from '../lib/clock.ts';
 import { loadSockets } from '../native/koffi-sockets.ts';
+import { type Limits, sharedOccupancy } from './admission.ts';
 import type { Forwarder, ForwarderOptions } from './forwarder.ts';
 import { ForwarderPool } from './forwarder-pool.ts';
 import { LocalForwarder } from './local-forwarder.ts';
@@ -19,7 +20,9 @@ export interface OpenOptions extends ForwarderOptions {
 export interface NodeForwarder {
   readonly forwarder: Forwarder;
   claim(protocol: 'TCP' | 'UDP', at: SocketAddress): PortClaim;
-  /** Why there can be fewer connections than wanted; undefined when there is nothing to say. */
+  /** How many files and connections can be open. */
+  readonly room: Limits & { readonly openFiles: number };
+  /** Why there can be fewer than wanted; undefined when there is nothing to say. */
   readonly problem: string | undefined;
 }
 
@@ -32,11 +35,15 @@ export async function openNodeForwarder(options: OpenOptions): Promise<NodeForwa
   const sockets = await loadSockets();
   const { limit, problem } = raiseOpenFileLimit(sockets);
   const count = Math.min(maxThreads, availableParallelism());
-  const settings = { dialTimeouts, udpIdleMs, limits: limitsFor(limit, count) };
-  const start = (): Forwarder => new ForwarderThread({ settings, sockets, clock, report });
+  const limits = limitsFor(limit);
+  const threads = sharedOccupancy(count).map((occupancy) => {
+    const settings = { dialTimeouts, udpIdleMs, limits, occupancy };
+    return new ForwarderThread({ settings, sockets, clock, report });
+  });
   return {
-    forwarder: new ForwarderPool([start(), ...Array.from({ length: count - 1 }, start)]),
+    forwarder: new ForwarderPool(threads),
     claim: (protocol, at) => claimPort(sockets, protocol, at),
+    room: { ...limits, openFiles: limit },
     problem,
   };
 }
@@ -46,5 +53,5 @@ export async function openLocalForwarder(
   options: OpenOptions & { random: () => number },
 ): Promise<Forwarder> {
   const sockets = await loadSockets();
-  return new LocalForwarder({ ...options, sockets, limits: limitsFor(sockets.openFileLimit()[0], 1) });
+  return new LocalForwarder({ ...options, sockets, limits: limitsFor(sockets.openFileLimit()[0]) });
 }

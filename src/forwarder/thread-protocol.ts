@@ -1,5 +1,5 @@
 import type { MessagePort } from 'node:worker_threads';
-import type { Limits } from './admission.ts';
+import type { Limits, Occupancy } from './admission.ts';
 import type {
   ForwardedService,
   ForwarderOptions,
@@ -21,6 +21,8 @@ export interface ThreadData extends ThreadSettings {
 
 export interface ThreadSettings extends ForwarderOptions {
   readonly limits: Limits;
+  /** Where several threads share the limits. */
+  readonly occupancy?: Occupancy;
 }
 
 /** To the thread. Those with a number are answered. */

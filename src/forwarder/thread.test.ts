@@ -1,20 +1,32 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect } from 'node:net';
 import { afterEach, test } from 'node:test';
 import { Cleanups, echoAs, talk, tcpPeer, UDPClient, udpPeer } from '../../test/userspace/peers.ts';
 import { systemClock } from '../lib/clock.ts';
 import { loadSockets } from '../native/koffi-sockets.ts';
+import { sharedOccupancy } from './admission.ts';
 import { ForwarderPool } from './forwarder-pool.ts';
 import type { Report } from './reports.ts';
 import { ForwarderThread } from './thread.ts';
+import type { ThreadSettings } from './thread-protocol.ts';
 
 const cleanups = new Cleanups();
 afterEach(() => cleanups.run());
 
-async function startThread(reports: Report[] = []): Promise<ForwarderThread> {
+async function startThread(
+  reports: Report[] = [],
+  settings: Partial<ThreadSettings> = {},
+): Promise<ForwarderThread> {
   const thread = new ForwarderThread({
     sockets: await loadSockets(),
     clock: systemClock,
-    settings: { limits: { total: 1_000, perService: 1_000 }, dialTimeouts: [250, 500], udpIdleMs: 250 },
+    settings: {
+      limits: { total: 1_000, perService: 1_000 },
+      dialTimeouts: [250, 500],
+      udpIdleMs: 250,
+      ...settings,
+    },
     report: (report) => reports.push(report),
   });
   cleanups.add(() => thread.close());
@@ -88,6 +100,30 @@ test('an address that is taken is told with its reason', async () => {
   await assert.rejects(thread.listen('x', { service: 's', protocol: 'TCP', at: { ip, port } }), {
     code: 'EADDRINUSE',
   });
+});
+
+test('threads share their limit: who comes to one waits for what another has open', async () => {
+  const limits = { total: 2, perService: 2 };
+  const [a, b] = await Promise.all(
+    sharedOccupancy(2).map((occupancy) => startThread([], { limits, occupancy })),
+  );
+  assert.ok(a && b);
+  const { ip, port } = await tcpPeer(cleanups, echoAs('a'));
+  const service = { endpoints: [{ ip, port }], affinitySeconds: 0, choice: 'round-robin' } as const;
+  const at = { ip: '127.0.0.1', port: 0 };
+  for (const thread of [a, b]) thread.setService('s', service);
+  const listen = (thread: ForwarderThread) => thread.listen('l', { service: 's', protocol: 'TCP', at });
+  const [first, second] = [await listen(a), await listen(b)];
+  const held = [connect(first, at.ip), connect(first, at.ip)];
+  for (const socket of held) {
+    cleanups.add(() => socket.destroy());
+    await once(socket, 'data');
+  }
+  const waiting = talk({ ip: at.ip, port: second }, 'late');
+  const isDone = await Promise.race([waiting, new Promise((resolve) => setTimeout(resolve, 300, 'waits'))]);
+  assert.equal(isDone, 'waits');
+  held[0]?.destroy();
+  assert.equal(await waiting, 'a:late');
 });
 
 test('a thread that dies is replaced, with the same services at the same ports', async () => {
