@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { connect, type Socket } from 'node:net';
+import { connect } from 'node:net';
 import { afterEach, test } from 'node:test';
-import { raiseOpenFileLimit } from '../../src/forwarder/open-files.ts';
 import { encodeAddress } from '../../src/forwarder/socket-address.ts';
 import { AF_INET, SOCK_DGRAM } from '../../src/native/sockets.ts';
 import { EngineUnderTest } from './engine-under-test.ts';
@@ -80,35 +79,6 @@ test('a client that goes away while endpoints are tried leaves nothing behind', 
   await until('it is over', async () => (await under.traffic()).open === 0);
 });
 
-test('ten thousand idle connections are held, and their end gives everything back', async (context) => {
-  const under = await EngineUnderTest.open(cleanups, { limits: { total: 20_000, perService: 20_000 } });
-  // Client, both sides of the relay and the endpoint are all in this process.
-  const { limit } = raiseOpenFileLimit(under.sockets);
-  const count = Math.min(10_000, Math.floor((limit - 1_000) / 400) * 100);
-  context.diagnostic(`${count} connections`);
-  const peer = await tcpPeer(cleanups, (socket) => socket.pause());
-  under.serve([peer]);
-  const at = await under.listen('TCP');
-  const before = process.memoryUsage().rss;
-  const sockets: Socket[] = [];
-  for (let i = 0; i < count; i += 100) {
-    const batch = Array.from({ length: 100 }, () => connect(at.port, at.ip));
-    for (const socket of batch) socket.on('error', () => {});
-    await Promise.all(batch.map((socket) => once(socket, 'connect')));
-    sockets.push(...batch);
-  }
-  await until('all are open', async () => (await under.traffic()).open === sockets.length);
-  context.diagnostic(
-    `${((process.memoryUsage().rss - before) / sockets.length / 1024).toFixed(1)} KiB each, with both ends`,
-  );
-  for (const socket of sockets) socket.destroy();
-  await until('all are over', async () => {
-    for (const socket of peer.sockets) socket.destroy();
-    return (await under.traffic()).open === 0;
-  });
-  assert.equal((await under.traffic()).connections, sockets.length);
-});
-
 test('a flood of datagrams from ten thousand ports leaves the service working', async (context) => {
   const limits = { total: 2_000, perService: 1_000 };
   const under = await EngineUnderTest.open(cleanups, { limits, udpIdleMs: 60_000 });
@@ -116,18 +86,28 @@ test('a flood of datagrams from ten thousand ports leaves the service working', 
   const at = await under.listen('UDP');
   const to = encodeAddress({ ip: at.ip, port: at.port });
   const payload = Buffer.from('flood');
-  for (let i = 0; i < 10_000; i++) {
+  let sent = 0;
+  for (let port = 10_000; port < 60_000 && sent < 10_000; port++) {
     const fd = under.sockets.socket(AF_INET, SOCK_DGRAM);
-    under.sockets.sendTo(fd, payload, payload.length, to);
+    // At an address of its own, so that every port is another client and few are taken.
+    if (under.sockets.bind(fd, encodeAddress({ ip: '127.9.9.9', port })) === 0) {
+      under.sockets.sendTo(fd, payload, payload.length, to);
+      sent++;
+    }
     under.sockets.close(fd);
-    if (i % 100 === 0) await new Promise((resolve) => setImmediate(resolve));
+    if (port % 50 === 0) await new Promise((resolve) => setImmediate(resolve));
   }
+  assert.equal(sent, 10_000);
+  await until('nearly all were heard', async () => (await under.traffic()).connections > 9_000);
   const { connections, open } = await under.traffic();
-  context.diagnostic(`${connections} sessions were made`);
-  assert.ok(connections > 5_000, `${connections} sessions`);
+  context.diagnostic(`${sent} ports, ${connections} sessions were made`);
   assert.ok(open <= limits.perService);
   const client = await UDPClient.open(cleanups);
-  assert.equal(String(await client.ask(at, 'after')), 'a:after');
+  // The endpoint may still have more to read than it has room for, and then loses what comes.
+  await until('a new client is answered', async () => {
+    const answer = await client.ask(at, 'after', 200).catch(String);
+    return String(answer) === 'a:after';
+  });
 });
 
 test('when no more files can be opened, that is told, and service goes on as soon as they can', async () => {

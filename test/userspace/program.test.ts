@@ -1,9 +1,5 @@
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { after, afterEach, before, test } from 'node:test';
+import { afterEach, before, test } from 'node:test';
 import type { InspectionContext } from '../../src/backends/mode.ts';
 import { userspaceMode } from '../../src/backends/userspace/mode.ts';
 import { defaultConfig } from '../../src/config/defaults.ts';
@@ -15,73 +11,21 @@ import { inNetworkNamespace, sh } from '../kernel/namespace.ts';
 import { kubeProxy, run } from '../program/run.ts';
 import { nodeIPs, prepareNode } from './node-under-test.ts';
 import { Cleanups, echoAs, type Peer, talk, tcpPeer } from './peers.ts';
+import { type StartOptions, startProgram, writeManifests } from './program-under-test.ts';
 
 const cleanups = new Cleanups();
-const directory = mkdtempSync(join(tmpdir(), 'kpt-userspace-'));
 const NOBODY = 65_534;
 
-/** A service and its one endpoint, as manifests. */
-function manifests({ ip, port }: Peer): string {
-  const objects = [
-    {
-      apiVersion: 'v1',
-      kind: 'Service',
-      metadata: { name: 'web', namespace: 'default' },
-      spec: {
-        type: 'NodePort',
-        clusterIP: '10.96.0.1',
-        clusterIPs: ['10.96.0.1'],
-        ports: [{ name: 'http', port: 80, protocol: 'TCP', targetPort: port, nodePort: 30_080 }],
-      },
-    },
-    {
-      apiVersion: 'discovery.k8s.io/v1',
-      kind: 'EndpointSlice',
-      metadata: { name: 'web-1', namespace: 'default', labels: { 'kubernetes.io/service-name': 'web' } },
-      addressType: 'IPv4',
-      endpoints: [{ addresses: [ip], conditions: { ready: true } }],
-      ports: [{ name: 'http', port, protocol: 'TCP' }],
-    },
-  ];
-  return objects.map((object) => JSON.stringify(object)).join('\n---\n');
-}
-
-async function writeManifests(): Promise<string> {
+async function manifests(): Promise<string> {
   const peer = await tcpPeer(cleanups, echoAs('web'), nodeIPs.IPv4);
-  const file = join(directory, 'services.yaml');
-  writeFileSync(file, manifests(peer));
-  chmodSync(directory, 0o755);
-  return file;
+  return writeManifests(cleanups, { name: 'web', clusterIP: '10.96.0.1', nodePort: 30_080, peer });
 }
 
-/** Starts the program on manifests and gives what it writes, once it has written what is waited for. */
-async function start(
-  pattern: RegExp,
-  options: { readonly uid?: number; readonly through?: readonly string[] } = {},
-  args: readonly string[] = [],
-): Promise<string> {
-  const file = await writeManifests();
-  const own = options.uid === undefined ? {} : { uid: options.uid, gid: options.uid };
-  const flags = ['--proxy-mode=userspace', `--manifests=${file}`, '--hostname-override=n1', ...args];
-  const [command = kubeProxy, ...rest] = [...(options.through ?? []), kubeProxy, ...flags];
-  const child = spawn(command, rest, {
-    stdio: ['ignore', 'ignore', 'pipe'],
-    env: { ...process.env, HOME: directory },
-    ...own,
-  });
-  let stderr = '';
-  child.stderr.setEncoding('utf8').on('data', (text: string) => {
-    stderr += text;
-  });
-  const ended = new Promise((resolve) => child.on('close', resolve));
-  cleanups.add(async () => {
-    child.kill();
-    await ended;
-  });
-  for (let i = 0; i < 1_000 && !pattern.test(stderr); i++)
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  assert.match(stderr, pattern);
-  return stderr;
+/** Starts the program and gives what it has written, once that has in it what is waited for. */
+async function start(pattern: RegExp, options: StartOptions = {}): Promise<string> {
+  const flags = ['--conntrack-max-per-core=0'];
+  const program = await startProgram(cleanups, await manifests(), pattern, { flags, ...options });
+  return program.stderr();
 }
 
 function inspectionContext(): InspectionContext {
@@ -114,10 +58,9 @@ async function answers(at: Peer): Promise<void> {
 inNetworkNamespace(import.meta.filename, () => {
   before(prepareNode);
   afterEach(() => cleanups.run());
-  after(() => rmSync(directory, { recursive: true }));
 
   test('with privileges, cluster IP and node port work, and clean-up removes the table', async () => {
-    await start(/running in (dual|single)-stack mode/, {}, ['--conntrack-max-per-core=0']);
+    await start(/running in (dual|single)-stack mode/);
     await answers({ ip: '10.96.0.1', port: 80 });
     await answers({ ip: nodeIPs.IPv4, port: 30_080 });
     await answers({ ip: '127.0.0.1', port: 30_080 });
@@ -130,7 +73,7 @@ inNetworkNamespace(import.meta.filename, () => {
 
   test('another process sees what the kernel holds and what it would write itself, and opens nothing', async () => {
     cleanups.add(() => sh('nft flush ruleset'));
-    await start(/running in (dual|single)-stack mode/, {}, ['--conntrack-max-per-core=0']);
+    await start(/running in (dual|single)-stack mode/);
     await answers({ ip: '10.96.0.1', port: 80 });
     const table = sh('nft list table ip kube-proxy-userspace');
     const [, port = ''] = /10\.96\.0\.1 \. tcp \. 80 .*?: (\d+)/.exec(table) ?? [];
@@ -166,7 +109,7 @@ inNetworkNamespace(import.meta.filename, () => {
     await answers({ ip: '10.96.0.1', port: 80 });
   });
 
-  const fallbacks: [string, Parameters<typeof start>[1], RegExp][] = [
+  const fallbacks: [string, StartOptions, RegExp][] = [
     ['without privileges', { uid: NOBODY }, /not captured: not running as root/],
     [
       'as root where nf_tables is out of reach',
@@ -176,7 +119,7 @@ inNetworkNamespace(import.meta.filename, () => {
   ];
   for (const [where, options, reason] of fallbacks) {
     test(`${where} it listens where it may, and tells the addresses and what it cannot do`, async () => {
-      const stderr = await start(/Services and their addresses/, options, ['--conntrack-max-per-core=0']);
+      const stderr = await start(/Services and their addresses/, options);
       await new Promise((resolve) => setTimeout(resolve, 200));
       assert.match(stderr, reason);
       const row = /^\tdefault\/web:http +10\.96\.0\.1:80\/TCP +127\.0\.0\.1:(\d+)/m.exec(stderr);
@@ -189,7 +132,7 @@ inNetworkNamespace(import.meta.filename, () => {
   }
 
   test('it cannot bind to localhost, but to other addresses of loopback', async () => {
-    const args = ['--proxy-mode=userspace', `--manifests=${await writeManifests()}`, '--init-only'];
+    const args = ['--proxy-mode=userspace', `--manifests=${await manifests()}`, '--init-only'];
     const common = [...args, '--hostname-override=n1', '--conntrack-max-per-core=0'];
     for (const address of ['127.0.0.1', '::1']) {
       const { code, stderr } = await run(kubeProxy, [...common, `--bind-address=${address}`]);
@@ -204,7 +147,7 @@ inNetworkNamespace(import.meta.filename, () => {
   });
 
   test('a range of ports or an idle time that cannot be used is an error with its name', async () => {
-    const common = ['--proxy-mode=userspace', `--manifests=${await writeManifests()}`, '--init-only'];
+    const common = ['--proxy-mode=userspace', `--manifests=${await manifests()}`, '--init-only'];
     const bad: [string, RegExp][] = [
       ['--proxy-port-range=10-9', /portRange: port range "10-9" ends before it begins/],
       ['--udp-timeout=0s', /udpIdleTimeout: Invalid value: "0s": must be greater than 0/],

@@ -1,0 +1,61 @@
+/**
+ * A process with many connections, so that the limit of open files of nobody else counts.
+ * `crowd.ts serve IP`: greets everybody and keeps the connection; prints its port, then the number of connections as
+ * it changes. `crowd.ts hold COUNT IP:PORT`: makes so many connections; prints how many were greeted and keeps them.
+ * Both end when their input does.
+ */
+import { connect, createServer, type Socket } from 'node:net';
+
+const atOnce = 100;
+const tellMs = 50;
+
+function serve(ip: string): void {
+  let open = 0;
+  const server = createServer((socket) => {
+    open++;
+    socket.on('error', () => socket.destroy());
+    socket.on('close', () => open--);
+    socket.resume();
+    socket.write('!');
+  });
+  server.listen({ host: ip, port: 0, backlog: 4096 }, () => {
+    const address = server.address();
+    console.log(typeof address === 'object' ? address?.port : address);
+    let told = 0;
+    setInterval(() => {
+      if (open !== told) console.log(open);
+      told = open;
+    }, tellMs);
+  });
+}
+
+async function hold(count: number, target: string): Promise<void> {
+  const [host, port] = target.split(':');
+  const sockets: Socket[] = [];
+  let greeted = 0;
+  while (sockets.length < count) {
+    const some = Array.from({ length: Math.min(atOnce, count - sockets.length) }, () =>
+      connect({ host, port: Number(port) }),
+    );
+    sockets.push(...some);
+    await Promise.all(
+      some.map(
+        (socket) =>
+          new Promise<void>((resolve) => {
+            socket.once('data', () => {
+              greeted++;
+              resolve();
+            });
+            socket.once('error', () => resolve());
+            socket.once('close', () => resolve());
+          }),
+      ),
+    );
+  }
+  console.log(greeted);
+}
+
+process.stdin.on('end', () => process.exit(0)).resume();
+const [task, first = '', target = ''] = process.argv.slice(2);
+if (task === 'serve') serve(first);
+else await hold(Number(first), target);

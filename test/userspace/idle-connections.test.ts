@@ -1,0 +1,147 @@
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
+import { afterEach, before, test } from 'node:test';
+import { paced } from '../cluster/lab/pace.ts';
+import { inNetworkNamespace } from '../kernel/namespace.ts';
+import { nodeIPs, prepareNode } from './node-under-test.ts';
+import { Cleanups, echoAs, type Peer, talk, tcpPeer } from './peers.ts';
+import { type RunningProgram, startProgram, writeManifests } from './program-under-test.ts';
+
+const cleanups = new Cleanups();
+const wanted = 10_000;
+/** Of what the proxy says it has room for; what is left is for the rest of the test. */
+const share = 0.98;
+const idleIPs = ['10.96.1.1', '10.96.1.2', '10.96.1.3', '10.96.1.4'];
+const other: Peer = { ip: '10.96.0.1', port: 80 };
+/** Measured 1.5 KiB; what is beyond this grows with something that it should not. */
+const maxBytesPerConnection = 6 * 1024;
+
+/** A process of its own; `told` are the numbers that it prints. */
+class Crowd {
+  readonly told: number[] = [];
+  readonly #child: ChildProcess;
+  readonly ended: Promise<void>;
+
+  constructor(...args: readonly string[]) {
+    const script = new URL('./crowd.ts', import.meta.url).pathname;
+    const child = spawn(process.execPath, ['--no-warnings', script, ...args], {
+      stdio: ['pipe', 'pipe', 'inherit'],
+    });
+    child.stdout.setEncoding('utf8').on('data', (text: string) => {
+      this.told.push(...text.trim().split('\n').map(Number));
+    });
+    this.#child = child;
+    this.ended = new Promise((resolve) => child.on('close', () => resolve()));
+    cleanups.add(() => this.end());
+  }
+
+  async end(): Promise<void> {
+    this.#child.stdin?.end();
+    await this.ended;
+  }
+}
+
+async function until(what: string, condition: () => boolean | Promise<boolean>): Promise<void> {
+  for (let i = 0; i < paced(6_000); i++) {
+    if (await condition()) return;
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+  assert.fail(`never happened: ${what}`);
+}
+
+/** The program with services of silent endpoints, each a process of its own, and one service that answers. */
+async function start(
+  through: readonly string[] = [],
+): Promise<{ program: RunningProgram; servers: Crowd[] }> {
+  const servers = idleIPs.map(() => new Crowd('serve', nodeIPs.IPv4));
+  await until('the servers listen', () => servers.every(({ told }) => told.length > 0));
+  const echo = await tcpPeer(cleanups, echoAs('web'), nodeIPs.IPv4);
+  const manifests = writeManifests(
+    cleanups,
+    { name: 'web', clusterIP: other.ip, peer: echo },
+    ...idleIPs.map((clusterIP, i) => {
+      const peer = { ip: nodeIPs.IPv4, port: servers[i]?.told[0] ?? 0 };
+      return { name: `idle-${i}`, clusterIP, peer };
+    }),
+  );
+  const flags = ['--conntrack-max-per-core=0'];
+  const program = await startProgram(cleanups, manifests, /Room for connections/, { through, flags });
+  await until('the services work', async () => (await talk(other, '!').catch(String)) === 'web:!');
+  return { program, servers };
+}
+
+/** So many connections, in equal parts from a process for each service. */
+function hold(count: number): Crowd[] {
+  const each = Math.floor(count / idleIPs.length);
+  return idleIPs.map((ip) => new Crowd('hold', String(each), `${ip}:80`));
+}
+
+/** Connections that endpoints have; the first number that a server tells is its port. */
+function atEndpoints(servers: readonly Crowd[]): number {
+  return servers.reduce((sum, { told }) => sum + (told.slice(1).at(-1) ?? 0), 0);
+}
+
+/** How many connections the proxy said that it has room for. */
+function room(program: RunningProgram): number {
+  return Number(/"Room for connections".* connections=(\d+)/.exec(program.stderr())?.[1]);
+}
+
+function openFiles({ pid }: RunningProgram): number {
+  return readdirSync(`/proc/${pid}/fd`).length;
+}
+
+function residentBytes({ pid }: RunningProgram): number {
+  return Number(/^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) * 1024;
+}
+
+async function isAlive(): Promise<void> {
+  assert.equal(await talk(other, 'new'), 'web:new');
+  const { status } = await fetch(`http://${nodeIPs.IPv4}:10256/healthz`);
+  assert.equal(status, 200);
+}
+
+inNetworkNamespace(import.meta.filename, () => {
+  before(prepareNode);
+  afterEach(() => cleanups.run());
+
+  test(`up to ${wanted} idle connections, as many as the limit of files allows, disturb nobody`, async () => {
+    const { program, servers } = await start();
+    const most = Math.min(wanted, Math.floor(room(program) * share));
+    const count = most - (most % idleIPs.length);
+    const [files, bytes] = [openFiles(program), residentBytes(program)];
+    const clients = hold(count);
+    await until('all were tried', () => clients.every(({ told }) => told.length > 0));
+    assert.equal(
+      clients.reduce((sum, { told }) => sum + (told[0] ?? 0), 0),
+      count,
+    );
+    await until('endpoints have all', () => atEndpoints(servers) === count);
+    assert.ok(openFiles(program) >= files + 2 * count);
+    const each = (residentBytes(program) - bytes) / count;
+    console.log(`measured: ${count} idle connections, ${(each / 1024).toFixed(1)} KiB each in the proxy`);
+    assert.ok(each < maxBytesPerConnection, `${each} bytes per connection`);
+    await isAlive();
+    await Promise.all(clients.map((crowd) => crowd.end()));
+    await until('endpoints are left', () => atEndpoints(servers) === 0);
+    await until('all files are closed', () => openFiles(program) < files + 20);
+    await isAlive();
+  });
+
+  test('more connections than files wait, and are served when there is room', async () => {
+    const few = 'ulimit -n 600; exec "$0" "$@"';
+    const lock = ['setpriv', '--bounding-set=-sys_resource', '--inh-caps=-sys_resource', '--'];
+    const { program, servers } = await start([...lock, 'sh', '-c', few]);
+    const limit = room(program);
+    assert.ok(limit < 300, `room for ${limit}`);
+    const clients = hold(limit * 2);
+    await until('there is no more room', () => /New connections have to wait/.test(program.stderr()));
+    await until('it is used', () => atEndpoints(servers) > limit * 0.9);
+    assert.ok(atEndpoints(servers) <= limit);
+    const { status } = await fetch(`http://${nodeIPs.IPv4}:10256/healthz`);
+    assert.equal(status, 200);
+    await Promise.all(clients.map((crowd) => crowd.end()));
+    await until('endpoints are left', () => atEndpoints(servers) === 0);
+    await isAlive();
+  });
+});
