@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 
@@ -23,7 +23,8 @@ export class RunningProxy {
   readonly ended: Promise<number | NodeJS.Signals>;
 
   constructor(flags: readonly string[]) {
-    const child = spawn(kubeProxy, flags, { stdio: ['ignore', 'inherit', 'pipe'] });
+    const [command = kubeProxy, ...args] = [...endsWithParent(), kubeProxy, ...flags];
+    const child = spawn(command, args, { stdio: ['ignore', 'inherit', 'pipe'] });
     this.#child = child;
     this.ended = new Promise((settle, reject) => {
       child.on('error', reject);
@@ -54,4 +55,10 @@ export class RunningProxy {
     if (frontend === undefined) return;
     this.#substitutes.set(frontend, { address: address === '-' ? undefined : address, note });
   }
+}
+
+/** A command in front of another that has the kernel kill it when this process dies; none where there is no such. */
+function endsWithParent(): string[] {
+  const [command, ...options] = ['setpriv', '--pdeathsig', 'KILL', '--'] as const;
+  return spawnSync(command, [...options, 'true']).status === 0 ? [command, ...options] : [];
 }

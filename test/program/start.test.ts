@@ -140,6 +140,21 @@ describe('npm start', { skip: skip ?? false }, () => {
     }
   }
 
+  for (const uid of [ROOT, NOBODY]) {
+    it(`leaves no proxy behind when it is killed itself, as user ${uid}`, async () => {
+      const demonstration = start(uid);
+      await demonstration.shows(/web, cluster IP .* ×/);
+      const networks = networksOf(demonstration);
+      const own = demonstration
+        .processes()
+        .find(({ command }) => command.includes('scripts/start.ts') && !command.startsWith('npm'));
+      assert.ok(own);
+      process.kill(own.pid, 'SIGKILL');
+      await demonstration.ended();
+      await assertNothingLeft(demonstration, networks);
+    });
+  }
+
   it('ends, and says so, when the proxy dies', async () => {
     const demonstration = start(ROOT);
     await demonstration.shows(/web, cluster IP .* ×/);
