@@ -44,6 +44,15 @@ export class PacketCounters {
     };
   }
 
+  /** Which are there; makes none. */
+  async present(): Promise<Counters> {
+    const isThere = async (name: string) => (await this.#client.get(name)) !== undefined;
+    return {
+      invalidDropped: await isThere(invalidDropped),
+      localhostAccepted: await isThere(localhostAccepted),
+    };
+  }
+
   /** Has the metrics read the counters whenever somebody scrapes. */
   publish(metrics: CounterMetrics): void {
     metrics.ctStateInvalidDropped.readFrom(() => this.#read(invalidDropped));

@@ -73,12 +73,18 @@ export async function kubeProxyChains(
 
 /** To ask the legacy programs would make the kernel create the tables, and send every packet through them. */
 export function hasLegacyTables(files: SystemFiles, family: Family): boolean {
+  const names = legacyTables(files, family);
+  return (['nat', 'filter', 'mangle'] as const).some((table) => names.has(table));
+}
+
+/** The tables of x_tables that are there. */
+export function legacyTables(files: SystemFiles, family: Family): ReadonlySet<string> {
   try {
     const names = files.read(family === 'IPv4' ? '/proc/net/ip_tables_names' : '/proc/net/ip6_tables_names');
-    return names.split('\n').some((name) => ['nat', 'filter', 'mangle'].includes(name));
+    return new Set(names.split('\n'));
   } catch {
     // No such file means no x_tables, and so no tables.
-    return false;
+    return new Set();
   }
 }
 

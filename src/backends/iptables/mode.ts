@@ -7,12 +7,14 @@ import type { Family } from '../../model/ip.ts';
 import type { Logger } from '../../obs/log.ts';
 import { servingNodePorts } from '../address-watch.ts';
 import type { Backend } from '../backend.ts';
-import type { BackendContext, Mode } from '../mode.ts';
+import type { Inspection } from '../inspection.ts';
+import type { BackendContext, InspectionContext, Mode } from '../mode.ts';
 import { IptablesBackend } from './backend.ts';
 import { Census } from './census.ts';
 import { changesOf } from './changes.ts';
 import { removeAll } from './cleanup.ts';
 import { type Flavour, type FlavourContext, warnOfMix } from './flavour.ts';
+import { openInspection } from './inspection.ts';
 import { KernelTables } from './kernel-tables.ts';
 import { IptablesNode } from './node.ts';
 import {
@@ -51,6 +53,12 @@ class IptablesMode implements Mode {
       await this.#release(family);
       throw error;
     }
+  }
+
+  inspect(context: InspectionContext): Promise<Inspection> {
+    const { family, clock, logger } = context;
+    const commands = new Commands({ family, run: runProgram, clock, logger });
+    return openInspection({ settings: settingsOf(context), commands, files: systemFiles, clock, logger });
   }
 
   cleanup(logger: Logger): Promise<void> {
@@ -113,7 +121,7 @@ function flavourContext(clock: Clock, logger: Logger): FlavourContext {
   return { run: runProgram, files: systemFiles, clock, logger };
 }
 
-function settingsOf(context: BackendContext): IptablesSettings {
+function settingsOf(context: InspectionContext): IptablesSettings {
   const { family, config, nodeIP, nodePortAddresses, localDetector } = context;
   return {
     family,

@@ -94,9 +94,10 @@ export class Commands {
     await this.#succeed(this.program(), [...wait, '-X', chain, '-t', table], 'write');
   }
 
-  /** Lines of a dump of a table. */
-  async save(table: AnyTable, onLine: (line: string) => void): Promise<void> {
-    await this.#succeed(this.program('save'), ['-t', table], 'read', { onLine });
+  /** Lines of a dump of a table; with counters, rules begin with `[packets:bytes]`. */
+  async save(table: AnyTable, onLine: (line: string) => void, counters = false): Promise<void> {
+    const args = [...(counters ? ['-c'] : []), '-t', table];
+    await this.#succeed(this.program('save'), args, 'read', { onLine });
   }
 
   /**

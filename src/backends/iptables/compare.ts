@@ -1,0 +1,156 @@
+import type { AnyTable } from '../../kernel/iptables/commands.ts';
+import type { SavedTable } from '../../kernel/iptables/saved-table.ts';
+import { Breather } from '../../lib/breather.ts';
+import type { Clock } from '../../lib/clock.ts';
+import type { SyncRequest } from '../backend.ts';
+import type { Difference } from '../inspection.ts';
+import { chainDifferences, missingJump, staleChain, type WantedRule } from '../rule-differences.ts';
+import { canaryChain } from './canary.ts';
+import { chainOf } from './chain-diff.ts';
+import { type OwnChains, ownChains } from './compile.ts';
+import { filterChains, filterHead, natChains, natHead } from './fixed-rules.ts';
+import { jumps, savedRule } from './jumps.ts';
+import { isServiceChain } from './names.ts';
+import type { NodeLines } from './node-lines.ts';
+import { Ruleset } from './ruleset.ts';
+import { serviceOfRule } from './service-of-rule.ts';
+import type { IptablesSettings } from './settings.ts';
+import type { Counters, TableName } from './tables.ts';
+
+export type SavedTables = Readonly<Record<AnyTable, SavedTable>>;
+
+export interface Comparison {
+  readonly settings: IptablesSettings;
+  readonly tables: SavedTables;
+  readonly node: NodeLines;
+  readonly counters: Counters;
+  readonly clock: Clock;
+}
+
+/** The kubelet writes into this chain too. */
+const sharedChain = 'KUBE-FIREWALL';
+
+/** What a full sync of this request would change about the tables. Comments do not count. */
+export async function compare(
+  request: Pick<SyncRequest, 'plans'>,
+  comparison: Comparison,
+): Promise<Difference[]> {
+  const { settings, tables, counters } = comparison;
+  const ruleset = new Ruleset(settings);
+  // Whether the cluster is large decides on comments alone.
+  const variant = { comments: true, countLocalhost: counters.localhostAccepted };
+  await ruleset.replace(request.plans, variant);
+  const { family } = settings;
+  return [
+    ...jumps.flatMap((jump) => missingJump(tables[jump.table], jump.from, savedRule(jump), family)),
+    ...canaryDifferences(tables),
+    ...(await sharedDifferences(ruleset, comparison)),
+    ...(await ownDifferences(ruleset, comparison)),
+  ];
+}
+
+function canaryDifferences(tables: SavedTables): Difference[] {
+  const missing = Object.values(tables).filter((table) => !table.has(canaryChain));
+  return missing.map(({ name }) => ({
+    service: undefined,
+    kind: 'chain',
+    object: `${name} ${canaryChain}`,
+    wanted: `:${canaryChain}`,
+    found: undefined,
+  }));
+}
+
+/** The chains that have lines of all service ports. */
+async function sharedDifferences(ruleset: Ruleset, comparison: Comparison): Promise<Difference[]> {
+  const { settings, tables, node, clock } = comparison;
+  const breather = new Breather(clock);
+  const differences: Difference[] = [];
+  const wanted = {
+    filter: wantedLines('filter', ruleset, filterHead(settings), node.filterTail),
+    nat: wantedLines('nat', ruleset, natHead(settings), node.natTail),
+  };
+  const chains = { filter: filterChains(settings), nat: natChains };
+  for (const name of ['filter', 'nat'] as const) {
+    for (const chain of chains[name]) {
+      if (breather.isDue) await breather.rest();
+      const rules = wanted[name].get(chain) ?? [];
+      const isShared = chain === sharedChain;
+      differences.push(
+        ...chainDifferences({
+          table: tables[name],
+          chain,
+          wanted: rules,
+          family: settings.family,
+          isShared,
+          serviceOf: serviceOfRule,
+        }),
+      );
+    }
+  }
+  return differences;
+}
+
+function wantedLines(
+  table: TableName,
+  { services }: Ruleset,
+  head: readonly string[],
+  tail: readonly string[],
+): Map<string, WantedRule[]> {
+  const chains = new Map<string, WantedRule[]>();
+  const want = (lines: readonly string[], service: string | undefined) => {
+    for (const line of lines) {
+      const chain = chainOf(line);
+      const rules = chains.get(chain);
+      if (rules) rules.push({ line, service });
+      else chains.set(chain, [{ line, service }]);
+    }
+  };
+  want(head, undefined);
+  for (const { key, dispatch } of services) want(dispatch[table], key);
+  want(tail, undefined);
+  return chains;
+}
+
+/** The chains that service ports have to themselves, and those that no service port has. */
+async function ownDifferences(ruleset: Ruleset, comparison: Comparison): Promise<Difference[]> {
+  const { settings, tables, clock } = comparison;
+  const breather = new Breather(clock);
+  const differences: Difference[] = [];
+  const stale = new Set([...tables.nat.chains()].filter(isServiceChain));
+  for (const service of ruleset.services) {
+    if (breather.isDue) await breather.rest();
+    const own = ownChains(service, settings);
+    for (const chain of own.declared) stale.delete(chain);
+    differences.push(...serviceDifferences(service.key, own, comparison));
+  }
+  const used = stale.size > 0 ? usedByOthers(tables.nat) : new Set<string>();
+  for (const chain of stale) {
+    // A sync leaves those empty that it cannot remove.
+    if (used.has(chain) && tables.nat.lines(chain).length === 0) continue;
+    const [first] = tables.nat.rules(chain);
+    differences.push(staleChain(tables.nat, chain, first && serviceOfRule(first.line)));
+  }
+  return differences;
+}
+
+function serviceDifferences(service: string, own: OwnChains, { tables, settings }: Comparison): Difference[] {
+  const rules = Map.groupBy(own.rules(), chainOf);
+  return own.declared.flatMap((chain) => {
+    const wanted = (rules.get(chain) ?? []).map((line) => ({ line, service }));
+    const { nat } = tables;
+    if (nat.has(chain)) return chainDifferences({ table: nat, chain, wanted, family: settings.family });
+    const text = [`:${chain}`, ...wanted.map(({ line }) => line)].join('\n');
+    return [{ service, kind: 'chain', object: `nat ${chain}`, wanted: text, found: undefined }];
+  });
+}
+
+/** Chains that rules in chains of others lead to. */
+function usedByOthers(nat: SavedTable): Set<string> {
+  const ours: ReadonlySet<string> = new Set<string>(natChains);
+  const used = new Set<string>();
+  for (const chain of nat.chains()) {
+    if (isServiceChain(chain) || ours.has(chain)) continue;
+    for (const { rule } of nat.rules(chain)) if (rule.target) used.add(rule.target.name);
+  }
+  return used;
+}

@@ -1,0 +1,101 @@
+import type { AnyTable, Commands } from '../../kernel/iptables/commands.ts';
+import { SavedTable } from '../../kernel/iptables/saved-table.ts';
+import type { SystemFiles } from '../../kernel/system-files.ts';
+import { openXtablesKernel, type XtablesKernel } from '../../kernel/xtables/open.ts';
+import type { Clock } from '../../lib/clock.ts';
+import type { Logger } from '../../obs/log.ts';
+import type { SyncRequest } from '../backend.ts';
+import type { Difference, Inspection, KernelAnswer, Packet, ServiceCounters } from '../inspection.ts';
+import { ask } from './ask.ts';
+import { compare } from './compare.ts';
+import { PacketCounters } from './counters.ts';
+import { type Flavour, flavourOf, legacyTables } from './flavour.ts';
+import { nodeLines } from './node-lines.ts';
+import { serviceCounters } from './service-counters.ts';
+import type { IptablesSettings } from './settings.ts';
+import type { Counters } from './tables.ts';
+
+export interface InspectionOptions {
+  readonly settings: IptablesSettings;
+  readonly commands: Commands;
+  readonly files: SystemFiles;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** What of the node itself is looked at. */
+export interface InspectedNode {
+  interfaceAddresses(): Promise<readonly string[]>;
+  /** The packet counters that rules may name. */
+  counters(): Promise<Counters>;
+  close(): void;
+}
+
+const noCounters: Counters = { invalidDropped: false, localhostAccepted: false };
+
+/** Opens sockets of its own; rejects when one cannot be had, or there is no iptables. */
+export async function openInspection(options: InspectionOptions): Promise<Inspection> {
+  const flavour = flavourOf(await options.commands.version());
+  const kernel = await openXtablesKernel(options.clock);
+  const node = await inspectedNode(kernel, options.logger);
+  return new IptablesInspection(options, flavour, node);
+}
+
+async function inspectedNode(kernel: XtablesKernel, logger: Logger): Promise<InspectedNode> {
+  const counters = await PacketCounters.open(kernel.acct, logger);
+  return {
+    interfaceAddresses: () => kernel.addresses.list(),
+    counters: async () => (await counters?.present()) ?? noCounters,
+    close: () => kernel.close(),
+  };
+}
+
+/** Reads the tables anew for every answer, with the programs that the sync writes them with. */
+export class IptablesInspection implements Inspection {
+  readonly #options: InspectionOptions;
+  readonly #flavour: Flavour;
+  readonly #node: InspectedNode;
+
+  constructor(options: InspectionOptions, flavour: Flavour, node: InspectedNode) {
+    this.#options = options;
+    this.#flavour = flavour;
+    this.#node = node;
+  }
+
+  /** Rejects with RuleNotUnderstoodError when the packet meets a rule whose meaning is not known. */
+  async ask(packet: Packet): Promise<KernelAnswer> {
+    const tables = { nat: await this.#read('nat'), filter: await this.#read('filter') };
+    const addresses = new Set(await this.#node.interfaceAddresses());
+    return ask(packet, { tables, addresses, clock: this.#options.clock });
+  }
+
+  async compare(request: Omit<SyncRequest, 'changed'>): Promise<readonly Difference[]> {
+    const { settings, clock, logger } = this.#options;
+    const counters = await this.#node.counters();
+    const interfaceAddresses = () => this.#node.interfaceAddresses();
+    const node = await nodeLines({ settings, interfaceAddresses, logger }, counters);
+    const tables = {
+      nat: await this.#read('nat'),
+      filter: await this.#read('filter'),
+      mangle: await this.#read('mangle'),
+    };
+    return compare(request, { settings, tables, node, counters, clock });
+  }
+
+  async counters(): Promise<readonly ServiceCounters[]> {
+    return serviceCounters(await this.#read('nat', true), this.#options.clock);
+  }
+
+  async close(): Promise<void> {
+    this.#node.close();
+  }
+
+  async #read(name: AnyTable, counters = false): Promise<SavedTable> {
+    const { commands, files, settings } = this.#options;
+    const table = new SavedTable(name);
+    // To ask for a table would make the kernel create it.
+    if (this.#flavour === 'legacy' && !legacyTables(files, settings.family).has(name)) return table;
+    await commands.save(name, (line) => table.take(line), counters);
+    return table;
+  }
+}

@@ -1,0 +1,13 @@
+import { optionOf, parseRule } from '../../kernel/iptables/rule.ts';
+
+/**
+ * The key of the service port that a rule line of ours was written for, by its comment and protocol; undefined for
+ * rules that are nobody's, and for those of endpoints, which in large clusters have no comments.
+ */
+export function serviceOfRule(line: string): string | undefined {
+  const [basic, ...modules] = parseRule(line)?.matches ?? [];
+  const comment = modules.find(({ module }) => module === 'comment');
+  const name = (comment && optionOf(comment, '--comment')?.values[0]?.split(' ', 1)[0]) ?? '';
+  const protocol = basic && optionOf(basic, '-p')?.values[0];
+  return name.includes('/') && protocol !== undefined ? `${name}/${protocol.toUpperCase()}` : undefined;
+}

@@ -1,0 +1,68 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Difference } from '../../src/backends/inspection.ts';
+import { compare } from '../../src/backends/iptables/compare.ts';
+import { nodeLines } from '../../src/backends/iptables/node-lines.ts';
+import { FakeClock } from '../../src/lib/fake-clock.ts';
+import type { Family } from '../../src/model/ip.ts';
+import { silentLogger } from '../../src/obs/log.ts';
+import { plansByKey } from '../cluster/plans.ts';
+import { plansOf, recordedClusters } from '../plan/recorded-cluster.ts';
+import { type RecordedIptablesCluster, recordedAddresses, recordedSettings } from './compiled-cluster.ts';
+import { recordedTables } from './recorded-tables.ts';
+
+const counters = { invalidDropped: true, localhostAccepted: true };
+
+for (const { name, cluster } of recordedClusters()) {
+  for (const family of ['IPv4', 'IPv6'] as const) {
+    const recorded = cluster as RecordedIptablesCluster;
+    test(`${name} ${family}: nothing differs but the order of services`, async () => {
+      const kinds = (await differences(recorded, family)).map(({ kind }) => kind);
+      assert.deepEqual(
+        [...new Set(kinds)].filter((kind) => kind !== 'rule order'),
+        [],
+      );
+    });
+
+    test(`${name} ${family}: names every line that is gone`, async () => {
+      for (const [table, line] of linesOf(recorded, family)) {
+        const found = await differences(recorded, family, (name, other) => name === table && other === line);
+        assert.ok(
+          found.some((difference) => isAbout(difference, table, line)),
+          `${table} ${line} is missed`,
+        );
+      }
+    });
+  }
+}
+
+async function differences(
+  cluster: RecordedIptablesCluster,
+  family: Family,
+  leaveOut?: (table: string, line: string) => boolean,
+): Promise<readonly Difference[]> {
+  const settings = recordedSettings(cluster, family);
+  const interfaceAddresses = async () => recordedAddresses(cluster);
+  const node = await nodeLines({ settings, interfaceAddresses, logger: silentLogger }, counters);
+  const tables = recordedTables(cluster, family, leaveOut);
+  const plans = plansByKey(...plansOf(cluster, family));
+  return compare({ plans }, { settings, tables, node, counters, clock: new FakeClock() });
+}
+
+/** Some lines of every table: each of them is a comparison of everything. */
+function linesOf(cluster: RecordedIptablesCluster, family: Family): (readonly [string, string])[] {
+  const digit = family === 'IPv4' ? '4' : '6';
+  return (['nat', 'filter'] as const).flatMap((table) => {
+    const lines = cluster.expect[`${table}${digit}`].filter((line) => line.startsWith('-A '));
+    const step = Math.max(1, Math.floor(lines.length / 5));
+    return lines.filter((_, i) => i % step === 0).map((line) => [table, line] as const);
+  });
+}
+
+/** The chain is named, and the rule by where it leads; that of the service port is named by its key. */
+function isAbout({ kind, object, wanted, found }: Difference, table: string, line: string): boolean {
+  const chain = line.split(' ')[1];
+  const target = / -j (\S+)/.exec(line)?.[1];
+  const hasTarget = target === undefined || wanted?.includes(`-j ${target}`) === true;
+  return ['rule', 'jump'].includes(kind) && object === `${table} ${chain}` && hasTarget && !found;
+}
