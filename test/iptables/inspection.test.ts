@@ -54,7 +54,7 @@ async function lookAtNothing(flavour: Flavour): Promise<void> {
   const before = sh('nft list ruleset; cat /proc/net/ip_tables_names 2>/dev/null; true');
   await inspecting(flavour, 'IPv4', async (inspection) => {
     assert.equal((await inspection.ask(packetTo('10.96.0.1', 80))).fate.action, 'pass');
-    assert.deepEqual(await inspection.counters?.(), []);
+    assert.deepEqual(await inspection.counters?.({ plans: new Map() }), []);
     const found = await inspection.compare(requestOf([web.IPv4]));
     assert.ok(found.some(({ kind, service }) => kind === 'chain' && service === 'default/web/TCP'));
     assert.ok(found.every(({ found: there }) => there === undefined));
@@ -128,7 +128,7 @@ async function countSome(flavour: Flavour): Promise<void> {
   sh('ip link set lo up; ip route replace default dev lo');
   sh(`bash -c 'for i in 1 2 3; do echo hello > /dev/udp/10.96.0.10/53; done'`);
   await inspecting(flavour, 'IPv4', async (inspection) => {
-    const counted = await inspection.counters?.();
+    const counted = await inspection.counters?.({ plans: new Map() });
     const uncounted = { packets: undefined, bytes: undefined };
     assert.deepEqual(counted, [
       { service: 'default/dns/UDP', connections: 3, ...uncounted },

@@ -1,8 +1,8 @@
 import type { WriterObserver } from '../../kernel/iptables/commands.ts';
+import type { Flavour } from '../../kernel/iptables/table-reader.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Family } from '../../model/ip.ts';
 import type { Logger } from '../../obs/log.ts';
-import type { Flavour } from './flavour.ts';
 import type { IptablesNode } from './node.ts';
 import type { RuleWatcher } from './rule-watch.ts';
 import { SizeWatch } from './size-watch.ts';

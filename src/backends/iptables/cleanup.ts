@@ -1,15 +1,9 @@
 import { CommandError, MissingProgramError } from '../../kernel/iptables/command-error.ts';
 import { Commands } from '../../kernel/iptables/commands.ts';
+import { type Flavour, flavourOf } from '../../kernel/iptables/table-reader.ts';
 import type { Family } from '../../model/ip.ts';
 import { canaryChain } from './canary.ts';
-import {
-  type Flavour,
-  type FlavourContext,
-  flavourOf,
-  hasLegacyTables,
-  kubeProxyChains,
-  otherThan,
-} from './flavour.ts';
+import { type FlavourContext, hasLegacyTables, kubeProxyChains, otherThan } from './flavour.ts';
 import { chainNames, removeJumps } from './jumps.ts';
 import { isServiceChain } from './names.ts';
 import type { TableName } from './tables.ts';

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { world } from '../../../test/iptables/fake-world.ts';
-import { flavourOf, warnOfMix } from './flavour.ts';
+import { flavourOf } from '../../kernel/iptables/table-reader.ts';
+import { warnOfMix } from './flavour.ts';
 
 const legacyTables = { '/proc/net/ip_tables_names': 'nat\nfilter\n' };
 

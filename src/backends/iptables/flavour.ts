@@ -1,18 +1,11 @@
 import { type AnyTable, Commands } from '../../kernel/iptables/commands.ts';
+import { type Flavour, legacyTables } from '../../kernel/iptables/table-reader.ts';
 import type { RunProgram } from '../../kernel/program.ts';
 import type { SystemFiles } from '../../kernel/system-files.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Family } from '../../model/ip.ts';
 import type { Logger } from '../../obs/log.ts';
 import { canaryChain } from './canary.ts';
-
-/** What an iptables program stands on: the kernel's x_tables, or nf_tables. */
-export type Flavour = 'legacy' | 'nft';
-
-/** Reads `iptables v1.8.9 (nf_tables)`. Versions before 1.8 name nothing and are the older kind. */
-export function flavourOf(version: string): Flavour {
-  return version.includes('(nf_tables)') ? 'nft' : 'legacy';
-}
 
 /** Where the programs of both flavours are looked for and run. */
 export interface FlavourContext {
@@ -75,17 +68,6 @@ export async function kubeProxyChains(
 export function hasLegacyTables(files: SystemFiles, family: Family): boolean {
   const names = legacyTables(files, family);
   return (['nat', 'filter', 'mangle'] as const).some((table) => names.has(table));
-}
-
-/** The tables of x_tables that are there. */
-export function legacyTables(files: SystemFiles, family: Family): ReadonlySet<string> {
-  try {
-    const names = files.read(family === 'IPv4' ? '/proc/net/ip_tables_names' : '/proc/net/ip6_tables_names');
-    return new Set(names.split('\n'));
-  } catch {
-    // No such file means no x_tables, and so no tables.
-    return new Set();
-  }
 }
 
 /** The kubelet's chains are in whatever flavour it uses; they are not a second set of service rules. */

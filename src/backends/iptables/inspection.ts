@@ -1,5 +1,5 @@
-import type { AnyTable, Commands } from '../../kernel/iptables/commands.ts';
-import { SavedTable } from '../../kernel/iptables/saved-table.ts';
+import type { Commands } from '../../kernel/iptables/commands.ts';
+import { TableReader } from '../../kernel/iptables/table-reader.ts';
 import type { SystemFiles } from '../../kernel/system-files.ts';
 import { openXtablesKernel, type XtablesKernel } from '../../kernel/xtables/open.ts';
 import type { Clock } from '../../lib/clock.ts';
@@ -9,7 +9,6 @@ import type { Difference, Inspection, KernelAnswer, Packet, ServiceCounters } fr
 import { ask } from './ask.ts';
 import { compare } from './compare.ts';
 import { PacketCounters } from './counters.ts';
-import { type Flavour, flavourOf, legacyTables } from './flavour.ts';
 import { nodeLines } from './node-lines.ts';
 import { serviceCounters } from './service-counters.ts';
 import type { IptablesSettings } from './settings.ts';
@@ -35,10 +34,10 @@ const noCounters: Counters = { invalidDropped: false, localhostAccepted: false }
 
 /** Opens sockets of its own; rejects when one cannot be had, or there is no iptables. */
 export async function openInspection(options: InspectionOptions): Promise<Inspection> {
-  const flavour = flavourOf(await options.commands.version());
+  const tables = await TableReader.open(options.commands, options.files);
   const kernel = await openXtablesKernel(options.clock);
   const node = await inspectedNode(kernel, options.logger);
-  return new IptablesInspection(options, flavour, node);
+  return new IptablesInspection(options, tables, node);
 }
 
 async function inspectedNode(kernel: XtablesKernel, logger: Logger): Promise<InspectedNode> {
@@ -53,18 +52,18 @@ async function inspectedNode(kernel: XtablesKernel, logger: Logger): Promise<Ins
 /** Reads the tables anew for every answer, with the programs that the sync writes them with. */
 export class IptablesInspection implements Inspection {
   readonly #options: InspectionOptions;
-  readonly #flavour: Flavour;
+  readonly #tables: TableReader;
   readonly #node: InspectedNode;
 
-  constructor(options: InspectionOptions, flavour: Flavour, node: InspectedNode) {
+  constructor(options: InspectionOptions, tables: TableReader, node: InspectedNode) {
     this.#options = options;
-    this.#flavour = flavour;
+    this.#tables = tables;
     this.#node = node;
   }
 
   /** Rejects with RuleNotUnderstoodError when the packet meets a rule whose meaning is not known. */
   async ask(packet: Packet): Promise<KernelAnswer> {
-    const tables = { nat: await this.#read('nat'), filter: await this.#read('filter') };
+    const tables = { nat: await this.#tables.read('nat'), filter: await this.#tables.read('filter') };
     const addresses = new Set(await this.#node.interfaceAddresses());
     return ask(packet, { tables, addresses, clock: this.#options.clock });
   }
@@ -75,27 +74,18 @@ export class IptablesInspection implements Inspection {
     const interfaceAddresses = () => this.#node.interfaceAddresses();
     const node = await nodeLines({ settings, interfaceAddresses, logger }, counters);
     const tables = {
-      nat: await this.#read('nat'),
-      filter: await this.#read('filter'),
-      mangle: await this.#read('mangle'),
+      nat: await this.#tables.read('nat'),
+      filter: await this.#tables.read('filter'),
+      mangle: await this.#tables.read('mangle'),
     };
     return compare(request, { settings, tables, node, counters, clock });
   }
 
   async counters(): Promise<readonly ServiceCounters[]> {
-    return serviceCounters(await this.#read('nat', true), this.#options.clock);
+    return serviceCounters(await this.#tables.read('nat', true), this.#options.clock);
   }
 
   async close(): Promise<void> {
     this.#node.close();
-  }
-
-  async #read(name: AnyTable, counters = false): Promise<SavedTable> {
-    const { commands, files, settings } = this.#options;
-    const table = new SavedTable(name);
-    // To ask for a table would make the kernel create it.
-    if (this.#flavour === 'legacy' && !legacyTables(files, settings.family).has(name)) return table;
-    await commands.save(name, (line) => table.take(line), counters);
-    return table;
   }
 }

@@ -1,9 +1,9 @@
 import { CommandError } from '../../kernel/iptables/command-error.ts';
 import type { Commands } from '../../kernel/iptables/commands.ts';
+import type { Flavour } from '../../kernel/iptables/table-reader.ts';
 import type { Logger } from '../../obs/log.ts';
 import type { Census } from './census.ts';
 import type { PacketCounters } from './counters.ts';
-import type { Flavour } from './flavour.ts';
 import { chainNames, ensureJumps } from './jumps.ts';
 import { type Counters, RestoreError, type TableName, type Tables } from './tables.ts';
 

@@ -1,4 +1,5 @@
 import { Commands } from '../../kernel/iptables/commands.ts';
+import type { Flavour } from '../../kernel/iptables/table-reader.ts';
 import { runProgram } from '../../kernel/program.ts';
 import { systemFiles } from '../../kernel/system-files.ts';
 import { type Clock, systemClock } from '../../lib/clock.ts';
@@ -13,7 +14,7 @@ import { IptablesBackend } from './backend.ts';
 import { Census } from './census.ts';
 import { changesOf } from './changes.ts';
 import { removeAll } from './cleanup.ts';
-import { type Flavour, type FlavourContext, warnOfMix } from './flavour.ts';
+import { type FlavourContext, warnOfMix } from './flavour.ts';
 import { openInspection } from './inspection.ts';
 import { KernelTables } from './kernel-tables.ts';
 import { IptablesNode } from './node.ts';

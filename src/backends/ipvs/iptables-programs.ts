@@ -39,7 +39,7 @@ export class IptablesPrograms implements Iptables {
   async ensureJump(jump: Jump): Promise<void> {
     const { table, from } = jump;
     const { rules } = await this.#look(table);
-    if (rules.has(savedRule(jump)) || (await this.#commands.ruleExists(table, from, ruleOf(jump)))) return;
+    if (rules.has(jumpRule(jump)) || (await this.#commands.ruleExists(table, from, ruleOf(jump)))) return;
     await this.#commands.insertRule(table, from, ruleOf(jump));
   }
 
@@ -55,7 +55,7 @@ export class IptablesPrograms implements Iptables {
     const found = await this.#list(table);
     const ours = chains.filter((chain) => found.chains.has(chain));
     if (ours.length === 0) return [];
-    const led = [...found.rules].filter((rule) => jumps.some((jump) => rule === savedRule(jump)));
+    const led = [...found.rules].filter((rule) => jumps.some((jump) => rule === jumpRule(jump)));
     const flushed = ours.map((chain) => `:${chain} - [0:0]`);
     await this.restore(tableInput(table, [...flushed, ...led.map((rule) => rule.replace(/^-A/, '-D'))]));
     const removed = ours.map((chain) => `-X ${chain}`);
@@ -106,7 +106,7 @@ export class IptablesPrograms implements Iptables {
     const missing = this.#structure.chains[table].filter((chain) => !chains.has(chain));
     const jumps = this.#structure.jumps
       .filter((jump) => jump.table === table)
-      .map(savedRule)
+      .map(jumpRule)
       .filter((rule) => !rules.has(rule));
     if (missing.length + jumps.length === 0) return;
     const made = missing.map((chain) => `:${chain} - [0:0]`);
@@ -140,6 +140,6 @@ function ruleOf({ to, comment }: Jump): string[] {
 }
 
 /** The rule as the programs list it. */
-function savedRule({ from, to, comment }: Jump): string {
+export function jumpRule({ from, to, comment }: Jump): string {
   return `-A ${from} -m comment --comment "${comment}" -j ${to}`;
 }

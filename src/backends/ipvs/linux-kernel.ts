@@ -13,6 +13,7 @@ import type { Clock } from '../../lib/clock.ts';
 import type { Family } from '../../model/ip.ts';
 import type { Logger } from '../../obs/log.ts';
 import { chains, jumps } from './chains.ts';
+import { AbsentError } from './errors.ts';
 import { IptablesPrograms } from './iptables-programs.ts';
 import type { AddressFailure, IpvsKernel, IpvsServers, ServiceDevice } from './kernel.ts';
 import { loadIpvsModule } from './preconditions.ts';
@@ -24,6 +25,8 @@ export interface LinuxOptions {
   readonly run: RunProgram;
   readonly clock: Clock;
   readonly logger: Logger;
+  /** False to do without a module that is not there. */
+  readonly mayLoad?: boolean;
 }
 
 /** The sockets of ipvs mode, which both families share. */
@@ -38,7 +41,8 @@ export interface LinuxIpvs {
 }
 
 /** Opens them; rejects with IpvsUnavailableError when the kernel has no IPVS. */
-export async function openLinuxIpvs({ open, run, clock, logger }: LinuxOptions): Promise<LinuxIpvs> {
+export async function openLinuxIpvs(options: LinuxOptions): Promise<LinuxIpvs> {
+  const { open, run, clock, logger } = options;
   const opened: { close(): void }[] = [];
   const keep = <T extends { close(): void }>(socket: T): T => {
     opened.push(socket);
@@ -46,7 +50,7 @@ export async function openLinuxIpvs({ open, run, clock, logger }: LinuxOptions):
   };
   const close = () => opened.forEach((socket) => void socket.close());
   try {
-    const ipvs = keep(await openIpvs({ open, run, logger }));
+    const ipvs = keep(await openIpvs(options));
     const sets = keep(open.sets());
     const devices = keep(open.devices());
     const route = keep(open.route());
@@ -77,11 +81,11 @@ export async function openLinuxIpvs({ open, run, clock, logger }: LinuxOptions):
   }
 }
 
-async function openIpvs({ open, run, logger }: Omit<LinuxOptions, 'clock'>): Promise<IpvsClient> {
+async function openIpvs({ open, run, logger, mayLoad = true }: LinuxOptions): Promise<IpvsClient> {
   try {
     return await open.ipvs();
   } catch (error) {
-    if (!(error instanceof IpvsUnavailableError)) throw error;
+    if (!mayLoad || !(error instanceof IpvsUnavailableError)) throw error;
   }
   await loadIpvsModule(run, logger);
   return open.ipvs();
@@ -123,7 +127,7 @@ export class LinuxServiceDevice implements ServiceDevice {
 
   async #device(): Promise<Device> {
     const device = await this.#devices.find(deviceName);
-    if (!device) throw new Error(`there is no device ${deviceName}`);
+    if (!device) throw new AbsentError(`device ${deviceName}`);
     return device;
   }
 }

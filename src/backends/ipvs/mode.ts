@@ -8,10 +8,12 @@ import { toMillis } from '../../lib/duration.ts';
 import type { Family } from '../../model/ip.ts';
 import type { Logger } from '../../obs/log.ts';
 import type { Backend } from '../backend.ts';
-import type { BackendContext, Mode } from '../mode.ts';
+import type { Inspection } from '../inspection.ts';
+import type { BackendContext, InspectionContext, Mode } from '../mode.ts';
 import { IpvsBackend } from './backend.ts';
 import { removeAll } from './cleanup.ts';
 import { asError } from './errors.ts';
+import { openInspection } from './inspection.ts';
 import { IptablesPrograms } from './iptables-programs.ts';
 import { type LinuxIpvs, openLinuxIpvs } from './linux-kernel.ts';
 import { serviceableAddresses } from './node-facts.ts';
@@ -72,6 +74,20 @@ class IpvsMode implements Mode {
       requestFullSync,
       onClose: () => this.#release(family),
     });
+  }
+
+  /** Rejects where there is no IPVS: to look does not load the module. */
+  async inspect(context: InspectionContext): Promise<Inspection> {
+    const { family, clock, logger } = context;
+    const open = await ipvsOpeners(clock);
+    const linux = await openLinuxIpvs({ open, run: runProgram, clock, logger, mayLoad: false });
+    const kernel = {
+      ...linux.kernelOf(family),
+      counts: () => linux.ipvs.listCounts(),
+      close: () => linux.close(),
+    };
+    const commands = new Commands({ family, run: runProgram, clock, logger });
+    return openInspection({ settings: settingsOf(context), kernel, commands, files: systemFiles, clock });
   }
 
   async cleanup(logger: Logger): Promise<void> {

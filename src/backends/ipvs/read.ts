@@ -2,7 +2,7 @@ import { formatRealServer, formatVirtualServer, isForeign } from '../../kernel/i
 import { canonicalIPOf } from '../../model/ip.ts';
 import { CurrentState } from './current.ts';
 import type { DesiredState } from './desired.ts';
-import { asError } from './errors.ts';
+import { AbsentError, asError } from './errors.ts';
 import type { IpvsKernel } from './kernel.ts';
 import { serviceableAddresses } from './node-facts.ts';
 import { kernelName, setNames } from './sets.ts';
@@ -12,7 +12,7 @@ import { kernelName, setNames } from './sets.ts';
  * else cannot be read goes to `problems` and is treated as CurrentState says.
  */
 export async function readCurrent(
-  kernel: IpvsKernel,
+  kernel: Pick<IpvsKernel, 'servers' | 'sets' | 'device'>,
   desired: DesiredState,
   problems: Error[],
 ): Promise<CurrentState> {
@@ -33,7 +33,7 @@ export async function readCurrent(
 }
 
 async function readServers(
-  { servers }: IpvsKernel,
+  { servers }: Pick<IpvsKernel, 'servers'>,
   desired: DesiredState,
   current: CurrentState,
 ): Promise<void> {
@@ -61,7 +61,7 @@ async function readServers(
 }
 
 async function readSets(
-  { sets }: IpvsKernel,
+  { sets }: Pick<IpvsKernel, 'sets'>,
   desired: DesiredState,
   current: CurrentState,
   problems: Error[],
@@ -70,7 +70,7 @@ async function readSets(
     const name = kernelName(set, desired.settings.family);
     try {
       const listed = await sets.list(name);
-      if (!listed) throw new Error('there is no such set');
+      if (!listed) throw new AbsentError('such set');
       current.sets.set(set, new Set(listed.entries));
     } catch (cause) {
       problems.push(new Error(`failed to list ipset ${name}: ${asError(cause).message}`, { cause }));

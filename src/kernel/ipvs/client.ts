@@ -17,6 +17,7 @@ import {
   type ListedRealServer,
   type ListedVirtualServer,
   type VirtualServer,
+  type VirtualServerCounts,
   type VirtualServerKey,
 } from './objects.ts';
 
@@ -46,6 +47,8 @@ export interface IpvsClient {
    * there all the time may then be missing or come twice.
    */
   listServers(): Promise<ListedVirtualServer[]>;
+  /** What all of them counted, of both families. */
+  listCounts(): Promise<VirtualServerCounts[]>;
   /** Undefined when there is none. */
   getServer(key: VirtualServerKey): Promise<VirtualServer | undefined>;
   /** Empty when there is no such virtual server. */
@@ -91,6 +94,13 @@ export class NetlinkIpvsClient implements IpvsClient {
   listServers(): Promise<ListedVirtualServer[]> {
     const request = this.#request('listing virtual servers', (writer) => codec.writeServerQuery(writer));
     return this.#list(request, codec.readServer);
+  }
+
+  listCounts(): Promise<VirtualServerCounts[]> {
+    const request = this.#request('reading counters of virtual servers', (writer) =>
+      codec.writeServerQuery(writer),
+    );
+    return this.#list(request, codec.readServerCounts);
   }
 
   async getServer(key: VirtualServerKey): Promise<VirtualServer | undefined> {

@@ -13,6 +13,7 @@ import {
   IPVS_ATTR,
   IPVS_CMD,
   IPVS_VERSION,
+  STATS_ATTR,
   SVC_ATTR,
 } from './constants.ts';
 import type {
@@ -24,6 +25,7 @@ import type {
   RealServer,
   RealServerKey,
   VirtualServer,
+  VirtualServerCounts,
   VirtualServerKey,
 } from './objects.ts';
 
@@ -107,6 +109,27 @@ export function readServer(message: NetlinkMessage): ListedVirtualServer | undef
     timeout: attributes.u32(SVC_ATTR.TIMEOUT) ?? 0,
     // The kernel keeps an address mask for IPv4, but a length for IPv6.
     netmask: (family === 'IPv4' ? attributes.u32Be(SVC_ATTR.NETMASK) : attributes.u32(SVC_ATTR.NETMASK)) ?? 0,
+  };
+}
+
+/** Undefined for messages that are no virtual server of ours. Kernels before 4.1 count to 32 bits. */
+export function readServerCounts(message: NetlinkMessage): VirtualServerCounts | undefined {
+  const server = readServer(message);
+  const attributes = objectOf(message, IPVS_CMD.NEW_SERVICE, IPVS_ATTR.SERVICE);
+  if (!server || 'foreign' in server || !attributes) return undefined;
+  const { address, port, protocol } = server;
+  const isWide = attributes.has(SVC_ATTR.STATS64);
+  const nested = attributes.nested(isWide ? SVC_ATTR.STATS64 : SVC_ATTR.STATS);
+  const counts = nested && new AttributeMap(nested);
+  const packets = (type: number) => (isWide ? Number(counts?.u64(type) ?? 0) : (counts?.u32(type) ?? 0));
+  const bytes = (type: number) => Number(counts?.u64(type) ?? 0);
+  return {
+    address,
+    port,
+    protocol,
+    connections: packets(STATS_ATTR.CONNS),
+    packets: packets(STATS_ATTR.INPKTS) + packets(STATS_ATTR.OUTPKTS),
+    bytes: bytes(STATS_ATTR.INBYTES) + bytes(STATS_ATTR.OUTBYTES),
   };
 }
 

@@ -29,7 +29,12 @@ export const SVC_ATTR = {
   FLAGS: 7,
   TIMEOUT: 8,
   NETMASK: 9,
+  STATS: 10,
+  STATS64: 12,
 } as const;
+
+/** The same in both kinds of statistics, but for the size of what counts connections and packets. */
+export const STATS_ATTR = { CONNS: 1, INPKTS: 2, OUTPKTS: 3, INBYTES: 4, OUTBYTES: 5 } as const;
 
 export const DEST_ATTR = {
   ADDR: 1,

@@ -21,6 +21,14 @@ export interface VirtualServer extends VirtualServerKey {
   readonly netmask: number;
 }
 
+/** What the kernel counted for a virtual server since it was made. */
+export interface VirtualServerCounts extends VirtualServerKey {
+  readonly connections: number;
+  /** In both directions. */
+  readonly packets: number;
+  readonly bytes: number;
+}
+
 export const virtualServerFlags = {
   /** Clients stay with their real server. */
   persistent: 0x1,

@@ -42,6 +42,10 @@ export class AttributeMap {
     return this.#readers.get(type)?.i32Be();
   }
 
+  u64(type: number): bigint | undefined {
+    return this.#readers.get(type)?.u64();
+  }
+
   u64Be(type: number): bigint | undefined {
     return this.#readers.get(type)?.u64Be();
   }

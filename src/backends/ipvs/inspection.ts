@@ -1,0 +1,121 @@
+import type { Commands } from '../../kernel/iptables/commands.ts';
+import { TableReader } from '../../kernel/iptables/table-reader.ts';
+import { formatVirtualServer, isForeign, type VirtualServerCounts } from '../../kernel/ipvs/objects.ts';
+import type { SystemFiles } from '../../kernel/system-files.ts';
+import type { Clock } from '../../lib/clock.ts';
+import type { SyncRequest } from '../backend.ts';
+import type { Difference, Inspection, KernelAnswer, Packet, ServiceCounters } from '../inspection.ts';
+import { ask } from './ask.ts';
+import { compare, desiredState } from './compare.ts';
+import { isAbsent } from './errors.ts';
+import type { IpvsKernel, Table } from './kernel.ts';
+import { serviceCounters } from './service-counters.ts';
+import { SetLookup } from './set-lookup.ts';
+import type { IpvsSettings } from './settings.ts';
+
+/** The kernel as far as it is looked at. */
+export interface InspectedKernel extends Pick<IpvsKernel, 'servers' | 'sets' | 'device' | 'nodeAddresses'> {
+  counts(): Promise<readonly VirtualServerCounts[]>;
+  close(): void;
+}
+
+export interface InspectionOptions {
+  readonly settings: IpvsSettings;
+  readonly kernel: InspectedKernel;
+  readonly tables: Pick<TableReader, 'read'>;
+  readonly files: SystemFiles;
+  readonly clock: Clock;
+}
+
+/** A name that cannot lead anywhere but to an interface. */
+const interfaceName = /^(?!\.\.?$)[^/\s]{1,15}$/;
+
+/** Reads everything anew for every answer: virtual servers, sets and addresses over netlink, rules with the programs. */
+export class IpvsInspection implements Inspection {
+  readonly #options: InspectionOptions;
+
+  constructor(options: InspectionOptions) {
+    this.#options = options;
+  }
+
+  /** Rejects with RuleNotUnderstoodError when the packet meets a rule whose meaning is not known. */
+  async ask(packet: Packet): Promise<KernelAnswer> {
+    const { settings, kernel, clock } = this.#options;
+    const { destination, port, protocol } = packet;
+    const place = formatVirtualServer({ address: destination, port, protocol });
+    const servers = await kernel.servers.listServers();
+    const server = servers.find((listed) => !isForeign(listed) && formatVirtualServer(listed) === place);
+    const known = server && !isForeign(server) ? server : undefined;
+    return ask(packet, {
+      tables: await this.#tables(),
+      sets: await SetLookup.read(kernel.sets, settings.family),
+      bound: new Set(await this.#boundAddresses()),
+      addresses: new Set(await kernel.nodeAddresses()),
+      server: known,
+      reals: known ? await kernel.servers.listRealServers(known) : [],
+      isBridged: (name) => this.#isBridged(name),
+      clock,
+    });
+  }
+
+  async compare(request: Omit<SyncRequest, 'changed'>): Promise<readonly Difference[]> {
+    const { settings, kernel, clock } = this.#options;
+    return compare(request, settings, { kernel, tables: await this.#tables(), clock });
+  }
+
+  async counters(request: Pick<SyncRequest, 'plans'>): Promise<readonly ServiceCounters[]> {
+    const { settings, kernel } = this.#options;
+    const desired = await desiredState(request, settings, this.#options);
+    return serviceCounters(await kernel.counts(), desired);
+  }
+
+  async close(): Promise<void> {
+    this.#options.kernel.close();
+  }
+
+  async #tables() {
+    const { tables } = this.#options;
+    const read = (table: Table) => tables.read(table);
+    return { nat: await read('nat'), filter: await read('filter') };
+  }
+
+  /** None while there is no device. */
+  async #boundAddresses(): Promise<readonly string[]> {
+    try {
+      return await this.#options.kernel.device.addresses();
+    } catch (error) {
+      if (isAbsent(error)) return [];
+      throw error;
+    }
+  }
+
+  /** It is a bridge, and bridged packets are told to pass the tables. */
+  #isBridged(name: string): boolean {
+    if (!interfaceName.test(name)) return false;
+    const program = this.#options.settings.family === 'IPv4' ? 'iptables' : 'ip6tables';
+    const isOn = this.#text(`/proc/sys/net/bridge/bridge-nf-call-${program}`).trim() === '1';
+    return isOn && this.#text(`/sys/class/net/${name}/bridge/bridge_id`) !== '';
+  }
+
+  #text(path: string): string {
+    try {
+      return this.#options.files.read(path);
+    } catch {
+      // No bridge, or a kernel without br_netfilter.
+      return '';
+    }
+  }
+}
+
+/** Opens what it takes to look; `kernel` is closed with it, and when that fails. */
+export async function openInspection(
+  options: Omit<InspectionOptions, 'tables'> & { readonly commands: Commands },
+): Promise<Inspection> {
+  const { commands, files, kernel } = options;
+  try {
+    return new IpvsInspection({ ...options, tables: await TableReader.open(commands, files) });
+  } catch (error) {
+    kernel.close();
+    throw error;
+  }
+}

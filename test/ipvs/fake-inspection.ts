@@ -1,0 +1,41 @@
+import { IpvsInspection } from '../../src/backends/ipvs/inspection.ts';
+import { jumpRule } from '../../src/backends/ipvs/iptables-programs.ts';
+import type { Table } from '../../src/backends/ipvs/kernel.ts';
+import type { IpvsSettings } from '../../src/backends/ipvs/settings.ts';
+import type { AnyTable } from '../../src/kernel/iptables/commands.ts';
+import { SavedTable } from '../../src/kernel/iptables/saved-table.ts';
+import type { VirtualServerCounts } from '../../src/kernel/ipvs/objects.ts';
+import { FakeClock } from '../../src/lib/fake-clock.ts';
+import type { FakeKernel } from './fake-kernel.ts';
+
+/** Looks at a kernel in memory. `tampered` are rules that take the place of those that were written. */
+export function inspectionOf(
+  fake: FakeKernel,
+  settings: IpvsSettings,
+  { rules = fake.rules, counts = [] as readonly VirtualServerCounts[] } = {},
+): IpvsInspection {
+  return new IpvsInspection({
+    settings,
+    kernel: { ...fake.kernel, counts: async () => counts, close: () => {} },
+    tables: { read: async (table) => tableOf(fake, rules, table) },
+    files: {
+      read: () => {
+        throw new Error('no such file');
+      },
+      write: () => {},
+    },
+    clock: new FakeClock(),
+  });
+}
+
+function tableOf(fake: FakeKernel, rules: string, name: AnyTable): SavedTable {
+  const table = new SavedTable(name);
+  const lines = rules.split('\n');
+  const start = lines.indexOf(`*${name}`);
+  if (start >= 0) for (const line of lines.slice(start, lines.indexOf('COMMIT', start))) table.take(line);
+  for (const jump of fake.jumps) {
+    const [, on = '', from = '', to = '', comment = ''] = /^(\S+) (\S+) (\S+) (.*)$/.exec(jump) ?? [];
+    if (on === name) table.take(jumpRule({ table: on as Table, from, to, comment }));
+  }
+  return table;
+}
