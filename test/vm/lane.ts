@@ -9,7 +9,12 @@ export const machines: Readonly<Record<string, readonly string[]>> = {
     'test/contract/nftables.test.ts',
     'test/ipvs/operations.test.ts',
   ],
-  ipvs: ['test/ipvs/kernel.test.ts', 'test/ipvs/real-clusters.test.ts', 'test/contract/ipvs.test.ts'],
+  ipvs: [
+    'test/ipvs/kernel.test.ts',
+    'test/ipvs/inspection.test.ts',
+    'test/ipvs/real-clusters.test.ts',
+    'test/contract/ipvs.test.ts',
+  ],
 };
 
 /** Commands that those tests call, and the Debian package that brings each. */

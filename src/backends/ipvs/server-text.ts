@@ -13,8 +13,8 @@ const serviceOptions = { TCP: '-t', UDP: '-u', SCTP: '--sctp-service' } as const
 export function serverText(server: VirtualServer): string {
   const { scheduler, flags, timeout } = server;
   const persistence = flags & virtualServerFlags.persistent ? ` -p ${timeout}` : '';
-  const maglev = flags & virtualServerFlags.mhPort ? ' -b flag-3' : '';
-  return `-A ${place(server)} -s ${scheduler}${maglev}${persistence}`;
+  const maglev = flags & virtualServerFlags.mhPort ? ' -b mh-port' : '';
+  return `-A ${place(server)} -s ${scheduler}${persistence}${maglev}`;
 }
 
 /** A real server of it: `-a -t 10.96.0.1:80 -r 10.0.0.1:8080 -m -w 1`. */
