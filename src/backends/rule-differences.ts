@@ -1,5 +1,6 @@
 import { canonicalRule } from '../kernel/iptables/canonical-rule.ts';
 import type { SavedTable } from '../kernel/iptables/saved-table.ts';
+import type { Breather } from '../lib/breather.ts';
 import type { Family } from '../model/ip.ts';
 import type { Difference } from './inspection.ts';
 
@@ -21,14 +22,21 @@ export interface ChainToCompare {
   readonly serviceOf?: (line: string) => string | undefined;
 }
 
-/** How a chain differs from what it should hold: rules that are missing, rules too many, or the first out of place. */
-export function chainDifferences(compared: ChainToCompare): Difference[] {
+/**
+ * How a chain differs from what it should hold: rules that are missing, rules too many, or the first out of place. Chains
+ * may be long, so that it takes a rest when one is due.
+ */
+export async function chainDifferences(compared: ChainToCompare, breather: Breather): Promise<Difference[]> {
   const { table, chain, wanted, family, isShared, serviceOf } = compared;
   const object = `${table.name} ${chain}`;
   const found = table.lines(chain);
   const spelled = {
-    wanted: wanted.map(({ line }) => canonicalRule(line, family)),
-    found: found.map((line) => canonicalRule(line, family)),
+    wanted: await canonicalRules(
+      wanted.map(({ line }) => line),
+      family,
+      breather,
+    ),
+    found: await canonicalRules(found, family, breather),
   };
   const missing = lacking(spelled.wanted, spelled.found);
   const extra = isShared ? [] : lacking(spelled.found, spelled.wanted);
@@ -45,6 +53,19 @@ export function chainDifferences(compared: ChainToCompare): Difference[] {
   if (differences.length > 0 || isShared) return differences;
   const misplaced = spelled.wanted.findIndex((text, i) => text !== spelled.found[i]);
   return misplaced < 0 ? [] : [ruleDifference(object, wanted[misplaced], found[misplaced], 'rule order')];
+}
+
+async function canonicalRules(
+  lines: readonly string[],
+  family: Family,
+  breather: Breather,
+): Promise<readonly string[]> {
+  const rules: string[] = [];
+  for (const line of lines) {
+    if (breather.isDue) await breather.rest();
+    rules.push(canonicalRule(line, family));
+  }
+  return rules;
 }
 
 /** A chain that should not be there. */

@@ -63,6 +63,7 @@ function canaryDifferences(tables: SavedTables): Difference[] {
 /** The chains that have lines of all service ports. */
 async function sharedDifferences(ruleset: Ruleset, comparison: Comparison): Promise<Difference[]> {
   const { settings, tables, node, clock } = comparison;
+  const { family } = settings;
   const breather = new Breather(clock);
   const differences: Difference[] = [];
   const wanted = {
@@ -72,19 +73,17 @@ async function sharedDifferences(ruleset: Ruleset, comparison: Comparison): Prom
   const chains = { filter: filterChains(settings), nat: natChains };
   for (const name of ['filter', 'nat'] as const) {
     for (const chain of chains[name]) {
-      if (breather.isDue) await breather.rest();
       const rules = wanted[name].get(chain) ?? [];
       const isShared = chain === sharedChain;
-      differences.push(
-        ...chainDifferences({
-          table: tables[name],
-          chain,
-          wanted: rules,
-          family: settings.family,
-          isShared,
-          serviceOf: serviceOfRule,
-        }),
-      );
+      const compared = {
+        table: tables[name],
+        chain,
+        wanted: rules,
+        family,
+        isShared,
+        serviceOf: serviceOfRule,
+      };
+      differences.push(...(await chainDifferences(compared, breather)));
     }
   }
   return differences;
@@ -118,10 +117,9 @@ async function ownDifferences(ruleset: Ruleset, comparison: Comparison): Promise
   const differences: Difference[] = [];
   const stale = new Set([...tables.nat.chains()].filter(isServiceChain));
   for (const service of ruleset.services) {
-    if (breather.isDue) await breather.rest();
     const own = ownChains(service, settings);
     for (const chain of own.declared) stale.delete(chain);
-    differences.push(...serviceDifferences(service.key, own, comparison));
+    differences.push(...(await serviceDifferences(service.key, own, comparison, breather)));
   }
   const used = stale.size > 0 ? usedByOthers(tables.nat) : new Set<string>();
   for (const chain of stale) {
@@ -133,15 +131,24 @@ async function ownDifferences(ruleset: Ruleset, comparison: Comparison): Promise
   return differences;
 }
 
-function serviceDifferences(service: string, own: OwnChains, { tables, settings }: Comparison): Difference[] {
+async function serviceDifferences(
+  service: string,
+  own: OwnChains,
+  { tables: { nat }, settings: { family } }: Comparison,
+  breather: Breather,
+): Promise<Difference[]> {
   const rules = Map.groupBy(own.rules(), chainOf);
-  return own.declared.flatMap((chain) => {
+  const differences: Difference[] = [];
+  for (const chain of own.declared) {
     const wanted = (rules.get(chain) ?? []).map((line) => ({ line, service }));
-    const { nat } = tables;
-    if (nat.has(chain)) return chainDifferences({ table: nat, chain, wanted, family: settings.family });
+    if (nat.has(chain)) {
+      differences.push(...(await chainDifferences({ table: nat, chain, wanted, family }, breather)));
+      continue;
+    }
     const text = [`:${chain}`, ...wanted.map(({ line }) => line)].join('\n');
-    return [{ service, kind: 'chain', object: `nat ${chain}`, wanted: text, found: undefined }];
-  });
+    differences.push({ service, kind: 'chain', object: `nat ${chain}`, wanted: text, found: undefined });
+  }
+  return differences;
 }
 
 /** Chains that rules in chains of others lead to. */

@@ -3,10 +3,11 @@ import { TableReader } from '../../kernel/iptables/table-reader.ts';
 import type { SystemFiles } from '../../kernel/system-files.ts';
 import { openXtablesKernel, type XtablesKernel } from '../../kernel/xtables/open.ts';
 import type { Clock } from '../../lib/clock.ts';
+import { SharedReading } from '../../lib/shared-reading.ts';
 import type { Logger } from '../../obs/log.ts';
 import type { SyncRequest } from '../backend.ts';
 import type { Difference, Inspection, KernelAnswer, Packet, ServiceCounters } from '../inspection.ts';
-import { ask } from './ask.ts';
+import { type AskedNode, ask } from './ask.ts';
 import { compare } from './compare.ts';
 import { PacketCounters } from './counters.ts';
 import { nodeLines } from './node-lines.ts';
@@ -49,11 +50,15 @@ async function inspectedNode(kernel: XtablesKernel, logger: Logger): Promise<Ins
   };
 }
 
-/** Reads the tables anew for every answer, with the programs that the sync writes them with. */
+/**
+ * Reads the tables anew, with the programs that the sync writes them with; questions that come while that goes on share
+ * the next reading.
+ */
 export class IptablesInspection implements Inspection {
   readonly #options: InspectionOptions;
   readonly #tables: TableReader;
   readonly #node: InspectedNode;
+  readonly #asked = new SharedReading<AskedNode>(() => this.#read());
 
   constructor(options: InspectionOptions, tables: TableReader, node: InspectedNode) {
     this.#options = options;
@@ -63,9 +68,7 @@ export class IptablesInspection implements Inspection {
 
   /** Rejects with RuleNotUnderstoodError when the packet meets a rule whose meaning is not known. */
   async ask(packet: Packet): Promise<KernelAnswer> {
-    const tables = { nat: await this.#tables.read('nat'), filter: await this.#tables.read('filter') };
-    const addresses = new Set(await this.#node.interfaceAddresses());
-    return ask(packet, { tables, addresses, clock: this.#options.clock });
+    return ask(packet, await this.#asked.get());
   }
 
   async compare(request: Omit<SyncRequest, 'changed'>): Promise<readonly Difference[]> {
@@ -87,5 +90,11 @@ export class IptablesInspection implements Inspection {
 
   async close(): Promise<void> {
     this.#node.close();
+  }
+
+  async #read(): Promise<AskedNode> {
+    const { clock } = this.#options;
+    const tables = { nat: await this.#tables.read('nat'), filter: await this.#tables.read('filter') };
+    return { tables, addresses: new Set(await this.#node.interfaceAddresses()), clock };
   }
 }

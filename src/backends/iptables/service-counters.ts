@@ -16,7 +16,7 @@ const dispatchChains = ['KUBE-SERVICES', 'KUBE-NODEPORTS'];
 export async function serviceCounters(nat: SavedTable, clock: Clock): Promise<ServiceCounters[]> {
   const breather = new Breather(clock);
   const counted: ServiceCounters[] = [];
-  for (const [suffix, service] of servicesBySuffix(nat)) {
+  for (const [suffix, service] of await servicesBySuffix(nat, breather)) {
     if (breather.isDue) await breather.rest();
     const connections = connectionsOf(nat, suffix);
     counted.push({ service, connections, packets: undefined, bytes: undefined });
@@ -25,10 +25,11 @@ export async function serviceCounters(nat: SavedTable, clock: Clock): Promise<Se
 }
 
 /** The chains of a service port have the same digits at their end. */
-function servicesBySuffix(nat: SavedTable): Map<string, string> {
+async function servicesBySuffix(nat: SavedTable, breather: Breather): Promise<Map<string, string>> {
   const services = new Map<string, string>();
   for (const chain of dispatchChains) {
     for (const { rule, line } of nat.rules(chain)) {
+      if (breather.isDue) await breather.rest();
       const target = rule.target?.name ?? '';
       const service = isServiceChain(target) ? serviceOfRule(line) : undefined;
       if (service !== undefined) services.set(target.slice(target.lastIndexOf('-') + 1), service);

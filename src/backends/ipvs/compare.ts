@@ -38,7 +38,7 @@ export async function compare(
   for (const problem of problems) if (!isAbsent(problem.cause)) throw problem;
   const breather = new Breather(clock);
   const differences = [
-    ...ruleDifferences(desired, tables),
+    ...(await ruleDifferences(desired, tables, breather)),
     ...structureDifferences(desired, current, problems),
   ];
   const { servers, addresses, entries } = everything(current, desired);
@@ -75,7 +75,11 @@ export async function desiredState(
   return desired;
 }
 
-function ruleDifferences(desired: DesiredState, tables: ComparedKernel['tables']): Difference[] {
+async function ruleDifferences(
+  desired: DesiredState,
+  tables: ComparedKernel['tables'],
+  breather: Breather,
+): Promise<Difference[]> {
   const { family } = desired.settings;
   const differences = jumps.flatMap((jump) =>
     missingJump(tables[jump.table], jump.from, jumpRule(jump), family),
@@ -84,7 +88,7 @@ function ruleDifferences(desired: DesiredState, tables: ComparedKernel['tables']
     const lines = Map.groupBy(linesOf(desired.rules(), name), (line) => line.split(' ', 2)[1] ?? '');
     for (const chain of chains[name]) {
       const wanted = (lines.get(chain) ?? []).map((line) => ({ line, service: undefined }));
-      differences.push(...chainDifferences({ table: tables[name], chain, wanted, family }));
+      differences.push(...(await chainDifferences({ table: tables[name], chain, wanted, family }, breather)));
     }
   }
   return differences;

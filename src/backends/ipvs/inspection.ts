@@ -1,11 +1,17 @@
 import type { Commands } from '../../kernel/iptables/commands.ts';
 import { TableReader } from '../../kernel/iptables/table-reader.ts';
-import { formatVirtualServer, isForeign, type VirtualServerCounts } from '../../kernel/ipvs/objects.ts';
+import {
+  formatVirtualServer,
+  isForeign,
+  type VirtualServer,
+  type VirtualServerCounts,
+} from '../../kernel/ipvs/objects.ts';
 import type { SystemFiles } from '../../kernel/system-files.ts';
 import type { Clock } from '../../lib/clock.ts';
+import { SharedReading } from '../../lib/shared-reading.ts';
 import type { SyncRequest } from '../backend.ts';
 import type { Difference, Inspection, KernelAnswer, Packet, ServiceCounters } from '../inspection.ts';
-import { ask } from './ask.ts';
+import { type AskedNode, ask } from './ask.ts';
 import { compare, desiredState } from './compare.ts';
 import { isAbsent } from './errors.ts';
 import type { IpvsKernel, Table } from './kernel.ts';
@@ -30,9 +36,19 @@ export interface InspectionOptions {
 /** A name that cannot lead anywhere but to an interface. */
 const interfaceName = /^(?!\.\.?$)[^/\s]{1,15}$/;
 
-/** Reads everything anew for every answer: virtual servers, sets and addresses over netlink, rules with the programs. */
+/** What is the same for all packets. */
+type Reading = Omit<AskedNode, 'server' | 'reals'> & {
+  /** By `formatVirtualServer`. */
+  readonly servers: ReadonlyMap<string, VirtualServer>;
+};
+
+/**
+ * Reads everything anew: virtual servers, sets and addresses over netlink, rules with the programs. Questions that come
+ * while that goes on share the next reading.
+ */
 export class IpvsInspection implements Inspection {
   readonly #options: InspectionOptions;
+  readonly #asked = new SharedReading<Reading>(() => this.#read());
 
   constructor(options: InspectionOptions) {
     this.#options = options;
@@ -40,22 +56,11 @@ export class IpvsInspection implements Inspection {
 
   /** Rejects with RuleNotUnderstoodError when the packet meets a rule whose meaning is not known. */
   async ask(packet: Packet): Promise<KernelAnswer> {
-    const { settings, kernel, clock } = this.#options;
+    const { servers, ...node } = await this.#asked.get();
     const { destination, port, protocol } = packet;
-    const place = formatVirtualServer({ address: destination, port, protocol });
-    const servers = await kernel.servers.listServers();
-    const server = servers.find((listed) => !isForeign(listed) && formatVirtualServer(listed) === place);
-    const known = server && !isForeign(server) ? server : undefined;
-    return ask(packet, {
-      tables: await this.#tables(),
-      sets: await SetLookup.read(kernel.sets, settings.family),
-      bound: new Set(await this.#boundAddresses()),
-      addresses: new Set(await kernel.nodeAddresses()),
-      server: known,
-      reals: known ? await kernel.servers.listRealServers(known) : [],
-      isBridged: (name) => this.#isBridged(name),
-      clock,
-    });
+    const server = servers.get(formatVirtualServer({ address: destination, port, protocol }));
+    const reals = server ? await this.#options.kernel.servers.listRealServers(server) : [];
+    return ask(packet, { ...node, server, reals });
   }
 
   async compare(request: Omit<SyncRequest, 'changed'>): Promise<readonly Difference[]> {
@@ -71,6 +76,23 @@ export class IpvsInspection implements Inspection {
 
   async close(): Promise<void> {
     this.#options.kernel.close();
+  }
+
+  async #read(): Promise<Reading> {
+    const { settings, kernel, clock } = this.#options;
+    const servers = new Map<string, VirtualServer>();
+    for (const server of await kernel.servers.listServers()) {
+      if (!isForeign(server)) servers.set(formatVirtualServer(server), server);
+    }
+    return {
+      servers,
+      tables: await this.#tables(),
+      sets: await SetLookup.read(kernel.sets, settings.family),
+      bound: new Set(await this.#boundAddresses()),
+      addresses: new Set(await kernel.nodeAddresses()),
+      isBridged: (name) => this.#isBridged(name),
+      clock,
+    };
   }
 
   async #tables() {
