@@ -202,11 +202,12 @@ export class Inspector {
   }
 
   async #countFamily({ view, kernel }: InspectedFamily) {
-    const { family, plans } = view;
+    const { family } = view;
     const { mode } = this.#options;
     const { answer, error } = await this.#look(kernel, async (inspection) => {
       if (!inspection.counters) throw new Error(`${mode} mode has no counters per service`);
-      return inspection.counters({ plans });
+      // The plans themselves move with the next sync.
+      return inspection.counters({ plans: new Map(view.plans) });
     });
     return { family, error, items: (answer ?? []).map((counters) => ({ ...counters, family })) };
   }

@@ -6,6 +6,7 @@ import type { Family } from '../../src/model/ip.ts';
 import { enterNamespace, labUnavailable } from '../cluster/lab/namespace.ts';
 import { paced } from '../cluster/lab/pace.ts';
 import type { Outcome } from '../cluster/lab/traffic.ts';
+import { isBrief } from '../contract/brief.ts';
 import { Cluster } from '../contract/cluster.ts';
 import { Landscape } from '../contract/landscape.ts';
 import type { NumberedService } from '../contract/objects.ts';
@@ -27,7 +28,7 @@ export interface ExplainOptions {
 }
 
 const families: readonly Family[] = ['IPv4', 'IPv6'];
-const packetsPerSetting = 150;
+const packetsPerSetting = isBrief ? 70 : 150;
 /** Names the packets of a run: give it again to send the same ones. */
 const SEED_VARIABLE = 'KPT_SEED';
 const AT_ONCE = 8;

@@ -14,6 +14,7 @@ export const machines: Readonly<Record<string, readonly string[]>> = {
     'test/ipvs/inspection.test.ts',
     'test/ipvs/real-clusters.test.ts',
     'test/contract/ipvs.test.ts',
+    'test/explain/ipvs.test.ts',
   ],
 };
 

@@ -1,0 +1,8 @@
+import { ownNamespace } from '../cluster/lab/namespace.ts';
+import { useFlavour } from '../iptables/flavours.ts';
+import { iptablesTampering } from './iptables-tampering.ts';
+import { runExplain } from './suite.ts';
+
+if (ownNamespace() !== undefined) useFlavour('legacy');
+
+runExplain({ mode: 'iptables', module: import.meta.url, tampering: iptablesTampering });
