@@ -1,7 +1,7 @@
 import { describeVerdict } from '../describe-rule.ts';
 import type { DynsetExpr, Expr, LookupExpr, NatExpr, NumgenExpr, Verdict } from '../expr.ts';
 import type { Element, Rule } from '../objects.ts';
-import { evaluate, type IsLocal } from './expressions.ts';
+import { evaluate, type IsLocal, NotUnderstoodError } from './expressions.ts';
 import type { PacketState } from './packet-state.ts';
 
 /** What chains stand on: the rest of their table, and the node's addresses. */
@@ -26,7 +26,10 @@ export interface Arrival {
 /** The kernel's own limit of chains within chains. */
 const maxDepth = 16;
 
-/** Runs packets through chains as the kernel does. Draws of random numbers are followed with every number. */
+/**
+ * Runs packets through chains as the kernel does. Draws of random numbers are followed with every number. Rejects with
+ * a NotUnderstoodError at an expression that is not one of those that this program writes.
+ */
 export class ChainWalk {
   readonly #around: Surroundings;
 
@@ -106,8 +109,7 @@ export class ChainWalk {
         return 'on';
       case 'numgen':
       case 'unknown':
-        state.note({ kind: 'statement', chain, text: `not understood: ${expr.kind}` });
-        return 'end';
+        throw new NotUnderstoodError(`${'name' in expr ? expr.name : expr.kind} in chain ${chain}`);
       default: {
         const { mark } = state;
         const goesOn = evaluate(expr, state, this.#around.isLocal);

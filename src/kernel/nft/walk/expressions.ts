@@ -16,6 +16,13 @@ export type PlainExpr = Exclude<
   { kind: 'lookup' | 'verdict' | 'numgen' | 'nat' | 'masq' | 'reject' | 'dynset' | 'unknown' }
 >;
 
+/** A rule that a packet comes to does something that is not known here: where it leads cannot be told. */
+export class NotUnderstoodError extends Error {
+  constructor(what: string) {
+    super(`a rule on the way of the packet is not understood: ${what}`);
+  }
+}
+
 /** Runs one; false when its rule ends here. */
 export function evaluate(expr: PlainExpr, state: PacketState, isLocal: IsLocal): boolean {
   switch (expr.kind) {
@@ -50,7 +57,7 @@ export function evaluate(expr: PlainExpr, state: PacketState, isLocal: IsLocal):
 }
 
 function loadPayload(expr: Extract<Expr, { kind: 'payload' }>, state: PacketState): boolean {
-  if (expr.base === 'link') return false;
+  if (expr.base === 'link') throw new NotUnderstoodError('it asks for the link layer');
   const header = expr.base === 'network' ? state.networkHeader : state.transportHeader;
   const bytes = header.slice(expr.offset, expr.offset + expr.length);
   if (bytes.length < expr.length) return false;
@@ -77,19 +84,19 @@ function loadMeta({ key, dreg }: MetaExpr, state: PacketState): boolean {
     case 'iif':
     case 'oif':
     case 'oifname':
-      return false;
+      throw new NotUnderstoodError(`it asks for meta ${key}`);
   }
 }
 
 function loadConntrack({ key, dreg }: CtExpr, state: PacketState): boolean {
-  if (key !== 'state' && key !== 'status') return false;
+  if (key !== 'state' && key !== 'status') throw new NotUnderstoodError(`it asks for ct ${key}`);
   const status = state.isRewritten ? statusRewritten : 0;
   state.writeWord(dreg, key === 'state' ? stateNew : status);
   return true;
 }
 
 function loadRoute({ flags, result, dreg }: FibExpr, state: PacketState, isLocal: IsLocal): boolean {
-  if (result !== 'type') return false;
+  if (result !== 'type') throw new NotUnderstoodError(`it asks for fib ${result}`);
   const address = flags.includes('saddr') ? state.packet.source : state.destination;
   state.writeWord(dreg, isLocal(address) ? routeTypeLocal : routeTypeUnicast);
   return true;

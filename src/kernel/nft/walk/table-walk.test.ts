@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import type { Expr, Verdict } from '../expr.ts';
 import type { BaseChain, Chain, Element, Hook, Rule } from '../objects.ts';
+import { NotUnderstoodError } from './expressions.ts';
 import type { FirstPacket } from './packet-state.ts';
 import { walkTable } from './table-walk.ts';
 
@@ -167,8 +168,13 @@ suite('draws', () => {
   });
 });
 
-test('an expression that is not understood ends its rule', async () => {
+test('an expression that is not understood is no matter of guessing', async () => {
   const unknown: Expr = { kind: 'unknown', name: 'quota', data: new Uint8Array() };
-  const [ending] = await walk(received, { forward: [[unknown, reject]] });
-  assert.equal(ending?.action, 'accept');
+  await assert.rejects(
+    walk(received, { forward: [[unknown, reject]] }),
+    /not understood: quota in chain forward/,
+  );
+  const interfaceName: Expr = { kind: 'meta', key: 'oifname', dreg: 0 };
+  await assert.rejects(walk(received, { forward: [[interfaceName, reject]] }), NotUnderstoodError);
+  assert.deepEqual(await actions(received, { forward: [[end('drop')], [unknown]] }), ['drop']);
 });
