@@ -12,6 +12,7 @@ import { systemClock } from '../../src/lib/clock.ts';
 import { type Family, familyOf } from '../../src/model/ip.ts';
 import type { ServicePlan } from '../../src/plan/service-plan.ts';
 import { type EndpointParts, planOf, plansByKey, type ServicePortParts } from '../cluster/plans.ts';
+import { isBrief } from '../contract/brief.ts';
 import { inNetworkNamespace, sh } from '../kernel/namespace.ts';
 import { NodeUnderTest, nodeIPs, settingsOf, type Variant } from './harness.ts';
 
@@ -216,7 +217,7 @@ inNetworkNamespace(import.meta.filename, () => {
           });
           node.complaints.length = 0;
         }),
-        { numRuns: 40, endOnFailure: true },
+        { numRuns: isBrief ? 8 : 40, endOnFailure: true },
       );
     });
   }
