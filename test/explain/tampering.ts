@@ -51,11 +51,12 @@ export async function tamper(
   const { program } = cluster;
   program.signal('SIGSTOP');
   try {
-    assert.deepEqual(await dryRun(cluster), { code: 0, changes: 0 });
+    // Of the other family something may be missing still: not every mode notices what is done to it.
+    assert.match((await dryRun(cluster)).stdout, new RegExp(`^${family}, .*: nothing to change$`, 'm'));
     await tampering.takeEndpoint(clusterIP, family);
     const { fate, evidence } = await askKernel(tampering.mode, before.packet, book);
     assert.notDeepEqual(fateDifferences(before.planned.fate, fate), [], evidence.join('\n'));
-    const { code, stdout } = await dryRunOutput(cluster);
+    const { code, stdout } = await dryRun(cluster);
     assert.equal(code, 2, stdout);
     assert.ok(stdout.includes(`${namespace}/${serviceName(service.n)}:tcp/TCP`), stdout);
     assert.ok(stdout.includes(tampering.missing(clusterIP)), stdout);
@@ -86,12 +87,7 @@ async function askKernel(mode: Mode, packet: Packet, book: AddressBook): Promise
   }
 }
 
-async function dryRun(cluster: Cluster): Promise<{ code: number | null; changes: number }> {
-  const { code, stdout } = await dryRunOutput(cluster);
-  return { code, changes: stdout.split('\n').filter((line) => /^\s+[-+~] /.test(line)).length };
-}
-
-function dryRunOutput(cluster: Cluster) {
+function dryRun(cluster: Cluster): ReturnType<typeof run> {
   return run(kubeProxy, ['--dry-run', '--config', cluster.writeConfig()], { timeout: DRY_RUN_MS });
 }
 
