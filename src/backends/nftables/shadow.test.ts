@@ -93,7 +93,8 @@ class Pair {
     const handlers = handlersOf(this.shadow);
     each((set, key, value) => {
       const text = describeElement('IPv4', set, key, value);
-      if (valueKindOf(set) !== 'number') lines.push(`${text} ${value.split('\n')[1] ?? ''}`);
+      const comment = valueKindOf(set) === 'verdict' ? value.split('\n')[1] : '';
+      if (valueKindOf(set) !== 'number') lines.push(`${text} ${comment}`);
       else lines.push(text.replace(/\S+$/, `${handlers.get(value.slice(0, 4))?.trim()} ${value.slice(4)}`));
     });
     return lines.sort();
