@@ -1,10 +1,12 @@
 /**
- * Bundles each command into one file under dist/. koffi stays outside: it brings a native binary per platform. Beside
- * the bundle stands a table that leads from its lines back to the sources, for the positions in log records.
+ * Bundles each command into one file under dist/. koffi stays outside, and is copied beside the bundles with its binary
+ * for this platform, so that dist/ runs by itself wherever there is a Node. Beside each bundle stands a table that leads
+ * from its lines back to the sources, for the positions in log records.
  * With --optional (after an install) a missing esbuild is no failure: the commands then run from their sources.
  */
 import { chmodSync, cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
+import { copyFFILibrary } from './ffi-library.ts';
 
 const root = resolve(import.meta.dirname, '..');
 const dist = join(root, 'dist');
@@ -46,6 +48,10 @@ async function main(): Promise<void> {
     console.log(`dist/${command}.js  ${(readFileSync(outfile).length / 1024).toFixed(0)} KiB`);
   }
   cpSync(join(root, 'LICENSE'), join(dist, 'LICENSE'));
+  // The one library that is part of the bundles.
+  cpSync(join(root, 'node_modules/yaml/LICENSE'), join(dist, 'LICENSE.yaml'));
+  writeFileSync(join(dist, 'package.json'), `${JSON.stringify({ type: 'module' })}\n`);
+  copyFFILibrary(join(root, 'node_modules'), join(dist, 'node_modules'));
 }
 
 /** Stands for "no file" in the table. */

@@ -1,0 +1,132 @@
+/** What a user gets who installs the package, and that it runs for anybody. */
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { existsSync, mkdirSync, readdirSync, symlinkSync } from 'node:fs';
+import { createServer, type Server } from 'node:http';
+import { join, resolve } from 'node:path';
+import { before, describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { ask } from '../../scripts/demo/requests.ts';
+import { enterNamespace, hasProgram, labUnavailable, ownNamespace } from '../cluster/lab/namespace.ts';
+import { paced } from '../cluster/lab/pace.ts';
+import { type Outcome, run } from '../program/run.ts';
+import { Installation } from './installation.ts';
+
+const NOBODY = 65_534;
+const dist = resolve(import.meta.dirname, '../../dist');
+const directoryVariable = 'KPT_PACKAGE_DIRECTORY';
+const skip = labUnavailable() ?? (hasProgram('npm', '--version') ? false : 'needs the program npm');
+
+// The registry cannot be reached from inside of the namespace.
+if (skip === false && ownNamespace() === undefined)
+  process.env[directoryVariable] = Installation.make().directory;
+if (skip === false) enterNamespace(import.meta.url);
+
+describe('the package', { skip }, () => {
+  const installation = new Installation(process.env[directoryVariable] ?? '');
+  const { local, global, examples } = installation;
+  const tools = join(installation.directory, 'tools');
+
+  test('has the commands, their bundles, examples and documents, and nothing else', () => {
+    const expected =
+      /^(package\.json|README\.md|LICENSE|bin\/(kube-proxy|kube-proxyctl|launch)|examples\/shop\/[a-z]+\.yaml|dist\/(kube-proxy|kube-proxyctl|forwarder-worker)\.(js|lines)|dist\/LICENSE(\.yaml)?)$/;
+    const packed = installation.packed();
+    assert.deepEqual(
+      packed.filter((path) => !expected.test(path)),
+      [],
+    );
+    assert.ok(
+      ['bin/launch', 'dist/kube-proxy.js', 'dist/kube-proxy.lines'].every((path) => packed.includes(path)),
+    );
+  });
+
+  /** With nothing in the PATH but what a shell script needs. */
+  function runAlone(command: string, args: readonly string[]): Promise<Outcome> {
+    return run(command, args, { env: { PATH: tools } });
+  }
+
+  before(() => {
+    mkdirSync(tools);
+    for (const tool of ['readlink', 'dirname']) symlinkSync(`/usr/bin/${tool}`, join(tools, tool));
+  });
+
+  const places = [
+    ['as a dependency', join(local, 'node_modules/.bin')],
+    ['as a program of the machine', join(global, 'bin')],
+  ] as const;
+  for (const [how, bin] of places) {
+    test(`installed ${how}, every command runs without any Node of the machine`, async () => {
+      const outcomes = await Promise.all([
+        runAlone(join(bin, 'kube-proxy'), ['--version']),
+        runAlone(join(bin, 'kube-proxy-ts'), ['--version']),
+        runAlone(join(bin, 'kube-proxyctl'), ['--help']),
+      ]);
+      const [proxy, alias, ctl] = outcomes;
+      for (const outcome of outcomes) assert.deepEqual([outcome.code, outcome.stderr], [0, '']);
+      assert.match(proxy.stdout, /^Kubernetes v1\.\d+\.\d+\n$/);
+      assert.equal(alias.stdout, proxy.stdout);
+      assert.match(ctl.stdout, /^Usage:\n {2}kube-proxyctl /m);
+    });
+  }
+
+  test('npx finds the command by the name of the package', async () => {
+    const { stdout, stderr, code } = await run('npx', ['--offline', 'kube-proxy-ts', '--version'], {
+      cwd: local,
+    });
+    assert.equal(code, 0, stderr);
+    assert.match(stdout, /^Kubernetes v1\./);
+  });
+
+  test('it serves the example manifests to anybody', async () => {
+    const command = join(local, 'node_modules/.bin/kube-proxy-ts');
+    await assertServes([command], examples);
+  });
+
+  test('the directory of the bundles runs by itself, elsewhere, with any Node of the right version', async () => {
+    assert.deepEqual(readdirSync(join(dist, 'node_modules')).sort(), ['@koromix', 'koffi']);
+    // Nothing above the copy has packages.
+    const copy = join(installation.directory, 'copied');
+    await run('cp', ['-r', dist, copy]);
+    await run('chmod', ['-R', 'a+rX', copy]);
+    assert.ok(!existsSync(join(installation.directory, 'node_modules')));
+    await assertServes([process.execPath, join(copy, 'kube-proxy.js')], examples);
+  });
+});
+
+/** Runs the proxy in userspace mode without privileges, with web servers as pods, until both answer a request. */
+async function assertServes([command = '', ...args]: readonly string[], manifests: string): Promise<void> {
+  const pods = await Promise.all(['127.0.1.11', '127.0.1.12', '127.0.1.13'].map(startPod));
+  const flags = [`--manifests=${manifests}`, '--proxy-mode=userspace', '--hostname-override=node-1'];
+  const child = spawn(command, [...args, ...flags], {
+    uid: NOBODY,
+    gid: NOBODY,
+    cwd: '/',
+    stdio: ['ignore', 'ignore', 'pipe'],
+    env: { PATH: '/usr/bin:/bin' },
+  });
+  let log = '';
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    log += text;
+  });
+  const ended = new Promise((settle) => child.on('close', settle));
+  try {
+    const end = Date.now() + paced(20_000);
+    let answer = '';
+    while (answer === '' && Date.now() < end && child.exitCode === null) {
+      answer = await ask('127.0.0.1:8080').catch(() => '');
+      await sleep(20);
+    }
+    assert.match(answer, /^127\.0\.1\.1[123]$/, log);
+  } finally {
+    child.kill('SIGKILL');
+    await ended;
+    for (const pod of pods) pod.close();
+  }
+}
+
+function startPod(address: string): Promise<Server> {
+  const server = createServer((_request, response) => response.end(address));
+  return new Promise((settle, reject) => {
+    server.on('error', reject).listen(9376, address, () => settle(server));
+  });
+}
