@@ -19,6 +19,8 @@ const tools = {
   conntrack: 'conntrack',
   openssl: 'openssl',
   ping: 'iputils-ping',
+  capsh: 'libcap2-bin',
+  modprobe: 'kmod',
 };
 
 function main(args: readonly string[]): void {

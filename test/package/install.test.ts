@@ -2,14 +2,11 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, symlinkSync } from 'node:fs';
-import { createServer, type Server } from 'node:http';
 import { join, resolve } from 'node:path';
-import { before, describe, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { ask } from '../../scripts/demo/requests.ts';
+import { after, before, describe, test } from 'node:test';
 import { enterNamespace, hasProgram, labUnavailable, ownNamespace } from '../cluster/lab/namespace.ts';
-import { paced } from '../cluster/lab/pace.ts';
 import { type Outcome, run } from '../program/run.ts';
+import { assertAnswered, DemoPods } from './demo-node.ts';
 import { Installation } from './installation.ts';
 
 const NOBODY = 65_534;
@@ -45,10 +42,13 @@ describe('the package', { skip }, () => {
     return run(command, args, { env: { PATH: tools } });
   }
 
-  before(() => {
+  const pods = new DemoPods();
+  before(async () => {
+    await pods.start();
     mkdirSync(tools);
     for (const tool of ['readlink', 'dirname']) symlinkSync(`/usr/bin/${tool}`, join(tools, tool));
   });
+  after(() => pods.stop());
 
   const places = [
     ['as a dependency', join(local, 'node_modules/.bin')],
@@ -93,9 +93,8 @@ describe('the package', { skip }, () => {
   });
 });
 
-/** Runs the proxy in userspace mode without privileges, with web servers as pods, until both answer a request. */
+/** Runs the proxy in userspace mode without privileges, with web servers as pods, until one answers a request. */
 async function assertServes([command = '', ...args]: readonly string[], manifests: string): Promise<void> {
-  const pods = await Promise.all(['127.0.1.11', '127.0.1.12', '127.0.1.13'].map(startPod));
   const flags = [`--manifests=${manifests}`, '--proxy-mode=userspace', '--hostname-override=node-1'];
   const child = spawn(command, [...args, ...flags], {
     uid: NOBODY,
@@ -104,29 +103,20 @@ async function assertServes([command = '', ...args]: readonly string[], manifest
     stdio: ['ignore', 'ignore', 'pipe'],
     env: { PATH: '/usr/bin:/bin' },
   });
-  let log = '';
+  const proxy = { log: '', isRunning: true };
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
-    log += text;
+    proxy.log += text;
   });
-  const ended = new Promise((settle) => child.on('close', settle));
+  const ended = new Promise<void>((settle) => {
+    child.on('close', () => {
+      proxy.isRunning = false;
+      settle();
+    });
+  });
   try {
-    const end = Date.now() + paced(20_000);
-    let answer = '';
-    while (answer === '' && Date.now() < end && child.exitCode === null) {
-      answer = await ask('127.0.0.1:8080').catch(() => '');
-      await sleep(20);
-    }
-    assert.match(answer, /^127\.0\.1\.1[123]$/, log);
+    await assertAnswered('127.0.0.1:8080', proxy);
   } finally {
     child.kill('SIGKILL');
     await ended;
-    for (const pod of pods) pod.close();
   }
-}
-
-function startPod(address: string): Promise<Server> {
-  const server = createServer((_request, response) => response.end(address));
-  return new Promise((settle, reject) => {
-    server.on('error', reject).listen(9376, address, () => settle(server));
-  });
 }

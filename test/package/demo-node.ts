@@ -1,0 +1,50 @@
+import assert from 'node:assert/strict';
+import { createServer, type Server } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { ask } from '../../scripts/demo/requests.ts';
+import { run } from '../cluster/lab/namespace.ts';
+import { paced } from '../cluster/lab/pace.ts';
+
+const podAddresses = ['127.0.1.11', '127.0.1.12', '127.0.1.13'];
+
+/** Where requests for service `web` of examples/shop go. */
+export const webAddress = '10.96.0.10:8080';
+
+/** Web servers at the addresses of the endpoints in examples/shop, each answering with its address. */
+export class DemoPods {
+  readonly #servers: Server[] = [];
+
+  async start(): Promise<void> {
+    for (const address of podAddresses) {
+      const server = createServer((_request, response) => response.end(address));
+      this.#servers.push(server);
+      await new Promise<void>((settle, reject) => {
+        server.on('error', reject).listen(9376, address, settle);
+      });
+    }
+  }
+
+  stop(): void {
+    for (const server of this.#servers.splice(0)) server.close();
+  }
+}
+
+/** Makes the network namespace of this process a node: what is sent to a service address has a way to go. */
+export function becomeNode(): void {
+  run('ip', 'address', 'add', '192.0.2.1/32', 'dev', 'lo');
+  run('ip', 'route', 'add', 'default', 'dev', 'lo', 'src', '192.0.2.1');
+}
+
+/** Waits until a pod answers at an address; fails, with the log of the proxy, when that does not come about. */
+export async function assertAnswered(
+  address: string,
+  proxy: { readonly isRunning: boolean; readonly log: string },
+): Promise<void> {
+  const end = Date.now() + paced(20_000);
+  let answer = '';
+  while (answer === '' && Date.now() < end && proxy.isRunning) {
+    answer = await ask(address).catch(() => '');
+    await sleep(20);
+  }
+  assert.ok(podAddresses.includes(answer), `${address}: ${answer || 'no answer'}\n${proxy.log}`);
+}
