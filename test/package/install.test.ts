@@ -89,7 +89,7 @@ describe('the package', { skip }, () => {
     await run('cp', ['-r', dist, copy]);
     await run('chmod', ['-R', 'a+rX', copy]);
     assert.ok(!existsSync(join(installation.directory, 'node_modules')));
-    await assertServes([process.execPath, join(copy, 'kube-proxy.js')], examples);
+    await assertServes([join(local, 'node_modules/.bin/node'), join(copy, 'kube-proxy.js')], examples);
   });
 });
 

@@ -1,0 +1,74 @@
+import { buildInfo } from '../../src/cli/version.ts';
+import { FakeClock } from '../../src/lib/fake-clock.ts';
+import { registerBuildMetrics } from '../../src/obs/build-metrics.ts';
+import type { Counter, Gauge, Histogram, MetricOptions, ScrapedMetric } from '../../src/obs/metrics.ts';
+import { registerProcessMetrics } from '../../src/obs/process-metrics.ts';
+import { createProxyMetrics } from '../../src/obs/proxy-metrics.ts';
+import { type Collector, Registry } from '../../src/obs/registry.ts';
+import { createRestClientMetrics } from '../../src/obs/rest-client-metrics.ts';
+import { registerRuntimeMetrics } from '../../src/obs/runtime-metrics.ts';
+
+/** Labels that Prometheus gives to every series. */
+const scrapeLabels = ['job', 'instance'];
+const modes = ['iptables', 'ipvs', 'nftables', 'userspace'] as const;
+
+/** Takes note of what is declared. */
+class CatalogueRegistry extends Registry {
+  readonly #catalogue: Map<string, Set<string>>;
+
+  constructor(catalogue: Map<string, Set<string>>) {
+    super({
+      clock: new FakeClock(),
+      onCollectError: (error) => {
+        throw error;
+      },
+    });
+    this.#catalogue = catalogue;
+  }
+
+  override counter(options: MetricOptions): Counter {
+    this.#note(options.name, options.labels);
+    return super.counter(options);
+  }
+
+  override gauge(options: MetricOptions): Gauge {
+    this.#note(options.name, options.labels);
+    return super.gauge(options);
+  }
+
+  override histogram(options: MetricOptions & { readonly buckets: readonly number[] }): Histogram {
+    this.#note(`${options.name}_bucket`, [...(options.labels ?? []), 'le']);
+    for (const part of ['sum', 'count']) this.#note(`${options.name}_${part}`, options.labels);
+    return super.histogram(options);
+  }
+
+  override scraped(type: 'counter' | 'gauge', options: MetricOptions): ScrapedMetric {
+    this.#note(options.name, options.labels);
+    return super.scraped(type, options);
+  }
+
+  override register(collector: Collector): void {
+    for (const { name, type } of collector.families) if (type !== 'histogram') this.#note(name);
+    super.register(collector);
+  }
+
+  #note(name: string, labels: readonly string[] = []): void {
+    const known = this.#catalogue.get(name) ?? new Set(scrapeLabels);
+    for (const label of labels) known.add(label);
+    this.#catalogue.set(name, known);
+  }
+}
+
+/** Every series that a scrape of the proxy can have, in any mode, with its labels; `up` is of Prometheus itself. */
+export function metricCatalogue(): ReadonlyMap<string, ReadonlySet<string>> {
+  const catalogue = new Map([['up', new Set(scrapeLabels)]]);
+  for (const mode of modes) {
+    const registry = new CatalogueRegistry(catalogue);
+    registerBuildMetrics(registry, buildInfo(), []);
+    registerProcessMetrics(registry);
+    registerRuntimeMetrics(registry);
+    createRestClientMetrics(registry);
+    createProxyMetrics(registry, mode, { localhostNodePorts: true });
+  }
+  return catalogue;
+}
