@@ -78,14 +78,19 @@ export class Cluster {
 
   /** Starts the program and waits until it does its work. */
   async start(setting: Setting = {}): Promise<void> {
-    const { api } = this;
     this.#setting = setting;
     this.#wiped = false;
+    this.prepare(setting);
+    this.#program = await this.#site.start(this.writeConfig(setting));
+    await this.settled();
+  }
+
+  /** Puts the objects that the program wants to see before all others. */
+  prepare(setting: Setting = {}): void {
+    const { api } = this;
     api.put('nodes', nodeObject(setting.nodeFamilies ?? this.families, this.families));
     if (setting.serviceCIDRs === 'none') api.delete('serviceCIDRs', '', 'kubernetes');
     else api.put('serviceCIDRs', serviceCIDRObject(this.families));
-    this.#program = await this.#site.start(this.writeConfig(setting));
-    await this.settled();
   }
 
   /** Ends the program as abruptly as it can be; what it wrote to the kernel stays. */

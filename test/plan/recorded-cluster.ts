@@ -18,7 +18,7 @@ interface RawObject {
 export interface RecordedCluster {
   readonly node: RawObject;
   readonly objects: readonly RawObject[];
-  readonly expect: Readonly<Record<'nat4' | 'nat6' | 'filter4' | 'filter6', readonly string[]>>;
+  readonly expect: Readonly<Record<`${'nat' | 'filter' | 'mangle'}${4 | 6}`, readonly string[]>>;
 }
 
 const directory = join(import.meta.dirname, '../vectors/iptables');

@@ -1,0 +1,232 @@
+/**
+ * From upstream's kube-proxy to this one and back, as docs/migration.md has it. Rules of upstream are recorded ones. With
+ * KUBE_PROXY_PEER, the path of an upstream kube-proxy, that one runs before and after, too.
+ */
+import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { enterNamespace, hasProgram, labUnavailable, run as runSync } from '../cluster/lab/namespace.ts';
+import { type Flavour, flavourUnavailable, useFlavour } from '../iptables/flavours.ts';
+import { type RecordedCluster, recordedClusters } from '../plan/recorded-cluster.ts';
+import { kubeProxy, run } from '../program/run.ts';
+import { addressBooks } from './address-book.ts';
+import { Cluster } from './cluster.ts';
+import { Landscape } from './landscape.ts';
+import { Load } from './load.ts';
+import { runInNode } from './node-commands.ts';
+import { nodePortOf, podPort } from './objects.ts';
+import { Peer } from './peer.ts';
+import { Scene } from './scene.ts';
+import type { Packet, ServiceSpec } from './story.ts';
+import { type UpstreamService, upstreamTable } from './upstream-table.ts';
+
+const skip = labUnavailable() ?? (hasProgram('nft', '--version') ? false : 'needs the program nft');
+const namespace = skip ? '' : enterNamespace(import.meta.url);
+
+const CONNECTIONS = 2_000;
+const peer = process.env.KUBE_PROXY_PEER;
+const families = ['iptables', 'ip6tables'] as const;
+const tables = ['filter', 'nat', 'mangle'] as const;
+/** What the kubelet has, and every proxy leaves to it. */
+const notOfTheProxy = /KUBE-FIREWALL/;
+
+const web: ServiceSpec = { nodePort: true, external: true, loadBalancer: true, endpoints: ['A', 'B'] };
+const everyWayIn: readonly Packet[] = [
+  { from: 'pod', to: 'clusterIP' },
+  { from: 'client', to: 'nodePort' },
+  { from: 'client', to: 'loadBalancer' },
+  { from: 'node', to: 'clusterIP' },
+];
+const own = { A: 'OWN', B: 'OWN' } as const;
+const masqueraded = { A: 'MASQ', B: 'MASQ' } as const;
+
+describe('migration', { skip }, () => {
+  let landscape: Landscape;
+  before(async () => {
+    landscape = await Landscape.build(namespace);
+  });
+  after(() => landscape.close());
+  for (const flavour of ['nft', 'legacy'] as const) {
+    describe(`on a node with iptables-${flavour}`, { skip: flavourUnavailable(flavour) ?? false }, () => {
+      before(() => useFlavour(flavour));
+      journeys(() => landscape, flavour);
+    });
+  }
+});
+
+function journeys(landscape: () => Landscape, flavour: Flavour): void {
+  let clusters: Readonly<Record<'nftables' | 'iptables', Cluster>>;
+  let scene: Scene;
+
+  before(async () => {
+    const open = (mode: string) => Cluster.open(mode, ['IPv4', 'IPv6'], landscape());
+    clusters = { nftables: await open('nftables'), iptables: await open('iptables') };
+  });
+  afterEach(async () => {
+    for (const cluster of Object.values(clusters)) {
+      await cluster.stop();
+      await cluster.wipe();
+    }
+  });
+  after(async () => {
+    for (const cluster of Object.values(clusters)) await cluster.close();
+  });
+
+  /** Lines of iptables-save that are of a kube-proxy. */
+  async function iptablesLines(): Promise<string[]> {
+    const dumps = await Promise.all(families.map((program) => runInNode(`${program}-save`)));
+    const lines = dumps.join('\n').split('\n');
+    return lines.filter((line) => line.includes('KUBE-') && !notOfTheProxy.test(line));
+  }
+
+  /** Whatever service the scene has works, in every way. */
+  async function assertServed(): Promise<void> {
+    await scene.expect(
+      { from: 'pod', to: 'clusterIP', expect: own },
+      { from: 'client', to: 'nodePort', expect: masqueraded },
+      { from: 'client', to: 'loadBalancer', expect: masqueraded },
+    );
+    await scene.otherFamily.expect({ from: 'pod', to: 'clusterIP', expect: own });
+  }
+
+  for (const mode of ['nftables', 'iptables'] as const) {
+    describe(`${mode} mode`, () => {
+      beforeEach(() => {
+        scene = new Scene(clusters[mode], addressBooks.IPv4);
+      });
+      afterEach(() => scene.close());
+
+      test('removes what upstream wrote in iptables mode and it does not need itself, and nothing of others', async () => {
+        restoreRecorded();
+        const recorded = await iptablesLines();
+        assert.ok(recorded.length > 100);
+        scene.put(web);
+        await clusters[mode].start();
+        await assertServed();
+        const left = new Set(await iptablesLines());
+        const stale = recorded.filter((line) => /-(SVC|SVL|EXT|FW|SEP)-/.test(line) && left.has(line));
+        assert.deepEqual(stale, []);
+        if (mode === 'nftables') assert.deepEqual([...left], []);
+        assert.match(await runInNode('iptables-save'), notOfTheProxy);
+      });
+
+      test('removes the table that upstream wrote in nftables mode, or makes it its own', async () => {
+        scene.put(web);
+        const file = clusters[mode].path('upstream.nft');
+        writeFileSync(file, upstreamTable(upstreamService(scene)));
+        await runInNode('nft', '-f', file);
+        await clusters[mode].start();
+        await assertServed();
+        const ruleset = await runInNode('nft', 'list', 'ruleset');
+        assert.doesNotMatch(ruleset, /service-ULMVA6XW|cluster-ips /);
+        assert.equal(/table ip kube-proxy /.test(ruleset), mode === 'nftables');
+      });
+
+      const noPeer = peer === undefined ? 'needs KUBE_PROXY_PEER' : false;
+      test('from upstream and back, no connection fails and none breaks', { skip: noPeer }, async (t) => {
+        const upstream = new Peer(peer ?? '', clusters[mode]);
+        try {
+          clusters[mode].prepare();
+          scene.put(web);
+          await upstream.start();
+          const open = await Promise.all(everyWayIn.map((packet) => scene.open(packet)));
+          const answers = await Promise.all(open.map((conversation) => conversation.ask()));
+          const load = new Load(scene, everyWayIn);
+          await load.during(async () => {
+            await upstream.stop();
+            await clusters[mode].start();
+            await scene.apply({ ...web, endpoints: ['B', 'A'] });
+            await clusters[mode].stop();
+            await upstream.start();
+          }, CONNECTIONS);
+          t.diagnostic(`${load.connections} connections`);
+          assert.deepEqual(load.failures, []);
+          assert.deepEqual(await Promise.all(open.map((conversation) => conversation.ask())), answers);
+          for (const conversation of open) await conversation.close();
+          await scene.apply({ ...web, endpoints: ['A'] });
+          await scene.expect({ from: 'pod', to: 'clusterIP', expect: { A: 'OWN' } });
+        } finally {
+          await upstream.stop();
+        }
+      });
+    });
+  }
+
+  test('clean-up removes what upstream left, in either mode, and nothing of others', async () => {
+    const cluster = clusters.iptables;
+    scene = new Scene(cluster, addressBooks.IPv4);
+    scene.put(web);
+    restoreRecorded();
+    const file = cluster.path('upstream.nft');
+    writeFileSync(file, `${upstreamTable(upstreamService(scene))}\nadd table ip other\n`);
+    await runInNode('nft', '-f', file);
+    const { code, stderr } = await run(kubeProxy, ['--config', cluster.writeConfig(), '--cleanup']);
+    assert.equal(code, 0, stderr);
+    assert.deepEqual(await iptablesLines(), []);
+    assert.match(await runInNode('iptables-save'), notOfTheProxy);
+    const listed = await runInNode('nft', 'list', 'tables');
+    assert.doesNotMatch(listed, /kube-proxy/);
+    assert.match(listed, /table ip other/);
+    scene.close();
+  });
+
+  test('a change of modes ends with the rules of one mode', async (t) => {
+    scene = new Scene(clusters.iptables, addressBooks.IPv4);
+    await clusters.iptables.start();
+    await scene.apply(web);
+    // The same service, from the API server of the other; numbers up to this one are then taken there, too.
+    const service = scene.service();
+    for (let n = 0; n < service.n; ) n = clusters.nftables.number(web).n;
+    clusters.nftables.put(service);
+    const load = new Load(scene, everyWayIn);
+    await load.during(async () => {
+      await clusters.iptables.stop();
+      await clusters.nftables.start();
+      await sleep(200);
+    }, CONNECTIONS);
+    t.diagnostic(`${load.failures.length} of ${load.connections} connections failed (${flavour})`);
+    assert.deepEqual(await iptablesLines(), []);
+    await assertServed();
+    clusters.nftables.remove(service);
+    scene.close();
+  });
+}
+
+/** The service of a scene as upstream's nftables mode has it. */
+function upstreamService(scene: Scene): UpstreamService {
+  const { n } = scene.service();
+  const { book } = scene;
+  return {
+    clusterIP: book.service(n).clusterIP,
+    port: 80,
+    nodePort: nodePortOf(n),
+    nodeIP: book.node,
+    podCIDR: book.podCIDR,
+    endpoints: [book.hosts.A, book.hosts.B],
+    endpointPort: podPort,
+  };
+}
+
+/** How many rules a recorded cluster has. */
+function size({ expect }: RecordedCluster): number {
+  return expect.nat4.length + expect.nat6.length;
+}
+
+/** Puts rules into the kernel as upstream wrote them for a recorded cluster: all of them, in both families. */
+function restoreRecorded(): void {
+  const largest = recordedClusters().toSorted((a, b) => size(b.cluster) - size(a.cluster))[0];
+  assert.ok(largest);
+  for (const [i, program] of families.entries()) {
+    const input = tables.flatMap((table) => {
+      const lines = largest.cluster.expect[`${table}${i === 0 ? 4 : 6}`];
+      // Counters are objects of their own, which are not there.
+      return [
+        `*${table}`,
+        ...lines.map((line) => line.replace(/-m nfacct --nfacct-name +\S+ /, '')),
+        'COMMIT',
+      ];
+    });
+    runSync('sh', '-c', `${program}-restore --noflush <<'END'\n${input.join('\n')}\nEND\n`);
+  }
+}

@@ -1,0 +1,74 @@
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { paced } from '../cluster/lab/pace.ts';
+import type { Cluster } from './cluster.ts';
+
+const HEALTH_URL = 'http://127.0.0.1:10256/livez';
+
+/** Another kube-proxy on the node of a cluster, with the configuration that ours would have. */
+export class Peer {
+  readonly #program: string;
+  readonly #cluster: Cluster;
+  #child: ChildProcess | undefined;
+  #log = '';
+
+  constructor(program: string, cluster: Cluster) {
+    this.#program = program;
+    this.#cluster = cluster;
+  }
+
+  /** Starts it and waits until it does its work. */
+  async start(): Promise<void> {
+    const child = spawn(this.#program, ['--config', this.#writeConfig()], {
+      stdio: ['ignore', 'ignore', 'pipe'],
+    });
+    this.#child = child;
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      this.#log += text;
+    });
+    const end = Date.now() + paced(20_000);
+    while (!(await isAnswered(HEALTH_URL))) {
+      assert.ok(
+        child.exitCode === null && Date.now() < end,
+        `the other kube-proxy does not run:\n${this.#log}`,
+      );
+      await sleep(20);
+    }
+    await this.#cluster.settled();
+  }
+
+  /** Ends it as abruptly as it can be. */
+  async stop(): Promise<void> {
+    const child = this.#child;
+    if (!child) return;
+    this.#child = undefined;
+    child.kill('SIGKILL');
+    await once(child, 'close');
+  }
+
+  /** The test API server speaks JSON only. */
+  #writeConfig(): string {
+    const config = JSON.parse(readFileSync(this.#cluster.writeConfig(), 'utf8')) as {
+      clientConnection: object;
+    };
+    const json = { contentType: 'application/json', acceptContentTypes: 'application/json' };
+    const file = this.#cluster.path('peer.yaml');
+    writeFileSync(
+      file,
+      JSON.stringify({ ...config, clientConnection: { ...config.clientConnection, ...json } }),
+    );
+    return file;
+  }
+}
+
+async function isAnswered(url: string): Promise<boolean> {
+  try {
+    await fetch(url);
+    return true;
+  } catch {
+    return false;
+  }
+}
