@@ -61,6 +61,13 @@ describe('the systemd unit', { skip: skip ?? false }, () => {
     assert.equal(status, 0);
   });
 
+  test('says how to install this version', () => {
+    const { version } = JSON.parse(readFileSync(join(project, 'package.json'), 'utf8')) as {
+      version: string;
+    };
+    assert.ok(unit.includes(` kube-proxy-ts-${version}.tgz\n`));
+  });
+
   test('leaves the program no privilege but CAP_NET_ADMIN, nor a user or files of its own', () => {
     for (const name of ['AmbientCapabilities', 'CapabilityBoundingSet']) {
       assert.deepEqual(settings.get(name), ['CAP_NET_ADMIN']);
