@@ -4,8 +4,8 @@
  */
 export const machines: Readonly<Record<string, readonly string[]>> = {
   nftables: [
-    'test/nftables/*.test.ts',
     'test/kernel/acct.test.ts',
+    'test/nftables/inspection.test.ts',
     'test/contract/nftables.test.ts',
     'test/ipvs/operations.test.ts',
   ],
