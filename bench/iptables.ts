@@ -1,33 +1,48 @@
 /**
  * iptables mode, whole programs over a real kernel, with either kind of iptables: kube-proxy-ts, and beside it the
- * kube-proxy that `KUBE_PROXY_PEER` names. Needs root: everything happens in network namespaces that go away with the
- * benchmark.
+ * peer. Needs root: everything happens in network namespaces that go away with the benchmark.
  */
 import { type Flavour, flavourUnavailable, useFlavour } from '../test/iptables/flavours.ts';
-import type { Size } from './programs/cluster.ts';
-import { comparePrograms } from './programs/compare.ts';
-import { inNamespace, taskOf } from './programs/namespace.ts';
-import { parseSizes } from './programs/table.ts';
+import type { Bench } from './part.ts';
+import { type Comparison, comparePrograms } from './programs/compare.ts';
+import { parseSizes } from './programs/figures.ts';
+import { handBack, inNamespace, taskOf } from './programs/namespace.ts';
+import { sizeText } from './report/measurement.ts';
 
 const defaultSizes = '1000x3,5000x3';
 const changes = 25;
 const flavours: readonly Flavour[] = ['nft', 'legacy'];
 
-type Task = [flavour: Flavour, size: Size];
+type Task = [flavour: Flavour, comparison: Comparison];
 
-/** `sizes` as in `1000x3,5000x3`: services and endpoints of each. */
-export async function run({ sizes = defaultSizes }: { readonly sizes?: string } = {}): Promise<void> {
+export async function run(bench: Bench): Promise<void> {
+  const sizes = parseSizes(bench.sizes ?? defaultSizes);
   for (const flavour of flavours) {
+    const topic = `iptables-${flavour}`;
     const reason = flavourUnavailable(flavour);
-    if (reason) console.log(`iptables-${flavour}: left out, ${reason}`);
-    else for (const size of parseSizes(sizes)) inNamespace(import.meta.filename, [flavour, size]);
+    if (reason) bench.note(`${topic} is left out: ${reason}`);
+    else
+      for (const size of sizes) {
+        bench.step(`${topic}, ${sizeText(size)}`);
+        const comparison: Comparison = {
+          part: 'iptables',
+          topic,
+          mode: 'iptables',
+          size,
+          changes,
+          ...peerOf(bench),
+        };
+        bench.record(await inNamespace(import.meta.filename, [flavour, comparison] satisfies Task));
+      }
   }
 }
 
-async function inside(flavour: Flavour, size: Size): Promise<void> {
-  useFlavour(flavour);
-  console.log(`iptables-${flavour}`);
-  await comparePrograms('iptables', size, changes);
+function peerOf({ peer }: Bench): Pick<Comparison, 'peer'> {
+  return peer === undefined ? {} : { peer };
 }
 
-if (import.meta.main) await inside(...taskOf<Task>(process.argv));
+if (import.meta.main) {
+  const [flavour, comparison] = taskOf<Task>(process.argv);
+  useFlavour(flavour);
+  handBack(await comparePrograms(comparison));
+}

@@ -1,34 +1,44 @@
 /**
- * ipvs mode, whole programs over a real kernel: kube-proxy-ts, and beside it the kube-proxy that `KUBE_PROXY_PEER`
- * names. Needs root and a kernel with ip_vs; test/vm/vm-run has one.
+ * ipvs mode, whole programs over a real kernel: kube-proxy-ts, and beside it the peer. Needs root and a kernel with
+ * ip_vs; test/vm/vm-run has one.
  */
 import { ipvsUnavailable } from '../test/ipvs/on-ipvs-kernel.ts';
-import type { Size } from './programs/cluster.ts';
-import { comparePrograms } from './programs/compare.ts';
-import { inNamespace, taskOf } from './programs/namespace.ts';
-import { parseSizes } from './programs/table.ts';
+import type { Bench } from './part.ts';
+import { type Comparison, comparePrograms } from './programs/compare.ts';
+import { parseSizes } from './programs/figures.ts';
+import { handBack, inNamespace, taskOf } from './programs/namespace.ts';
+import { sizeText } from './report/measurement.ts';
 
 const defaultSizes = '1000x3,5000x3';
 /** Few: in an emulated machine the peer takes many seconds for each. */
 const changes = 3;
 
-/** `sizes` as in `1000x3,5000x3`: services and endpoints of each. */
-export async function run({ sizes = defaultSizes }: { readonly sizes?: string } = {}): Promise<void> {
+export async function run(bench: Bench): Promise<void> {
+  const { sizes = defaultSizes, peer } = bench;
   const reason = await ipvsUnavailable();
   if (reason !== undefined) {
-    console.log(`left out: ${reason}. In an emulated machine that has it, about ten times slower:`);
-    const peer = process.env.KUBE_PROXY_PEER;
-    const command = `npm run bench -- ipvs --sizes ${sizes}`;
-    console.log('  npm run build &&');
-    console.log(
-      `  test/vm/vm-run -m ip_vs -t 3000 -- ${peer ? `env KUBE_PROXY_PEER=${peer} ` : ''}${command}`,
+    const environment = peer ? `env KUBE_PROXY_PEER=${peer} ` : '';
+    bench.note(
+      `left out: ${reason}. In an emulated machine that has it, about ten times slower: \`npm run build && ` +
+        `test/vm/vm-run -m ip_vs -t 3000 -- ${environment}npm run bench -- ipvs --sizes ${sizes}\``,
     );
     return;
   }
-  for (const size of parseSizes(sizes)) inNamespace(import.meta.filename, [size]);
+  for (const size of parseSizes(sizes)) {
+    bench.step(sizeText(size));
+    const comparison: Comparison = {
+      part: 'ipvs',
+      topic: 'whole programs',
+      mode: 'ipvs',
+      size,
+      changes,
+      ...(peer !== undefined && { peer }),
+    };
+    bench.record(await inNamespace(import.meta.filename, [comparison]));
+  }
 }
 
 if (import.meta.main) {
-  const [size] = taskOf<[Size]>(process.argv);
-  await comparePrograms('ipvs', size, changes);
+  const [comparison] = taskOf<[Comparison]>(process.argv);
+  handBack(await comparePrograms(comparison));
 }

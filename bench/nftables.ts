@@ -1,7 +1,7 @@
 /**
- * nftables mode, whole programs over a real kernel: kube-proxy-ts, and beside it the kube-proxy that
- * `KUBE_PROXY_PEER` names and the same services in upstream's layout, loaded by `nft`. Needs root: everything
- * happens in network namespaces that go away with the benchmark.
+ * nftables mode, whole programs over a real kernel: kube-proxy-ts, and beside it the peer and the same services in
+ * upstream's layout, loaded by `nft`. Needs root: everything happens in network namespaces that go away with the
+ * benchmark.
  */
 import { createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -10,22 +10,16 @@ import type { NftClient } from '../src/kernel/nft/client.ts';
 import { openKernel } from '../src/kernel/open.ts';
 import { systemClock } from '../src/lib/clock.ts';
 import { hasProgram } from '../test/cluster/lab/namespace.ts';
-import { type FlowFigures, measureFlows } from './nftables/first-packet.ts';
+import { measureFlows } from './nftables/first-packet.ts';
 import { loadRuleset, upstreamRuleset } from './nftables/upstream-layout.ts';
+import type { Bench } from './part.ts';
 import { Cluster, endpointPort, listenerIP, type Size } from './programs/cluster.ts';
+import { coldFigures, parseSizes, programFigures, rateFigures } from './programs/figures.ts';
 import { measureProgram, measureRate } from './programs/measure.ts';
-import { inNamespace, taskOf } from './programs/namespace.ts';
+import { handBack, inNamespace, taskOf } from './programs/namespace.ts';
 import { Probe } from './programs/probe.ts';
 import { ownProgram, Program, removeRules } from './programs/program.ts';
-import {
-  coldCells,
-  cpuCell,
-  parseSizes,
-  programRow,
-  type Row,
-  sizeCell,
-  spreadCell,
-} from './programs/table.ts';
+import { type Measurement, measurements, type Subject, sizeText } from './report/measurement.ts';
 
 const mode = 'nftables';
 const defaultSizes = '1000x3,10000x10';
@@ -35,69 +29,78 @@ const ownChanges = 200;
 const peerChanges = 25;
 const programmedWithinMs = 120_000;
 const rate = { perSecond: 500, seconds: 30 };
-const rateSize: Size = { services: 10_000, endpoints: 10 };
 /** Without any rules the kernel does not follow connections either. */
-const layouts = ['none', 'kube-proxy-ts', 'upstream layout'] as const;
+const layouts = ['no rules', 'kube-proxy-ts', 'upstream layout'] as const;
 
 type Layout = (typeof layouts)[number];
-type Task = [part: 'programs' | 'layouts' | 'flows' | 'rate', size: Size, layout?: Layout];
 
-/** `sizes` as in `1000x3,50000x10`: services and endpoints of each. */
-export async function run({ sizes = defaultSizes }: { readonly sizes?: string } = {}): Promise<void> {
-  for (const size of parseSizes(sizes)) {
-    isolate('programs', size);
-    isolate('layouts', size);
+interface Task {
+  readonly kind: 'programs' | 'first packets' | 'rate';
+  readonly size: Size;
+  readonly peer?: string;
+  readonly layout?: Layout;
+}
+
+export async function run(bench: Bench): Promise<void> {
+  const sizes = parseSizes(bench.sizes ?? defaultSizes);
+  const measure = async (task: Task): Promise<void> => {
+    bench.step(`${task.kind}, ${sizeText(task.size)}${task.layout ? `, ${task.layout}` : ''}`);
+    bench.record(await inNamespace(import.meta.filename, [task]));
+  };
+  const peer = bench.peer === undefined ? {} : { peer: bench.peer };
+  if (!hasProgram('nft', '--version')) bench.note("nft is not installed: upstream's layout is left out");
+  for (const size of sizes) {
+    await measure({ kind: 'programs', size, ...peer });
+    // Each layout in a namespace of its own: none meets the connections that another one left behind.
+    for (const layout of layoutsAt(size)) await measure({ kind: 'first packets', size, layout });
   }
-  isolate('rate', rateSize);
+  const largest = sizes.filter(({ services }) => services <= patientServices).at(-1);
+  if (largest) await measure({ kind: 'rate', size: largest, ...peer });
 }
 
-function isolate(...task: Task): void {
-  inNamespace(import.meta.filename, task);
+function layoutsAt({ services }: Size): readonly Layout[] {
+  const hasUpstream = hasProgram('nft', '--version') && services <= patientServices;
+  return layouts.filter((layout) => hasUpstream || layout !== 'upstream layout');
 }
 
-async function inside(...[part, size, layout]: Task): Promise<void> {
+async function inside({ kind, size, peer, layout }: Task): Promise<Measurement[]> {
   const listener = createServer((socket) => socket.end()).listen(endpointPort, listenerIP);
   const probe = new Probe();
   try {
-    if (part === 'programs') console.table(await comparePrograms(size, probe));
-    if (part === 'layouts') compareLayouts(size);
-    if (part === 'flows' && layout) await printFlows(size, layout);
-    if (part === 'rate') console.table(await compareRates(size, probe));
+    if (kind === 'programs') return await comparePrograms(size, probe, peer);
+    if (kind === 'rate') return await compareRates(size, probe, peer);
+    return await measureLayout(size, layout ?? 'no rules');
   } finally {
     await probe.close();
     listener.close();
   }
 }
 
-async function comparePrograms(size: Size, probe: Probe): Promise<Row[]> {
+async function comparePrograms(size: Size, probe: Probe, peer: string | undefined): Promise<Measurement[]> {
+  const subject = (program: string): Subject => ({ part: mode, topic: 'whole programs', program, size });
   const own = await measureProgram({ path: ownProgram, mode }, size, probe, ownChanges);
-  const rows = [programRow(size, 'kube-proxy-ts', own)];
-  const peer = process.env.KUBE_PROXY_PEER;
-  if (size.services > patientServices) return rows;
+  const measured = programFigures(subject('kube-proxy-ts'), own);
+  if (size.services > patientServices) return measured;
   if (peer) {
     const theirs = await measureProgram({ path: peer, mode }, size, probe, peerChanges);
-    rows.push(programRow(size, 'peer', theirs));
+    measured.push(...programFigures(subject('peer'), theirs));
   }
   if (hasProgram('nft', '--version')) {
     removeRules();
     const { seconds, cpu } = loadRuleset(upstreamRuleset(size, 'tcp'));
-    rows.push({ ...sizeCell(size), program: 'nft -f', ...coldCells(seconds, cpu) });
+    measured.push(...coldFigures(subject('nft -f'), seconds, cpu));
   }
-  return rows;
+  return measured;
 }
 
-/** Each layout in a namespace of its own: none meets the connections that another one left behind. */
-function compareLayouts(size: Size): void {
-  console.log(`first packets of new flows, ${size.services.toLocaleString('en')} × ${size.endpoints}:`);
-  const isKnown = hasProgram('nft', '--version') && size.services <= patientServices;
-  for (const layout of layouts) if (isKnown || layout !== 'upstream layout') isolate('flows', size, layout);
-}
-
-async function printFlows(size: Size, layout: Layout): Promise<void> {
+async function measureLayout(size: Size, layout: Layout): Promise<Measurement[]> {
   if (layout === 'kube-proxy-ts') await programRules(size);
   if (layout === 'upstream layout') loadRuleset(upstreamRuleset(size, 'udp'));
-  const { flowsPerSecond, cpuMicros }: FlowFigures = await measureFlows(size);
-  console.log(`  ${layout}: ${flowsPerSecond.toFixed(0)} flows/s, ${cpuMicros.toFixed(2)} µs CPU per flow`);
+  const { flowsPerSecond, cpuMicros } = await measureFlows(size);
+  return measurements(
+    { part: mode, topic: 'first packets of new flows', program: layout, size },
+    { 'flows/s': [flowsPerSecond, ''], 'CPU per flow': [cpuMicros, 'µs'] },
+  );
 }
 
 /** Leaves our own rules for UDP services in the kernel, with no program running. */
@@ -128,23 +131,18 @@ async function countClusterAddresses(nft: NftClient): Promise<number> {
   return count;
 }
 
-async function compareRates(size: Size, probe: Probe): Promise<Row[]> {
-  const peer = process.env.KUBE_PROXY_PEER;
-  const programs = [['kube-proxy-ts', ownProgram], ...(peer ? [['peer', peer]] : [])] as const;
-  const rows: Row[] = [];
-  for (const [program, path] of programs) {
-    if (!program || !path) continue;
-    const figures = await measureRate({ path, mode }, size, probe, rate.perSecond, rate.seconds);
-    rows.push({
-      ...sizeCell(size),
-      program,
-      'changes/s': figures.changesPerSecond.toFixed(0),
-      'effect p50/p99 (ms)': spreadCell(figures.effect),
-      'last change to effect (ms)': figures.backlogMs.toFixed(1),
-      'CPU per change own+kernel (ms)': cpuCell(figures.cpuPerChange, 1),
-    });
-  }
-  return rows;
+async function compareRates(size: Size, probe: Probe, peer: string | undefined): Promise<Measurement[]> {
+  const topic = `a stream of ${rate.perSecond} changes a second`;
+  const figuresOf = async (program: string, path: string) =>
+    rateFigures(
+      { part: mode, topic, program, size },
+      await measureRate({ path, mode }, size, probe, rate.perSecond, rate.seconds),
+    );
+  const own = await figuresOf('kube-proxy-ts', ownProgram);
+  return peer === undefined ? own : [...own, ...(await figuresOf('peer', peer))];
 }
 
-if (import.meta.main) await inside(...taskOf<Task>(process.argv));
+if (import.meta.main) {
+  const [task] = taskOf<[Task]>(process.argv);
+  handBack(await inside(task));
+}

@@ -1,17 +1,21 @@
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import http from 'node:http';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { startApiServer } from '../test/cluster/apiserver/server.ts';
 import { node } from '../test/kube/objects.ts';
+import type { Bench } from './part.ts';
+import { handBack, inNamespace, taskOf } from './programs/namespace.ts';
+import { ownProgram } from './programs/program.ts';
+import { type Measurement, measurements } from './report/measurement.ts';
 
 const rounds = 7;
 const settledMs = 1500;
 const patienceMs = 20_000;
 
-interface Measurement {
+interface Start {
   /** From the start of the process until /livez answers. */
   readonly milliseconds: number;
   readonly residentMB: number;
@@ -19,44 +23,33 @@ interface Measurement {
 
 /**
  * Time from the start of the command to an answering health server, and resident memory once it has settled, with
- * an API server that knows one node. `KUBE_PROXY_PEER` names a kube-proxy to run beside it. Needs root: everything
- * runs in a network namespace that goes away with it.
+ * an API server that knows one node; of kube-proxy-ts and of the peer. Needs root: everything runs in a network
+ * namespace that goes away with it.
  */
-export async function run(): Promise<void> {
-  if (process.argv[2] === 'inside') return measure();
-  const command = `ip link set lo up && exec "$0" "$@"`;
-  const args = ['-n', 'sh', '-c', command, process.execPath, import.meta.filename, 'inside'];
-  const { status, error } = spawnSync('unshare', args, { stdio: 'inherit' });
-  if (error) throw error;
-  if (status !== 0) throw new Error(`unshare ended with status ${status}; it needs root`);
+export async function run({ peer, step, record }: Bench): Promise<void> {
+  step(`${rounds} starts of each program`);
+  record(await inNamespace(import.meta.filename, [peer]));
 }
 
-async function measure(): Promise<void> {
+async function inside(peer: string | null | undefined): Promise<Measurement[]> {
   const directory = mkdtempSync(join(tmpdir(), 'kpt-bench-'));
   const api = await startApiServer();
   try {
     api.put('nodes', node('node-a'));
     const config = writeConfig(directory, api.url);
-    const own = await median(resolve(import.meta.dirname, '../bin/kube-proxy'), config);
-    const rows = [row('kube-proxy-ts', own)];
-    const peer = process.env.KUBE_PROXY_PEER;
-    if (peer) {
-      const other = await median(peer, config);
-      rows.push(row(peer, other), {
-        program: 'ratio',
-        'to healthz (ms)': (own.milliseconds / other.milliseconds).toFixed(2),
-        'resident (MB)': (own.residentMB / other.residentMB).toFixed(2),
-      });
-    }
-    console.table(rows);
+    const figuresOf = async (program: string, path: string) => {
+      const { milliseconds, residentMB } = await median(path, config);
+      return measurements(
+        { part: 'startup', topic: 'from start to health', program },
+        { 'to healthz': [milliseconds, 'ms'], resident: [residentMB, 'MB'] },
+      );
+    };
+    const own = await figuresOf('kube-proxy-ts', ownProgram);
+    return peer ? [...own, ...(await figuresOf('peer', peer))] : own;
   } finally {
     await api.close();
     rmSync(directory, { recursive: true });
   }
-}
-
-function row(program: string, { milliseconds, residentMB }: Measurement) {
-  return { program, 'to healthz (ms)': milliseconds.toFixed(0), 'resident (MB)': residentMB.toFixed(1) };
 }
 
 function writeConfig(directory: string, server: string): string {
@@ -90,8 +83,8 @@ conntrack:
 }
 
 /** The middle of several starts; the first one only warms caches. */
-async function median(program: string, config: string): Promise<Measurement> {
-  const all: Measurement[] = [];
+async function median(program: string, config: string): Promise<Start> {
+  const all: Start[] = [];
   for (let i = 0; i <= rounds; i++) {
     const measured = await start(program, config);
     if (i > 0) all.push(measured);
@@ -103,7 +96,7 @@ async function median(program: string, config: string): Promise<Measurement> {
   };
 }
 
-async function start(program: string, config: string): Promise<Measurement> {
+async function start(program: string, config: string): Promise<Start> {
   const begun = performance.now();
   const child = spawn(program, ['--config', config], { stdio: 'ignore' });
   try {
@@ -141,4 +134,7 @@ function residentMB(child: ChildProcess): number {
   return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1]) / 1024;
 }
 
-if (process.argv[1] === import.meta.filename) await run();
+if (import.meta.main) {
+  const [peer] = taskOf<[string | null | undefined]>(process.argv);
+  handBack(await inside(peer));
+}

@@ -4,12 +4,16 @@ import { createIntern } from '../src/lib/intern.ts';
 import type { EndpointSliceObject, ServiceObject } from '../src/model/objects.ts';
 import { Planner } from '../src/plan/planner.ts';
 import { FamilyState } from '../src/state/family-state.ts';
+import type { Bench } from './part.ts';
+import { parseSizes } from './programs/figures.ts';
+import { measurements, sizeText } from './report/measurement.ts';
 
 /** Endpoints that the control plane puts into one slice. */
 const sliceSize = 100;
 /** Services, with their slices, that a source delivers before it lets go of the event loop. */
 const batchSize = 500;
 const changes = 2_000;
+const defaultSizes = '1000x3,10000x10,50000x10,1x100000';
 const context = { nodeName: 'node-0', zone: 'zone-0', allowExternalIPs: true };
 
 interface Result {
@@ -22,27 +26,24 @@ interface Result {
 }
 
 /** Objects → state → plans at several sizes, each in a process of its own so that memory can be told apart. */
-export async function run(): Promise<void> {
-  const sizes = [
-    [1_000, 3],
-    [10_000, 10],
-    [50_000, 10],
-    [1, 100_000],
-  ] as const;
-  const rows: Record<string, unknown>[] = [];
-  for (const [services, endpoints] of sizes) {
-    const result = await measureApart(services, endpoints);
-    rows.push({
-      'services × endpoints': `${services.toLocaleString('en')} × ${endpoints}`,
-      'load (ms)': result.loadMs.toFixed(0),
-      'longest stall (ms)': result.stallMs.toFixed(0),
-      'one change p50 (µs)': (result.p50Ms * 1000).toFixed(0),
-      'one change p99 (µs)': (result.p99Ms * 1000).toFixed(0),
-      'heap after load (MB)': result.heapMB.toFixed(0),
-      'RSS after load (MB)': result.rssMB.toFixed(0),
-    });
+export async function run({ sizes = defaultSizes, step, record }: Bench): Promise<void> {
+  for (const size of parseSizes(sizes, 1)) {
+    step(sizeText(size));
+    const result = await measureApart(size.services, size.endpoints);
+    record(
+      measurements(
+        { part: 'state', topic: 'objects to decisions', program: 'kube-proxy-ts', size },
+        {
+          load: [result.loadMs, 'ms'],
+          'longest stall': [result.stallMs, 'ms'],
+          'one change p50': [result.p50Ms * 1000, 'µs'],
+          'one change p99': [result.p99Ms * 1000, 'µs'],
+          'heap after load': [result.heapMB, 'MB'],
+          'resident after load': [result.rssMB, 'MB'],
+        },
+      ),
+    );
   }
-  console.table(rows);
 }
 
 function measureApart(services: number, endpoints: number): Promise<Result> {

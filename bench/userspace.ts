@@ -4,6 +4,8 @@
  * process used, because clients and server share the cores with it. BENCH_SOAK_MINUTES=10 adds a long run that shows
  * whether memory grows.
  */
+import type { Bench } from './part.ts';
+import { type Measurement, measurements, type Subject } from './report/measurement.ts';
 import type { ClientTask } from './userspace/client.ts';
 import {
   cpuSeconds,
@@ -37,8 +39,8 @@ interface Contestant {
   readonly rounds: Measured[];
 }
 
-/** Measures all three and prints a line for each. */
-export async function run(): Promise<void> {
+/** Measures all three. */
+export async function run(bench: Bench): Promise<void> {
   const server = await startScript('peer');
   const started: Served[] = [server];
   try {
@@ -46,7 +48,7 @@ export async function run(): Promise<void> {
     started.push(relay);
     const haproxy = await startHaproxy(server.port);
     if (haproxy) started.push(haproxy);
-    else console.log('haproxy is not installed (Debian package haproxy); it is left out');
+    else bench.note('haproxy is not installed (Debian package haproxy); it is left out');
     const contestants: Contestant[] = [
       { name: 'direct', served: server, rounds: [] },
       ...(haproxy ? [{ name: 'haproxy', served: haproxy, rounds: [] }] : []),
@@ -56,11 +58,14 @@ export async function run(): Promise<void> {
       await runClient({ kind: 'connections', port: served.port, count: 2_000, concurrency });
     }
     for (let round = 0; round < rounds; round++) {
-      for (const contestant of contestants) contestant.rounds.push(await measure(contestant.served));
+      for (const contestant of contestants) {
+        bench.step(`round ${round + 1} of ${rounds}, ${contestant.name}`);
+        contestant.rounds.push(await measure(contestant.served));
+      }
     }
-    print(contestants);
+    bench.record(contestants.flatMap((each) => figures(each, contestants[0])));
     const minutes = Number(process.env.BENCH_SOAK_MINUTES ?? '0');
-    if (minutes > 0) await soak(relay, minutes);
+    if (minutes > 0) bench.note(await soak(relay, minutes));
   } finally {
     for (const each of started) each.close();
   }
@@ -87,34 +92,25 @@ async function measure({ port, pid = 0 }: Served): Promise<Measured> {
   };
 }
 
-function print(contestants: readonly Contestant[]): void {
-  const [direct, ...others] = contestants.map(({ name, rounds }) => ({ name, ...medians(rounds) }));
-  if (!direct) return;
-  const table = [direct, ...others].map((each) => ({
-    '': each.name,
-    'connections/s': Math.round(each.connections),
-    'p50 ms': each.p50.toFixed(2),
-    'p99 ms': each.p99.toFixed(2),
-    'added p50 ms': (each.p50 - direct.p50).toFixed(2),
-    'added p99 ms': (each.p99 - direct.p99).toFixed(2),
-    'Gbit/s': each.gbit.toFixed(1),
-    'connections/s per core': each === direct ? '' : Math.round(each.connectionsPerCore),
-    'Gbit/s per core': each === direct ? '' : each.gbitPerCore.toFixed(1),
-    lost: `${each.lost} of ${rounds * (shortConnections + questions)}`,
-  }));
-  console.table(Object.fromEntries(table.map(({ '': name, ...columns }) => [name, columns])));
-  const peer = others.find(({ name }) => name === 'haproxy');
-  const own = others.find(({ name }) => name === 'userspace');
-  if (!peer || !own) return;
-  const ratio = (a: number, b: number): string => (a / b).toFixed(2);
-  console.log(
-    'userspace : haproxy',
-    `added latency p50 ${ratio(own.p50 - direct.p50, peer.p50 - direct.p50)},`,
-    `p99 ${ratio(own.p99 - direct.p99, peer.p99 - direct.p99)};`,
-    `connections/s ${ratio(own.connections, peer.connections)},`,
-    `per core ${ratio(own.connectionsPerCore, peer.connectionsPerCore)};`,
-    `Gbit/s per core ${ratio(own.gbitPerCore, peer.gbitPerCore)}`,
-  );
+function figures({ name, rounds }: Contestant, first: Contestant | undefined): Measurement[] {
+  const of = medians(rounds);
+  const subject: Subject = { part: 'userspace', topic: 'beside a direct connection', program: name };
+  const measured = measurements(subject, {
+    'connections/s': [of.connections, ''],
+    p50: [of.p50, 'ms'],
+    p99: [of.p99, 'ms'],
+    'Gbit/s': [of.gbit, ''],
+    lost: [of.lost, `of ${rounds.length * (shortConnections + questions)}`],
+  });
+  if (!first || first.name === name) return measured;
+  const direct = medians(first.rounds);
+  const beyond = measurements(subject, {
+    'added p50': [of.p50 - direct.p50, 'ms'],
+    'added p99': [of.p99 - direct.p99, 'ms'],
+    'connections/s per core': [of.connectionsPerCore, ''],
+    'Gbit/s per core': [of.gbitPerCore, ''],
+  });
+  return [...measured, ...beyond];
 }
 
 /** Of each figure; what was lost is added up. */
@@ -135,8 +131,8 @@ function medians(rounds: readonly Measured[]): Measured {
 }
 
 /** Memory at the beginning, after every tenth of the time, and at the end. */
-async function soak({ port, pid }: Served, minutes: number): Promise<void> {
-  if (pid === undefined) return;
+async function soak({ port, pid }: Served, minutes: number): Promise<string> {
+  if (pid === undefined) return 'no soak: the relay is not a process of its own';
   const end = performance.now() + minutes * 60_000;
   const sizes: string[] = [];
   let [total, lost] = [0, 0];
@@ -148,7 +144,5 @@ async function soak({ port, pid }: Served, minutes: number): Promise<void> {
     next = performance.now() + minutes * 6_000;
     sizes.push(residentMB(pid).toFixed(0));
   }
-  console.log(`soak ${minutes} min\t${total} connections\tlost ${lost}\tresident MB: ${sizes.join(' ')}`);
+  return `soak of ${minutes} min: ${total} connections, ${lost} lost, resident MB ${sizes.join(' ')}`;
 }
-
-if (import.meta.main) await run();

@@ -25,7 +25,16 @@ const tools = {
 
 function main(args: readonly string[]): void {
   const wanted = args.filter((arg) => !arg.startsWith('--'));
-  const unit = select(['src/**/*.test.ts', 'test/imports.test.ts', 'test/vm/*.test.ts'], wanted);
+  const unit = select(
+    [
+      'src/**/*.test.ts',
+      'bench/**/*.test.ts',
+      'test/docs/*.test.ts',
+      'test/imports.test.ts',
+      'test/vm/*.test.ts',
+    ],
+    wanted,
+  );
   if (args.includes('--unit')) {
     runTests(unit, 2);
     return;

@@ -3,12 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type ApiServer, startApiServer } from '../../test/cluster/apiserver/server.ts';
 import type { RawObject } from '../../test/cluster/apiserver/store.ts';
+import type { Size } from '../report/measurement.ts';
 
-/** Services and endpoints of each. */
-export interface Size {
-  readonly services: number;
-  readonly endpoints: number;
-}
+export type { Size };
 
 /** The node's address, where a server listens, and where connections are refused; all on the loopback device. */
 export const nodeIP = '192.0.2.1';

@@ -1,24 +1,38 @@
 import { createServer } from 'node:net';
+import type { Measurement } from '../report/measurement.ts';
 import { endpointPort, listenerIP, type Mode, type Size } from './cluster.ts';
+import { programFigures } from './figures.ts';
 import { measureProgram } from './measure.ts';
 import { Probe } from './probe.ts';
 import { ownProgram } from './program.ts';
-import { programRow } from './table.ts';
+
+export interface Comparison {
+  readonly part: string;
+  readonly topic: string;
+  readonly mode: Mode;
+  readonly size: Size;
+  /** Of each kind. */
+  readonly changes: number;
+  readonly peer?: string;
+}
 
 /** Beyond this many services the peer would take many minutes. */
 const patientServices = 5_000;
 
-/** Prints what kube-proxy-ts, and the kube-proxy that `KUBE_PROXY_PEER` names, take in one mode at one size. */
-export async function comparePrograms(mode: Mode, size: Size, changes: number): Promise<void> {
+/** What kube-proxy-ts, and the peer, take in one mode at one size. */
+export async function comparePrograms(comparison: Comparison): Promise<Measurement[]> {
+  const { part, topic, mode, size, changes, peer } = comparison;
   const listener = createServer((socket) => socket.end()).listen(endpointPort, listenerIP);
   const probe = new Probe();
-  const rowOf = async (program: string, path: string) =>
-    programRow(size, program, await measureProgram({ path, mode }, size, probe, changes));
+  const figuresOf = async (program: string, path: string) =>
+    programFigures(
+      { part, topic, program, size },
+      await measureProgram({ path, mode }, size, probe, changes),
+    );
   try {
-    const peer = process.env.KUBE_PROXY_PEER;
-    const rows = [await rowOf('kube-proxy-ts', ownProgram)];
-    if (peer && size.services <= patientServices) rows.push(await rowOf('peer', peer));
-    console.table(rows);
+    const own = await figuresOf('kube-proxy-ts', ownProgram);
+    const isAsked = peer !== undefined && size.services <= patientServices;
+    return isAsked ? [...own, ...(await figuresOf('peer', peer))] : own;
   } finally {
     await probe.close();
     listener.close();

@@ -1,8 +1,18 @@
-import { spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { writeSync } from 'node:fs';
+import { text } from 'node:stream/consumers';
+import type { Measurement } from '../report/measurement.ts';
 import { listenerIP, nodeIP, refusingNetwork } from './cluster.ts';
 
-/** Runs a script, which finds its task by `taskOf`, with a network namespace of its own. Needs root. */
-export function inNamespace(script: string, task: readonly unknown[]): void {
+/** Where a script leaves what it measured; its standard output belongs to people. */
+const resultsFd = 3;
+
+/**
+ * Runs a script with a network namespace of its own: it finds its task by `taskOf`, and leaves what it measured with
+ * `handBack`. Needs root.
+ */
+export async function inNamespace(script: string, task: readonly unknown[]): Promise<Measurement[]> {
   const setUp = [
     'ip link set lo up',
     ...[`${nodeIP}/32`, `${listenerIP}/32`].map((address) => `ip addr add ${address} dev lo`),
@@ -11,11 +21,22 @@ export function inNamespace(script: string, task: readonly unknown[]): void {
     'exec "$0" "$@"',
   ];
   const args = ['-n', 'sh', '-c', setUp.join(' && '), process.execPath, script, JSON.stringify(task)];
-  const { status, error } = spawnSync('unshare', args, { stdio: 'inherit' });
-  if (error) throw error;
-  if (status !== 0) throw new Error(`unshare ended with status ${status}; it needs root`);
+  const child = spawn('unshare', args, { stdio: ['ignore', 'inherit', 'inherit', 'pipe'] });
+  const results = child.stdio[resultsFd];
+  if (!results || !('read' in results)) throw new Error('no pipe for results');
+  const [[status, signal], output] = await Promise.all([once(child, 'close'), text(results)]);
+  if (status !== 0) {
+    const hint = process.getuid?.() === 0 ? '' : '; a network namespace needs root';
+    throw new Error(`measuring ended with ${signal ?? `status ${status}`}${hint}`);
+  }
+  return JSON.parse(output) as Measurement[];
 }
 
 export function taskOf<T extends readonly unknown[]>(argv: readonly string[]): T {
   return JSON.parse(argv[2] ?? '[]');
+}
+
+/** Once, at the end of a script that `inNamespace` runs. */
+export function handBack(measured: readonly Measurement[]): void {
+  writeSync(resultsFd, JSON.stringify(measured));
 }
