@@ -1,0 +1,110 @@
+/** The reference of the configuration file, of flags and of feature gates, from the tables that the program uses. */
+
+import type { ProxyFlag } from '../../src/cli/flags/flag.ts';
+import { retiredFlags } from '../../src/cli/flags/retired.ts';
+import { flagGroups } from '../../src/cli/flags.ts';
+import { setDefaults } from '../../src/config/defaults.ts';
+import { knownGates } from '../../src/config/feature-gates.ts';
+import { type Field, type StructType, type Type, zeroOf } from '../../src/config/schema.ts';
+import { v1alpha1 } from '../../src/config/v1alpha1.ts';
+import { formatDuration } from '../../src/lib/duration.ts';
+import { gateEffects } from './gate-effects.ts';
+import { code, table } from './markdown.ts';
+
+const head = ['Field', 'Type', 'Default', ''];
+
+/** Fields of the file: those at the top, then a table for each section. */
+export function fieldReference(): string {
+  const defaults: Readonly<Record<string, unknown>> = setDefaults(zeroOf(v1alpha1));
+  const fields: [string, Field][] = Object.entries(v1alpha1.fields);
+  const top = fields.filter(([, { type }]) => type.kind !== 'struct');
+  const sections = fields.flatMap(([name, { type, about }]) => {
+    if (type.kind !== 'struct') return [];
+    return `### ${name}\n\n${about}\n\n${table(head, structRows(type, defaults[name], ''))}`;
+  });
+  return [
+    table(
+      head,
+      top.flatMap(([name, field]) => fieldRows(name, field, defaults[name])),
+    ),
+    ...sections,
+  ].join('\n\n');
+}
+
+function structRows({ fields }: StructType, value: unknown, prefix: string): string[][] {
+  return Object.entries(fields).flatMap(([name, field]) =>
+    fieldRows(`${prefix}${name}`, field, propertyOf(value, name)),
+  );
+}
+
+function fieldRows(path: string, { type, about }: Field, value: unknown): string[][] {
+  if (type.kind === 'struct') return structRows(type, value, `${path}.`);
+  const row = [code(path), typeText(type), defaultText(type, value), about];
+  const isListOfStructs = type.kind === 'list' && type.of.kind === 'struct';
+  return isListOfStructs ? [row, ...structRows(type.of, {}, `${path}[].`)] : [row];
+}
+
+function typeText(type: Type): string {
+  if (type.kind === 'nullable') return type.of.kind;
+  if (type.kind === 'list') return type.of.kind === 'struct' ? 'list' : `list of ${typeText(type.of)}`;
+  if (type.kind === 'map') return `map of ${typeText(type.of)}`;
+  return type.kind;
+}
+
+/** Empty for what is empty: the description then says what that means. */
+function defaultText(type: Type, value: unknown): string {
+  if (value === undefined || value === null || value === '') return '';
+  const scalar = type.kind === 'nullable' ? type.of : type;
+  const isDuration = scalar.kind === 'duration' || scalar.kind === 'nanoseconds';
+  return code(isDuration && typeof value === 'bigint' ? formatDuration(value) : String(value));
+}
+
+function propertyOf(value: unknown, name: string): unknown {
+  return typeof value === 'object' && value !== null ? Reflect.get(value, name) : undefined;
+}
+
+/** Every flag, in the groups and the words of `--help`; then those of earlier releases. */
+export function flagReference(): string {
+  const groups = flagGroups.map(({ title, flags }) => {
+    const rows = flags
+      .toSorted(byName)
+      .map((flag) => [
+        flag.shorthand ? `${code(`--${flag.name}`)}, ${code(`-${flag.shorthand}`)}` : code(`--${flag.name}`),
+        flag.typeName,
+        flag.defaultText === '' ? '' : code(flag.defaultText),
+        flag.deprecated ? `Deprecated: ${flag.deprecated}` : flag.help,
+      ]);
+    return `### ${title}\n\n${table(['Flag', 'Type', 'Default', ''], rows)}`;
+  });
+  const retired = retiredFlags
+    .toSorted(byName)
+    .map(({ name, deprecated }) => [code(`--${name}`), deprecated ?? '']);
+  return [...groups, `### Flags of earlier releases\n\n${table(['Flag', ''], retired)}`].join('\n\n');
+}
+
+function byName(a: ProxyFlag, b: ProxyFlag): number {
+  return a.name < b.name ? -1 : 1;
+}
+
+/** The gates that change something here with what they change; then all others by stage, name after name. */
+export function gateReference(): string {
+  const gates = knownGates();
+  const rows = Object.entries(gateEffects).map(([name, effect]) => {
+    const gate = gates.find((known) => known.name === name);
+    if (!gate) throw new Error(`there is no feature gate ${name}`);
+    return [code(name), gate.stage, code(String(gate.default)), effect];
+  });
+  const others = gates.filter(({ name }) => !(name in gateEffects));
+  const groups = Map.groupBy(others, ({ stage, default: isOn, locked }) => {
+    const state = locked ? `locked to ${isOn}` : `default ${isOn}`;
+    return `${stage}, ${state}`;
+  });
+  const lists = [...groups].map(
+    ([title, members]) => `**${title}:** ${members.map(({ name }) => name).join(', ')}`,
+  );
+  return [
+    table(['Gate', 'Stage', 'Default', 'Effect'], rows),
+    'Accepted, without effect here:',
+    ...lists,
+  ].join('\n\n');
+}
