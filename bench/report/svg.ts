@@ -3,7 +3,7 @@ import { heading, type Size, sizeText, type Table, valueText } from './measureme
 const panelWidth = 330;
 const panelHeight = 230;
 const panelsPerRow = 3;
-const margin = { left: 56, right: 18, top: 34, bottom: 40 };
+const margin = { left: 56, right: 40, top: 34, bottom: 40 };
 const legendHeight = 30;
 /** Told apart by people who do not see all colours, on white and on black. */
 const colours = ['#0072b2', '#d55e00', '#009e73', '#cc79a7', '#e69f00'];

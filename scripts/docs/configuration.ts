@@ -104,7 +104,8 @@ export function gateReference(): string {
   );
   return [
     table(['Gate', 'Stage', 'Default', 'Effect'], rows),
-    'Accepted, without effect here:',
+    '<details><summary>Gates that are accepted and have no effect here</summary>',
     ...lists,
+    '</details>',
   ].join('\n\n');
 }
