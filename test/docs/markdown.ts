@@ -23,3 +23,20 @@ export function anchorsOf(text: string): Set<string> {
 function withoutBlocks(text: string): string {
   return text.replaceAll(/^(```|~~~)[\s\S]*?^\1\s*$/gm, '');
 }
+
+/** What stands under a heading of the second level. Throws when there is none. */
+export function section(text: string, heading: string): string {
+  const [, after] = text.split(`\n## ${heading}\n`);
+  if (after === undefined) throw new Error(`no section "${heading}"`);
+  return after.split('\n## ')[0] ?? '';
+}
+
+/** The first cell of every row of every table, headings left out. */
+export function firstCells(text: string): string[] {
+  const tables = text
+    .split(/\n(?!\|)/)
+    .map((block) => block.split('\n').filter((line) => line.startsWith('|')));
+  return tables.flatMap((rows) =>
+    rows.slice(2).map((row) => row.split(' | ')[0]?.replace(/^\| ?/, '') ?? ''),
+  );
+}
