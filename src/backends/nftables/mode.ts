@@ -38,7 +38,7 @@ class NftablesMode implements Mode {
     const kernel = await this.#acquire(family, clock, logger);
     try {
       checkKernelVersion(systemFiles, process.env);
-      await checkRuleset(kernel.nft, settings);
+      await checkRuleset(kernel.nft, settings, systemFiles);
     } catch (error) {
       await this.#release(family);
       throw error;

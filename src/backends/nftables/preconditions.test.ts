@@ -55,12 +55,17 @@ test('the ruleset is validated and nothing of it applied', async () => {
     nodeIP: '',
     localhostNodePorts: true,
   } as const;
-  await checkRuleset(nft, settings);
+  const status = (mask: string) => files({ '/proc/self/status': `Name:\tnode\nCapEff:\t${mask}\n` });
+  await checkRuleset(nft, settings, status('0000000000001000'));
   assert.equal(await nft.getTable(), undefined);
   assert.deepEqual(
     nft.batches.map(({ applied }) => applied),
     [false],
   );
   nft.check = () => Promise.reject(new Error('no numgen'));
-  await assert.rejects(checkRuleset(nft, settings), { message: 'could not run nftables command: no numgen' });
+  const message = 'could not run nftables command: no numgen';
+  await assert.rejects(checkRuleset(nft, settings, status('0000000000001000')), { message });
+  await assert.rejects(checkRuleset(nft, settings, status('0000000000000400')), {
+    message: `${message} (CAP_NET_ADMIN is missing)`,
+  });
 });

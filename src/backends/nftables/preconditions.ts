@@ -1,3 +1,4 @@
+import { hasNetAdmin } from '../../kernel/capabilities.ts';
 import type { NftClient } from '../../kernel/nft/client.ts';
 import { hasIPv6, isAtLeast, type KernelVersion, kernelVersion } from '../../kernel/probe.ts';
 import type { SystemFiles } from '../../kernel/system-files.ts';
@@ -27,14 +28,19 @@ export function checkKernelVersion(files: SystemFiles, environment: NodeJS.Proce
 }
 
 /** Has the kernel validate the whole ruleset of a family, without applying it. */
-export async function checkRuleset(client: NftClient, settings: NftablesSettings): Promise<void> {
+export async function checkRuleset(
+  client: NftClient,
+  settings: NftablesSettings,
+  files: SystemFiles,
+): Promise<void> {
   const transaction = new Transaction(settings.family);
   const empty = { table: 'other', chains: new Map(), sets: new Set<never>(), elements: new Map() } as const;
   writeStructure(empty, everyKindOfChain, settings, transaction);
   try {
     await client.check(transaction.finish());
   } catch (error) {
-    throw new Error(`could not run nftables command: ${text(error)}`, { cause: error });
+    const hint = hasNetAdmin(files) ? '' : ' (CAP_NET_ADMIN is missing)';
+    throw new Error(`could not run nftables command: ${text(error)}${hint}`, { cause: error });
   }
 }
 

@@ -11,17 +11,18 @@ const outcomes = {
 } as const;
 
 /** What became of the packet that was sent, step by step. */
-export function liveText({ packet }: ExplanationReport, live: LiveReport, paint: Paint): string {
+export function liveText({ packet, planned }: ExplanationReport, live: LiveReport, paint: Paint): string {
   const { protocol, destination, port } = packet;
   const from = live.from ?? 'this node';
   const sent = `Sent: ${protocol} from ${from} to ${joinHostPort(destination, port)}, ${outcomes[live.outcome]}.\n`;
   const steps = live.steps.map((step) => `  ${step}\n`).join('');
-  return `\n${sent}${verdictText(live, paint)}\n${steps}`;
+  return `\n${sent}${verdictText(live, planned.fate.action === 'reject' ? 'rejected' : 'dropped', paint)}\n${steps}`;
 }
 
-function verdictText({ to, isDropped, differences }: LiveReport, paint: Paint): string {
+/** A trace shows a rejected packet as a dropped one, and not the answer to it. */
+function verdictText({ to, isDropped, differences }: LiveReport, ended: string, paint: Paint): string {
   const where = isDropped
-    ? 'The packet was dropped'
+    ? `The packet was ${ended}`
     : `The packet went to ${to ?? 'where no rule of nftables saw it'}`;
   if (differences === null) return `${where}; its rules do not show more than that.`;
   if (differences.length === 0) return paint('green', `${where}, as decided.`);
