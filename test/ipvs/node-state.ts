@@ -27,10 +27,10 @@ export async function connectionsSince(place: string): Promise<number> {
   return Number(count);
 }
 
-/** Addresses of the device, without those that belong to its link. */
+/** Addresses of the device, without those that belong to its link; none when there is no device. */
 export async function boundAddresses(): Promise<readonly string[]> {
-  const shown = (await runInNode('ip', '-o', 'address', 'show', 'dev', 'kube-ipvs0')).matchAll(
-    / inet6? (\S+)\/\d+ scope global/g,
+  const shown = (await runInNode('ip', '-o', 'address', 'show')).matchAll(
+    /^\d+: kube-ipvs0 +inet6? (\S+)\/\d+ scope global/gm,
   );
   return [...shown].map(([, address = '']) => address).sort();
 }
