@@ -15,6 +15,8 @@ import {
   otherFamily,
   parseCIDR,
   parseIP,
+  splitIPPort,
+  toIP,
 } from './ip.ts';
 
 test('addresses that are read, and how they are written', () => {
@@ -148,6 +150,10 @@ test('kinds of addresses', () => {
   assert.equal(otherFamily('IPv6'), 'IPv4');
   assert.equal(joinHostPort('10.0.0.1', 80), '10.0.0.1:80');
   assert.equal(joinHostPort('fd00::1', '80'), '[fd00::1]:80');
+  for (const ip of ['10.0.0.1', 'fd00::1']) {
+    assert.deepEqual(splitIPPort(joinHostPort(ip, 80)), { ip: toIP(ip), port: 80 });
+  }
+  for (const text of ['10.0.0.1', 'host:80', '']) assert.equal(splitIPPort(text), undefined);
 });
 
 const ipv4 = fc.ipV4();

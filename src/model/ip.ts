@@ -26,6 +26,13 @@ export function parseIP(text: string): IP | undefined {
 }
 
 /** Parses `address/prefix`; host bits may be set and are cleared, as Go's net.ParseCIDR does. */
+/** An address that is taken to be one; throws RangeError when it is not. */
+export function toIP(text: string): IP {
+  const ip = parseIP(text);
+  if (!ip) throw new RangeError(`${JSON.stringify(text)} is not an IP address`);
+  return ip;
+}
+
 export function parseCIDR(text: string): CIDR | undefined {
   const slash = text.indexOf('/');
   if (slash < 0 || !/^[0-9]+$/.test(text.slice(slash + 1))) return undefined;
@@ -104,6 +111,13 @@ export function cidrContains(cidr: CIDR, ip: IP): boolean {
 /** `ip:port`, with brackets around IPv6. */
 export function joinHostPort(host: string, port: number | string): string {
   return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
+}
+
+/** Takes apart what joinHostPort made of an address; undefined for anything else. */
+export function splitIPPort(text: string): { readonly ip: IP; readonly port: number } | undefined {
+  const colon = text.lastIndexOf(':');
+  const ip = parseIP(text.slice(0, colon).replace(/^\[(.*)\]$/, '$1'));
+  return ip && { ip, port: Number(text.slice(colon + 1)) };
 }
 
 function sameBytes(a: Uint8Array, b: Uint8Array): boolean {

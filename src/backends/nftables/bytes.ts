@@ -1,5 +1,5 @@
 import { endianness } from 'node:os';
-import { parseIP } from '../../model/ip.ts';
+import { toIP } from '../../model/ip.ts';
 import type { Protocol } from '../../model/objects.ts';
 
 /**
@@ -14,9 +14,7 @@ const protocolNumbers: Readonly<Record<Protocol, number>> = { TCP: 6, UDP: 17, S
 
 /** Network-order bytes of a canonical address: 4 or 16. */
 export function addressBytes(ip: string): Bytes {
-  const parsed = parseIP(ip);
-  if (!parsed) throw new Error(`${JSON.stringify(ip)} is not an IP address`);
-  return fromArray(parsed.bytes);
+  return fromArray(toIP(ip).bytes);
 }
 
 /** An L4 protocol number, padded to a word. */

@@ -1,13 +1,14 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { type EndpointParts, planOf, type ServicePortParts } from '../../../test/cluster/plans.ts';
+import { describeElement } from '../../kernel/nft/describe-element.ts';
 import { nodePortAddresses } from '../../model/node-port-addresses.ts';
 import { wordBytes } from './bytes.ts';
 import { chainsOf, elementsOf } from './compile.ts';
-import { describeElement } from './describe.ts';
+import { encodeElement } from './element-codec.ts';
 import { frontendsOf } from './frontends.ts';
 import { HandlerNumbers } from './handler-numbers.ts';
-import { valueKindOf } from './layout.ts';
+import { setDefinition, valueKindOf } from './layout.ts';
 import { nowhere, place } from './placement.ts';
 import type { NftablesSettings } from './settings.ts';
 import { StickyNumbers } from './sticky-numbers.ts';
@@ -33,7 +34,7 @@ function elements(parts: ServicePortParts, endpoints: readonly EndpointParts[], 
   const names = new Map(chainsOf(placement, with_).map((name) => [wordBytes(handlers.of(name)), name]));
   const found: string[] = [];
   elementsOf(placement, with_, handlers, (set, key, value) => {
-    const text = describeElement(plan.port.family, set, key, value);
+    const text = describeElement(setDefinition(plan.port.family, set), encodeElement(set, key, value));
     const name = valueKindOf(set) === 'number' ? names.get(value.slice(0, 4)) : undefined;
     found.push(name === undefined ? text : text.replace(/: \S+$/, `: ${name}`));
   });

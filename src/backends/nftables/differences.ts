@@ -1,5 +1,5 @@
-import { describeRule } from '../../kernel/nft/describe-rule.ts';
-import type { BaseChain, Rule } from '../../kernel/nft/objects.ts';
+import { describeHook, describeRules } from '../../kernel/nft/describe-rule.ts';
+import type { Rule } from '../../kernel/nft/objects.ts';
 import { Breather } from '../../lib/breather.ts';
 import type { ServicePlan } from '../../plan/service-plan.ts';
 import type { Difference } from '../inspection.ts';
@@ -90,20 +90,15 @@ function structureDifferences(
   ];
   for (const body of bodies) {
     const chain = state.chains.get(body.name);
-    differ('chain', body.name, hookText(body.base), chain && hookText(chain.base));
+    differ('chain', body.name, describeHook(body.base), chain && describeHook(chain.base));
     const actual = state.table === 'ours' ? found.get(body.name) : undefined;
     if (chain)
-      differ('rules', body.name, rulesText(body.rules.map((exprs) => ({ exprs }))), rulesText(actual ?? []));
+      differ(
+        'rules',
+        body.name,
+        describeRules(body.rules.map((exprs) => ({ exprs }))),
+        describeRules(actual ?? []),
+      );
   }
   return differences;
-}
-
-function hookText(base: BaseChain | undefined): string {
-  if (!base) return 'regular chain';
-  const policy = base.policy === 'drop' ? ' policy drop' : '';
-  return `type ${base.type} hook ${base.hook} priority ${base.priority}${policy}`;
-}
-
-function rulesText(rules: readonly Pick<Rule, 'exprs'>[]): string {
-  return rules.map(describeRule).join('\n');
 }

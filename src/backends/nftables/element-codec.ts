@@ -1,3 +1,4 @@
+import { describeVerdict } from '../../kernel/nft/describe-rule.ts';
 import type { Verdict } from '../../kernel/nft/expr.ts';
 import type { Element } from '../../kernel/nft/objects.ts';
 import { type Bytes, fromArray, toArray } from './bytes.ts';
@@ -38,7 +39,7 @@ export function decodeKey(element: Element): Bytes {
 }
 
 export function decodeValue(element: Element): Value {
-  if (element.verdict) return `${verdictText(element.verdict)}\n${element.comment ?? ''}`;
+  if (element.verdict) return `${describeVerdict(element.verdict)}\n${element.comment ?? ''}`;
   return element.data ? fromArray(element.data) + (element.comment ?? '') : '';
 }
 
@@ -48,8 +49,4 @@ function withComment(element: Element, comment: string): Element {
 
 function readVerdict(text: string): Verdict {
   return text === 'drop' ? { kind: 'drop' } : { kind: 'goto', chain: text.slice('goto '.length) };
-}
-
-function verdictText(verdict: Verdict): string {
-  return 'chain' in verdict ? `${verdict.kind} ${verdict.chain}` : verdict.kind;
 }

@@ -1,11 +1,13 @@
+import { describeKey } from '../../kernel/nft/describe-element.ts';
 import type { Family } from '../../model/ip.ts';
 import { servicePortName } from '../../model/service-port.ts';
 import type { Difference } from '../inspection.ts';
 import { type Bytes, readWord } from './bytes.ts';
 import type { Value } from './compile.ts';
-import { describeKey, describeValue } from './describe.ts';
+import { describeValue } from './describe.ts';
+import { encodeKey } from './element-codec.ts';
 import type { ElementSink } from './element-diff.ts';
-import { type SetName, valueKindOf } from './layout.ts';
+import { type SetName, setDefinition, valueKindOf } from './layout.ts';
 import type { Placement } from './placement.ts';
 
 interface Change {
@@ -65,7 +67,7 @@ export class ElementDifferences implements ElementSink {
     return {
       service: owner ?? this.#ownerOf(set, key, found),
       kind: 'element',
-      object: describeKey(this.#family, set, key),
+      object: describeKey(setDefinition(this.#family, set), encodeKey(key)),
       wanted: wanted === undefined ? undefined : this.#valueText(set, wanted),
       found: found === undefined ? undefined : this.#valueText(set, found),
     };

@@ -2,8 +2,9 @@ import type { KernelInterfaces } from '../../kernel/open.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { SyncRequest } from '../backend.ts';
 import type { Difference, Inspection, KernelAnswer, Packet } from '../inspection.ts';
+import { answerOf } from '../nft-answer.ts';
 import { tableDifferences } from './differences.ts';
-import { answerOf } from './kernel-answer.ts';
+import { isSetName, setDefinition, tableOf } from './layout.ts';
 import type { NftablesSettings } from './settings.ts';
 
 export interface NftablesInspectionOptions {
@@ -21,9 +22,16 @@ export class NftablesInspection implements Inspection {
     this.#options = options;
   }
 
+  /** Rejects with NotUnderstoodError when the packet meets a rule whose meaning is not known. */
   async ask(packet: Packet): Promise<KernelAnswer> {
-    const { kernel, settings } = this.#options;
-    return answerOf(packet, kernel.nft, settings.family, await kernel.addresses.list());
+    const { nft, addresses } = this.#options.kernel;
+    const { family } = this.#options.settings;
+    return answerOf(packet, {
+      client: nft,
+      table: tableOf(family),
+      definitionOf: (set) => (isSetName(set) ? setDefinition(family, set) : undefined),
+      addresses: await addresses.list(),
+    });
   }
 
   async compare({ plans, serviceCIDRs }: Omit<SyncRequest, 'changed'>): Promise<readonly Difference[]> {

@@ -1,8 +1,8 @@
+import { describeElement } from '../../kernel/nft/describe-element.ts';
 import type { NftError, NftFailure } from '../../kernel/nft/errors.ts';
 import type { Element } from '../../kernel/nft/objects.ts';
-import { describeElement } from './describe.ts';
-import { decodeKey, decodeValue } from './element-codec.ts';
-import { isSetName, type SetName } from './layout.ts';
+import { decodeKey } from './element-codec.ts';
+import { isSetName, type SetName, setDefinition } from './layout.ts';
 import type { Shadow } from './shadow.ts';
 
 /** Service ports, and what is to be said of each. */
@@ -57,7 +57,7 @@ function suspectsIn(
   return elements.flatMap((one) => {
     const owner = owners.get(decodeKey(one));
     if (owner === undefined) return [];
-    const what = describeElement(shadow.settings.family, set, decodeKey(one), decodeValue(one));
+    const what = describeElement(setDefinition(shadow.settings.family, set), one);
     return [[owner, `${what}: ${errno}${text === '' ? '' : ` (${text})`}`]];
   });
 }

@@ -7,15 +7,16 @@ import {
   plansByKey,
   type ServicePortParts,
 } from '../../../test/cluster/plans.ts';
+import { describeElement } from '../../kernel/nft/describe-element.ts';
 import { nodePortAddresses } from '../../model/node-port-addresses.ts';
 import type { ServicePlan } from '../../plan/service-plan.ts';
 import type { Bytes } from './bytes.ts';
 import { chainsOf, type Value } from './compile.ts';
-import { describeElement } from './describe.ts';
 import { EarlierPlacements } from './earlier.ts';
+import { encodeElement } from './element-codec.ts';
 import { ElementDiff, type ElementMap, type ElementSink, elementsIn } from './element-diff.ts';
 import { HandlerNumbers, handlerElements } from './handler-numbers.ts';
-import { type SetName, valueKindOf } from './layout.ts';
+import { type SetName, setDefinition, valueKindOf } from './layout.ts';
 import type { NftablesSettings } from './settings.ts';
 import { Shadow } from './shadow.ts';
 import { StickyNumbers } from './sticky-numbers.ts';
@@ -37,15 +38,15 @@ class ModelKernel implements ElementSink {
 
   add(set: SetName, key: Bytes, value: Value): void {
     const elements = elementsIn(this.elements, set);
-    assert.ok(!elements.has(key), `added twice: ${describeElement('IPv4', set, key, value)}`);
+    assert.ok(!elements.has(key), `added twice: ${textOf(set, key, value)}`);
     elements.set(key, value);
-    this.log.push(`+ ${describeElement('IPv4', set, key, value)}`);
+    this.log.push(`+ ${textOf(set, key, value)}`);
   }
 
   delete(set: SetName, key: Bytes, value: Value): void {
     assert.equal(elementsIn(this.elements, set).get(key), value);
     elementsIn(this.elements, set).delete(key);
-    this.log.push(`- ${describeElement('IPv4', set, key, value)}`);
+    this.log.push(`- ${textOf(set, key, value)}`);
   }
 
   emitAll(emit: Emit): void {
@@ -54,6 +55,10 @@ class ModelKernel implements ElementSink {
 }
 
 /** Every element that a shadow stands for. */
+function textOf(set: SetName, key: Bytes, value: Value): string {
+  return describeElement(setDefinition('IPv4', set), encodeElement(set, key, value));
+}
+
 function allElements(shadow: Shadow, emit: Emit): void {
   for (const placement of shadow.placements()) shadow.elementsOf(placement, emit);
   for (const [set, key] of shadow.sharedElements()) emit(set, key, '');
@@ -92,7 +97,7 @@ class Pair {
     const lines: string[] = [];
     const handlers = handlersOf(this.shadow);
     each((set, key, value) => {
-      const text = describeElement('IPv4', set, key, value);
+      const text = textOf(set, key, value);
       const comment = valueKindOf(set) === 'verdict' ? value.split('\n')[1] : '';
       if (valueKindOf(set) !== 'number') lines.push(`${text} ${comment}`);
       else lines.push(text.replace(/\S+$/, `${handlers.get(value.slice(0, 4))?.trim()} ${value.slice(4)}`));

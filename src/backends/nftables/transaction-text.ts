@@ -1,12 +1,11 @@
 import type { NftBatch } from '../../kernel/nft/batch.ts';
 import type { NftClient } from '../../kernel/nft/client.ts';
+import { describeElement } from '../../kernel/nft/describe-element.ts';
 import { describeRule } from '../../kernel/nft/describe-rule.ts';
 import type { Chain, Element, Rule } from '../../kernel/nft/objects.ts';
 import { describeOperation, type Operation } from '../../kernel/nft/operation.ts';
 import type { Family } from '../../model/ip.ts';
-import { describeElement } from './describe.ts';
-import { decodeKey, decodeValue } from './element-codec.ts';
-import { isSetName, setRef, tableOf } from './layout.ts';
+import { isSetName, setDefinition, setRef, tableOf } from './layout.ts';
 
 /** A transaction for people to read, nearly as `nft` would have it written; a line for every rule and element. */
 export function transactionText(batch: NftBatch, family: Family): string {
@@ -37,7 +36,7 @@ function operationText(operation: Operation, family: Family): string {
 
 /** What somebody else put into a set of ours may be anything, and sets of others are not ours to understand. */
 function elementText(family: Family, set: string, element: Element): string {
-  if (isSetName(set)) return describeElement(family, set, decodeKey(element), decodeValue(element));
+  if (isSetName(set)) return describeElement(setDefinition(family, set), element);
   return `${set} 0x${Buffer.from(element.key).toString('hex')}`;
 }
 

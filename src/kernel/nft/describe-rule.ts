@@ -1,5 +1,5 @@
 import type { Expr, Verdict } from './expr.ts';
-import type { Rule } from './objects.ts';
+import type { BaseChain, Rule } from './objects.ts';
 
 /**
  * A rule for people to read, expression by expression as `nft --debug=netlink` has them. Equal rules have the same text,
@@ -7,6 +7,18 @@ import type { Rule } from './objects.ts';
  */
 export function describeRule({ exprs }: Pick<Rule, 'exprs'>): string {
   return exprs.map(describeExpr).join(' ');
+}
+
+/** One rule per line. */
+export function describeRules(rules: readonly Pick<Rule, 'exprs'>[]): string {
+  return rules.map(describeRule).join('\n');
+}
+
+/** How a chain is declared: `type filter hook input priority 0`, or `regular chain`. */
+export function describeHook(base: BaseChain | undefined): string {
+  if (!base) return 'regular chain';
+  const policy = base.policy === 'drop' ? ' policy drop' : '';
+  return `type ${base.type} hook ${base.hook} priority ${base.priority}${policy}`;
 }
 
 /** `goto cluster-pick-2`, `drop`. */

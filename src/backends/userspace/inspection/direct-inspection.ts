@@ -1,5 +1,5 @@
 import type { Forwarder } from '../../../forwarder/forwarder.ts';
-import { joinHostPort } from '../../../model/ip.ts';
+import { isLoopback, joinHostPort, toIP } from '../../../model/ip.ts';
 import type { SyncRequest } from '../../backend.ts';
 import type { Difference, KernelAnswer, Packet } from '../../inspection.ts';
 import type { DirectlyServed } from '../direct-backend.ts';
@@ -10,7 +10,6 @@ import type { UserspaceSettings } from '../settings.ts';
 import { type Claimed, claimedFrontends, type Holdings } from './claimed-frontends.ts';
 import { forwardedAnswer } from './forwarded-fate.ts';
 import { listenerDifferences, type WantedListener } from './listener-differences.ts';
-import { ownAddresses } from './portal-inspection.ts';
 
 export interface DirectInspectionOptions {
   readonly settings: UserspaceSettings;
@@ -27,7 +26,7 @@ export interface DirectInspectionOptions {
 export async function askListeners(packet: Packet, options: DirectInspectionOptions): Promise<KernelAnswer> {
   const { running, interfaceAddresses, reason } = options;
   const { protocol, source, destination: ip, port } = packet;
-  const isOwn = ownAddresses(interfaceAddresses())(ip);
+  const isOwn = isLoopback(toIP(ip)) || interfaceAddresses().includes(ip);
   if (running && isOwn && protocol !== 'SCTP') {
     const outlook = await running.forwarder.outlook(protocol, { ip, port }, source);
     if (outlook) return forwardedAnswer(outlook, source);

@@ -1,13 +1,14 @@
-import { describeRule } from '../../../kernel/nft/describe-rule.ts';
-import type { BaseChain, Rule } from '../../../kernel/nft/objects.ts';
+import { describeKey } from '../../../kernel/nft/describe-element.ts';
+import { describeHook, describeRules, describeVerdict } from '../../../kernel/nft/describe-rule.ts';
+import type { Element } from '../../../kernel/nft/objects.ts';
 import type { Family } from '../../../model/ip.ts';
 import type { Difference } from '../../inspection.ts';
 import { meaningOf, type PortalElement, placeOf } from '../portals/elements.ts';
-import { isSetName, portalTable, setNames } from '../portals/layout.ts';
+import { isSetName, portalSetDefinition, portalTable, setNames } from '../portals/layout.ts';
 import { portalChains } from '../portals/rules.ts';
 import type { UserspaceSettings } from '../settings.ts';
-import { showKey, showMeaning } from './show-element.ts';
 import type { TableSnapshot } from './table-snapshot.ts';
+import { portToBeOpened } from './wanted-services.ts';
 
 /** An element and the key of the service port that it is for, if for one. */
 export interface OwnedElement {
@@ -30,35 +31,32 @@ export function layoutDifferences(settings: UserspaceSettings, table: TableSnaps
   const chains = new Map(portalChains(settings).map((chain) => [chain.name, chain]));
   for (const chain of new Set([...chains.keys(), ...table.chains.keys()])) {
     const [ours, held] = [chains.get(chain), table.chains.get(chain)];
-    differ('chain', chain, ours && hookText(ours.base), held && hookText(held.base));
+    differ('chain', chain, ours && describeHook(ours.base), held && describeHook(held.base));
     const rules = ours?.rules.map((exprs) => ({ exprs }));
-    if (rules && held) differ('rules', chain, rulesText(rules), rulesText(held.rules));
+    if (rules && held) differ('rules', chain, describeRules(rules), describeRules(held.rules));
   }
   return differences;
 }
 
 /** Elements that are missing, that say something else, or that nobody wants. */
-export async function elementDifferences(
+export function elementDifferences(
   wanted: readonly OwnedElement[],
   before: readonly OwnedElement[],
-  table: TableSnapshot,
-): Promise<Difference[]> {
+  { elements, family }: TableSnapshot,
+): Difference[] {
   const owners = new Map(before.map((each) => [placeOf(each.element), each.service]));
   const missing = new Map(wanted.map((each) => [placeOf(each.element), each]));
   const differences: Difference[] = [];
-  for (const set of setNames) {
-    for (const element of await table.elements(set)) {
-      const held: PortalElement = { set, element };
-      const place = placeOf(held);
-      const own = missing.get(place);
-      missing.delete(place);
-      if (own && meaningOf(own.element) === meaningOf(held)) continue;
-      const service = own ? own.service : owners.get(place);
-      differences.push(difference(table.family, service, own?.element, held));
-    }
+  for (const held of elements) {
+    const place = placeOf(held);
+    const own = missing.get(place);
+    missing.delete(place);
+    if (own && meaningOf(own.element) === meaningOf(held)) continue;
+    const service = own ? own.service : owners.get(place);
+    differences.push(difference(family, service, own?.element, held));
   }
   for (const { service, element } of missing.values()) {
-    differences.push(difference(table.family, service, element, undefined));
+    differences.push(difference(family, service, element, undefined));
   }
   return differences;
 }
@@ -70,18 +68,20 @@ function difference(
   found: PortalElement | undefined,
 ): Difference {
   const some = wanted ?? found;
-  const object = some ? `${some.set} ${showKey(family, some.set, some.element)}` : '';
-  const [should, is] = [wanted, found].map((each) => each && showMeaning(each.element));
+  const object = some ? describeKey(portalSetDefinition(family, some.set), some.element) : '';
+  const [should, is] = [wanted, found].map((each) => each && meaningText(each.element));
   return { service, kind: 'element', object, wanted: should, found: is };
 }
 
-function hookText(base: BaseChain | undefined): string {
-  if (!base) return 'regular chain';
-  const policy = base.policy === 'drop' ? ' policy drop' : '';
-  return `type ${base.type} hook ${base.hook} priority ${base.priority}${policy}`;
+/** What an element leads to; `present` for those of plain sets. */
+function meaningText({ data, verdict, comment }: Element): string {
+  const target = verdict ? describeVerdict(verdict) : data && portText(data);
+  if (target === undefined) return 'present';
+  return comment === undefined ? target : `${target} comment ${JSON.stringify(comment)}`;
 }
 
-/** One per line. */
-function rulesText(rules: readonly Pick<Rule, 'exprs'>[]): string {
-  return rules.map(describeRule).join('\n');
+/** Two bytes in network order. */
+function portText([high = 0, low = 0]: Uint8Array): string {
+  const port = (high << 8) | low;
+  return port === portToBeOpened ? 'the port of a socket to be opened' : String(port);
 }

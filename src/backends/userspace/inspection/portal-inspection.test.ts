@@ -117,18 +117,17 @@ test('packets that no service is concerned with pass, by their protocol, port or
   assert.deepEqual(fate, { action: 'reject' });
 });
 
-test('a foreign rule that is not understood is told and passed over, one that is decides', async () => {
+test('a foreign rule that is not understood leaves the answer open and is named, one that is understood decides', async () => {
   const { nft, options } = await open(planOf({ clusterIP: '10.96.0.1' }));
   nft.extra = {
     chain: 'filter-prerouting',
     exprs: [
-      { kind: 'meta', key: 'mark', dreg: 0 },
+      { kind: 'meta', key: 'oifname', dreg: 0 },
       { kind: 'verdict', verdict: { kind: 'drop' } },
     ],
   };
-  const unknown = await askPortals(packet({}), options);
-  assert.equal(unknown.fate.action, 'reject');
-  assert.match(unknown.evidence[0] ?? '', /^chain filter-prerouting: not understood, passed over: \[ meta/);
+  const rule = /chain filter-prerouting has a rule that is not understood: \[ meta .*oifname \] \[ drop \]/;
+  await assert.rejects(askPortals(packet({}), options), rule);
   nft.extra = { chain: 'refuse', exprs: [{ kind: 'verdict', verdict: { kind: 'drop' } }] };
   assert.deepEqual(await askPortals(packet({}), options), {
     fate: { action: 'drop' },

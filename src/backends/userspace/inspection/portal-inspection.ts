@@ -1,19 +1,19 @@
 import type { Forwarder } from '../../../forwarder/forwarder.ts';
 import type { KernelInterfaces } from '../../../kernel/open.ts';
-import { isLoopback, joinHostPort, parseIP } from '../../../model/ip.ts';
+import { formatIP, joinHostPort, splitIPPort } from '../../../model/ip.ts';
 import type { SyncRequest } from '../../backend.ts';
 import type { Difference, KernelAnswer, Packet } from '../../inspection.ts';
+import { answerOf } from '../../nft-answer.ts';
 import { Owners } from '../owners.ts';
 import type { Served } from '../placing.ts';
+import { isSetName, portalSetDefinition, portalTable } from '../portals/layout.ts';
 import { nodeElements } from '../portals/node-elements.ts';
 import type { UserspaceSettings } from '../settings.ts';
 import type { Holdings } from './claimed-frontends.ts';
 import { forwardedAnswer } from './forwarded-fate.ts';
 import { listenerDifferences } from './listener-differences.ts';
-import { pathOf } from './packet-path.ts';
 import { elementDifferences, layoutDifferences } from './portal-differences.ts';
-import type { IsOwn } from './registers.ts';
-import { TableSnapshot } from './table-snapshot.ts';
+import { readTable } from './table-snapshot.ts';
 import { wantedServices } from './wanted-services.ts';
 
 export interface PortalInspectionOptions {
@@ -23,19 +23,29 @@ export interface PortalInspectionOptions {
   readonly running: { readonly holdings: Holdings<Served>; readonly forwarder: Forwarder } | undefined;
 }
 
-/** Takes a packet through the table of portals and on to the listener that it leads to. */
+/**
+ * Takes a packet through the table of portals and on to the listener that it leads to. Rejects with NotUnderstoodError
+ * when it meets a rule whose meaning is not known.
+ */
 export async function askPortals(packet: Packet, options: PortalInspectionOptions): Promise<KernelAnswer> {
   const { kernel, settings, running } = options;
-  const table = await TableSnapshot.read(kernel.nft, settings.family);
-  const path = await pathOf(packet, table, ownAddresses(await kernel.addresses.list()));
-  const { end, ip, port, isTranslated, evidence } = path;
-  if (end !== 'through') return { fate: { action: end }, evidence };
-  if (!isTranslated) return { fate: { action: 'pass' }, evidence };
-  const at = `${joinHostPort(ip, port)}/${packet.protocol}`;
-  if (!running) throw new Error(`packets are sent to ${at}, and who listens there is not of this process`);
   const { protocol, source } = packet;
+  const { fate, evidence } = await answerOf(packet, {
+    client: kernel.nft,
+    table: portalTable(settings.family),
+    definitionOf: (set) => (isSetName(set) ? portalSetDefinition(settings.family, set) : undefined),
+    addresses: await kernel.addresses.list(),
+  });
+  if (fate.action !== 'forward') return { fate, evidence };
+  const at = fate.targets.map(({ endpoint }) => `${endpoint}/${protocol}`).join(', ');
+  if (!running) throw new Error(`packets are sent to ${at}, and who listens there is not of this process`);
+  const [target, ...others] = fate.targets;
+  if (!target || others.length > 0) throw new Error(`packets are sent to one of ${at} by chance`);
+  const to = splitIPPort(target.endpoint);
   const outlook =
-    protocol === 'SCTP' ? undefined : await running.forwarder.outlook(protocol, { ip, port }, source);
+    to && protocol !== 'SCTP'
+      ? await running.forwarder.outlook(protocol, { ip: formatIP(to.ip), port: to.port }, source)
+      : undefined;
   if (!outlook) return { fate: { action: 'reject' }, evidence: [...evidence, `nobody listens at ${at}`] };
   const answer = forwardedAnswer(outlook, source);
   return { ...answer, evidence: [...evidence, ...answer.evidence] };
@@ -50,7 +60,7 @@ export async function comparePortals(
   const { served } = holdings;
   const wanted = wantedServices(request.plans, holdings, settings.nodeIP);
   const [table, addresses, listeners] = await Promise.all([
-    TableSnapshot.read(kernel.nft, settings.family),
+    readTable(kernel.nft, settings.family),
     kernel.addresses.list(),
     running?.forwarder.listeners(),
   ]);
@@ -76,15 +86,6 @@ export async function comparePortals(
   return [
     ...layoutDifferences(settings, table),
     ...listenerDifferences(wantedListeners, open, listeners ?? new Map(), choice),
-    ...(await elementDifferences(elements, before, table)),
+    ...elementDifferences(elements, before, table),
   ];
-}
-
-/** Packets to these are for this node. */
-export function ownAddresses(addresses: readonly string[]): IsOwn {
-  const own = new Set(addresses);
-  return (text) => {
-    const ip = parseIP(text);
-    return own.has(text) || (ip !== undefined && isLoopback(ip));
-  };
 }

@@ -2,7 +2,7 @@ import type { Verdict } from '../../../kernel/nft/expr.ts';
 import { concatValues } from '../../../kernel/nft/fields.ts';
 import type { Element } from '../../../kernel/nft/objects.ts';
 import { cutComment } from '../../../kernel/nft/userdata.ts';
-import { cidrContains, parseCIDR, parseIP } from '../../../model/ip.ts';
+import { cidrContains, parseCIDR, parseIP, toIP } from '../../../model/ip.ts';
 import type { Protocol } from '../../../model/objects.ts';
 import { servicePortName } from '../../../model/service-port.ts';
 import type { ServicePlan } from '../../../plan/service-plan.ts';
@@ -24,7 +24,7 @@ export interface CapturedService {
   readonly proxyPorts: ReadonlyMap<EndpointList, number>;
 }
 
-export const protocolNumbers: Readonly<Record<Protocol, number>> = { TCP: 6, UDP: 17, SCTP: 132 };
+const protocolNumbers: Readonly<Record<Protocol, number>> = { TCP: 6, UDP: 17, SCTP: 132 };
 
 /** All elements of a service port. */
 export function elementsOf(service: CapturedService, nodeIP: string): PortalElement[] {
@@ -34,8 +34,7 @@ export function elementsOf(service: CapturedService, nodeIP: string): PortalElem
     ...dispatchOf(frontend, service),
     ...(frontend.guarded ? guardOf(frontend, plan, nodeIP) : []),
   ]);
-  if (clusterIP !== '')
-    elements.push({ set: 'cluster-addresses', element: { key: addressBytes(clusterIP) } });
+  if (clusterIP !== '') elements.push({ set: 'cluster-addresses', element: { key: toIP(clusterIP).bytes } });
   for (const port of proxyPorts.values()) {
     elements.push({
       set: 'proxy-ports',
@@ -55,12 +54,6 @@ export function placeOf({ set, element }: PortalElement): string {
 export function meaningOf({ element }: PortalElement): string {
   const data = element.data ? Buffer.from(element.data).toString('hex') : '';
   return `${data} ${element.verdict ? JSON.stringify(element.verdict) : ''} ${element.comment ?? ''}`;
-}
-
-export function addressBytes(ip: string): Uint8Array {
-  const parsed = parseIP(ip);
-  if (!parsed) throw new Error(`${JSON.stringify(ip)} is not an IP address`);
-  return parsed.bytes;
 }
 
 function dispatchOf(frontend: Frontend, { plan, proxyPorts }: CapturedService): PortalElement[] {
@@ -102,7 +95,7 @@ function guardOf(frontend: Frontend, { port }: ServicePlan, nodeIP: string): Por
 
 function keyOf({ kind, ip, port, protocol }: Frontend): Uint8Array {
   const nodePort = concatValues(protocolByte(protocol), portBytes(port));
-  return kind === 'nodeport' ? nodePort : concatValues(addressBytes(ip), nodePort);
+  return kind === 'nodeport' ? nodePort : concatValues(toIP(ip).bytes, nodePort);
 }
 
 function protocolByte(protocol: Protocol): Uint8Array {

@@ -1,8 +1,8 @@
-import { familyOf } from '../../../model/ip.ts';
+import { familyOf, toIP } from '../../../model/ip.ts';
 import { nodePortIPs } from '../../../model/node-port-addresses.ts';
 import { mergeRanges } from '../../../plan/source-ranges.ts';
 import type { UserspaceSettings } from '../settings.ts';
-import { addressBytes, type PortalElement } from './elements.ts';
+import type { PortalElement } from './elements.ts';
 
 /** Elements that belong to no service: unallocated cluster IPs, and where node ports are served. */
 export function nodeElements(
@@ -18,7 +18,7 @@ export function nodeElements(
   }
   if (nodePortAddresses.matchAll) return elements;
   for (const ip of nodePortIPs(nodePortAddresses, interfaceAddresses)) {
-    if (familyOf(ip) === family) elements.push({ set: 'node-addresses', element: { key: addressBytes(ip) } });
+    if (familyOf(ip) === family) elements.push({ set: 'node-addresses', element: { key: toIP(ip).bytes } });
   }
   return elements;
 }

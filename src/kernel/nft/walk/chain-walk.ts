@@ -1,7 +1,7 @@
-import { describeVerdict } from '../describe-rule.ts';
+import { describeRule, describeVerdict } from '../describe-rule.ts';
 import type { DynsetExpr, Expr, LookupExpr, NatExpr, NumgenExpr, Verdict } from '../expr.ts';
 import type { Element, Rule } from '../objects.ts';
-import { evaluate, type IsLocal, NotUnderstoodError } from './expressions.ts';
+import { evaluate, type IsLocal } from './expressions.ts';
 import type { PacketState } from './packet-state.ts';
 
 /** What chains stand on: the rest of their table, and the node's addresses. */
@@ -23,15 +23,26 @@ export interface Arrival {
   readonly course: Course;
 }
 
+/** A rule that a packet comes to does something that is not known here: where it leads cannot be told. */
+export class NotUnderstoodError extends Error {
+  constructor(rule: Rule) {
+    super(`chain ${rule.chain.name} has a rule that is not understood: ${describeRule(rule)}`);
+    this.name = 'NotUnderstoodError';
+  }
+}
+
 /** The kernel's own limit of chains within chains. */
 const maxDepth = 16;
+/** Random numbers that are followed before a walk is given up: more than any set of endpoints needs. */
+const maxDraws = 1 << 20;
 
 /**
  * Runs packets through chains as the kernel does. Draws of random numbers are followed with every number. Rejects with
- * a NotUnderstoodError at an expression that is not one of those that this program writes.
+ * a NotUnderstoodError at a rule that does something which this program's own do not.
  */
 export class ChainWalk {
   readonly #around: Surroundings;
+  #draws = 0;
 
   constructor(around: Surroundings) {
     this.#around = around;
@@ -75,6 +86,8 @@ export class ChainWalk {
     { modulus, offset = 0, dreg }: NumgenExpr,
     depth: number,
   ): Promise<Arrival[]> {
+    this.#draws += modulus;
+    if (this.#draws > maxDraws) throw new NotUnderstoodError(rule);
     const arrivals: Arrival[] = [];
     for (let number = 0; number < modulus; number++) {
       const one = state.fork(1 / modulus);
@@ -109,10 +122,11 @@ export class ChainWalk {
         return 'on';
       case 'numgen':
       case 'unknown':
-        throw new NotUnderstoodError(`${'name' in expr ? expr.name : expr.kind} in chain ${chain}`);
+        throw new NotUnderstoodError(rule);
       default: {
         const { mark } = state;
         const goesOn = evaluate(expr, state, this.#around.isLocal);
+        if (goesOn === undefined) throw new NotUnderstoodError(rule);
         if (state.mark !== mark) {
           const text = `meta mark set 0x${state.mark.toString(16).padStart(8, '0')}`;
           state.note({ kind: 'statement', chain, text });
@@ -127,7 +141,9 @@ export class ChainWalk {
     const key = state.read(sreg, this.#around.keyLengthOf(set));
     const element = await this.#around.find(set, key);
     if (element) state.note({ kind: 'element', set, element });
-    else if (rule.exprs.some(({ kind }) => kind === 'numgen')) state.note({ kind: 'missing', set, key });
+    else if (inverse || rule.exprs.some(({ kind }) => kind === 'numgen')) {
+      state.note({ kind: 'missing', set, key });
+    }
     if (dreg === undefined) return (element !== undefined) === inverse ? 'end' : 'on';
     if (!element) return 'end';
     if (dreg === 'verdict') return element.verdict ?? 'end';

@@ -1,4 +1,13 @@
-import type { BitwiseExpr, CmpExpr, CtExpr, Expr, FibExpr, MetaExpr, RangeExpr } from '../expr.ts';
+import type {
+  BitwiseExpr,
+  CmpExpr,
+  CtExpr,
+  Expr,
+  FibExpr,
+  MetaExpr,
+  PayloadExpr,
+  RangeExpr,
+} from '../expr.ts';
 import type { PacketState } from './packet-state.ts';
 
 const stateNew = 8;
@@ -16,15 +25,8 @@ export type PlainExpr = Exclude<
   { kind: 'lookup' | 'verdict' | 'numgen' | 'nat' | 'masq' | 'reject' | 'dynset' | 'unknown' }
 >;
 
-/** A rule that a packet comes to does something that is not known here: where it leads cannot be told. */
-export class NotUnderstoodError extends Error {
-  constructor(what: string) {
-    super(`a rule on the way of the packet is not understood: ${what}`);
-  }
-}
-
-/** Runs one; false when its rule ends here. */
-export function evaluate(expr: PlainExpr, state: PacketState, isLocal: IsLocal): boolean {
+/** Runs one. False when its rule ends here, undefined when it asks for something that is not known here. */
+export function evaluate(expr: PlainExpr, state: PacketState, isLocal: IsLocal): boolean | undefined {
   switch (expr.kind) {
     case 'payload':
       return loadPayload(expr, state);
@@ -56,16 +58,16 @@ export function evaluate(expr: PlainExpr, state: PacketState, isLocal: IsLocal):
   }
 }
 
-function loadPayload(expr: Extract<Expr, { kind: 'payload' }>, state: PacketState): boolean {
-  if (expr.base === 'link') throw new NotUnderstoodError('it asks for the link layer');
-  const header = expr.base === 'network' ? state.networkHeader : state.transportHeader;
-  const bytes = header.slice(expr.offset, expr.offset + expr.length);
-  if (bytes.length < expr.length) return false;
-  state.write(expr.dreg, bytes);
+function loadPayload({ base, offset, length, dreg }: PayloadExpr, state: PacketState): true | undefined {
+  if (base === 'link') return undefined;
+  const known = base === 'network' ? state.addresses : state.destinationPort;
+  const from = offset - known.offset;
+  if (from < 0 || from + length > known.bytes.length) return undefined;
+  state.write(dreg, known.bytes.slice(from, from + length));
   return true;
 }
 
-function loadMeta({ key, dreg }: MetaExpr, state: PacketState): boolean {
+function loadMeta({ key, dreg }: MetaExpr, state: PacketState): true | undefined {
   switch (key) {
     case 'l4proto':
       state.write(dreg, Uint8Array.of(state.packet.protocol));
@@ -84,20 +86,22 @@ function loadMeta({ key, dreg }: MetaExpr, state: PacketState): boolean {
     case 'iif':
     case 'oif':
     case 'oifname':
-      throw new NotUnderstoodError(`it asks for meta ${key}`);
+      return undefined;
   }
 }
 
-function loadConntrack({ key, dreg }: CtExpr, state: PacketState): boolean {
-  if (key !== 'state' && key !== 'status') throw new NotUnderstoodError(`it asks for ct ${key}`);
+function loadConntrack({ key, dreg }: CtExpr, state: PacketState): true | undefined {
+  if (key !== 'state' && key !== 'status') return undefined;
   const status = state.isRewritten ? statusRewritten : 0;
   state.writeWord(dreg, key === 'state' ? stateNew : status);
   return true;
 }
 
-function loadRoute({ flags, result, dreg }: FibExpr, state: PacketState, isLocal: IsLocal): boolean {
-  if (result !== 'type') throw new NotUnderstoodError(`it asks for fib ${result}`);
-  const address = flags.includes('saddr') ? state.packet.source : state.destination;
+function loadRoute({ flags, result, dreg }: FibExpr, state: PacketState, isLocal: IsLocal): true | undefined {
+  const [which, ...others] = flags;
+  if (result !== 'type' || others.length > 0) return undefined;
+  if (which !== 'saddr' && which !== 'daddr') return undefined;
+  const address = which === 'saddr' ? state.packet.source : state.destination;
   state.writeWord(dreg, isLocal(address) ? routeTypeLocal : routeTypeUnicast);
   return true;
 }

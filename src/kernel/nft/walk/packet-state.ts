@@ -14,12 +14,17 @@ export interface FirstPacket {
 
 /** Something that has a part in what becomes of a packet. */
 export type Step =
-  | { readonly kind: 'chain'; readonly chain: string }
   | { readonly kind: 'element'; readonly set: string; readonly element: Element }
-  /** A number was drawn for which there is no element. */
+  /** Something depends on there being no such element: a number was drawn that has none, or a rule asks for that. */
   | { readonly kind: 'missing'; readonly set: string; readonly key: Uint8Array }
   /** What a rule does, as nft writes it. */
   | { readonly kind: 'statement'; readonly chain: string; readonly text: string };
+
+/** Some bytes of a header, and where they are in it. */
+export interface HeaderPart {
+  readonly offset: number;
+  readonly bytes: Uint8Array;
+}
 
 const registerBytes = 64;
 
@@ -99,18 +104,17 @@ export class PacketState {
     new DataView(this.registers.buffer).setUint32(register * 4, value >>> 0, hostLittleEndian);
   }
 
-  /** The header as far as it is known: addresses. */
-  get networkHeader(): Uint8Array {
+  /** What is known of the network header. */
+  get addresses(): HeaderPart {
     const { source } = this.packet;
-    const isIPv4 = source.length === 4;
-    const header = new Uint8Array(isIPv4 ? 20 : 40);
-    header.set(source, isIPv4 ? 12 : 8);
-    header.set(this.destination, isIPv4 ? 16 : 24);
-    return header;
+    return {
+      offset: source.length === 4 ? 12 : 8,
+      bytes: Uint8Array.of(...source, ...this.destination),
+    };
   }
 
-  /** The header as far as it is known: the destination port. */
-  get transportHeader(): Uint8Array {
-    return Uint8Array.of(0, 0, this.port >> 8, this.port & 0xff, 0, 0, 0, 0);
+  /** What is known of the transport header: the destination port. */
+  get destinationPort(): HeaderPart {
+    return { offset: 2, bytes: Uint8Array.of(this.port >> 8, this.port & 0xff) };
   }
 }

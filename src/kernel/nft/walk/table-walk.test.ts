@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import type { Expr, Verdict } from '../expr.ts';
 import type { BaseChain, Chain, Element, Hook, Rule } from '../objects.ts';
-import { NotUnderstoodError } from './expressions.ts';
+import { NotUnderstoodError } from './chain-walk.ts';
 import type { FirstPacket } from './packet-state.ts';
 import { walkTable } from './table-walk.ts';
 
@@ -172,9 +172,20 @@ test('an expression that is not understood is no matter of guessing', async () =
   const unknown: Expr = { kind: 'unknown', name: 'quota', data: new Uint8Array() };
   await assert.rejects(
     walk(received, { forward: [[unknown, reject]] }),
-    /not understood: quota in chain forward/,
+    /^NotUnderstoodError: chain forward has a rule that is not understood: \[ unknown data 0x name quota \] \[ reject/,
   );
-  const interfaceName: Expr = { kind: 'meta', key: 'oifname', dreg: 0 };
-  await assert.rejects(walk(received, { forward: [[interfaceName, reject]] }), NotUnderstoodError);
+  const loads: Expr[] = [
+    { kind: 'meta', key: 'oifname', dreg: 0 },
+    { kind: 'ct', key: 'mark', dreg: 0 },
+    { kind: 'fib', flags: ['daddr', 'iif'], result: 'type', dreg: 0 },
+    { kind: 'payload', base: 'link', offset: 0, length: 6, dreg: 0 },
+    { kind: 'payload', base: 'network', offset: 8, length: 1, dreg: 0 },
+    { kind: 'payload', base: 'transport', offset: 0, length: 2, dreg: 0 },
+    { kind: 'payload', base: 'transport', offset: 2, length: 4, dreg: 0 },
+    { kind: 'numgen', type: 'random', modulus: 0xffff_ffff, dreg: 0 },
+  ];
+  for (const load of loads) {
+    await assert.rejects(walk(received, { forward: [[load, reject]] }), NotUnderstoodError);
+  }
   assert.deepEqual(await actions(received, { forward: [[end('drop')], [unknown]] }), ['drop']);
 });

@@ -31,7 +31,6 @@ export async function walkTable(packet: FirstPacket, table: WalkedTable): Promis
     for (const chain of attachedTo(table.chains, hook, types)) {
       const arrivals: Arrival[] = [];
       for (const state of passing) {
-        state.note({ kind: 'chain', chain: chain.name });
         for (const arrival of await walk.through(state, chain.name)) arrivals.push(arrival);
       }
       passing = [];
