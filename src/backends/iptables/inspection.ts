@@ -7,7 +7,8 @@ import { SharedReading } from '../../lib/shared-reading.ts';
 import type { Logger } from '../../obs/log.ts';
 import type { SyncRequest } from '../backend.ts';
 import type { Difference, Inspection, KernelAnswer, Packet, ServiceCounters } from '../inspection.ts';
-import { type AskedNode, ask } from './ask.ts';
+import type { RuleNode } from '../rule-path.ts';
+import { ask } from './ask.ts';
 import { compare } from './compare.ts';
 import { PacketCounters } from './counters.ts';
 import { nodeLines } from './node-lines.ts';
@@ -58,7 +59,7 @@ export class IptablesInspection implements Inspection {
   readonly #options: InspectionOptions;
   readonly #tables: TableReader;
   readonly #node: InspectedNode;
-  readonly #asked = new SharedReading<AskedNode>(() => this.#read());
+  readonly #asked = new SharedReading<RuleNode>(() => this.#read());
 
   constructor(options: InspectionOptions, tables: TableReader, node: InspectedNode) {
     this.#options = options;
@@ -92,7 +93,7 @@ export class IptablesInspection implements Inspection {
     this.#node.close();
   }
 
-  async #read(): Promise<AskedNode> {
+  async #read(): Promise<RuleNode> {
     const { clock } = this.#options;
     const tables = { nat: await this.#tables.read('nat'), filter: await this.#tables.read('filter') };
     return { tables, addresses: new Set(await this.#node.interfaceAddresses()), clock };

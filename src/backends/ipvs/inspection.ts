@@ -84,12 +84,13 @@ export class IpvsInspection implements Inspection {
     for (const server of await kernel.servers.listServers()) {
       if (!isForeign(server)) servers.set(formatVirtualServer(server), server);
     }
+    const bound = await this.#boundAddresses();
     return {
       servers,
       tables: await this.#tables(),
       sets: await SetLookup.read(kernel.sets, settings.family),
-      bound: new Set(await this.#boundAddresses()),
-      addresses: new Set(await kernel.nodeAddresses()),
+      bound: new Set(bound),
+      addresses: new Set([...bound, ...(await kernel.nodeAddresses())]),
       isBridged: (name) => this.#isBridged(name),
       clock,
     };

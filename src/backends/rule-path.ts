@@ -1,0 +1,99 @@
+import type { MatchFacts, RulePacket } from '../kernel/iptables/rule-match.ts';
+import { RuleWalk, type TableEnd } from '../kernel/iptables/rule-walk.ts';
+import type { SavedTable } from '../kernel/iptables/saved-table.ts';
+import type { Clock } from '../lib/clock.ts';
+import { formatIP, type IP, isLoopback, toIP } from '../model/ip.ts';
+import { fateOf, type Outcome } from './fate.ts';
+import type { KernelAnswer, Packet } from './inspection.ts';
+
+/** What a packet meets on its way. */
+export interface RuleNode {
+  readonly tables: Readonly<Record<'nat' | 'filter', SavedTable>>;
+  /** Canonical addresses of the node. */
+  readonly addresses: ReadonlySet<string>;
+  readonly clock: Clock;
+}
+
+/** One packet's way through the tables of iptables; what happens between them is up to the mode. */
+export class RulePath {
+  readonly walk: RuleWalk;
+  /** As it is before any rule did anything. */
+  readonly packet: RulePacket;
+  /** The node itself sends it. */
+  readonly isOwn: boolean;
+  readonly #node: RuleNode;
+
+  /** Only rules that jump to one of `entries` are followed. Throws RangeError when an address of the packet is none. */
+  constructor(
+    packet: Packet,
+    node: RuleNode,
+    entries: ReadonlySet<string>,
+    facts: Omit<MatchFacts, 'isLocal'>,
+  ) {
+    const { family, protocol, source, destination, port, origin } = packet;
+    this.isOwn = origin === 'node';
+    this.packet = {
+      family,
+      protocol,
+      source: toIP(source),
+      destination: toIP(destination),
+      port,
+      interface: origin === 'node' ? undefined : origin.interface,
+      mark: 0,
+      isRewritten: false,
+    };
+    this.#node = node;
+    const isLocal = (address: IP) => this.isLocal(address);
+    this.walk = new RuleWalk({ ...facts, isLocal }, entries, node.clock);
+  }
+
+  /** Its destination is rewritten, or it is marked, first; `after` says what then becomes of it. */
+  async answer(
+    after: (end: TableEnd) => Promise<Outcome[]>,
+    affinitySeconds?: number,
+  ): Promise<KernelAnswer> {
+    const hook = this.isOwn ? 'OUTPUT' : 'PREROUTING';
+    const outcomes: Outcome[] = [];
+    for (const end of await this.walk.enter(this.#node.tables.nat, hook, this.packet)) {
+      for (const outcome of await after(end)) {
+        outcomes.push({ ...outcome, probability: outcome.probability * end.probability });
+      }
+    }
+    const { fate, notes } = fateOf(outcomes, affinitySeconds ?? this.walk.affinitySeconds);
+    return { fate, evidence: [...this.walk.evidence, ...notes] };
+  }
+
+  /** What filters do with it where it goes. What the node sends to itself goes out and comes in. */
+  async refusal(packet: RulePacket, isSent = this.isOwn): Promise<Outcome | undefined> {
+    const isForNode = this.isLocal(packet.destination);
+    const sending = isForNode ? ['OUTPUT', 'INPUT'] : ['OUTPUT'];
+    for (const hook of isSent ? sending : [isForNode ? 'INPUT' : 'FORWARD']) {
+      // Over loopback it comes in by an interface that no detector of pods knows.
+      const ends = await this.walk.enter(this.#node.tables.filter, hook, packet);
+      for (const { verdict } of ends) {
+        if (verdict === 'drop' || verdict === 'reject') return { probability: 1, action: verdict };
+      }
+    }
+    return undefined;
+  }
+
+  /** Once its destination is the last one. */
+  async isMasqueraded(packet: RulePacket): Promise<boolean> {
+    if (this.isDelivered(packet)) {
+      if (packet.mark !== 0)
+        this.walk.note('# delivered on this node, which masquerades only what leaves it');
+      return false;
+    }
+    const ends = await this.walk.enter(this.#node.tables.nat, 'POSTROUTING', packet);
+    return ends.some(({ verdict }) => verdict === 'masquerade');
+  }
+
+  /** It came in from elsewhere and does not go out. */
+  isDelivered({ destination }: RulePacket): boolean {
+    return !this.isOwn && this.isLocal(destination);
+  }
+
+  isLocal(address: IP): boolean {
+    return isLoopback(address) || this.#node.addresses.has(formatIP(address));
+  }
+}
