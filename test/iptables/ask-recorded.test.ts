@@ -1,18 +1,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Fate, Packet } from '../../src/backends/inspection.ts';
+import type { Packet } from '../../src/backends/inspection.ts';
 import { ask } from '../../src/backends/iptables/ask.ts';
 import type { IptablesSettings } from '../../src/backends/iptables/settings.ts';
 import { FakeClock } from '../../src/lib/fake-clock.ts';
-import { cidrContains, type Family, parseCIDR, parseIP } from '../../src/model/ip.ts';
+import type { Family } from '../../src/model/ip.ts';
 import type { ServicePlan } from '../../src/plan/service-plan.ts';
+import { assertFate, type ExpectedFate, isAdmitted, isInAny, outside } from '../plan/expected-fate.ts';
 import { plansOf, recordedClusters } from '../plan/recorded-cluster.ts';
 import { type RecordedIptablesCluster, recordedAddresses, recordedSettings } from './compiled-cluster.ts';
 import { recordedTables } from './recorded-tables.ts';
-
-/** A client outside the cluster, and none of the addresses in the recordings. */
-const outside: Readonly<Record<Family, string>> = { IPv4: '192.0.2.77', IPv6: '2001:db8:77::7' };
-const probabilityError = 1e-6;
 
 for (const { name, cluster } of recordedClusters()) {
   for (const family of ['IPv4', 'IPv6'] as const) {
@@ -50,14 +47,7 @@ interface Question {
   readonly destination: string;
   readonly port: number;
   readonly origin?: Packet['origin'];
-  readonly expected: Expectation;
-}
-
-interface Expectation {
-  readonly action: Fate['action'];
-  readonly endpoints?: readonly string[];
-  readonly masquerade?: boolean;
-  readonly affinitySeconds?: number;
+  readonly expected: ExpectedFate;
 }
 
 /** What comes from outside, to every address of a service port; and what the node sends to the cluster IP. */
@@ -76,14 +66,14 @@ function questions(plan: ServicePlan, settings: IptablesSettings): Question[] {
       port: port.port,
       expected: loadBalancer,
     })),
-    ...(port.nodePort === 0 || !servesNodePorts(settings)
+    ...(port.nodePort === 0 || !isInAny(settings.nodePortAddresses.cidrs, settings.nodeIP)
       ? []
       : [{ destination: settings.nodeIP, port: port.nodePort, expected: external }]),
     { destination: port.clusterIP, port: 9, expected: { action: 'pass' } },
   ];
 }
 
-function expectation(plan: ServicePlan, kind: 'internal' | 'external', masquerade: boolean): Expectation {
+function expectation(plan: ServicePlan, kind: 'internal' | 'external', masquerade: boolean): ExpectedFate {
   const decision = plan[kind];
   if (decision.action !== 'forward') return { action: decision.action };
   const endpoints = plan[decision.endpoints].map(({ id }) => id);
@@ -91,22 +81,8 @@ function expectation(plan: ServicePlan, kind: 'internal' | 'external', masquerad
 }
 
 /** Without endpoints there is nothing to filter. */
-function filtered(plan: ServicePlan): Expectation {
+function filtered(plan: ServicePlan): ExpectedFate {
   return { action: plan.hasAnyEndpoints ? 'drop' : 'reject' };
-}
-
-function isAdmitted(ranges: readonly string[], client: string): boolean {
-  return ranges.length === 0 || ranges.some((range) => isIn(range, client));
-}
-
-function servesNodePorts({ nodePortAddresses, nodeIP }: IptablesSettings): boolean {
-  const ip = parseIP(nodeIP);
-  return ip !== undefined && nodePortAddresses.cidrs.some((cidr) => cidrContains(cidr, ip));
-}
-
-function isIn(range: string, address: string): boolean {
-  const [cidr, ip] = [parseCIDR(range), parseIP(address)];
-  return cidr !== undefined && ip !== undefined && cidrContains(cidr, ip);
 }
 
 /** Some other service port claims the destination as well, or an external one claims it twice. */
@@ -126,22 +102,4 @@ function isContested(
     ];
   });
   return claims.length > 1;
-}
-
-function assertFate(fate: Fate, expected: Expectation, about: string): void {
-  assert.equal(fate.action, expected.action, about);
-  if (fate.action !== 'forward') return;
-  const { endpoints = [] } = expected;
-  assert.deepEqual(
-    fate.targets.map(({ endpoint }) => endpoint),
-    endpoints,
-    about,
-  );
-  for (const { probability, masquerade } of fate.targets) {
-    assert.ok(Math.abs(probability - 1 / endpoints.length) < probabilityError, about);
-    assert.equal(masquerade, expected.masquerade, about);
-  }
-  const sum = fate.targets.reduce((total, { probability }) => total + probability, 0);
-  assert.ok(Math.abs(sum - 1) < probabilityError, about);
-  assert.equal(fate.affinitySeconds, expected.affinitySeconds, about);
 }

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Fate, Packet } from '../../src/backends/inspection.ts';
+import type { Packet } from '../../src/backends/inspection.ts';
 import type { IpvsSettings } from '../../src/backends/ipvs/settings.ts';
 import type { Endpoint } from '../../src/model/endpoint.ts';
-import { cidrContains, type Family, parseCIDR, parseIP } from '../../src/model/ip.ts';
+import type { Family } from '../../src/model/ip.ts';
 import type { ServicePlan } from '../../src/plan/service-plan.ts';
+import { assertFate, type ExpectedFate, isAdmitted, isInAny, outside } from '../plan/expected-fate.ts';
 import { plansOf } from '../plan/recorded-cluster.ts';
 import { inspectionOf } from './fake-inspection.ts';
 import { FakeKernel } from './fake-kernel.ts';
@@ -15,9 +16,6 @@ import {
   recordedIpvsClusters,
   settingsOf,
 } from './recorded-cluster.ts';
-
-/** A client outside the cluster, and none of the addresses in the recordings. */
-const outside: Readonly<Record<Family, string>> = { IPv4: '192.0.2.77', IPv6: '2001:db8:77::7' };
 
 for (const { name, cluster } of recordedIpvsClusters()) {
   for (const family of ['IPv4', 'IPv6'] as const) {
@@ -53,29 +51,27 @@ async function askAll(cluster: RecordedIpvsCluster, family: Family): Promise<voi
   await node.backend.close();
 }
 
-interface Expectation {
-  readonly action: Fate['action'];
-  readonly endpoints?: readonly Endpoint[];
-  readonly masquerade?: boolean;
-  readonly affinitySeconds?: number;
-}
-
 function questions(plan: ServicePlan, settings: IpvsSettings) {
   const { port, cluster, local } = plan;
   const isRemote = settings.masqueradeAll || settings.localDetector.kind !== 'none';
-  const to = (endpoints: readonly Endpoint[], masquerade: boolean): Expectation => {
+  const to = (endpoints: readonly Endpoint[], masquerade: boolean): ExpectedFate => {
     if (endpoints.length === 0) return { action: 'reject' };
-    return { action: 'forward', endpoints, masquerade, affinitySeconds: port.affinitySeconds };
+    return {
+      action: 'forward',
+      endpoints: endpoints.map(({ id }) => id),
+      masquerade,
+      affinitySeconds: port.affinitySeconds,
+    };
   };
   const internal = to(port.internalPolicyLocal ? local : cluster, isRemote);
   const external = to(
     port.externalPolicyLocal && local.length > 0 ? local : cluster,
     !port.externalPolicyLocal,
   );
-  const isAdmitted =
-    port.sourceRanges.length === 0 || port.sourceRanges.some((range) => isIn(range, outside[port.family]));
-  const guarded: Expectation = isAdmitted ? external : { action: 'drop' };
-  const servesHere = settings.nodePortAddresses.cidrs.some((cidr) => isIn(cidr, settings.nodeIP));
+  const guarded: ExpectedFate = isAdmitted(port.sourceRanges, outside[port.family])
+    ? external
+    : { action: 'drop' };
+  const servesHere = isInAny(settings.nodePortAddresses.cidrs, settings.nodeIP);
   return [
     { destination: port.clusterIP, port: port.port, expected: internal },
     ...plan.externalIPs.map((destination) => ({ destination, port: port.port, expected: external })),
@@ -83,15 +79,9 @@ function questions(plan: ServicePlan, settings: IpvsSettings) {
     ...(port.nodePort !== 0 && servesHere
       ? [{ destination: settings.nodeIP, port: port.nodePort, expected: external }]
       : []),
-    { destination: port.clusterIP, port: 9, expected: { action: 'reject' } as Expectation },
-    { destination: outside[port.family], port: port.port, expected: { action: 'pass' } as Expectation },
+    { destination: port.clusterIP, port: 9, expected: { action: 'reject' } as ExpectedFate },
+    { destination: outside[port.family], port: port.port, expected: { action: 'pass' } as ExpectedFate },
   ];
-}
-
-function isIn(range: string | Parameters<typeof cidrContains>[0], address: string): boolean {
-  const cidr = typeof range === 'string' ? parseCIDR(range) : range;
-  const ip = parseIP(address);
-  return cidr !== undefined && ip !== undefined && cidrContains(cidr, ip);
 }
 
 function isContested(
@@ -106,20 +96,4 @@ function isContested(
     return [clusterIP, ...plan.externalIPs, ...loadBalancerVIPs].filter((address) => address === destination);
   });
   return claims.length > 1;
-}
-
-function assertFate(fate: Fate, expected: Expectation, about: string): void {
-  assert.equal(fate.action, expected.action, about);
-  if (fate.action !== 'forward') return;
-  const { endpoints = [], masquerade, affinitySeconds } = expected;
-  assert.deepEqual(
-    fate.targets.map(({ endpoint }) => endpoint),
-    endpoints.map(({ id }) => id),
-    about,
-  );
-  for (const target of fate.targets) {
-    assert.equal(target.probability, 1 / endpoints.length, about);
-    assert.equal(target.masquerade, masquerade, about);
-  }
-  assert.equal(fate.affinitySeconds, affinitySeconds, about);
 }
