@@ -33,7 +33,13 @@ export async function meetNode(
     clock: systemClock,
     logger,
   });
-  cluster.source.start(['nodes'], node);
-  const start = await node.waitForNode();
-  return { nodeName, cluster, node, start, addresses: addressesOf(start, config, logger) };
+  try {
+    cluster.source.start(['nodes'], node);
+    const start = await node.waitForNode();
+    return { nodeName, cluster, node, start, addresses: addressesOf(start, config, logger) };
+  } catch (error) {
+    // Nobody else has it to stop it, and it would go on for ever.
+    await cluster.source.stop();
+    throw error;
+  }
 }

@@ -22,6 +22,8 @@ export function nodeFactsOf(
   serviceCIDRs: readonly string[],
 ): NodeFacts {
   const { config, gates } = completed;
+  // Userspace mode has no setting of its own for it.
+  const isScheduled = ['ipvs', 'userspace'].includes(config.mode) && config.ipvs.scheduler !== '';
   return {
     mode: config.mode as ProxyMode,
     family,
@@ -36,7 +38,7 @@ export function nodeFactsOf(
       config.mode === 'nftables'
         ? gates.enabled('KubeProxyNFTablesLocalhostNodePorts')
         : (config.iptables.localhostNodePorts ?? true),
-    ...(config.ipvs.scheduler !== '' && { scheduler: config.ipvs.scheduler }),
+    ...(isScheduled && { scheduler: config.ipvs.scheduler }),
   };
 }
 

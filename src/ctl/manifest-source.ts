@@ -1,5 +1,5 @@
-import { complete } from '../app/complete.ts';
-import { meetNode } from '../app/known-node.ts';
+import { type Completed, complete } from '../app/complete.ts';
+import { type KnownNode, meetNode } from '../app/known-node.ts';
 import { loadPlans } from '../app/load-plans.ts';
 import { nodeFactsOf } from '../app/node-facts.ts';
 import { setUpNode } from '../app/node-setup.ts';
@@ -25,12 +25,22 @@ export async function manifestSource(options: CtlOptions, logger: Logger): Promi
   const errors = validateConfig(completed.config, completed.gates, () => {});
   if (errors.length > 0) throw new Error(joinMessages(errors));
   const known = await meetNode(proxyOptions(options), completed, silentRestMetrics, logger);
+  const close = () => known.cluster.source.stop();
+  try {
+    return reports(await inspectorOf(known, completed, logger), close);
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+async function inspectorOf(known: KnownNode, completed: Completed, logger: Logger): Promise<Inspector> {
   const { config } = completed;
   const families = new Set(['IPv4', 'IPv6'] as const);
   const setup = setUpNode(config, known.start, known.addresses, families, logger);
   const loaded = await loadPlans(known, completed, setup, logger);
   const input = { completed, setup, nodeName: known.nodeName };
-  const inspector = new Inspector({
+  return new Inspector({
     version: KUBERNETES_VERSION,
     mode: config.mode,
     nodeName: known.nodeName,
@@ -46,7 +56,6 @@ export async function manifestSource(options: CtlOptions, logger: Logger): Promi
     setAside: () => loaded.setAside.objects(),
     clock: systemClock,
   });
-  return reports(inspector, () => known.cluster.source.stop());
 }
 
 function reports(inspector: Inspector, close: () => Promise<void>): ReportSource {

@@ -40,17 +40,25 @@ describe('kube-proxyctl on manifests alone', () => {
 kind: KubeProxyConfiguration
 mode: nftables
 clusterCIDR: 10.244.0.0/16
+ipvs: { scheduler: sh }
 `,
     );
     const args = `explain 198.51.100.7 10.96.0.10:8080 -o json --config ${config} ${offline}`;
     const { mode, planned } = JSON.parse(await printed(args)) as ExplanationReport;
     assert.equal(mode, 'nftables');
     assert.ok(planned.reasons.some((reason) => reason.includes('not in the pod range 10.244.0.0/16')));
+    assert.ok(!planned.reasons.some((reason) => reason.includes('scheduler')), 'that is for ipvs mode');
     writeFileSync(
       config,
       'apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\nmode: magic\n',
     );
     assert.match(await complaint(args), /"magic"/);
+    writeFileSync(
+      config,
+      'apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\ndetectLocalMode: NodeCIDR\n',
+    );
+    const unknown = `services --manifests ${shop} --node nobody --config ${config}`;
+    assert.match(await complaint(unknown), /node "nobody" has no spec\.podCIDRs/);
   });
 
   it('warns of manifests that are not in effect, and answers from the rest', async () => {
