@@ -7,6 +7,7 @@ import { planOf, plansByKey } from '../../test/cluster/plans.ts';
 import type { EndpointList, ServiceList } from '../inspect/api.ts';
 import { inspection, type TestFamily, testInspector } from '../inspect/testing.ts';
 import { systemClock } from '../lib/clock.ts';
+import { FakeClock } from '../lib/fake-clock.ts';
 import { silentLogger } from '../obs/log.ts';
 import type { PlannedPort } from '../plan/plan.ts';
 import { createRouter } from './http.ts';
@@ -16,8 +17,7 @@ const web = planOf({ clusterIP: '10.96.0.1' }, [{ ip: '10.244.1.21' }]);
 const BASE = '/debug/kube-proxy/';
 
 async function serve(t: TestContext, family: TestFamily, admits = () => true): Promise<number> {
-  const inspector = testInspector(family, systemClock);
-  t.after(() => inspector.close());
+  const inspector = testInspector(family, new FakeClock());
   const handler = inspectionHandler({ inspector, admits, clock: systemClock });
   const server = createServer(createRouter({ [`${BASE}*`]: handler }, silentLogger)).listen(0, '127.0.0.1');
   await once(server, 'listening');

@@ -145,10 +145,6 @@ export class Inspector {
     };
   }
 
-  async close(): Promise<void> {
-    for (const { kernel } of this.#options.families) if (typeof kernel !== 'string') await kernel.close();
-  }
-
   async #bothSides(packet: Packet, { view, facts, kernel }: InspectedFamily): Promise<ExplanationReport> {
     const { mode, nodeName } = this.#options;
     const planned = explain(packet, view.plans, facts());

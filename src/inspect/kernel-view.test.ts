@@ -4,7 +4,7 @@ import { FakeClock } from '../lib/fake-clock.ts';
 import { KernelView } from './kernel-view.ts';
 import { inspection } from './testing.ts';
 
-function harness() {
+function harness(closing: () => void = () => {}) {
   const clock = new FakeClock();
   const log: string[] = [];
   const view = new KernelView({
@@ -13,6 +13,7 @@ function harness() {
       return inspection({
         close: async () => {
           log.push('close');
+          closing();
         },
       });
     },
@@ -56,6 +57,22 @@ test('a question that failed leaves nothing behind, and the next one is answered
   );
   await view.ask(async () => log.push('next'));
   assert.deepEqual(log, ['open', 'close', 'open', 'next']);
+});
+
+test("one that cannot be closed is in nobody's way", async () => {
+  const { clock, log, view } = harness(() => {
+    throw new Error('EBADF');
+  });
+  await assert.rejects(
+    view.ask(async () => {
+      throw new Error('EPERM');
+    }),
+    /EPERM/,
+  );
+  await view.ask(async () => log.push('next'));
+  await clock.advance(60_000);
+  await view.ask(async () => log.push('later'));
+  assert.deepEqual(log, ['open', 'close', 'open', 'next', 'close', 'open', 'later']);
 });
 
 test('a failure to open is told to who asked', async () => {

@@ -36,17 +36,10 @@ export class KernelView {
       },
       () => {
         this.#waiting--;
-        return this.close();
+        return this.#close();
       },
     );
     return answer;
-  }
-
-  async close(): Promise<void> {
-    this.#idle?.cancel();
-    const inspection = this.#inspection;
-    this.#inspection = undefined;
-    await inspection?.close();
   }
 
   async #answer<T>(question: (inspection: Inspection) => Promise<T>): Promise<T> {
@@ -59,8 +52,16 @@ export class KernelView {
     }
   }
 
+  async #close(): Promise<void> {
+    this.#idle?.cancel();
+    const inspection = this.#inspection;
+    this.#inspection = undefined;
+    // One that cannot be closed is no use to anybody, and nobody's question: the next one opens another.
+    await inspection?.close().catch(() => {});
+  }
+
   /** A question that came just now keeps it open. */
   #closeIdle(): void {
-    if (this.#waiting === 0) this.#last = this.close();
+    if (this.#waiting === 0) this.#last = this.#close();
   }
 }
