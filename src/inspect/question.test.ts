@@ -40,6 +40,10 @@ const faults: [params: Record<string, string>, message: string][] = [
   [{ ...good, port: '0' }, 'port "0" is not a number from 1 to 65535'],
   [{ ...good, port: '65536' }, 'port "65536" is not a number from 1 to 65535'],
   [{ ...good, port: '8e1' }, 'port "8e1" is not a number from 1 to 65535'],
+  [
+    { ...good, source: 'node', interface: 'eth0' },
+    'what the node itself sends comes in by no interface, and not by eth0',
+  ],
   [{ ...good, protocol: 'icmp' }, 'protocol "icmp" is none of TCP, UDP, SCTP'],
 ];
 

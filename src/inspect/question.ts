@@ -28,13 +28,17 @@ export function readQuestion(read: (name: string) => string | null): Question {
   if (source !== 'node' && familyOf(source) !== family) {
     throw new QuestionError(`source ${source} and destination ${destination} are of different families`);
   }
+  const name = read('interface') ?? undefined;
+  if (source === 'node' && name !== undefined) {
+    throw new QuestionError(`what the node itself sends comes in by no interface, and not by ${name}`);
+  }
   return {
     family,
     source,
     destination,
     port: readPort(read('port')),
     protocol: readProtocol(read('protocol')),
-    interface: read('interface') ?? undefined,
+    interface: name,
   };
 }
 
