@@ -4,6 +4,7 @@ import type { DifferenceReport } from '../inspect/api.ts';
 import { differenceLines } from '../inspect/difference-text.ts';
 import { silentRestMetrics } from '../kube/rest-metrics.ts';
 import { systemClock } from '../lib/clock.ts';
+import { count } from '../lib/count.ts';
 import type { Logger } from '../obs/log.ts';
 import type { PlannedFamily } from '../proxier/planned-family.ts';
 import type { SetAside } from '../proxier/set-aside.ts';
@@ -20,7 +21,7 @@ const patienceMs = 60_000;
 /** Something would be written. */
 const EXIT_CHANGES = 2;
 
-type ModeToLookInto = Required<Pick<Mode, 'inspect'>> & Mode;
+type Inspect = NonNullable<Mode['inspect']>;
 
 /**
  * Prints what a start would change in the kernel, and writes nothing. Gives the exit code: 0 when there is nothing to
@@ -33,7 +34,9 @@ export async function dryRun(
   write: (text: string) => void,
 ): Promise<number> {
   const { config } = completed;
-  const mode = modeToLookInto(await loadMode(config.mode), config.mode);
+  const mode = await loadMode(config.mode);
+  const inspect = mode.inspect?.bind(mode);
+  if (!inspect) throw new Error(`${config.mode} mode cannot be looked into, so --dry-run has no answer`);
   const meeting = meetNode(options, completed, silentRestMetrics, logger);
   const known = await withPatience(meeting, patienceMs, systemClock, () => 'an answer of the API server');
   try {
@@ -48,7 +51,7 @@ export async function dryRun(
     write(`${config.mode} mode on node ${known.nodeName}: what a start would change\n`);
     let changes = 0;
     for (const family of families) {
-      const differences = await compare(mode, family, completed, setup, logger);
+      const differences = await compare(inspect, family, completed, setup, logger);
       changes += differences.length;
       write(familyText(family, differences));
     }
@@ -59,19 +62,14 @@ export async function dryRun(
   }
 }
 
-function modeToLookInto(mode: Mode, name: string): ModeToLookInto {
-  if (!mode.inspect) throw new Error(`${name} mode cannot be looked into, so --dry-run has no answer`);
-  return mode as ModeToLookInto;
-}
-
 async function compare(
-  mode: ModeToLookInto,
+  inspect: Inspect,
   { family, plans, serviceCIDRs, totalEndpoints }: PlannedFamily,
   completed: Completed,
   setup: NodeSetup,
   logger: Logger,
 ): Promise<DifferenceReport[]> {
-  const inspection = await mode.inspect(modeContext(family, completed, setup, logger));
+  const inspection = await inspect(modeContext(family, completed, setup, logger));
   try {
     const differences = await inspection.compare({ plans, serviceCIDRs, totalEndpoints });
     return differences.map((difference) => ({ ...difference, family, service: difference.service ?? null }));
@@ -92,8 +90,4 @@ function setAsideText(setAside: SetAside): string {
   if (problems.length === 0) return '';
   const lines = [...new Set(problems)].map((problem) => `  ${problem}\n`);
   return `\nNot, or in part not, programmed\n${lines.join('')}`;
-}
-
-function count(n: number, noun: string): string {
-  return `${n} ${noun}${n === 1 ? '' : 's'}`;
 }

@@ -24,7 +24,5 @@ export interface Command {
   /** What its own help says besides. */
   readonly details: string;
   readonly flags: readonly CtlFlag[];
-  /** Whether it can also work on manifests. */
-  readonly offline: boolean;
   run(context: CommandContext): Promise<ExitCode>;
 }

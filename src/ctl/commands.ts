@@ -11,6 +11,14 @@ import { isWell, statusText } from './status.ts';
 import { EXIT_DIFFERS, EXIT_ERROR, EXIT_OK } from './terminal.ts';
 import { watchTop } from './watch-top.ts';
 
+/** What commands have in common that are about all service ports, or those of one name. */
+const named = {
+  usage: '[NAME]',
+  arguments: { least: 0, most: 1 },
+  details: 'NAME is a Service as NAME or NAMESPACE/NAME, or one of its ports as NAMESPACE/NAME:PORT.',
+  flags: offlineFlags,
+};
+
 const status: Command = {
   name: 'status',
   usage: '',
@@ -18,7 +26,6 @@ const status: Command = {
   summary: 'how the proxy stands: health, last sync, failures, repairs, objects that it cannot program',
   details: 'Ends with 2 when the proxy is unhealthy or has not listed its objects yet.',
   flags: [],
-  offline: false,
   async run(context) {
     const report = await context.source.status();
     print(context, report, () => statusText(report, context.paint));
@@ -27,13 +34,9 @@ const status: Command = {
 };
 
 const services: Command = {
+  ...named,
   name: 'services',
-  usage: '[NAME]',
-  arguments: { least: 0, most: 1 },
   summary: 'service ports, and what becomes of traffic to them; with a name, in detail and with the reasons',
-  details: nameHelp(),
-  flags: offlineFlags,
-  offline: true,
   async run(context) {
     const [name] = context.args;
     const report = await context.source.services(name);
@@ -46,13 +49,9 @@ const services: Command = {
 };
 
 const endpoints: Command = {
+  ...named,
   name: 'endpoints',
-  usage: '[NAME]',
-  arguments: { least: 0, most: 1 },
   summary: 'endpoints of service ports, and why each takes traffic or not',
-  details: nameHelp(),
-  flags: offlineFlags,
-  offline: true,
   async run(context) {
     const [name] = context.args;
     const report = await context.source.endpoints(name);
@@ -70,7 +69,6 @@ const top: Command = {
   summary: 'connections, packets and bytes per second of each service port, where the mode counts them',
   details: 'The busiest comes first. Ends with Ctrl-C, or after --count tables.',
   flags: topFlags,
-  offline: false,
   run: watchTop,
 };
 
@@ -88,7 +86,6 @@ Examples:
   kube-proxyctl explain node [fd00:96::a]:443
   kube-proxyctl explain --manifests shop/ --node node-1 203.0.113.9 192.0.2.1:30080`,
   flags: [interfaceFlag, liveFlag, ...offlineFlags],
-  offline: true,
   async run(context) {
     const { args, options, source, paint } = context;
     const packet = readPacket(args[0] ?? '', args[1] ?? '');
@@ -113,15 +110,15 @@ Examples:
 };
 
 const diff: Command = {
+  ...named,
   name: 'diff',
-  usage: '[NAME]',
-  arguments: { least: 0, most: 1 },
   summary: 'what is not in the kernel as it should be',
-  details: `${nameHelp()}\nEnds with 2 when anything differs.`,
+  details: `${named.details}\nEnds with 2 when anything differs.`,
   flags: [],
-  offline: false,
   async run(context) {
-    const report = ofService(await context.source.diff(), context.args[0]);
+    const [name] = context.args;
+    const report = ofService(await context.source.diff(), name);
+    if (report.items.length === 0) requireSome((await context.source.services(name)).items, name);
     print(context, report, () => diffText(report, context.paint));
     if (report.items.length > 0) return EXIT_DIFFERS;
     return report.families.some(({ error }) => error !== null) ? EXIT_ERROR : EXIT_OK;
@@ -130,10 +127,6 @@ const diff: Command = {
 
 /** In the order in which help shows them. */
 export const commands: readonly Command[] = [status, services, endpoints, explain, diff, top];
-
-function nameHelp(): string {
-  return 'NAME is a Service as NAME or NAMESPACE/NAME, or one of its ports as NAMESPACE/NAME:PORT.';
-}
 
 function print({ terminal, options }: CommandContext, report: object, text: () => string): void {
   terminal.stdout.write(render(options.output, report, text));

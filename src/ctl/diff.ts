@@ -1,7 +1,7 @@
 import type { DiffReport, FamilyComparison } from '../inspect/api.ts';
 import { differenceLines, type Mark } from '../inspect/difference-text.ts';
+import { count } from '../lib/count.ts';
 import type { Paint, Style } from './terminal.ts';
-import { count } from './words.ts';
 
 const styles: Record<Mark, Style> = { '+': 'green', '-': 'red', '~': 'yellow' };
 

@@ -1,9 +1,10 @@
 import type { Fate, Target } from '../backends/inspection.ts';
 import type { ExplanationReport } from '../inspect/api.ts';
+import { count } from '../lib/count.ts';
 import { joinHostPort } from '../model/ip.ts';
 import { tableText } from './table.ts';
 import type { Paint } from './terminal.ts';
-import { count, percentText, spanText } from './words.ts';
+import { percentText, spanText } from './words.ts';
 
 /** What was decided about a packet and why, then what the kernel says, and loudly if that is something else. */
 export function explanationText(report: ExplanationReport, paint: Paint): string {

@@ -1,6 +1,6 @@
 import { defineFlag, type Flag } from '../cli/flag-set.ts';
 import { bool, duration, type FlagType, int32, string } from '../cli/flag-types.ts';
-import { SECOND } from '../lib/duration.ts';
+import { HOUR, MILLISECOND, SECOND } from '../lib/duration.ts';
 
 export type OutputForm = 'table' | 'json' | 'yaml';
 
@@ -49,6 +49,16 @@ const outputForm: FlagType<OutputForm> = {
   format: (form) => form,
 };
 
+/** Timers cannot be set for longer than some weeks, and nobody waits so long. */
+const span: FlagType<bigint> = {
+  ...duration,
+  parse(text, current, isFirst) {
+    const time = duration.parse(text, current, isFirst);
+    if (time < MILLISECOND || time > 24n * HOUR) throw new Error('is not between 1ms and 24h');
+    return time;
+  },
+};
+
 export type CtlFlag = Flag<CtlOptions>;
 
 function flag<Key extends keyof CtlOptions>(
@@ -80,7 +90,7 @@ export const commonFlags: readonly CtlFlag[] = [
   ),
   flag('config', 'config', string, 'Configuration file of kube-proxy: says where its metrics server is.'),
   flag('output', 'output', outputForm, 'Form of the answer: table, json or yaml.', 'o'),
-  flag('timeout', 'timeout', duration, 'How long to wait for an answer. (default 1m0s)'),
+  flag('timeout', 'timeout', span, 'How long to wait for an answer. (default 1m0s)'),
   flag('help', 'help', bool, 'Show help for the program or the command.', 'h'),
 ];
 
@@ -111,7 +121,7 @@ export const liveFlag: CtlFlag = flag(
 );
 
 export const topFlags: readonly CtlFlag[] = [
-  flag('interval', 'interval', duration, 'Time between two looks. (default 2s)'),
+  flag('interval', 'interval', span, 'Time between two looks. (default 2s)'),
   flag('count', 'count', int32, 'End after so many tables. (default one in a pipe, no end on a terminal)'),
 ];
 

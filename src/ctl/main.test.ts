@@ -53,6 +53,12 @@ const usageFaults: [args: string, complaint: string][] = [
   ['diff --manifests x', 'diff has no flag --manifests'],
   ['services --node n1', '--node needs --manifests'],
   ['services --manifests x --server y', '--server and --manifests are two sources, and there can be one'],
+  [
+    'services --manifests x --config y --proxy-mode ipvs',
+    '--proxy-mode has no effect with --config, which says the mode',
+  ],
+  ['status --timeout 0s', 'invalid argument "0s" for "--timeout" flag: is not between 1ms and 24h'],
+  ['top --interval 1000h', 'invalid argument "1000h" for "--interval" flag: is not between 1ms and 24h'],
   ['status -o xml', 'invalid argument "xml" for "-o, --output" flag: is none of table, json, yaml'],
 ];
 

@@ -84,6 +84,9 @@ function check(command: Command, args: readonly string[], given: ReadonlySet<str
   if (stray !== undefined) throw usageError(`${command.name} has no flag --${stray}`);
   const offline = [...given].find((name) => name === 'node' || name === 'proxy-mode');
   if (offline !== undefined && !given.has('manifests')) throw usageError(`--${offline} needs --manifests`);
+  if (given.has('proxy-mode') && given.has('config')) {
+    throw usageError('--proxy-mode has no effect with --config, which says the mode');
+  }
   if (given.has('live') && given.has('manifests')) throw usageError('--live needs a running kube-proxy');
   if (given.has('server') && given.has('manifests')) {
     throw usageError('--server and --manifests are two sources, and there can be one');

@@ -3,8 +3,8 @@ import { API_PATH, API_VERSION } from '../inspect/api.ts';
 import { http } from '../lib/http.ts';
 import type { AskedPacket, ReportSource } from './source.ts';
 
-/** More than any answer needs, of the largest cluster; a server that never ends must not fill the memory. */
-const maxLength = 512 * 1024 * 1024;
+/** More than any answer needs, of the largest cluster, and less than a string can hold. */
+const maxLength = 500_000_000;
 
 /** Asks the inspection API of a running proxy. */
 export function serverSource(server: string, timeoutMs: number): ReportSource {

@@ -1,8 +1,9 @@
 import type { DecisionReport, ServiceReport } from '../inspect/api.ts';
+import { count } from '../lib/count.ts';
 import { joinHostPort } from '../model/ip.ts';
 import { fieldsText, tableText } from './table.ts';
 import type { Paint } from './terminal.ts';
-import { count, spanText } from './words.ts';
+import { spanText } from './words.ts';
 
 /** One line per service port. */
 export function servicesText(services: readonly ServiceReport[], paint: Paint): string {

@@ -1,7 +1,8 @@
 import type { FamilyStatus, StatusReport } from '../inspect/api.ts';
+import { count } from '../lib/count.ts';
 import { tableText } from './table.ts';
 import type { Paint } from './terminal.ts';
-import { agoText, count, spanText } from './words.ts';
+import { agoText, spanText } from './words.ts';
 
 /** Nothing is known to be wrong with the proxy itself. */
 export function isWell({ healthy, families }: StatusReport): boolean {

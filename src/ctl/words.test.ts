@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { agoText, count, percentText, spanText } from './words.ts';
+import { count } from '../lib/count.ts';
+import { agoText, percentText, spanText } from './words.ts';
 
 for (const [ms, text] of [
   [-5, '0ms'],

@@ -1,8 +1,3 @@
-/** `3 endpoints`, `1 endpoint`. */
-export function count(n: number, noun: string): string {
-  return `${n} ${noun}${n === 1 ? '' : 's'}`;
-}
-
 /** The larger two units of a time span: `3d4h`, `5m10s`, `2s`, `20ms`. */
 export function spanText(ms: number): string {
   if (ms < 1000) return `${Math.max(0, Math.round(ms))}ms`;

@@ -6,12 +6,10 @@ export type Mark = '+' | '-' | '~';
 /** Puts colour on a line, or not. */
 export type PaintMark = (mark: Mark, line: string) => string;
 
-export const plain: PaintMark = (_mark, line) => line;
-
 /** The differences of one family, by service: what all share first. Empty lines part the services. */
 export function differenceLines(
   differences: readonly DifferenceReport[],
-  paint: PaintMark = plain,
+  paint: PaintMark = (_mark, line) => line,
 ): string[] {
   const byService = Map.groupBy(differences, ({ service }) => service ?? '');
   const groups = [...byService].sort(([a], [b]) => (a < b ? -1 : 1));

@@ -35,16 +35,15 @@ export async function whileTraced<T>(
   // Ctrl-C must not leave the table; the work is over within a second or two.
   const hold = () => {};
   process.on('SIGINT', hold);
-  await nft.commit(
-    new NftBatch()
-      .add('table', table)
-      .add('chain', chain)
-      .add('rule', { chain, exprs: traceRule(connection) }),
-  );
   try {
-    return await work();
+    const rule = { chain, exprs: traceRule(connection) };
+    await nft.commit(new NftBatch().add('table', table).add('chain', chain).add('rule', rule));
+    try {
+      return await work();
+    } finally {
+      await nft.commit(new NftBatch().delete('table', table));
+    }
   } finally {
-    await nft.commit(new NftBatch().delete('table', table));
     process.off('SIGINT', hold);
   }
 }
