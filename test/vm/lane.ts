@@ -1,22 +1,15 @@
-/**
- * What runs in emulated machines: one line adds a test file. Two machines at the same time, since each waits about as
- * long as it computes; they should take about as long as each other.
- */
-export const machines: Readonly<Record<string, readonly string[]>> = {
-  nftables: [
-    'test/kernel/acct.test.ts',
-    'test/nftables/inspection.test.ts',
-    'test/contract/nftables.test.ts',
-    'test/ipvs/operations.test.ts',
-  ],
-  ipvs: [
-    'test/ipvs/kernel.test.ts',
-    'test/ipvs/inspection.test.ts',
-    'test/ipvs/real-clusters.test.ts',
-    'test/contract/ipvs.test.ts',
-    'test/explain/ipvs.test.ts',
-  ],
-};
+/** What runs in the emulated machine: one line adds a test file to it. */
+export const testFiles: readonly string[] = [
+  'test/kernel/acct.test.ts',
+  'test/nftables/inspection.test.ts',
+  'test/contract/nftables.test.ts',
+  'test/ipvs/kernel.test.ts',
+  'test/ipvs/inspection.test.ts',
+  'test/ipvs/real-clusters.test.ts',
+  'test/ipvs/operations.test.ts',
+  'test/explain/ipvs.test.ts',
+  'test/contract/ipvs.test.ts',
+];
 
 /** Commands that those tests call, and the Debian package that brings each. */
 export const testTools: Readonly<Record<string, string>> = {
@@ -66,5 +59,5 @@ export const contract = 'brief';
 /** How many times longer tests wait there. */
 export const pace = 3;
 
-/** A machine is ended after this many seconds. */
+/** The machine is ended after this many seconds. */
 export const limitSeconds = 2_700;
