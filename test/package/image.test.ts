@@ -132,7 +132,7 @@ describe('the images', { skip }, () => {
     await ended(start('nftables', 'nftables', undefined, '--init-only'));
     const { code, log } = await ended(start('nftables', 'nftables', { capabilities: [] }));
     assert.equal(code, 1);
-    assert.match(log, /"command failed" err=".*nftables.*EPERM"/);
+    assert.match(log, /"command failed" err=".*nftables.*EPERM.* \(CAP_NET_ADMIN is missing\)"/);
   });
 
   test('userspace mode runs without any privilege, at loopback addresses', async () => {
