@@ -15,7 +15,7 @@ import { Landscape } from './landscape.ts';
 import { Load } from './load.ts';
 import { runInNode } from './node-commands.ts';
 import { Scene } from './scene.ts';
-import type { Packet, ServiceSpec } from './story.ts';
+import { everyWayIn, masqueraded, own, web } from './web-service.ts';
 
 const skip = labUnavailable() ?? false;
 const namespace = skip ? '' : enterNamespace(import.meta.url);
@@ -25,16 +25,6 @@ const OTHER_SERVICES = 500;
 const REPAIRED_MS = 10_000;
 const families = ['iptables', 'ip6tables'] as const;
 const tables = ['filter', 'nat', 'mangle'] as const;
-
-const web: ServiceSpec = { nodePort: true, external: true, loadBalancer: true, endpoints: ['A', 'B'] };
-const everyWayIn: readonly Packet[] = [
-  { from: 'pod', to: 'clusterIP' },
-  { from: 'client', to: 'nodePort' },
-  { from: 'client', to: 'loadBalancer' },
-  { from: 'node', to: 'clusterIP' },
-];
-const own = { A: 'OWN', B: 'OWN' } as const;
-const masqueraded = { A: 'MASQ', B: 'MASQ' } as const;
 
 describe('iptables mode in operation', { skip }, () => {
   let landscape: Landscape;

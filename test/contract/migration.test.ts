@@ -19,8 +19,8 @@ import { runInNode } from './node-commands.ts';
 import { nodePortOf, podPort } from './objects.ts';
 import { Peer } from './peer.ts';
 import { Scene } from './scene.ts';
-import type { Packet, ServiceSpec } from './story.ts';
 import { type UpstreamService, upstreamTable } from './upstream-table.ts';
+import { everyWayIn, masqueraded, own, web } from './web-service.ts';
 
 const skip = labUnavailable() ?? (hasProgram('nft', '--version') ? false : 'needs the program nft');
 const namespace = skip ? '' : enterNamespace(import.meta.url);
@@ -33,16 +33,6 @@ const families = ['iptables', 'ip6tables'] as const;
 const tables = ['filter', 'nat', 'mangle'] as const;
 /** What the kubelet has, and every proxy leaves to it. */
 const notOfTheProxy = /KUBE-FIREWALL/;
-
-const web: ServiceSpec = { nodePort: true, external: true, loadBalancer: true, endpoints: ['A', 'B'] };
-const everyWayIn: readonly Packet[] = [
-  { from: 'pod', to: 'clusterIP' },
-  { from: 'client', to: 'nodePort' },
-  { from: 'client', to: 'loadBalancer' },
-  { from: 'node', to: 'clusterIP' },
-];
-const own = { A: 'OWN', B: 'OWN' } as const;
-const masqueraded = { A: 'MASQ', B: 'MASQ' } as const;
 
 describe('migration', { skip }, () => {
   let landscape: Landscape;

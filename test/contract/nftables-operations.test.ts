@@ -12,8 +12,9 @@ import { Load } from './load.ts';
 import { runInNode } from './node-commands.ts';
 import { nodePortOf, podPort } from './objects.ts';
 import { Scene } from './scene.ts';
-import type { Packet, ServiceSpec } from './story.ts';
+import type { ServiceSpec } from './story.ts';
 import { baseChains, upstreamChains, upstreamSets, upstreamStart, upstreamTable } from './upstream-table.ts';
+import { everyWayIn, own, web } from './web-service.ts';
 
 const skip = labUnavailable() ?? (hasProgram('nft', '--version') ? false : 'needs the program nft');
 const namespace = skip ? '' : enterNamespace(import.meta.url);
@@ -21,15 +22,6 @@ const namespace = skip ? '' : enterNamespace(import.meta.url);
 const CONNECTIONS = 2_000;
 const OTHER_SERVICES = 300;
 const REPAIRED_MS = 10_000;
-
-const web: ServiceSpec = { nodePort: true, external: true, loadBalancer: true, endpoints: ['A', 'B'] };
-const everyWayIn: readonly Packet[] = [
-  { from: 'pod', to: 'clusterIP' },
-  { from: 'client', to: 'nodePort' },
-  { from: 'client', to: 'loadBalancer' },
-  { from: 'node', to: 'clusterIP' },
-];
-const own = { A: 'OWN', B: 'OWN' } as const;
 
 describe('nftables mode in operation', { skip }, () => {
   let landscape: Landscape;

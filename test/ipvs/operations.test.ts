@@ -12,7 +12,8 @@ import { Load } from '../contract/load.ts';
 import { runInNode } from '../contract/node-commands.ts';
 import { nodePortOf, podPort } from '../contract/objects.ts';
 import { Scene } from '../contract/scene.ts';
-import type { Packet, ServiceSpec, Target } from '../contract/story.ts';
+import type { Packet, Target } from '../contract/story.ts';
+import { everyWayIn, masqueraded, own, web } from '../contract/web-service.ts';
 import { kubeProxy, run } from '../program/run.ts';
 import {
   boundAddresses,
@@ -38,16 +39,7 @@ const RESET_CONNECTION_MS = 10_000;
 /** Rules and servers are looked over so often in the tests that are about that. */
 const often = { ipvs: { syncPeriod: '2s' } };
 
-const web: ServiceSpec = { nodePort: true, external: true, loadBalancer: true, endpoints: ['A', 'B'] };
-const everyWayIn: readonly Packet[] = [
-  { from: 'pod', to: 'clusterIP' },
-  { from: 'client', to: 'nodePort' },
-  { from: 'client', to: 'loadBalancer' },
-  { from: 'node', to: 'clusterIP' },
-];
 const toClusterIP: Packet = { from: 'pod', to: 'clusterIP' };
-const own = { A: 'OWN', B: 'OWN' } as const;
-const masqueraded = { A: 'MASQ', B: 'MASQ' } as const;
 
 describe('ipvs mode in operation', { skip }, () => {
   const book = addressBooks.IPv4;

@@ -1,0 +1,21 @@
+import type { Packet, ServiceSpec } from './story.ts';
+
+/** A service that can be reached in every way; what tests of a program in operation look at. */
+export const web: ServiceSpec = {
+  nodePort: true,
+  external: true,
+  loadBalancer: true,
+  endpoints: ['A', 'B'],
+};
+
+/** From where, and by which of its addresses. */
+export const everyWayIn: readonly Packet[] = [
+  { from: 'pod', to: 'clusterIP' },
+  { from: 'client', to: 'nodePort' },
+  { from: 'client', to: 'loadBalancer' },
+  { from: 'node', to: 'clusterIP' },
+];
+
+/** Both endpoints answer, and see the client's address, or one of the node's. */
+export const own = { A: 'OWN', B: 'OWN' } as const;
+export const masqueraded = { A: 'MASQ', B: 'MASQ' } as const;
