@@ -3,7 +3,7 @@ import { Commands } from '../../kernel/iptables/commands.ts';
 import { type Flavour, flavourOf } from '../../kernel/iptables/table-reader.ts';
 import type { Family } from '../../model/ip.ts';
 import { canaryChain } from './canary.ts';
-import { type FlavourContext, hasLegacyTables, kubeProxyChains, otherThan } from './flavour.ts';
+import { type FlavourContext, kubeProxyChains, otherThan } from './flavour.ts';
 import { chainNames, removeJumps } from './jumps.ts';
 import { isServiceChain } from './names.ts';
 import type { TableName } from './tables.ts';
@@ -40,13 +40,16 @@ export async function removeAll(context: FlavourContext): Promise<void> {
   if (failures.length > 0) throw failures[0];
 }
 
-/** The program of the PATH, and that of the other flavour when there is something of kube-proxy in it. */
+/**
+ * The program of the PATH and that of the other flavour, when there is something of kube-proxy in them: on most starts
+ * there is not, and one look tells.
+ */
 async function programsWithRules(family: Family, context: FlavourContext): Promise<Commands[]> {
   const programs: Commands[] = [];
   const main = new Commands({ family, ...context });
-  const flavour = await usableFlavour(main, context);
-  if (flavour && (flavour === 'nft' || hasLegacyTables(context.files, family))) programs.push(main);
-  const others: readonly Flavour[] = flavour ? [otherThan(flavour)] : ['legacy', 'nft'];
+  const found = await lookInto(main, context);
+  if (found?.hasRules) programs.push(main);
+  const others: readonly Flavour[] = found ? [otherThan(found.flavour)] : ['legacy', 'nft'];
   for (const variant of others) {
     const chains = await kubeProxyChains(variant, family, context);
     if (chains.length > 0) programs.push(new Commands({ family, variant, ...context }));
@@ -55,20 +58,23 @@ async function programsWithRules(family: Family, context: FlavourContext): Promi
 }
 
 /** Undefined when the program is not there or does not work, so that it cannot have left anything. */
-async function usableFlavour(
+async function lookInto(
   commands: Commands,
-  { files, logger }: FlavourContext,
-): Promise<Flavour | undefined> {
+  { logger }: FlavourContext,
+): Promise<{ flavour: Flavour; hasRules: boolean } | undefined> {
   try {
     const flavour = flavourOf(await commands.version());
-    if (flavour === 'nft' || hasLegacyTables(files, commands.family))
-      await commands.rules('nat', 'POSTROUTING');
-    return flavour;
+    const chains = await commands.kubernetesChains();
+    return { flavour, hasRules: [...chains].some(isRemoved) };
   } catch (error) {
     if (!(error instanceof CommandError || error instanceof MissingProgramError)) throw error;
     logger.v(2).info('No iptables to clean up', { ip_family: commands.family, reason: error.message });
     return undefined;
   }
+}
+
+function isRemoved(chain: string): boolean {
+  return isOfService(chain) || Object.values(fixedChains).some((chains) => chains.includes(chain));
 }
 
 async function removeFrom(commands: Commands, { logger }: FlavourContext): Promise<unknown[]> {

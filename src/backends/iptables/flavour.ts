@@ -1,4 +1,4 @@
-import { type AnyTable, Commands } from '../../kernel/iptables/commands.ts';
+import { Commands } from '../../kernel/iptables/commands.ts';
 import { type Flavour, legacyTables } from '../../kernel/iptables/table-reader.ts';
 import type { RunProgram } from '../../kernel/program.ts';
 import type { SystemFiles } from '../../kernel/system-files.ts';
@@ -16,7 +16,6 @@ export interface FlavourContext {
 }
 
 const families: readonly Family[] = ['IPv4', 'IPv6'];
-const tables: readonly AnyTable[] = ['nat', 'filter'];
 
 export function otherThan(flavour: Flavour): Flavour {
   return flavour === 'nft' ? 'legacy' : 'nft';
@@ -50,18 +49,12 @@ export async function kubeProxyChains(
 ): Promise<string[]> {
   if (variant === 'legacy' && !hasLegacyTables(files, family)) return [];
   const commands = new Commands({ family, run, clock, logger, variant });
-  const chains = new Set<string>();
   try {
-    for (const table of tables) {
-      await commands.save(table, (line) => {
-        const [, chain] = /^:(KUBE-[^ ]+) /.exec(line) ?? [];
-        if (chain !== undefined && isOfKubeProxy(chain)) chains.add(chain);
-      });
-    }
+    return [...(await commands.kubernetesChains())].filter(isOfKubeProxy);
   } catch (error) {
     logger.v(2).info('Cannot look into a kind of iptables', { variant, reason: String(error) });
+    return [];
   }
-  return [...chains];
 }
 
 /** To ask the legacy programs would make the kernel create the tables, and send every packet through them. */

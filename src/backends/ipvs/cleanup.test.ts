@@ -106,7 +106,7 @@ class Leftovers {
     } else if (verb === '-X') {
       this.#say(`${program} -X ${chain}`);
       status = this.removeStatus;
-    } else if (program.endsWith('-save') && args.includes('nat')) {
+    } else if (program.endsWith('-save') && (args.length === 0 || args.includes('nat'))) {
       const others = ['-A OUTPUT -j OTHER', '-A OUTPUT -j KUBE-SERVICES'];
       const made = ['OUTPUT ACCEPT', 'KUBE-SERVICES -', 'KUBE-MARK-MASQ -', 'OTHER -'].map(
         (it) => `:${it} [0:0]`,

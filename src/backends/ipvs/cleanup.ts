@@ -59,14 +59,14 @@ async function removeDevice({ open }: CleanupContext): Promise<void> {
 }
 
 async function removeRules(family: Family, { run, clock, logger }: CleanupContext): Promise<void> {
-  const iptables = new IptablesPrograms(new Commands({ family, run, clock, logger }));
-  try {
-    await iptables.check();
-  } catch (error) {
+  const commands = new Commands({ family, run, clock, logger });
+  const present = await commands.kubernetesChains().catch((error: unknown) => {
     logger.v(2).info('No iptables to clean up', { ip_family: family, reason: asError(error).message });
-    return;
-  }
+    return new Set<string>();
+  });
+  const iptables = new IptablesPrograms(commands);
   for (const table of tables) {
+    if (!chains[table].some((chain) => present.has(chain))) continue;
     // iptables mode has chains of the same names, which it removes itself.
     const left = await iptables.removeChains(
       table,

@@ -80,7 +80,7 @@ class UserspaceMode implements Mode {
     });
     const removals = await Promise.allSettled([
       ...(kernel ? families.map((family) => removePortals(kernel.nft, family)) : []),
-      removeOldChains(runProgram, logger),
+      removeOldChains({ run: runProgram, clock: systemClock, logger }),
     ]);
     kernel?.close();
     for (const removal of removals) if (removal.status === 'rejected') throw removal.reason;

@@ -1,4 +1,7 @@
+import { Commands } from '../../kernel/iptables/commands.ts';
 import type { RunProgram } from '../../kernel/program.ts';
+import type { Clock } from '../../lib/clock.ts';
+import type { Family } from '../../model/ip.ts';
 import type { Logger } from '../../obs/log.ts';
 
 /** A jump that upstream's userspace mode made. */
@@ -35,22 +38,30 @@ const jumps: readonly Jump[] = [
   { table: 'filter', from: 'INPUT', to: 'KUBE-NODEPORT-NON-LOCAL', match: nonLocal },
 ];
 
-const programs = ['iptables', 'ip6tables'];
+/** Where iptables is looked for and run. */
+export interface OldChainsContext {
+  readonly run: RunProgram;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+const families: readonly Family[] = ['IPv4', 'IPv6'];
 const timeoutMs = 60_000;
 
 /**
  * Removes what upstream's userspace mode left: five jumps and five chains, in both families. What is not there is not
  * missed, and neither is a node without iptables. Throws when something is there and stays.
  */
-export async function removeOldChains(run: RunProgram, logger: Logger): Promise<void> {
+export async function removeOldChains(context: OldChainsContext): Promise<void> {
   const failures: string[] = [];
-  for (const program of programs) {
-    try {
-      for (const jump of jumps) await removeOne(program, jump, run, failures);
-    } catch (error) {
-      if (!isMissing(error)) throw error;
-      logger.v(2).info('No iptables to clean up', { program });
-    }
+  for (const family of families) {
+    const commands = new Commands({ family, ...context });
+    const present = await commands.kubernetesChains().catch((error: unknown) => {
+      context.logger.v(2).info('No iptables to clean up', { ip_family: family, reason: String(error) });
+      return new Set<string>();
+    });
+    for (const jump of jumps.filter(({ to }) => present.has(to)))
+      await removeOne(commands.program(), jump, context.run, failures);
   }
   if (failures.length > 0) throw new Error(failures.join('; '));
 }
@@ -61,8 +72,6 @@ async function removeOne(program: string, jump: Jump, run: RunProgram, failures:
     const { status, output } = await run(program, ['-w', '5', '-t', table, ...args], { timeoutMs });
     return { ok: status === 0, output };
   };
-  // Looking does not make the table, as writing would.
-  if (!(await call('-S', to)).ok) return;
   const rule = [from, ...match, '-j', to];
   while ((await call('-C', ...rule)).ok) {
     const { ok, output } = await call('-D', ...rule);
@@ -75,8 +84,4 @@ async function removeOne(program: string, jump: Jump, run: RunProgram, failures:
     failures.push(`${program}: chain ${to}: ${output.trim()}`);
     break;
   }
-}
-
-function isMissing(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && error.code === 'ENOENT';
 }

@@ -100,6 +100,17 @@ export class Commands {
     await this.#succeed(this.program('save'), args, 'read', { onLine });
   }
 
+  /** Chains named KUBE-… in any table. Makes none of the tables, as asking legacy programs for one of them would. */
+  async kubernetesChains(): Promise<Set<string>> {
+    const chains = new Set<string>();
+    const onLine = (line: string) => {
+      const [, chain] = /^:(KUBE-[^ ]+) /.exec(line) ?? [];
+      if (chain !== undefined) chains.add(chain);
+    };
+    await this.#succeed(this.program('save'), [], 'read', { onLine });
+    return chains;
+  }
+
   /**
    * Applies restore input, of one table or of those it has, without flushing what it does not mention. Is not
    * repeated: the input can be read only once.
