@@ -1,4 +1,4 @@
-import type { Inspection, Packet } from '../backends/inspection.ts';
+import type { Packet } from '../backends/inspection.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Family } from '../model/ip.ts';
 import {
@@ -148,7 +148,7 @@ export class Inspector {
   async #bothSides(packet: Packet, { view, facts, kernel }: InspectedFamily): Promise<ExplanationReport> {
     const { mode, nodeName } = this.#options;
     const planned = explain(packet, view.plans, facts());
-    const found = await this.#look(kernel, (inspection) => inspection.ask(packet));
+    const found = await this.#look(kernel, (held) => held.fateOf(packet));
     return {
       apiVersion: API_VERSION,
       kind: 'Explanation',
@@ -181,11 +181,13 @@ export class Inspector {
       return { look: look({ error: new NotReadyError().message }), items: none };
     }
     const compare = () =>
-      this.#look(kernel, (inspection) => {
-        const { serviceCIDRs, totalEndpoints } = view;
-        // The plans themselves move with the next sync.
-        return inspection.compare({ plans: new Map(view.plans), serviceCIDRs, totalEndpoints });
-      });
+      this.#look(kernel, (held) =>
+        held.ask((inspection) => {
+          const { serviceCIDRs, totalEndpoints } = view;
+          // The plans themselves move with the next sync.
+          return inspection.compare({ plans: new Map(view.plans), serviceCIDRs, totalEndpoints });
+        }),
+      );
     const { result, settled } = await compareSettled(
       view,
       this.#options.clock,
@@ -200,22 +202,24 @@ export class Inspector {
   async #countFamily({ view, kernel }: InspectedFamily) {
     const { family } = view;
     const { mode } = this.#options;
-    const { answer, error } = await this.#look(kernel, async (inspection) => {
-      if (!inspection.counters) throw new Error(`${mode} mode has no counters per service`);
-      // The plans themselves move with the next sync.
-      return inspection.counters({ plans: new Map(view.plans) });
-    });
+    const { answer, error } = await this.#look(kernel, (held) =>
+      held.ask(async (inspection) => {
+        if (!inspection.counters) throw new Error(`${mode} mode has no counters per service`);
+        // The plans themselves move with the next sync.
+        return inspection.counters({ plans: new Map(view.plans) });
+      }),
+    );
     return { family, error, items: (answer ?? []).map((counters) => ({ ...counters, family })) };
   }
 
   /** An answer of the kernel, or the reason why there is none. */
   async #look<T>(
     kernel: KernelView | string,
-    question: (inspection: Inspection) => Promise<T>,
+    question: (kernel: KernelView) => Promise<T>,
   ): Promise<{ answer: T; error: null } | { answer: undefined; error: string }> {
     if (typeof kernel === 'string') return { answer: undefined, error: kernel };
     try {
-      return { answer: await kernel.ask(question), error: null };
+      return { answer: await question(kernel), error: null };
     } catch (error) {
       return { answer: undefined, error: error instanceof Error ? error.message : String(error) };
     }

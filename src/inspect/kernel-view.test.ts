@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { KernelAnswer, Packet } from '../backends/inspection.ts';
 import { FakeClock } from '../lib/fake-clock.ts';
 import { KernelView } from './kernel-view.ts';
 import { inspection } from './testing.ts';
@@ -100,3 +101,61 @@ test('refuses to keep many waiting, until some are answered', async () => {
   await Promise.all(waiting);
   await view.ask(async () => {});
 });
+
+test('packets that wait together share a turn, whatever becomes of one of them', async () => {
+  const turns: string[][] = [];
+  const asked: string[] = [];
+  const view = new KernelView({
+    open: async () => {
+      turns.push([]);
+      return inspection({
+        ask: async ({ source }) => {
+          turns.at(-1)?.push(source);
+          await Promise.resolve();
+          if (source === '10.0.0.2') throw new Error('a rule that nobody understands');
+          asked.push(source);
+          return answer;
+        },
+      });
+    },
+    clock: new FakeClock(),
+  });
+  const first = Promise.allSettled(['10.0.0.1', '10.0.0.2', '10.0.0.3'].map((ip) => view.fateOf(from(ip))));
+  assert.deepEqual(
+    (await first).map(({ status }) => status),
+    ['fulfilled', 'rejected', 'fulfilled'],
+  );
+  assert.equal(await view.fateOf(from('10.0.0.4')), answer);
+  assert.deepEqual(turns, [['10.0.0.1', '10.0.0.2', '10.0.0.3'], ['10.0.0.4']]);
+  assert.deepEqual(asked, ['10.0.0.1', '10.0.0.3', '10.0.0.4']);
+});
+
+test('where the kernel cannot be looked at, every packet that waited is told so', async () => {
+  let tries = 0;
+  const open = async () => {
+    if (++tries === 1) throw new Error('EPERM');
+    return inspection({ ask: async () => answer });
+  };
+  const view = new KernelView({ open, clock: new FakeClock() });
+  const both = await Promise.allSettled([view.fateOf(from('10.0.0.1')), view.fateOf(from('10.0.0.2'))]);
+  assert.deepEqual(
+    both.map((each) => each.status === 'rejected' && String(each.reason)),
+    ['Error: EPERM', 'Error: EPERM'],
+  );
+  assert.equal(await view.fateOf(from('10.0.0.3')), answer);
+});
+
+test('too many packets at once are refused', async () => {
+  const { view } = harness();
+  const fates = Array.from({ length: 17 }, () => view.fateOf(from('10.0.0.1')));
+  const refused = (await Promise.allSettled(fates)).filter(
+    (fate) => fate.status === 'rejected' && /16 questions/.test(String(fate.reason)),
+  );
+  assert.equal(refused.length, 1);
+});
+
+const answer: KernelAnswer = { fate: { action: 'pass' }, evidence: [] };
+
+function from(source: string): Packet {
+  return { family: 'IPv4', source, destination: '10.96.0.1', protocol: 'TCP', port: 80, origin: 'node' };
+}

@@ -1,4 +1,4 @@
-import type { Inspection } from '../backends/inspection.ts';
+import type { Inspection, KernelAnswer, Packet } from '../backends/inspection.ts';
 import type { Clock, Timer } from '../lib/clock.ts';
 
 export interface KernelViewOptions {
@@ -9,6 +9,12 @@ export interface KernelViewOptions {
 const idleMs = 60_000;
 const maxWaiting = 16;
 
+/** A packet that somebody wants to know about. */
+interface AskedPacket {
+  readonly packet: Packet;
+  readonly answer: PromiseWithResolvers<KernelAnswer>;
+}
+
 /**
  * What the kernel holds of one family. Opened at the first question, closed when none has come for a while or when one
  * failed; answers one question at a time.
@@ -18,6 +24,8 @@ export class KernelView {
   #inspection: Inspection | undefined;
   #last: Promise<unknown> = Promise.resolve();
   #waiting = 0;
+  /** Packets whose turn has not come. */
+  #packets: AskedPacket[] | undefined;
   #idle: Timer | undefined;
 
   constructor(options: KernelViewOptions) {
@@ -25,9 +33,7 @@ export class KernelView {
   }
 
   ask<T>(question: (inspection: Inspection) => Promise<T>): Promise<T> {
-    if (this.#waiting >= maxWaiting) {
-      return Promise.reject(new Error(`${maxWaiting} questions about the kernel wait already`));
-    }
+    if (this.#waiting >= maxWaiting) return tooMany();
     this.#waiting++;
     const answer = this.#last.then(() => this.#answer(question));
     this.#last = answer.then(
@@ -40,6 +46,35 @@ export class KernelView {
       },
     );
     return answer;
+  }
+
+  /** What the kernel does with a packet. Those that wait at the same time share a turn, and so what is read for it. */
+  fateOf(packet: Packet): Promise<KernelAnswer> {
+    this.#packets ??= this.#takeTurn();
+    if (this.#packets.length >= maxWaiting) return tooMany();
+    const answer = Promise.withResolvers<KernelAnswer>();
+    this.#packets.push({ packet, answer });
+    return answer.promise;
+  }
+
+  #takeTurn(): AskedPacket[] {
+    const packets: AskedPacket[] = [];
+    const turn = this.ask(async (inspection) => {
+      this.#packets = undefined;
+      const answers = await Promise.allSettled(
+        packets.map(async ({ packet, answer }) => answer.resolve(await inspection.ask(packet))),
+      );
+      answers.forEach((each, i) => {
+        if (each.status === 'rejected') packets[i]?.answer.reject(each.reason);
+      });
+      // One that failed may have left something half read.
+      for (const each of answers) if (each.status === 'rejected') throw each.reason;
+    });
+    turn.catch((error: unknown) => {
+      if (this.#packets === packets) this.#packets = undefined;
+      for (const { answer } of packets) answer.reject(error);
+    });
+    return packets;
   }
 
   async #answer<T>(question: (inspection: Inspection) => Promise<T>): Promise<T> {
@@ -64,4 +99,8 @@ export class KernelView {
   #closeIdle(): void {
     if (this.#waiting === 0) this.#last = this.#close();
   }
+}
+
+function tooMany(): Promise<never> {
+  return Promise.reject(new Error(`${maxWaiting} questions about the kernel wait already`));
 }

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
 import { SharedReading } from './shared-reading.ts';
 
 /** Readings that end when told, each with its number. */
@@ -12,17 +13,20 @@ function readings() {
   return { shared, ends };
 }
 
-test('who asks while one is under way gets the next one', async () => {
+test('who asks together shares a reading, who asks while one is under way shares the next', async () => {
   const { shared, ends } = readings();
-  const first = shared.get();
+  const first = [shared.get(), shared.get()];
+  await setImmediate();
   const others = [shared.get(), shared.get()];
+  await setImmediate();
   assert.equal(ends.length, 1);
   ends[0]?.resolve();
-  assert.equal(await first, 0);
+  assert.deepEqual(await Promise.all(first), [0, 0]);
+  await setImmediate();
   const late = shared.get();
-  assert.equal(ends.length, 2);
   ends[1]?.resolve();
   assert.deepEqual(await Promise.all(others), [1, 1]);
+  await setImmediate();
   ends[2]?.resolve();
   assert.equal(await late, 2);
 });
@@ -30,10 +34,11 @@ test('who asks while one is under way gets the next one', async () => {
 test('one that fails fails for those who share it, and nobody else', async () => {
   const { shared, ends } = readings();
   const first = shared.get();
+  await setImmediate();
   const second = shared.get();
   ends[0]?.reject(new Error('no'));
   await assert.rejects(first, /no/);
-  await Promise.resolve();
+  await setImmediate();
   ends[1]?.resolve();
   assert.equal(await second, 1);
 });
@@ -42,6 +47,7 @@ test('nothing is kept', async () => {
   const { shared, ends } = readings();
   for (const number of [0, 1, 2]) {
     const reading = shared.get();
+    await setImmediate();
     ends[number]?.resolve();
     assert.equal(await reading, number);
   }

@@ -1,10 +1,12 @@
 /**
  * Reads something that takes a while, once for all who ask meanwhile. What anybody gets was read after they asked: who
- * asks while a reading is under way shares the next one.
+ * asks together shares a reading, and who asks while one is under way shares the next.
  */
 export class SharedReading<T> {
   readonly #read: () => Promise<T>;
+  /** Under way. */
   #current: Promise<T> | undefined;
+  /** Not begun. */
   #next: Promise<T> | undefined;
 
   constructor(read: () => Promise<T>) {
@@ -12,17 +14,13 @@ export class SharedReading<T> {
   }
 
   get(): Promise<T> {
-    if (this.#next) return this.#next;
-    if (!this.#current) return this.#start();
-    const start = () => {
-      this.#next = undefined;
-      return this.#start();
-    };
-    this.#next = this.#current.then(start, start);
+    const begin = () => this.#begin();
+    this.#next ??= (this.#current ?? Promise.resolve()).then(begin, begin);
     return this.#next;
   }
 
-  #start(): Promise<T> {
+  #begin(): Promise<T> {
+    this.#next = undefined;
     const reading = this.#read().finally(() => {
       if (this.#current === reading) this.#current = undefined;
     });
