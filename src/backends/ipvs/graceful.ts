@@ -11,8 +11,11 @@ import { isAbsent } from './errors.ts';
 import type { IpvsServers } from './kernel.ts';
 import { type Pair, type Removal, removalOf, TerminationList } from './termination-list.ts';
 
-/** From the end of one look at draining real servers to the next. */
-export const pollIntervalMs = 60_000;
+/**
+ * From the end of one look at draining real servers to the next. Differs from upstream (drained-sooner), which looks
+ * every minute: an address that a new pod has got should not be served with weight 0 for that long.
+ */
+export const pollIntervalMs = 10_000;
 
 export interface GracefulOptions {
   readonly servers: IpvsServers;
@@ -33,7 +36,7 @@ export interface RemovalOutcome extends Pair {
 type Listing = ReadonlyMap<string, ReadonlyMap<string, ListedRealServer>>;
 
 /**
- * Removes real servers without cutting TCP connections: weight 0 keeps new ones away, and every minute those whose
+ * Removes real servers without cutting TCP connections: weight 0 keeps new ones away, and every ten seconds those whose
  * last connection has ended are deleted. There is no limit to how long that may take.
  */
 export class GracefulTermination {
