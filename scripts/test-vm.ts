@@ -1,7 +1,8 @@
 /**
- * `npm run test:vm`: tests on Debian's stock kernel (6.1) in an emulated machine. It is older than the kernel of most
- * test machines and has what those often lack: SCTP, IPVS, dummy devices. What runs there stands in test/vm/lane.ts.
- * Needs root; installs the Debian packages that are missing. `KPT_VM=off` goes without.
+ * Tests on Debian's stock kernel (6.1) in an emulated machine: it is older than the kernel of most test machines and has
+ * what those often lack: SCTP, IPVS, dummy devices. `npm run test:vm` is about ipvs mode, `npm run test:vm:nftables`
+ * about nftables mode; what runs there stands in test/vm/lane.ts. Needs root; installs the Debian packages that are
+ * missing. `KPT_VM=off` goes without, `KPT_CONTRACT=full` tells every story in every cluster.
  */
 import { spawnSync } from 'node:child_process';
 import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -9,7 +10,7 @@ import { stripTypeScriptTypes } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { guestScript, reportPath } from '../test/vm/guest-script.ts';
-import { contract, limitSeconds, modules, pace, testFiles, testTools } from '../test/vm/lane.ts';
+import { contract, type Lane, lanes, limitSeconds, modules, pace, testTools } from '../test/vm/lane.ts';
 import { readReport, render, succeeded } from '../test/vm/report.ts';
 import { installMissing } from './debian-packages.ts';
 
@@ -26,7 +27,7 @@ function main(wanted: readonly string[]): void {
     console.log('emulated machine: not run, as KPT_VM=off asks for');
     return;
   }
-  const files = selectFiles(wanted);
+  const files = selectLane(wanted);
   installMissing({ ...machineTools, ...testTools });
   const shared = mkdtempSync(join(tmpdir(), 'kpt-vm-'));
   try {
@@ -41,22 +42,20 @@ function main(wanted: readonly string[]): void {
   }
 }
 
-/** All that matches a line of the lane, in its order. A line that matches nothing is a mistake. */
-function selectFiles(wanted: readonly string[]): string[] {
-  const files = testFiles.flatMap((pattern) => {
-    const matching = globSync(pattern, { cwd: root }).sort();
-    if (matching.length === 0) throw new Error(`test/vm/lane.ts: no file matches ${pattern}`);
-    return matching;
-  });
-  const selected = files.filter(
-    (file) => wanted.length === 0 || wanted.some((part) => file.startsWith(part)),
-  );
-  if (selected.length === 0) throw new Error(`nothing of the emulated machine matches ${wanted.join(' ')}`);
-  return selected;
+/** The lane that the argument names, or all files whose names begin with one of the arguments. */
+function selectLane(wanted: readonly string[]): Lane {
+  const [first = ''] = wanted;
+  const named = Object.hasOwn(lanes, first) ? lanes[first] : undefined;
+  if (named && wanted.length === 1) return named;
+  const all = Object.values(lanes).flat();
+  const files = all.filter((file) => wanted.some((part) => file.startsWith(part)));
+  if (files.length > 0) return files;
+  const known = [...Object.keys(lanes), ...all].join('\n  ');
+  throw new Error(`nothing matches ${JSON.stringify(wanted.join(' '))}; there are\n  ${known}`);
 }
 
 /** Does here what would take long inside: bundles the program, strips the types of everything else. */
-function prepare(shared: string, files: readonly string[]): void {
+function prepare(shared: string, lane: Lane): void {
   const build = spawnSync(process.execPath, [join(root, 'scripts/build.ts')], { stdio: 'inherit' });
   if (build.status !== 0) throw new Error('the bundle could not be built');
   for (const file of globSync(['src/**/*.ts', 'test/**/*.ts'], { cwd: root })) {
@@ -65,7 +64,10 @@ function prepare(shared: string, files: readonly string[]): void {
     writeFileSync(to, stripTypeScriptTypes(readFileSync(join(root, file), 'utf8')));
   }
   mkdirSync(join(shared, 'reports'));
-  writeFileSync(join(shared, 'tests.sh'), guestScript({ root, files, pace, contract }));
+  writeFileSync(
+    join(shared, 'tests.sh'),
+    guestScript({ root, lane, pace, contract: process.env.KPT_CONTRACT ?? contract }),
+  );
 }
 
 function runMachine(shared: string): number {

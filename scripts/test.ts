@@ -1,8 +1,7 @@
 /**
  * Runs the tests. `npm run test:unit` (--unit): what needs neither root nor the network. `npm test`: types, lint,
- * unit tests, then the system tests, after installing the Debian packages that they need and that are missing.
- * Further arguments narrow the test files: `npm test -- test/contract`. Tests on another kernel are apart
- * (scripts/test-vm.ts).
+ * unit tests, then the system tests, after installing the Debian packages that they need and that are missing, then
+ * those on another kernel (scripts/test-vm.ts). Further arguments narrow the test files: `npm test -- test/contract`.
  */
 import { spawnSync } from 'node:child_process';
 import { globSync } from 'node:fs';
@@ -10,6 +9,7 @@ import { join, resolve } from 'node:path';
 import { installMissing } from './debian-packages.ts';
 
 const root = resolve(import.meta.dirname, '..');
+const node = join(root, 'node_modules/.bin/node');
 
 /** Commands that system tests call, and the Debian package that brings each. */
 const tools = {
@@ -45,6 +45,8 @@ function main(args: readonly string[]): void {
   runTests(unit, 2);
   // System tests share the machine's cores and kernel: one file at a time keeps them honest.
   runTests(system, 1);
+  if (wanted.length > 0) return;
+  for (const script of ['test:vm', 'test:vm:nftables']) run('npm', ['run', '--silent', script]);
 }
 
 function select(patterns: readonly string[], wanted: readonly string[]): string[] {
@@ -54,7 +56,6 @@ function select(patterns: readonly string[], wanted: readonly string[]): string[
 
 function runTests(files: readonly string[], concurrency: number): void {
   if (files.length === 0) return;
-  const node = join(root, 'node_modules/.bin/node');
   run(node, ['--test', `--test-concurrency=${concurrency}`, '--test-reporter=spec', ...files]);
 }
 

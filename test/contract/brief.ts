@@ -1,28 +1,34 @@
 import type { Family } from '../../src/model/ip.ts';
-import { policyTableStories } from './stories/policy-table.ts';
 import type { Story } from './story.ts';
 
 /** Whether the contract is told in brief (KPT_CONTRACT=brief), for machines on which packets take long. */
 export const isBrief = process.env.KPT_CONTRACT === 'brief';
 
 /**
- * In which of the families that a story fits it is told in brief. In a cluster with one family: what needs neither a
- * program configured otherwise nor others to be silent, and not the policy table, which is most of all packets. In a
- * cluster with both: everything, some with packets of the one and some of the other, but what is about having both.
+ * In which of the families that a story fits it is told in brief: every story once, in one of the clusters that it
+ * fits. What takes a program configured otherwise is told where both families are, since starts take longest.
  */
 export function familiesInBrief(
   story: Story,
-  fitting: readonly Family[],
   cluster: readonly Family[],
+  clusters: readonly (readonly Family[])[],
 ): readonly Family[] {
-  if (cluster.length > 1) return story.dualStackOnly ? fitting : oneOf(fitting, story.id);
-  const isPlain =
-    !story.alone && Object.keys(story.setting).length === 0 && !policyTableStories.includes(story);
-  return isPlain ? fitting : [];
+  const fitting = clusters.filter((families) => familiesOf(story, families).length > 0);
+  const withBoth = fitting.filter((families) => families.length > 1);
+  const isPlain = Object.keys(story.setting).length === 0;
+  if (oneOf(isPlain || withBoth.length === 0 ? fitting : withBoth, story.id) !== cluster) return [];
+  const families = familiesOf(story, cluster);
+  return story.dualStackOnly ? families : families.filter((family) => family === oneOf(families, story.id));
+}
+
+/** The families of a cluster in which a story can be told. */
+export function familiesOf(story: Story, cluster: readonly Family[]): readonly Family[] {
+  if (story.dualStackOnly && cluster.length < 2) return [];
+  return cluster.filter((family) => story.families?.includes(family) ?? true);
 }
 
 /** By the letters of a name: always the same, and neighbours do not simply take turns. */
-function oneOf<T>(options: readonly T[], name: string): readonly T[] {
+function oneOf<T>(options: readonly T[], name: string): T | undefined {
   const sum = [...name].reduce((hash, letter) => (hash * 31 + letter.charCodeAt(0)) % 65_521, 0);
-  return options.filter((_, index) => index === sum % options.length);
+  return options[sum % options.length];
 }

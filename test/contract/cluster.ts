@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { StatusReport } from '../../src/inspect/api.ts';
 import type { Family } from '../../src/model/ip.ts';
 import type { ApiServer } from '../cluster/apiserver/server.ts';
 import { paced } from '../cluster/lab/pace.ts';
@@ -21,6 +22,7 @@ import {
 import type { ServiceSpec, Setting } from './story.ts';
 
 const METRICS_URL = 'http://127.0.0.1:10249/metrics';
+const STATUS_URL = 'http://127.0.0.1:10249/debug/kube-proxy/status';
 const PROBE_MS = paced(50);
 const PROBE_PAUSE_MS = paced(5);
 /** By time and not by number: where the world answers for addresses that nobody serves yet, probes are quick. */
@@ -170,21 +172,36 @@ export class Cluster {
 
   /**
    * Waits until everything put or removed so far is in effect: services and slices arrive in order, so a service
-   * put now works only when all before it has been seen. ipvs mode serves it before it has taken away what is no
-   * more, but not before the sync before that has ended.
+   * put now works only when all before it has been seen.
    */
   async settled(): Promise<void> {
-    for (let i = 0; i < (this.mode === 'ipvs' ? 2 : 1); i++) await this.#synced();
-  }
-
-  async #synced(): Promise<void> {
     const marker = this.number({ endpoints: ['B'] });
     this.put(marker);
+    let ended: readonly number[] | undefined;
     try {
       await Promise.all(this.books.map((book) => this.#reached(book.service(marker.n).clusterIP)));
+      // It serves what is new before it has taken away what is no more.
+      if (this.mode === 'ipvs') ended = await this.#syncs();
     } finally {
       this.remove(marker);
     }
+    if (ended) await this.#moreSyncsThan(ended);
+  }
+
+  /** Waits until one more sync has ended in every family. */
+  async #moreSyncsThan(ended: readonly number[]): Promise<void> {
+    const end = Date.now() + REACHED_MS;
+    while ((await this.#syncs()).some((syncs, i) => syncs <= (ended[i] ?? 0))) {
+      assert.ok(Date.now() < end, `a sync does not end:\n${this.program.stderr}`);
+      await sleep(PROBE_PAUSE_MS);
+    }
+  }
+
+  /** How many syncs have ended, by family. */
+  async #syncs(): Promise<readonly number[]> {
+    const { families } = (await (await fetch(STATUS_URL)).json()) as StatusReport;
+    // The program may be ready for a family that the cluster does not have.
+    return families.filter(({ family }) => this.families.includes(family)).map(({ syncs }) => syncs);
   }
 
   async #reached(address: string): Promise<void> {

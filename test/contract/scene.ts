@@ -14,8 +14,8 @@ import type { Answers, ExpectedPacket, Fate, Packet, ServiceSpec, Source, Target
 /** An endpoint of four that is never chosen in so many draws is not in the list: chance does that once in 10^12. */
 const MAX_DRAWS = 96;
 /** So many questions come to somebody who should not answer with all but certainty. */
-const MIN_DRAWS = isBrief ? 8 : 16;
-const DRAWS_AT_ONCE = 8;
+const MIN_DRAWS = isBrief ? 4 : 16;
+const DRAWS_AT_ONCE = isBrief ? 4 : 8;
 
 /** An answer comes within milliseconds; this is for a machine that has other things to do. */
 const PATIENCE_MS = paced(5_000);

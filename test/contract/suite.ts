@@ -4,7 +4,7 @@ import type { Family } from '../../src/model/ip.ts';
 import { enterNamespace, labUnavailable } from '../cluster/lab/namespace.ts';
 import { paced } from '../cluster/lab/pace.ts';
 import { addressBooks } from './address-book.ts';
-import { familiesInBrief, isBrief } from './brief.ts';
+import { familiesInBrief, familiesOf, isBrief } from './brief.ts';
 import { Cluster } from './cluster.ts';
 import { Landscape } from './landscape.ts';
 import { Scene } from './scene.ts';
@@ -54,16 +54,18 @@ export function runContract(options: ContractOptions): void {
 }
 
 function tellAll(
-  { mode, skip }: ContractOptions,
+  { mode, skip, clusters }: ContractOptions,
   families: readonly Family[],
   landscape: () => Landscape,
 ): void {
+  const toldIn = (story: Story): readonly Family[] =>
+    isBrief ? familiesInBrief(story, families, clusters) : familiesOf(story, families);
   let cluster: Cluster;
   before(async () => {
     cluster = await Cluster.open(mode, families, landscape());
   });
   after(() => cluster.close());
-  const told = stories.filter((story) => familiesOf(story, families).length > 0);
+  const told = stories.filter((story) => toldIn(story).length > 0);
   for (const [key, group] of Map.groupBy(told, (story) => JSON.stringify(story.setting))) {
     const setting = JSON.parse(key) as Setting;
     describe(key === '{}' ? 'with defaults' : `with ${key}`, () => {
@@ -74,11 +76,11 @@ function tellAll(
         story.alone ? 'alone' : 'together',
       );
       describe('together', { concurrency: CONCURRENCY }, () => {
-        for (const story of together) tell(story, skip[story.id], () => cluster);
+        for (const story of together) tell(story, toldIn(story), skip[story.id], () => cluster);
       });
       if (alone.length === 0) return;
       describe('one by one', () => {
-        for (const story of alone) tell(story, skip[story.id], () => cluster);
+        for (const story of alone) tell(story, toldIn(story), skip[story.id], () => cluster);
       });
     });
   }
@@ -101,11 +103,16 @@ async function stop(cluster: Cluster): Promise<void> {
   );
 }
 
-function tell(story: Story, skip: string | undefined, cluster: () => Cluster): void {
+function tell(
+  story: Story,
+  families: readonly Family[],
+  skip: string | undefined,
+  cluster: () => Cluster,
+): void {
   const title = `${story.id}: ${story.title}`;
   const reason = skip ?? story.unavailable;
   test(title, { timeout: STORY_TIMEOUT_MS, ...(reason !== undefined && { skip: reason }) }, async () => {
-    const tellings = familiesOf(story, cluster().families).map((family) => async () => {
+    const tellings = families.map((family) => async () => {
       const scene = new Scene(cluster(), addressBooks[family]);
       try {
         await story.tell(scene);
@@ -116,12 +123,6 @@ function tell(story: Story, skip: string | undefined, cluster: () => Cluster): v
     if (story.alone) for (const telling of tellings) await telling();
     else await Promise.all(tellings.map((telling) => telling()));
   });
-}
-
-function familiesOf(story: Story, families: readonly Family[]): readonly Family[] {
-  if (story.dualStackOnly && families.length < 2) return [];
-  const fitting = families.filter((family) => story.families?.includes(family) ?? true);
-  return isBrief ? familiesInBrief(story, fitting, families) : fitting;
 }
 
 /** A suite with two stories of one id, or a skip of none, says something else than it means. */

@@ -139,7 +139,7 @@ export class StartedProxy {
     while (!(await holds())) {
       if (this.#child.exitCode !== null) throw new Error(`ended while waiting for ${what}:\n${this.#stderr}`);
       if (Date.now() > end) throw new Error(`no ${what} in time:\n${this.#stderr}`);
-      await sleep(paced(10));
+      await sleep(paced(20));
     }
   }
 }

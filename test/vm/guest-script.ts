@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import type { Lane } from './lane.ts';
 
 /** Where the emulated machine finds the folder that it shares with this one. */
 const shared = '/vm-out';
@@ -7,7 +8,7 @@ const shared = '/vm-out';
 export interface GuestOptions {
   /** The project's folder, the same inside as outside. */
   readonly root: string;
-  readonly files: readonly string[];
+  readonly lane: Lane;
   readonly pace: number;
   readonly contract: string;
 }
@@ -17,24 +18,34 @@ export function reportPath(file: string): string {
   return `reports/${file.replaceAll('/', '+')}.jsonl`;
 }
 
-/** The shell script that runs the tests inside: file after file, since one emulated machine is slow enough. */
-export function guestScript({ root, files, pace, contract }: GuestOptions): string {
+/** The shell script that runs the tests inside, and says of each file when it has ended. */
+export function guestScript({ root, lane, pace, contract }: GuestOptions): string {
   // An address, since options of Node in the environment end at a space.
   const preload = pathToFileURL(join(root, 'test/vm/stripped-sources.js')).href;
   return [
     `cd ${quoted(root)}`,
     `export KPT_PACE=${pace} KPT_CONTRACT=${contract} NODE_OPTIONS=${quoted(`--import ${preload}`)}`,
     'status=0',
-    ...files.map((file) => `${testCommand(file)} || status=1`),
+    'run() {',
+    '  local file=$1 outcome=passed begin=$SECONDS',
+    '  shift',
+    // A namespace for each file, which it would otherwise make itself and start again in.
+    '  export KPT_LAB_NAMESPACE=kpt-$((++files))',
+    '  ip netns add $KPT_LAB_NAMESPACE && ip -n $KPT_LAB_NAMESPACE link set lo up',
+    '  ip netns exec $KPT_LAB_NAMESPACE "$@" || outcome=failed status=1',
+    '  echo "$file: $outcome after $((SECONDS - begin)) s"',
+    '}',
+    ...lane.map((file) => `run ${quoted(file)} ${testCommand(file)}`),
     'exit $status',
     '',
   ].join('\n');
 }
 
 function testCommand(file: string): string {
+  const destination = quoted(`${shared}/${reportPath(file)}`);
   return [
-    'node_modules/.bin/node --test --test-reporter=spec --test-reporter-destination=stdout',
-    `--test-reporter=./test/vm/reporter.ts --test-reporter-destination=${quoted(`${shared}/${reportPath(file)}`)}`,
+    'node_modules/.bin/node --test',
+    `--test-reporter=./test/vm/reporter.ts --test-reporter-destination=${destination}`,
     quoted(file),
   ].join(' ');
 }
