@@ -19,6 +19,7 @@ export function programFigures(subject: Subject, figures: Figures): Measurement[
   return [
     ...coldFigures(subject, figures.coldSeconds, figures.coldCpu),
     ...measurements(subject, {
+      'first sync': [figures.firstSyncSeconds, 's'],
       'longest stall': [figures.stallMs, 'ms'],
       'replaced p50': [figures.replaced.p50, 'ms'],
       'replaced p99': [figures.replaced.p99, 'ms'],
