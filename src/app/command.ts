@@ -98,9 +98,10 @@ async function run(options: Options, completed: Completed, logger: RootLogger): 
     endOnSignals(() => logger.flush());
     const server = await buildServer(options, completed, logger);
     // Not before the server is built, as upstream has it: a start that fails then leaves the node's rules alone.
-    await removeLeftovers(completed.config.mode, logger);
-    if (options.initOnly) return 0;
-    return await server.run();
+    const takeOver = () => removeLeftovers(completed.config.mode, logger);
+    if (!options.initOnly) return await server.run(takeOver);
+    await takeOver();
+    return 0;
   } catch (error) {
     logger.error(error, 'Error running ProxyServer');
     throw error;

@@ -58,8 +58,11 @@ export class ProxyServer {
     this.#configWatch = this.#watchConfig();
   }
 
-  /** Starts everything, in upstream's order. Never resolves; rejects with what ends the process. */
-  async run(): Promise<never> {
+  /**
+   * Starts everything, in upstream's order. Never resolves; rejects with what ends the process. `takeOver` is called
+   * when all has been written once: until then, rules that another mode left may serve.
+   */
+  async run(takeOver: () => Promise<void>): Promise<never> {
     const { cluster, node, recorder, events, proxiers, logger } = this.#parts;
     this.#configWatch?.start();
     this.#logStart();
@@ -77,6 +80,8 @@ export class ProxyServer {
     });
     events.starting();
     for (const proxier of proxiers.families) proxier.start();
+    const firstSyncs = proxiers.families.map((proxier) => proxier.firstSync);
+    Promise.all(firstSyncs).then(takeOver).catch(this.#failure.reject);
     try {
       return await this.#failure.promise;
     } finally {

@@ -164,6 +164,23 @@ test('a failed sync loses nothing: it is retried in full, with latency samples a
   );
 });
 
+test('the first sync has been made when one has succeeded', async () => {
+  const { clock, backend, proxier } = harness();
+  let isMade = false;
+  proxier.firstSync.then(() => {
+    isMade = true;
+  });
+  backend.failure = new Error('EBUSY');
+  proxier.start();
+  listed(proxier);
+  await clock.advance(SECOND);
+  assert.equal(backend.requests.length, 1);
+  assert.ok(!isMade);
+  backend.failure = undefined;
+  await clock.advance(30 * SECOND);
+  assert.ok(isMade);
+});
+
 test('refused service ports are reported and do not fail the sync', async () => {
   const { clock, backend, proxier, log } = harness();
   backend.result = { refused: [{ key: 'shop/web/TCP', error: new Error('EINVAL') }] };

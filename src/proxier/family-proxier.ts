@@ -74,6 +74,7 @@ export class FamilyProxier implements FamilyView, FamilySink {
   readonly #runner: BoundedFrequencyRunner;
   readonly #label: { readonly ip_family: Family };
   readonly #awaited = new Set(['services', 'endpointSlices']);
+  readonly #firstSync = Promise.withResolvers<void>();
   #zone = '';
   #serviceCIDRs: readonly string[] = [];
   #needsFullSync = true;
@@ -158,6 +159,11 @@ export class FamilyProxier implements FamilyView, FamilySink {
     this.#log.repaired(this.#options.clock.now(), objects);
   }
 
+  /** Resolves when everything has been written once. */
+  get firstSync(): Promise<void> {
+    return this.#firstSync.promise;
+  }
+
   get isInitialised(): boolean {
     return this.#awaited.size === 0;
   }
@@ -209,6 +215,7 @@ export class FamilyProxier implements FamilyView, FamilySink {
         kind: isFull ? 'full' : 'partial',
         changed,
       });
+      this.#firstSync.resolve();
     } catch (error) {
       this.#needsFullSync = true;
       this.#log.failed(clock.now(), error);

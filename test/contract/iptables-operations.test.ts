@@ -68,10 +68,10 @@ function operations(flavour: Flavour, landscape: () => Landscape): void {
       .join('\n');
   }
 
-  async function until(holds: () => Promise<boolean>, what: string): Promise<void> {
+  async function until(holds: () => Promise<boolean>, what: string, of = cluster): Promise<void> {
     const end = Date.now() + REPAIRED_MS;
     while (!(await holds())) {
-      assert.ok(Date.now() < end, `${what}: not put right:\n${cluster.program.stderr}`);
+      assert.ok(Date.now() < end, `${what}: not put right:\n${of.program.stderr}`);
       await sleep(10);
     }
   }
@@ -228,10 +228,11 @@ function operations(flavour: Flavour, landscape: () => Landscape): void {
       await cluster.start();
       await cluster.stop();
       await other.start();
-      assert.doesNotMatch(await listing(), /KUBE-(?!FIREWALL)/);
+      await until(async () => !/KUBE-(?!FIREWALL)/.test(await listing()), 'rules of iptables mode', other);
       await other.stop();
       await cluster.start();
-      assert.doesNotMatch(await runInNode('nft', 'list', 'tables'), /kube-proxy/);
+      const tables = () => runInNode('nft', 'list', 'tables');
+      await until(async () => !/kube-proxy/.test(await tables()), 'the table of nftables mode');
       assert.match(await listing(), /KUBE-SERVICES/);
     } finally {
       await other.close();
