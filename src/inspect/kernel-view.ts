@@ -61,14 +61,14 @@ export class KernelView {
     const packets: AskedPacket[] = [];
     const turn = this.ask(async (inspection) => {
       this.#packets = undefined;
-      const answers = await Promise.allSettled(
-        packets.map(async ({ packet, answer }) => answer.resolve(await inspection.ask(packet))),
-      );
-      answers.forEach((each, i) => {
-        if (each.status === 'rejected') packets[i]?.answer.reject(each.reason);
+      const answers = packets.map(async ({ packet, answer }) => {
+        const asked = inspection.ask(packet);
+        asked.then(answer.resolve, answer.reject);
+        await asked;
       });
+      await Promise.allSettled(answers);
       // One that failed may have left something half read.
-      for (const each of answers) if (each.status === 'rejected') throw each.reason;
+      await Promise.all(answers);
     });
     turn.catch((error: unknown) => {
       if (this.#packets === packets) this.#packets = undefined;

@@ -40,10 +40,10 @@ test('where there is nothing, one look at each family tells', async () => {
   const context = world(nft([':PREROUTING ACCEPT [0:0]', ':KUBE-FIREWALL - [0:0]']));
   await removeAll(context);
   assert.deepEqual(context.programs.commands, [
-    'iptables --version',
     'iptables-save',
-    'ip6tables --version',
+    'iptables --version',
     'ip6tables-save',
+    'ip6tables --version',
   ]);
 });
 

@@ -1,5 +1,6 @@
-import { CommandError, MissingProgramError } from '../../kernel/iptables/command-error.ts';
+import { CommandError } from '../../kernel/iptables/command-error.ts';
 import { Commands } from '../../kernel/iptables/commands.ts';
+import { leftChains } from '../../kernel/iptables/left-chains.ts';
 import { type Flavour, flavourOf } from '../../kernel/iptables/table-reader.ts';
 import type { Family } from '../../model/ip.ts';
 import { canaryChain } from './canary.ts';
@@ -47,30 +48,14 @@ export async function removeAll(context: FlavourContext): Promise<void> {
 async function programsWithRules(family: Family, context: FlavourContext): Promise<Commands[]> {
   const programs: Commands[] = [];
   const main = new Commands({ family, ...context });
-  const found = await lookInto(main, context);
-  if (found?.hasRules) programs.push(main);
-  const others: readonly Flavour[] = found ? [otherThan(found.flavour)] : ['legacy', 'nft'];
+  const left = await leftChains(main, context.logger);
+  if (left && [...left].some(isRemoved)) programs.push(main);
+  const others: readonly Flavour[] = left ? [otherThan(flavourOf(await main.version()))] : ['legacy', 'nft'];
   for (const variant of others) {
     const chains = await kubeProxyChains(variant, family, context);
     if (chains.length > 0) programs.push(new Commands({ family, variant, ...context }));
   }
   return programs;
-}
-
-/** Undefined when the program is not there or does not work, so that it cannot have left anything. */
-async function lookInto(
-  commands: Commands,
-  { logger }: FlavourContext,
-): Promise<{ flavour: Flavour; hasRules: boolean } | undefined> {
-  try {
-    const flavour = flavourOf(await commands.version());
-    const chains = await commands.kubernetesChains();
-    return { flavour, hasRules: [...chains].some(isRemoved) };
-  } catch (error) {
-    if (!(error instanceof CommandError || error instanceof MissingProgramError)) throw error;
-    logger.v(2).info('No iptables to clean up', { ip_family: commands.family, reason: error.message });
-    return undefined;
-  }
 }
 
 function isRemoved(chain: string): boolean {

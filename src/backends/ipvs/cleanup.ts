@@ -1,4 +1,5 @@
 import { Commands } from '../../kernel/iptables/commands.ts';
+import { leftChains } from '../../kernel/iptables/left-chains.ts';
 import type { IpvsOpeners } from '../../kernel/ipvs/openers.ts';
 import type { RunProgram } from '../../kernel/program.ts';
 import type { SystemFiles } from '../../kernel/system-files.ts';
@@ -60,13 +61,10 @@ async function removeDevice({ open }: CleanupContext): Promise<void> {
 
 async function removeRules(family: Family, { run, clock, logger }: CleanupContext): Promise<void> {
   const commands = new Commands({ family, run, clock, logger });
-  const present = await commands.kubernetesChains().catch((error: unknown) => {
-    logger.v(2).info('No iptables to clean up', { ip_family: family, reason: asError(error).message });
-    return new Set<string>();
-  });
+  const present = await leftChains(commands, logger);
   const iptables = new IptablesPrograms(commands);
   for (const table of tables) {
-    if (!chains[table].some((chain) => present.has(chain))) continue;
+    if (!chains[table].some((chain) => present?.has(chain))) continue;
     // iptables mode has chains of the same names, which it removes itself.
     const left = await iptables.removeChains(
       table,

@@ -1,4 +1,5 @@
 import { Commands } from '../../kernel/iptables/commands.ts';
+import { leftChains } from '../../kernel/iptables/left-chains.ts';
 import type { RunProgram } from '../../kernel/program.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Family } from '../../model/ip.ts';
@@ -56,11 +57,8 @@ export async function removeOldChains(context: OldChainsContext): Promise<void> 
   const failures: string[] = [];
   for (const family of families) {
     const commands = new Commands({ family, ...context });
-    const present = await commands.kubernetesChains().catch((error: unknown) => {
-      context.logger.v(2).info('No iptables to clean up', { ip_family: family, reason: String(error) });
-      return new Set<string>();
-    });
-    for (const jump of jumps.filter(({ to }) => present.has(to)))
+    const present = await leftChains(commands, context.logger);
+    for (const jump of jumps.filter(({ to }) => present?.has(to)))
       await removeOne(commands.program(), jump, context.run, failures);
   }
   if (failures.length > 0) throw new Error(failures.join('; '));
