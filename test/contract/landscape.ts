@@ -79,11 +79,12 @@ export class Landscape {
     for (const transport of ['tcp', 'udp'] as const) {
       for (const name of ['A', 'B', 'C', 'D'] as const)
         serving.push(this.host(name).serve(podPort, transport));
-      serving.push(this.#node.serve(hostPort, transport));
     }
+    serving.push(this.#node.serve(hostPort, 'tcp'));
+    // A datagram's answer bears the address that was asked only when the socket is bound to it.
+    for (const { node } of books) serving.push(this.#node.serve(hostPort, 'udp', node));
     for (const port of worldPorts) {
       serving.push(world.serve(port, 'tcp'));
-      // A datagram's answer bears the address that was asked only when the socket is bound to it.
       for (const { unallocated } of books) serving.push(world.serve(port, 'udp', unallocated));
     }
     if (sctpUnavailable() === undefined) serving.push(...this.#serveSCTP());

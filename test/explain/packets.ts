@@ -60,6 +60,22 @@ export function randomPacket(
     });
 }
 
+/** Packets that no source range allows: too few random ones are. */
+export function forbiddenPackets(
+  families: readonly Family[],
+  services: readonly NumberedService[],
+): readonly TestPacket[] {
+  const service = services.find(
+    ({ spec: { ranges, loadBalancer } }) => ranges?.join() === 'clients' && loadBalancer,
+  );
+  if (!service) throw new Error('no service has source ranges');
+  return families.map((family) => {
+    const book = addressBooks[family];
+    const [destination, port] = destinationOf('loadBalancer', service, book);
+    return { family, ...senderOf('stranger', book), destination, port, transport: 'tcp' };
+  });
+}
+
 function senderOf(sender: Sender, book: AddressBook): Pick<TestPacket, 'host' | 'source'> {
   switch (sender) {
     case 'client':
