@@ -68,7 +68,8 @@ export class AddressWatch {
       return;
     }
     this.#compare().catch((error: unknown) => {
-      this.#options.logger.error(error, 'Failed to list interface addresses');
+      this.#options.logger.error(error, 'Failed to list interface addresses; trying again');
+      this.#schedule(rewatchMs);
     });
   }
 

@@ -1,5 +1,11 @@
 import type { NftBatch } from '../../src/kernel/nft/batch.ts';
-import type { CommitResult, Generation, NftClient, Subscription } from '../../src/kernel/nft/client.ts';
+import type {
+  CommitResult,
+  Generation,
+  ListElementsOptions,
+  NftClient,
+  Subscription,
+} from '../../src/kernel/nft/client.ts';
 import { NftError, type NftFailure } from '../../src/kernel/nft/errors.ts';
 import type { NftEvent, NftEventListener } from '../../src/kernel/nft/events.ts';
 import { concatLength } from '../../src/kernel/nft/fields.ts';
@@ -106,6 +112,7 @@ export class FakeNft implements NftClient {
   async listElements(
     { name }: SetRef,
     onElements: (elements: readonly Element[], restarted: boolean) => void,
+    _options?: ListElementsOptions,
   ): Promise<void> {
     onElements([...this.elementsOf(name).values()], false);
   }

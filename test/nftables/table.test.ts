@@ -8,8 +8,10 @@ import { systemClock } from '../../src/lib/clock.ts';
 import { silentLogger } from '../../src/obs/log.ts';
 import { createProxyMetrics } from '../../src/obs/proxy-metrics.ts';
 import { Registry } from '../../src/obs/registry.ts';
+import { mergeRanges } from '../../src/plan/source-ranges.ts';
 import { enterNamespace, hasProgram, labUnavailable, run } from '../cluster/lab/namespace.ts';
 import { planOf, plansByKey } from '../cluster/plans.ts';
+import { eventually } from '../eventually.ts';
 import { NodeUnderTest, settingsOf } from './harness.ts';
 import { A, A6, B, B6 } from './scene.ts';
 
@@ -18,6 +20,8 @@ if (!skip) enterNamespace(import.meta.url);
 
 const nft = (script: string): string => run('nft', script);
 const listing = (family: 'ip' | 'ip6' = 'ip'): string => run('nft', 'list', 'table', family, 'kube-proxy');
+
+const ranges = (cidrs: readonly string[]): number => mergeRanges(cidrs).length;
 
 /** One service port of every sort. */
 const everything = [
@@ -238,6 +242,41 @@ describe('nftables table', { skip }, () => {
     assert.match(listing(), /hook output priority -100/);
   });
 
+  test('service networks change in any way, and the table with its records stays', async () => {
+    const tableHandle = () =>
+      /^table .* # handle \d+$/m.exec(run('nft', '-a', 'list', 'table', 'ip', 'kube-proxy'))?.[0];
+    const networks = [
+      ['10.96.0.0/16', '10.97.0.0/16', '10.98.0.0/16'],
+      ['10.96.0.0/16', '10.98.0.0/16'],
+      ['10.96.0.0/12', '10.112.0.0/16', '10.113.0.0/16'],
+      ['10.96.0.0/12', '10.113.0.0/16'],
+      ['10.100.0.0/16'],
+      [],
+      ['10.96.0.0/16', '255.255.255.0/24'],
+      ['255.255.0.0/16'],
+      ['0.0.0.0/0'],
+    ];
+    const plans = plansByKey(...everything);
+    const backend = current().backend('IPv4');
+    await current().program(everything);
+    const handle = tableHandle();
+    for (const scope of [new Set<string>(), 'all'] as const) {
+      for (const serviceCIDRs of [...networks, ...networks.toReversed()]) {
+        await backend.sync({ plans, changed: scope, serviceCIDRs, totalEndpoints: 0 });
+        const shown =
+          /set service-ranges \{[^}]*?(?:elements = \{([^}]*)\})?\s*\}/.exec(listing())?.[1] ?? '';
+        const listed = shown.split(',').map((range) => range.trim());
+        assert.equal(
+          listed.filter((range) => range !== '').length,
+          ranges(serviceCIDRs),
+          serviceCIDRs.join(),
+        );
+      }
+    }
+    assert.equal(tableHandle(), handle);
+    assert.deepEqual(current().complaints, []);
+  });
+
   test('a change costs a handful of element operations', async () => {
     const plan = (endpoints: (typeof A)[]) => [
       planOf({ clusterIP: '10.96.0.1', nodePort: 30001 }, endpoints),
@@ -301,7 +340,7 @@ describe('nftables table', { skip }, () => {
       },
     });
     const requested = async (count: number): Promise<void> => {
-      for (let i = 0; i < 100 && requests < count; i++) await sleep(20);
+      await eventually(`request number ${count}`, () => requests >= count, { everyMs: 20 });
       assert.equal(requests, count);
     };
     const sync = (changed: 'all' | Set<string>) =>

@@ -102,14 +102,41 @@ test('ServiceCIDRs and node addresses follow with any sync', async () => {
   assert.equal(fixture.nft.elementsOf('service-ranges').size, 0);
 });
 
-test('addresses that cannot be listed leave node ports unserved and the rest as it is', async () => {
+test('addresses that cannot be listed are those that were known, and the rest is as it should be', async () => {
   const fixture = new Fixture();
-  fixture.interfaceAddresses = async () => {
+  const { interfaceAddresses } = fixture;
+  const unlistable = async () => {
     throw new Error('no netlink');
   };
+  fixture.interfaceAddresses = unlistable;
   await fixture.sync(three());
   assert.equal(fixture.nft.elementsOf('node-addresses').size, 0);
   assert.equal(fixture.frontends.length, 3);
+  fixture.interfaceAddresses = interfaceAddresses;
+  await fixture.sync(three(), []);
+  fixture.interfaceAddresses = unlistable;
+  await fixture.sync(three(), []);
+  assert.deepEqual([...fixture.nft.elementsOf('node-addresses').keys()], ['192,0,2,10']);
+});
+
+test('records of clients are read as they come, since packets add to them meanwhile', async () => {
+  const fixture = new Fixture();
+  const sticky = planOf({ name: 'sticky', clusterIP: '10.96.0.9', affinitySeconds: 60 }, [
+    { ip: '10.244.0.9' },
+  ]);
+  const plans = plansByKey(sticky);
+  await fixture.sync(plans);
+  const approximate = new Map<string, boolean>();
+  const { listElements } = fixture.nft;
+  fixture.nft.listElements = (set, onElements, options) => {
+    approximate.set(set.name, options?.isApproximate ?? false);
+    return listElements.call(fixture.nft, set, onElements);
+  };
+  fixture.backend.forget();
+  await fixture.sync(plans);
+  const read = [...approximate].filter(([, isApproximate]) => isApproximate).map(([name]) => name);
+  assert.deepEqual(read, ['clients']);
+  assert.ok(approximate.size > 5);
 });
 
 describe('refused service ports', () => {
@@ -208,6 +235,25 @@ describe('failures', () => {
     fixture.nft.judge = () => undefined;
     await fixture.sync(plans, ['default/s4/TCP']);
     assert.equal(fixture.frontends.length, 4);
+  });
+
+  test('that pass by themselves never cost a table with its records', async () => {
+    for (const errno of ['ENOMEM', 'ENOBUFS', 'EIO']) {
+      const fixture = new Fixture();
+      await fixture.sync(three());
+      const { commit } = fixture.nft;
+      const deleted: unknown[] = [];
+      fixture.nft.commit = async (batch) => {
+        deleted.push(...batch.operations.filter(({ verb, kind }) => verb === 'delete' && kind === 'table'));
+        throw new NftError('commit', [{ errno, text: '' }]);
+      };
+      const plans = plansByKey(...three().values(), service(4, 4));
+      await assert.rejects(fixture.sync(plans, ['default/s4/TCP']), NftError);
+      assert.deepEqual(deleted, []);
+      fixture.nft.commit = commit;
+      await fixture.sync(plans, ['default/s4/TCP']);
+      assert.equal(fixture.frontends.length, 4);
+    }
   });
 
   test('of the socket are thrown as they are', async () => {

@@ -40,6 +40,8 @@ const maxRefused = 100;
  */
 const strictAttempts = 1;
 
+const passingErrors: ReadonlySet<string> = new Set(['ENOMEM', 'ENOBUFS', 'EIO', 'EINTR', 'EAGAIN']);
+
 /**
  * nftables mode in one family. What the kernel holds is read at the first sync, after a failure, after `forget`, and
  * with `changed: 'all'`, then only in part after `suspect`; otherwise only the difference that changed service ports make is sent. Each sync is one
@@ -60,6 +62,8 @@ export class NftablesBackend implements Backend {
   readonly #refused = new Map<string, Error>();
   /** Service ports that are programmed in part. */
   #conflicts: SyncResult['refused'] = [];
+  /** As they were last listed. */
+  #interfaceAddresses: readonly string[] = [];
 
   constructor(options: NftablesOptions) {
     this.#options = options;
@@ -153,7 +157,7 @@ export class NftablesBackend implements Backend {
       } catch (error) {
         if (!(error instanceof NftError) || ++futileAttempts === maxAttempts) throw error;
         // Somebody may have written to the table since it was read: only what fails twice is held against a service.
-        if (attempt === 1 || isOutdated(error)) continue;
+        if (attempt === 1 || isOutdated(error) || isNobodysFault(error)) continue;
         if (await this.#setAside(error, prepared, request, facts)) futileAttempts = 0;
         else if (isReplaced) throw error;
         else isReplaced = true;
@@ -265,15 +269,23 @@ export class NftablesBackend implements Backend {
     const { settings, interfaceAddresses, logger } = this.#options;
     if (settings.nodePortAddresses.matchAll) return { serviceCIDRs, interfaceAddresses: [] };
     try {
-      return { serviceCIDRs, interfaceAddresses: await interfaceAddresses() };
+      this.#interfaceAddresses = await interfaceAddresses();
     } catch (error) {
-      logger.error(error, 'Failed to list interface addresses; node ports are not served', this.#labels);
-      return { serviceCIDRs, interfaceAddresses: [] };
+      logger.error(error, 'Failed to list interface addresses; using those known', this.#labels);
     }
+    return { serviceCIDRs, interfaceAddresses: this.#interfaceAddresses };
   }
 }
 
 /** The ruleset changed since it was read. */
 function isOutdated(error: unknown): boolean {
   return error instanceof NftError && error.errno === 'ERESTART';
+}
+
+/** The kernel is short of something for now, or somebody else deleted what was to be deleted: no reason to begin anew. */
+function isNobodysFault({ failures }: NftError): boolean {
+  return failures.every(
+    ({ errno, operation }) =>
+      passingErrors.has(errno) || (errno === 'ENOENT' && operation?.verb === 'delete'),
+  );
 }

@@ -37,6 +37,13 @@ export class ElementDiff {
     this.#sink.add(set, key, value);
   }
 
+  /** What was told of a set, which is then no longer compared. */
+  take(set: SetName): ReadonlyMap<Bytes, Value> {
+    const old = this.#old.get(set) ?? new Map<Bytes, Value>();
+    this.#old.delete(set);
+    return old;
+  }
+
   /** Deletes what was there and is no longer wanted. */
   finish(): void {
     for (const [set, elements] of this.#old) {

@@ -1,6 +1,6 @@
 import type { NftClient } from '../../kernel/nft/client.ts';
 import { concatLength } from '../../kernel/nft/fields.ts';
-import type { Chain, SetInfo } from '../../kernel/nft/objects.ts';
+import type { Chain, Element, SetInfo } from '../../kernel/nft/objects.ts';
 import type { Family } from '../../model/ip.ts';
 import { decodeKey, decodeValue } from './element-codec.ts';
 import type { ElementMap } from './element-diff.ts';
@@ -44,14 +44,17 @@ export async function readKernelState(
 
 async function readElements(client: NftClient, family: Family, set: SetName): Promise<Map<string, string>> {
   const found = new Map<string, string>();
-  await client.listElements(setRef(family, set), (elements, restarted) => {
+  // There may be a million records, packets make new ones while they are read, and all that is asked of them is which
+  // members they name.
+  const isRecord = set === 'clients';
+  const take = (elements: readonly Element[], restarted: boolean): void => {
     if (restarted) found.clear();
     for (const element of elements) {
       const value = decodeValue(element);
-      // There may be a million records, and all that is asked of them is which members they name.
-      found.set(set === 'clients' ? value : decodeKey(element), value);
+      found.set(isRecord ? value : decodeKey(element), value);
     }
-  });
+  };
+  await client.listElements(setRef(family, set), take, { isApproximate: isRecord });
   return found;
 }
 

@@ -4,10 +4,11 @@ import { type AddressInfo, connect, createServer, type Server, type Socket } fro
 import { afterEach, test } from 'node:test';
 import { planOf, plansByKey } from '../../../test/cluster/plans.ts';
 import { Cleanups, UDPClient, udpPeer } from '../../../test/userspace/peers.ts';
+import { openLocalForwarder } from '../../forwarder/open.ts';
 import { FakeClock } from '../../lib/fake-clock.ts';
 import { silentLogger } from '../../obs/log.ts';
 import type { ServicePlan } from '../../plan/service-plan.ts';
-import { LoopbackProxy } from './loopback-proxy.ts';
+import { LoopbackProxy, type LoopbackProxyOptions } from './loopback-proxy.ts';
 
 const closers: (() => void)[] = [];
 afterEach(() => {
@@ -42,7 +43,7 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-function startProxy() {
+function startProxy(options: Pick<LoopbackProxyOptions, 'openForwarder'> = {}) {
   const clock = new FakeClock();
   const counts = { listeners: 0, failures: 0 };
   let next = 0;
@@ -56,6 +57,7 @@ function startProxy() {
     clock,
     // Every choice differs from the one before.
     random: () => (next++ % 2) / 2,
+    ...options,
   });
   closers.push(() => proxy.close());
   return { proxy, clock, counts };
@@ -86,6 +88,23 @@ test('passes both directions, and a half that is closed stays closed', async () 
   const { proxy, counts } = startProxy();
   const nodePort = await freePort();
   await proxy.update({ plans: planFor(nodePort, [await startEndpoint('a')]), changed: 'all' });
+  assert.equal(counts.listeners, 1);
+  assert.equal(await talk(nodePort, 'hello'), 'a:hello');
+});
+
+test('a forwarder that cannot be opened fails no sync, and is tried again with the next', async () => {
+  let attempts = 0;
+  const { proxy, counts } = startProxy({
+    openForwarder: async (options) => {
+      if (++attempts === 1) throw new Error('EMFILE');
+      return openLocalForwarder(options);
+    },
+  });
+  const nodePort = await freePort();
+  const plans = planFor(nodePort, [await startEndpoint('a')]);
+  await proxy.update({ plans, changed: 'all' });
+  assert.deepEqual(counts, { listeners: 0, failures: 1 });
+  await proxy.update({ plans, changed: new Set() });
   assert.equal(counts.listeners, 1);
   assert.equal(await talk(nodePort, 'hello'), 'a:hello');
 });

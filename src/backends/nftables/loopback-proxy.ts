@@ -1,4 +1,4 @@
-import type { Forwarder } from '../../forwarder/forwarder.ts';
+import type { ForwardedService, Forwarder } from '../../forwarder/forwarder.ts';
 import { openLocalForwarder } from '../../forwarder/open.ts';
 import type { Report } from '../../forwarder/reports.ts';
 import type { Clock } from '../../lib/clock.ts';
@@ -16,6 +16,7 @@ export interface LoopbackProxyOptions {
   readonly clock: Clock;
   /** A number in [0, 1). */
   readonly random: () => number;
+  readonly openForwarder?: typeof openLocalForwarder;
 }
 
 /** One attempt, then the client is told. */
@@ -27,6 +28,7 @@ const udpIdleMs = 30_000;
 interface Listener {
   readonly port: number;
   readonly protocol: 'TCP' | 'UDP';
+  readonly service: ForwardedService;
   isOpen: boolean;
 }
 
@@ -56,7 +58,7 @@ export class LoopbackProxy {
   /** Closes all listeners together with their connections. */
   close(): void {
     this.#listeners.clear();
-    void this.#forwarder?.then((forwarder) => forwarder.close());
+    this.#forwarder?.then((forwarder) => forwarder.close()).catch(() => undefined);
     this.#forwarder = undefined;
   }
 
@@ -65,19 +67,23 @@ export class LoopbackProxy {
     const known = this.#listeners.get(key);
     if (known && known.port !== served?.port) await this.#end(key);
     if (!served) return;
-    const forwarder = await this.#opened();
-    const endpoints = served.endpoints.map(({ ip, port }) => ({ ip, port }));
-    const { affinitySeconds } = plan.port;
-    forwarder.setService(key, { endpoints, affinitySeconds, choice: 'random' });
     const { port, protocol } = served;
-    if (!this.#listeners.has(key)) this.#listeners.set(key, { port, protocol, isOpen: false });
+    const endpoints = served.endpoints.map(({ ip, port: at }) => ({ ip, port: at }));
+    const service: ForwardedService = {
+      endpoints,
+      affinitySeconds: plan.port.affinitySeconds,
+      choice: 'random',
+    };
+    const isOpen = this.#listeners.get(key)?.isOpen ?? false;
+    this.#listeners.set(key, { port, protocol, service, isOpen });
+    if (isOpen) (await this.#opened()).setService(key, service);
   }
 
   async #end(key: string): Promise<void> {
     this.#listeners.delete(key);
-    const forwarder = await this.#opened();
-    forwarder.unlisten(key, true);
-    forwarder.removeService(key);
+    const forwarder = await this.#forwarder;
+    forwarder?.unlisten(key, true);
+    forwarder?.removeService(key);
   }
 
   async #open(key: string, listener: Listener): Promise<void> {
@@ -85,6 +91,7 @@ export class LoopbackProxy {
     const { port, protocol } = listener;
     try {
       const forwarder = await this.#opened();
+      forwarder.setService(key, listener.service);
       const at = { ip: family === 'IPv4' ? '127.0.0.1' : '::1', port };
       await forwarder.listen(key, { service: key, protocol, at });
       listener.isOpen = true;
@@ -98,9 +105,12 @@ export class LoopbackProxy {
   }
 
   #opened(): Promise<Forwarder> {
-    const { clock, random, logger } = this.#options;
+    const { clock, random, logger, openForwarder = openLocalForwarder } = this.#options;
     const report = ({ problem, detail, times }: Report): void => logger.v(2).info(problem, { detail, times });
-    this.#forwarder ??= openLocalForwarder({ dialTimeouts, udpIdleMs, clock, random, report });
+    this.#forwarder ??= openForwarder({ dialTimeouts, udpIdleMs, clock, random, report }).catch((error) => {
+      this.#forwarder = undefined;
+      throw error;
+    });
     return this.#forwarder;
   }
 }

@@ -13,7 +13,7 @@ import type { SetName } from './layout.ts';
 import type { NftablesSettings } from './settings.ts';
 import { type Change, type EarlierOf, Shadow } from './shadow.ts';
 import type { SharedChainName } from './shared-chains.ts';
-import { type NodeFacts, staticElements } from './static-elements.ts';
+import { type NodeFacts, staticElements, staticSets } from './static-elements.ts';
 import { StickyNumbers } from './sticky-numbers.ts';
 import { extendStructure, type Idle, type Structure, takeIdle, writeStructure } from './structure.ts';
 import { Transaction } from './transaction.ts';
@@ -87,7 +87,9 @@ export async function prepareFull(
   state.elements.delete('clients');
   const diff = new ElementDiff(transaction, state.elements);
   handlerElements(structure.chains, handlers, (set, key, value) => diff.wants(set, key, value));
-  const statics = await writeElements(diff, shadow, settings, facts, breather);
+  const statics = staticsOf(facts, settings);
+  writeStatics(transaction, diff, statics);
+  await writeElements(diff, shadow, breather);
   return {
     batch: transaction.finish(),
     generation,
@@ -123,12 +125,12 @@ export async function prepareChanges(
     failures.push(...change.failures);
     if (breather.isDue) await breather.rest();
   }
-  const statics = new Map([...believed.statics].map(([set, elements]) => [set, new Map(elements)]));
-  const wanted = diffStatics(new ElementDiff(transaction, statics), facts, settings);
+  const statics = staticsOf(facts, settings);
+  writeStatics(transaction, new ElementDiff(transaction, new Map(believed.statics)), statics);
   return {
     batch: transaction.finish(),
     elementOperations: transaction.elementOperations,
-    believed: { shadow, structure, statics: wanted },
+    believed: { shadow, structure, statics },
     failures,
     idle: { chains: [], handlers: [] },
   };
@@ -154,15 +156,8 @@ export async function placeAll(
   return { chains, failures };
 }
 
-/** Writes the elements by which the kernel differs; gives those that belong to no service. */
-async function writeElements(
-  diff: ElementDiff,
-  shadow: Shadow,
-  settings: NftablesSettings,
-  facts: NodeFacts,
-  breather: Breather,
-): Promise<ElementMap> {
-  const statics = wantStatics(diff, facts, settings);
+/** Writes the elements of services by which the kernel differs. */
+async function writeElements(diff: ElementDiff, shadow: Shadow, breather: Breather): Promise<void> {
   for (const placement of shadow.placements()) {
     shadow.elementsOf(placement, (set, key, value) => diff.wants(set, key, value));
     if (breather.isDue) await breather.rest();
@@ -172,7 +167,6 @@ async function writeElements(
     if (breather.isDue) await breather.rest();
   }
   diff.finish();
-  return statics;
 }
 
 /** Sets that are better written anew than read; see maxEndpointsToRead. */
@@ -189,19 +183,24 @@ function countEndpoints(plans: ReadonlyMap<string, ServicePlan>): number {
   return count;
 }
 
-function diffStatics(diff: ElementDiff, facts: NodeFacts, settings: NftablesSettings): ElementMap {
-  const statics = wantStatics(diff, facts, settings);
-  diff.finish();
+/** Elements that belong to no service, of every set that has any. */
+function staticsOf(facts: NodeFacts, settings: NftablesSettings): ElementMap {
+  const statics: ElementMap = new Map(staticSets.map((set) => [set, new Map()]));
+  staticElements(facts, settings, (set, key, value) => elementsIn(statics, set).set(key, value));
   return statics;
 }
 
-function wantStatics(diff: ElementDiff, facts: NodeFacts, settings: NftablesSettings): ElementMap {
-  const statics: ElementMap = new Map();
-  staticElements(facts, settings, (set, key, value) => {
-    elementsIn(statics, set).set(key, value);
-    diff.wants(set, key, value);
-  });
-  return statics;
+/**
+ * Writes sets that are not as they should be anew, as a whole: one of intervals takes no end of an interval before
+ * another one that stays.
+ */
+export function writeStatics(transaction: Transaction, diff: ElementDiff, statics: ElementMap): void {
+  for (const [set, elements] of statics) {
+    const old = diff.take(set);
+    if (old.size === elements.size && [...elements].every(([key, value]) => old.get(key) === value)) continue;
+    transaction.flushSet(set);
+    for (const [key, value] of elements) transaction.add(set, key, value);
+  }
 }
 
 function* inStretches(keys: Iterable<string>): Generator<string[]> {

@@ -10,6 +10,7 @@ import {
   type PrepareOptions,
   prepareChanges,
   refilledSets,
+  writeStatics,
 } from './prepare.ts';
 import type { NodeFacts } from './static-elements.ts';
 import { writeStructure } from './structure.ts';
@@ -37,7 +38,9 @@ export async function prepareRepair(
   if (state.table !== 'ours' || !needed.every((set) => state.sets.has(set))) return undefined;
   const transaction = new Transaction(settings.family);
   const structure = writeStructure(state, believed.structure.chains, settings, transaction);
-  await restoreElements(believed, suspected, new ElementDiff(transaction, state.elements), options);
+  const diff = new ElementDiff(transaction, state.elements);
+  writeStatics(transaction, diff, new Map([...believed.statics].filter(([set]) => suspected.has(set))));
+  await restoreElements(believed, suspected, diff, options);
   transaction.endPart();
   const changed = shadow.outdated(plans);
   const known = { ...believed, structure };
@@ -46,7 +49,7 @@ export async function prepareRepair(
 }
 
 async function restoreElements(
-  { shadow, structure, statics }: Believed,
+  { shadow, structure }: Believed,
   suspected: ReadonlySet<SetName>,
   diff: ElementDiff,
   { clock }: PrepareOptions,
@@ -62,6 +65,5 @@ async function restoreElements(
   }
   for (const [set, key] of shadow.sharedElements()) want(set, key, '');
   handlerElements(structure.chains, shadow.handlers, want);
-  for (const [set, elements] of statics) for (const [key, value] of elements) want(set, key, value);
   diff.finish();
 }

@@ -4,6 +4,7 @@ import { mergeRanges } from '../../plan/source-ranges.ts';
 import { addressBytes, type Bytes, fromArray } from './bytes.ts';
 import type { Emit } from './compile.ts';
 import { intervalEnd } from './element-codec.ts';
+import type { SetName } from './layout.ts';
 import type { NftablesSettings } from './settings.ts';
 
 /** What elements depend on besides services and settings. */
@@ -13,7 +14,10 @@ export interface NodeFacts {
   readonly interfaceAddresses: readonly string[];
 }
 
-/** Elements that belong to no service. */
+/** Sets whose elements belong to no service. */
+export const staticSets = ['service-ranges', 'node-addresses'] as const satisfies readonly SetName[];
+
+/** The elements of those. */
 export function staticElements(facts: NodeFacts, settings: NftablesSettings, emit: Emit): void {
   for (const { first, last } of mergeRanges(facts.serviceCIDRs)) {
     emit('service-ranges', fromArray(first), '');

@@ -31,6 +31,14 @@ export interface Subscription {
   close(): void;
 }
 
+export interface ListElementsOptions {
+  /**
+   * Takes a dump in which elements come twice, and others not at all. A set that packets add to is never dumped
+   * otherwise: every new element moves those behind it.
+   */
+  readonly isApproximate?: boolean;
+}
+
 /**
  * nf_tables in this network namespace. Every method rejects with NftError when the kernel refuses. Lists are
  * consistent: one that was disturbed by a commit is read again.
@@ -68,6 +76,7 @@ export interface NftClient {
   listElements(
     set: SetRef,
     onElements: (elements: readonly Element[], restarted: boolean) => void,
+    options?: ListElementsOptions,
   ): Promise<void>;
 
   /**

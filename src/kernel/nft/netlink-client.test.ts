@@ -167,6 +167,11 @@ suite('lists', () => {
     });
     assert.deepEqual(found, elements.slice(0, 3));
     assert.equal(attempt, 2);
+    attempt = 0;
+    let count = 0;
+    const counting = (some: readonly Element[]): unknown => (count += some.length);
+    await client.listElements(set, counting, { isApproximate: true });
+    assert.deepEqual([attempt, count], [1, 3], 'unless that does not matter');
   });
 
   test('an end of an interval is not its neighbour', async () => {

@@ -8,7 +8,7 @@ import { NetlinkSocket, type SocketOptions } from '../netlink/socket.ts';
 import { type NetlinkSubscription, subscribe } from '../netlink/subscription.ts';
 import { type NetlinkTransport, openTransport } from '../netlink/transport.ts';
 import type { NftBatch } from './batch.ts';
-import type { CommitResult, Generation, NftClient, Subscription } from './client.ts';
+import type { CommitResult, Generation, ListElementsOptions, NftClient, Subscription } from './client.ts';
 import { NFNLGRP_NFTABLES } from './constants.ts';
 import { NftError, type NftFailure } from './errors.ts';
 import { readEvent } from './event-decoder.ts';
@@ -97,8 +97,9 @@ export class NetlinkNftClient implements NftClient {
   listElements(
     set: SetRef,
     onElements: (elements: readonly Element[], restarted: boolean) => void,
+    options: ListElementsOptions = {},
   ): Promise<void> {
-    return queries.listElements(this.#queries, set, onElements);
+    return queries.listElements(this.#queries, set, onElements, options);
   }
 
   getElement(set: SetRef, key: Uint8Array): Promise<Element | undefined> {

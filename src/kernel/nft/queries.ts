@@ -2,7 +2,7 @@ import { NetlinkError } from '../netlink/error.ts';
 import type { NetlinkMessage } from '../netlink/reader.ts';
 import type { NetlinkRequest, NetlinkSocket } from '../netlink/socket.ts';
 import type { MessageWriter } from '../netlink/writer.ts';
-import type { Generation } from './client.ts';
+import type { Generation, ListElementsOptions } from './client.ts';
 import { readElements, writeElement, writeElementListRef } from './codec/element.ts';
 import { readChain, readCounterObject, readRule, readTable, writeTableRef } from './codec/objects.ts';
 import { readSet } from './codec/set.ts';
@@ -92,6 +92,7 @@ export async function listElements(
   socket: NetlinkSocket,
   set: SetRef,
   onElements: (elements: readonly Element[], restarted: boolean) => void,
+  { isApproximate = false }: ListElementsOptions = {},
 ): Promise<void> {
   const request = requestOf('list elements', NFT_MSG.GETSETELEM, set.table.family, (writer) =>
     writeElementListRef(writer, set),
@@ -101,7 +102,7 @@ export async function listElements(
   const handler = {
     message: (message: NetlinkMessage) => {
       const elements = readElements(message);
-      for (const element of elements) seen.add(identity(element));
+      if (!isApproximate) for (const element of elements) seen.add(identity(element));
       count += elements.length;
       if (elements.length > 0) onElements(elements, false);
     },
@@ -112,7 +113,7 @@ export async function listElements(
     },
     // The kernel continues a dump by position. When it enlarges the set's hash table meanwhile, which it does in its
     // own time after many elements were added, as many elements come twice as are left out, and it does not say so.
-    isConsistent: () => seen.size === count,
+    isConsistent: () => isApproximate || seen.size === count,
   };
   await translated(socket.dump(request, handler));
 }
