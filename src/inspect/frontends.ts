@@ -1,6 +1,7 @@
 import type { Packet } from '../backends/inspection.ts';
 import { joinHostPort } from '../model/ip.ts';
 import type { ServicePort } from '../model/service-port.ts';
+import { frontendClaim } from '../plan/claim.ts';
 import type { ServicePlan } from '../plan/service-plan.ts';
 
 export type FrontendKind = 'cluster IP' | 'external IP' | 'load balancer IP' | 'node port';
@@ -79,6 +80,6 @@ function addressKinds({ port, externalIPs }: ServicePlan, address: string): Fron
  */
 export function inClaimOrder(frontends: readonly Frontend[], clusterIPsFirst: boolean): Frontend[] {
   const claim = ({ kind, plan }: Frontend): string =>
-    `${clusterIPsFirst && kind !== 'cluster IP' ? 1 : 0}${plan.port.key}`;
+    frontendClaim(plan.port.key, !clusterIPsFirst || kind === 'cluster IP');
   return frontends.toSorted((a, b) => (claim(a) === claim(b) ? 0 : claim(a) < claim(b) ? -1 : 1));
 }

@@ -85,7 +85,8 @@ const ipvs: ModeRules = {
 };
 
 const userspace: ModeRules = {
-  clusterIPsFirst: true,
+  // As at a start; later whoever has a frontend keeps it.
+  clusterIPsFirst: false,
   nodePort: atProxiedAddresses,
   unmatched: refusedByChain,
   testsSource: ({ plan }, { destination }) => isGuarded(plan, destination),

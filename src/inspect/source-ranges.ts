@@ -1,5 +1,6 @@
 import type { Packet } from '../backends/inspection.ts';
 import type { ServicePlan } from '../plan/service-plan.ts';
+import { rangeOfNode } from '../plan/source-ranges.ts';
 import { isInRange, type NodeFacts } from './node-facts.ts';
 import type { Outcome } from './outcome.ts';
 
@@ -16,7 +17,7 @@ export function admission(
 ): string | undefined {
   const range = port.sourceRanges.find((text) => isInRange(source, text));
   if (range !== undefined) return `Source ${source} is in the admitted range ${range}.`;
-  const ofNode = port.sourceRanges.find((text) => isInRange(nodeIP, text));
+  const ofNode = rangeOfNode(port, nodeIP);
   if (ofNode === undefined || !port.loadBalancerVIPs.includes(source)) return undefined;
   return `Source ${source} is the balancer's own address, which this node may use since ${nodeIP} is in the admitted range ${ofNode}.`;
 }

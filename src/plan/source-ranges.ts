@@ -1,4 +1,23 @@
-import { bitsOf, type CIDR, type Family, formatCIDR, parseCIDR, parseIP } from '../model/ip.ts';
+import { bitsOf, type CIDR, cidrContains, type Family, parseCIDR, parseIP } from '../model/ip.ts';
+import type { ServicePort } from '../model/service-port.ts';
+
+/**
+ * Who may reach the load balancer addresses of a service port that has source ranges, as CIDRs and addresses. A node
+ * that reaches such an address and has it itself uses it as its source: where the node is admitted, so are they.
+ */
+export function admittedSources(port: ServicePort, nodeIP: string): readonly string[] {
+  const { sourceRanges, loadBalancerVIPs } = port;
+  return rangeOfNode(port, nodeIP) === undefined ? sourceRanges : [...sourceRanges, ...loadBalancerVIPs];
+}
+
+/** The source range that admits the node itself. */
+export function rangeOfNode({ sourceRanges }: ServicePort, nodeIP: string): string | undefined {
+  const node = parseIP(nodeIP);
+  return sourceRanges.find((text) => {
+    const cidr = parseCIDR(text);
+    return cidr !== undefined && node !== undefined && cidrContains(cidr, node);
+  });
+}
 
 /** Consecutive addresses, both ends included, in network order. */
 export interface AddressRange {
@@ -21,18 +40,14 @@ export function mergeRanges(texts: readonly string[]): AddressRange[] {
   }));
 }
 
-/** Like `mergeRanges`, as canonical CIDRs: no address is in two of them, and no two make up a larger one. */
-export function mergePrefixes(texts: readonly string[]): string[] {
-  return mergeIntervals(texts.map(intervalOf)).flatMap(prefixesOf).map(formatCIDR);
-}
-
 function intervalOf(text: string): Interval {
   const { family, bytes, prefix } = cidrOf(text);
   const first = bytes.reduce((value, byte) => (value << 8n) | BigInt(byte), 0n);
   return { family, first, last: first + sizeOf(family, prefix) - 1n };
 }
 
-function cidrOf(text: string): CIDR {
+/** A CIDR, or an address as one of that alone; throws on any other text. */
+export function cidrOf(text: string): CIDR {
   const ip = text.includes('/') ? undefined : parseIP(text);
   const cidr = ip ? { ...ip, prefix: bitsOf(ip.family) } : parseCIDR(text);
   if (!cidr) throw new Error(`${JSON.stringify(text)} is neither a CIDR nor an IP address`);
@@ -51,22 +66,6 @@ function mergeIntervals(intervals: readonly Interval[]): readonly Interval[] {
     else if (interval.last > before.last) merged[merged.length - 1] = { ...before, last: interval.last };
   }
   return merged;
-}
-
-/** The fewest prefixes that cover a range exactly: each time the largest that starts where the last one ended. */
-function prefixesOf({ family, first, last }: Interval): CIDR[] {
-  const prefixes: CIDR[] = [];
-  for (let start = first; start <= last; ) {
-    let prefix = bitsOf(family);
-    while (prefix > 0) {
-      const size = sizeOf(family, prefix - 1);
-      if (start % size !== 0n || start + size - 1n > last) break;
-      prefix--;
-    }
-    prefixes.push({ family, bytes: bytesOf(family, start), prefix });
-    start += sizeOf(family, prefix);
-  }
-  return prefixes;
 }
 
 function sizeOf(family: Family, prefix: number): bigint {

@@ -1,8 +1,8 @@
 import { formatVirtualServer, type VirtualServer } from '../../kernel/ipvs/objects.ts';
 import type { Endpoint } from '../../model/endpoint.ts';
-import { cidrContains, parseCIDR, parseIP } from '../../model/ip.ts';
 import type { Protocol } from '../../model/objects.ts';
 import type { ServicePlan } from '../../plan/service-plan.ts';
+import { rangeOfNode } from '../../plan/source-ranges.ts';
 import type { NodeFacts } from './node-facts.ts';
 import { canonicalSetEntry, type SetName } from './sets.ts';
 import type { IpvsSettings } from './settings.ts';
@@ -134,7 +134,7 @@ class Compiler {
       // would be deleted and added at every sync if texts were compared as they come.
       this.#entry(sourceRangeSet, canonicalSetEntry(sourceRangeSet, entry));
     }
-    if (includesNode(sourceRanges, this.#settings.nodeIP)) {
+    if (rangeOfNode(this.#plan.port, this.#settings.nodeIP) !== undefined) {
       this.#entry('KUBE-LOAD-BALANCER-SOURCE-IP', addressPortSource(vip, protocol, port, vip));
     } else {
       const match = `--vaddr ${vip} --vproto ${protocol.toLowerCase()} --vport ${port}`;
@@ -172,15 +172,6 @@ function internalEndpoints({ port, local, cluster }: ServicePlan): readonly Endp
 /** In this mode outside traffic under policy Local goes elsewhere rather than nowhere. */
 function externalEndpoints({ port, local, cluster }: ServicePlan): readonly Endpoint[] {
   return port.externalPolicyLocal && local.length > 0 ? local : cluster;
-}
-
-function includesNode(ranges: readonly string[], nodeIP: string): boolean {
-  const ip = parseIP(nodeIP);
-  if (!ip) return false;
-  return ranges.some((range) => {
-    const cidr = parseCIDR(range);
-    return cidr !== undefined && cidrContains(cidr, ip);
-  });
 }
 
 /** `address,protocol:port` */

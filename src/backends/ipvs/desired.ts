@@ -1,7 +1,8 @@
+import { claimingKey, frontendClaim } from '../../plan/claim.ts';
 import type { ServicePlan } from '../../plan/service-plan.ts';
+import { Claims } from '../claims.ts';
 import { compilePlan, type Fragment, type WantedServer } from './compile.ts';
 import { type NodeFacts, noFacts } from './node-facts.ts';
-import { Owners } from './owners.ts';
 import { restoreInput } from './rules.ts';
 import { boundAddressSet, type SetName, setNames } from './sets.ts';
 import type { IpvsSettings } from './settings.ts';
@@ -40,16 +41,16 @@ interface Placed {
 export class DesiredState {
   readonly settings: IpvsSettings;
   readonly #placed = new Map<string, Placed>();
-  readonly #servers = new Owners();
-  readonly #entries: Readonly<Record<SetName, Owners>>;
-  readonly #outFilter = new Owners();
+  readonly #servers = new Claims();
+  readonly #entries: Readonly<Record<SetName, Claims>>;
+  readonly #outFilter = new Claims();
   #facts = noFacts;
   /** The text of rules, until something changes that goes into it. */
   #rules: string | undefined;
 
   constructor(settings: IpvsSettings) {
     this.settings = settings;
-    this.#entries = Object.fromEntries(setNames.map((set) => [set, new Owners()])) as Record<SetName, Owners>;
+    this.#entries = Object.fromEntries(setNames.map((set) => [set, new Claims()])) as Record<SetName, Claims>;
   }
 
   /** Takes effect as plans are placed from now on. */
@@ -77,7 +78,8 @@ export class DesiredState {
 
   /** Who gets the virtual server, and how it is to look. */
   server(serverKey: string): (WantedServer & { readonly owner: string }) | undefined {
-    const owner = this.#servers.first(serverKey)?.slice(1);
+    const claim = this.#servers.first(serverKey);
+    const owner = claim === undefined ? undefined : claimingKey(claim);
     const wanted = owner === undefined ? undefined : this.#placed.get(owner)?.fragment.servers.get(serverKey);
     return wanted && owner !== undefined ? { ...wanted, owner } : undefined;
   }
@@ -123,7 +125,7 @@ export class DesiredState {
 
   #each(key: string, fragment: Fragment, action: 'claim' | 'release'): void {
     for (const [serverKey, { isClusterIP }] of fragment.servers) {
-      this.#servers[action](serverKey, `${isClusterIP ? 0 : 1}${key}`);
+      this.#servers[action](serverKey, frontendClaim(key, isClusterIP));
     }
     for (const { set, entry } of fragment.entries) this.#change(this.#entries[set], entry, key, action);
     for (const address of fragment.addresses) {
@@ -134,10 +136,10 @@ export class DesiredState {
   }
 
   /** Rules ask no more of a set than whether it is empty. */
-  #change(owners: Owners, thing: string, key: string, action: 'claim' | 'release'): void {
-    const wasEmpty = owners.size === 0;
-    owners[action](thing, key);
-    if (wasEmpty !== (owners.size === 0)) this.#rules = undefined;
+  #change(claims: Claims, thing: string, key: string, action: 'claim' | 'release'): void {
+    const wasEmpty = claims.size === 0;
+    claims[action](thing, key);
+    if (wasEmpty !== (claims.size === 0)) this.#rules = undefined;
   }
 }
 

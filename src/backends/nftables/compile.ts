@@ -1,8 +1,8 @@
 import { cutComment } from '../../kernel/nft/userdata.ts';
-import { bitsOf, cidrContains, parseCIDR, parseIP } from '../../model/ip.ts';
 import { servicePortName } from '../../model/service-port.ts';
 import type { ServicePlan } from '../../plan/service-plan.ts';
-import { addressBytes, type Bytes, fromArray, wordBytes } from './bytes.ts';
+import { admittedSources, cidrOf } from '../../plan/source-ranges.ts';
+import { type Bytes, fromArray, wordBytes } from './bytes.ts';
 import type { EndpointList } from './expressions.ts';
 import { loopbackChain, rejectChain } from './fixed-chains.ts';
 import type { Frontend } from './frontends.ts';
@@ -125,20 +125,13 @@ function emitSources(plan: ServicePlan, frontend: Frontend, settings: NftablesSe
   for (const { prefix, address } of sources) emit(`sources-${prefix}`, frontend.key + address, '');
 }
 
-/**
- * Allowed sources, each once. A node that reaches a load balancer address assigned to itself uses that address as
- * its source: where the node is allowed, so are they.
- */
-function sourcesOf(plan: ServicePlan, { family, nodeIP }: NftablesSettings): Source[] {
-  const { sourceRanges, loadBalancerVIPs } = plan.port;
-  const node = parseIP(nodeIP);
-  const cidrs = sourceRanges.flatMap((text) => parseCIDR(text) ?? []);
-  const isNodeAllowed = node !== undefined && cidrs.some((cidr) => cidrContains(cidr, node));
+/** Admitted sources, each once. */
+function sourcesOf({ port }: ServicePlan, { nodeIP }: NftablesSettings): Source[] {
   const sources = new Map<string, Source>();
-  const add = (prefix: number, address: Bytes): unknown =>
+  for (const { prefix, bytes } of admittedSources(port, nodeIP).map(cidrOf)) {
+    const address = fromArray(bytes);
     sources.set(`${prefix}/${address}`, { prefix, address });
-  for (const cidr of cidrs) add(cidr.prefix, fromArray(cidr.bytes));
-  if (isNodeAllowed) for (const ip of loadBalancerVIPs) add(bitsOf(family), addressBytes(ip));
+  }
   return [...sources.values()];
 }
 

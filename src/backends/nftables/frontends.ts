@@ -1,3 +1,4 @@
+import { frontendClaim } from '../../plan/claim.ts';
 import type { ServicePlan } from '../../plan/service-plan.ts';
 import { addressBytes, type Bytes, portBytes, protocolBytes } from './bytes.ts';
 
@@ -31,14 +32,9 @@ export function frontendsOf(plan: ServicePlan): Frontend[] {
   return [...frontends.values()];
 }
 
-/** How a plan signs its claim to a frontend: the smallest name has it. */
-export function claimantOf(plan: ServicePlan, frontend: Frontend): string {
-  return frontend.kind === 'cluster-ip' ? `0${plan.port.key}` : `1${plan.port.key}`;
-}
-
-/** The service port key in a claimant's name. */
-export function keyOfClaimant(claimant: string): string {
-  return claimant.slice(1);
+/** The plan's claim to a frontend: the first of all claims has it. */
+export function claimOf(plan: ServicePlan, frontend: Frontend): string {
+  return frontendClaim(plan.port.key, frontend.kind === 'cluster-ip');
 }
 
 /** Cluster address of a plan, as its set holds it. */

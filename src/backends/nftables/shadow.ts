@@ -1,21 +1,16 @@
+import { claimingKey } from '../../plan/claim.ts';
 import type { ServicePlan } from '../../plan/service-plan.ts';
+import { Claims } from '../claims.ts';
 import type { Bytes } from './bytes.ts';
-import { Claims, SharedKeys } from './claims.ts';
 import { type Emit, elementsOf } from './compile.ts';
 import { describeFrontend } from './describe.ts';
 import { ElementDiff, type ElementSink } from './element-diff.ts';
-import {
-  claimantOf,
-  clusterAddressOf,
-  type Frontend,
-  frontendsOf,
-  hairpinsOf,
-  keyOfClaimant,
-} from './frontends.ts';
+import { claimOf, clusterAddressOf, type Frontend, frontendsOf, hairpinsOf } from './frontends.ts';
 import { HandlerNumbers } from './handler-numbers.ts';
 import type { SetName } from './layout.ts';
 import { type EarlierPlacement, nowhere, type Placement, place } from './placement.ts';
 import type { NftablesSettings } from './settings.ts';
+import { SharedKeys } from './shared-keys.ts';
 import { StickyNumbers } from './sticky-numbers.ts';
 
 /** Sets whose elements several services may need alike. */
@@ -126,7 +121,7 @@ export class Shadow {
       const plan = this.#placements.get(key)?.plan;
       const lost = plan ? frontendsOf(plan).filter((frontend) => !this.#owns(plan, frontend)) : [];
       const texts = lost.map((frontend) => {
-        const winner = keyOfClaimant(this.#claims.owner(frontend.key) ?? '');
+        const winner = claimingKey(this.#claims.first(frontend.key) ?? '');
         return `${describeFrontend(this.#settings.family, frontend)} belongs to service port ${winner}`;
       });
       yield { key, error: new Error(texts.join(', ')) };
@@ -173,22 +168,20 @@ export class Shadow {
     for (const [key, plan] of wanted) {
       const old = this.#placements.get(key)?.plan;
       for (const frontend of old ? frontendsOf(old) : []) {
-        if (!owners.has(frontend.key)) owners.set(frontend.key, this.#claims.owner(frontend.key));
-        if (old) this.#claims.release(frontend.key, claimantOf(old, frontend));
+        if (!owners.has(frontend.key)) owners.set(frontend.key, this.#claims.first(frontend.key));
+        if (old) this.#claims.release(frontend.key, claimOf(old, frontend));
       }
       for (const frontend of plan ? frontendsOf(plan) : []) {
-        if (!owners.has(frontend.key)) owners.set(frontend.key, this.#claims.owner(frontend.key));
-        if (plan) this.#claims.claim(frontend.key, claimantOf(plan, frontend));
+        if (!owners.has(frontend.key)) owners.set(frontend.key, this.#claims.first(frontend.key));
+        if (plan) this.#claims.claim(frontend.key, claimOf(plan, frontend));
       }
     }
     const moved = [...owners].flatMap(([frontend, owner]) => {
-      const now = this.#claims.owner(frontend);
+      const now = this.#claims.first(frontend);
       return now === owner ? [] : [owner, now];
     });
     return new Set(
-      moved
-        .flatMap((claimant) => (claimant ? keyOfClaimant(claimant) : []))
-        .filter((key) => !wanted.has(key)),
+      moved.flatMap((claimant) => (claimant ? claimingKey(claimant) : [])).filter((key) => !wanted.has(key)),
     );
   }
 
@@ -229,7 +222,7 @@ export class Shadow {
   }
 
   #owns(plan: ServicePlan, frontend: Frontend): boolean {
-    return this.#claims.owner(frontend.key) === claimantOf(plan, frontend);
+    return this.#claims.first(frontend.key) === claimOf(plan, frontend);
   }
 
   #replace(key: string, placement: Placement | undefined): void {

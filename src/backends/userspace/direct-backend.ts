@@ -6,8 +6,8 @@ import type { Backend, SyncRequest, SyncResult } from '../backend.ts';
 import { type AddressRow, addressRow, refusalNote, renderAddressTable } from './address-table.ts';
 import { type Listening, listeningName, listeningsOf } from './direct-places.ts';
 import { type Frontend, frontendName, frontendsOf } from './frontends.ts';
+import { Holders } from './holders.ts';
 import type { Holdings } from './inspection/claimed-frontends.ts';
-import { Owners } from './owners.ts';
 import type { ProxySocket, ProxySockets } from './proxy-sockets.ts';
 import { Retry } from './retry.ts';
 import type { UserspaceSettings } from './settings.ts';
@@ -41,7 +41,7 @@ export class DirectBackend implements Backend {
   /** No packet is rewritten, so there is nothing for conntrack to remember wrongly. */
   readonly flows = 'none' as const;
   readonly #options: DirectBackendOptions;
-  readonly #owners = new Owners();
+  readonly #owners = new Holders();
   readonly #served = new Map<string, DirectlyServed>();
   readonly #retry: Retry;
   #isAnnounced = false;

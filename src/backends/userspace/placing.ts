@@ -1,7 +1,7 @@
 import type { NodeForwarder } from '../../forwarder/open.ts';
 import type { ServicePlan } from '../../plan/service-plan.ts';
 import { type EndpointList, type Frontend, frontendName, frontendsOf, listsOf } from './frontends.ts';
-import { Owners } from './owners.ts';
+import { Holders } from './holders.ts';
 import { PortClaims } from './port-claims.ts';
 import { elementsOf, type PortalElement } from './portals/elements.ts';
 import type { ProxySocket, ProxySockets } from './proxy-sockets.ts';
@@ -33,7 +33,7 @@ export interface Step {
 /** Finds out what each service port can have: frontends, ports of the node, proxy sockets, and so its elements. */
 export class Placing {
   readonly #options: PlacingOptions;
-  readonly #owners = new Owners();
+  readonly #owners = new Holders();
   readonly #claims: PortClaims;
 
   constructor(options: PlacingOptions) {
@@ -52,7 +52,7 @@ export class Placing {
   }
 
   /** Who has which frontend now. */
-  get owners(): Owners {
+  get owners(): Holders {
     return this.#owners.copy();
   }
 

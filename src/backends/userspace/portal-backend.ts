@@ -9,8 +9,6 @@ import { AddressWatch, servingNodePorts } from '../address-watch.ts';
 import type { Backend, SyncRequest, SyncResult } from '../backend.ts';
 import { Repairs } from '../repairs.ts';
 import { TableWatch } from '../table-watch.ts';
-import { type AddressRow, addressRow, refusalNote } from './address-table.ts';
-import { frontendName, frontendsOf } from './frontends.ts';
 import type { Holdings } from './inspection/claimed-frontends.ts';
 import { Placing, type Served, type Step } from './placing.ts';
 import type { PortalElement } from './portals/elements.ts';
@@ -82,18 +80,6 @@ export class PortalBackend implements Backend {
     await this.#write(steps, node, changed === 'all');
     this.#settle(steps);
     return { refused: this.#refused() };
-  }
-
-  /** Where every service port is served. */
-  addressRows(): AddressRow[] {
-    return [...this.#served.values()].flatMap(({ plan, sockets, problems }) =>
-      frontendsOf(plan).map((frontend) => {
-        const isServed = [frontend.list, frontend.near].some((list) => list && sockets.has(list));
-        const name = frontendName(frontend);
-        const note = problems[0]?.message ?? refusalNote(frontend, plan);
-        return addressRow(plan, name, isServed ? name : '', note);
-      }),
-    );
   }
 
   /** What is served now, to compare with. */

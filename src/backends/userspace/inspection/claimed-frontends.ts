@@ -1,11 +1,11 @@
 import type { ServicePlan } from '../../../plan/service-plan.ts';
 import { type Frontend, frontendName, frontendsOf } from '../frontends.ts';
-import type { Owners } from '../owners.ts';
+import type { Holders } from '../holders.ts';
 
 /** What a backend serves, by service port key, and who has which frontend. */
 export interface Holdings<Served> {
   readonly served: ReadonlyMap<string, Served>;
-  readonly owners: Owners;
+  readonly owners: Holders;
 }
 
 /** A service port and the frontends that it gets. */

@@ -4,7 +4,7 @@ import type { SyncRequest } from '../../backend.ts';
 import type { Difference, KernelAnswer, Packet } from '../../inspection.ts';
 import type { DirectlyServed } from '../direct-backend.ts';
 import { listeningName, listeningsOf } from '../direct-places.ts';
-import { Owners } from '../owners.ts';
+import { Holders } from '../holders.ts';
 import type { ProxySocket } from '../proxy-sockets.ts';
 import type { UserspaceSettings } from '../settings.ts';
 import { type Claimed, claimedFrontends, type Holdings } from './claimed-frontends.ts';
@@ -45,7 +45,10 @@ export async function compareListeners(
   { plans }: Pick<SyncRequest, 'plans'>,
   { settings, interfaceAddresses, running }: DirectInspectionOptions,
 ): Promise<readonly Difference[]> {
-  const holdings: Holdings<DirectlyServed> = running?.holdings ?? { served: new Map(), owners: new Owners() };
+  const holdings: Holdings<DirectlyServed> = running?.holdings ?? {
+    served: new Map(),
+    owners: new Holders(),
+  };
   const { served } = holdings;
   const addresses = interfaceAddresses();
   const wanted = claimedFrontends(plans, holdings).flatMap((claimed) =>

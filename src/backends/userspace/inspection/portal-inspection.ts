@@ -4,7 +4,7 @@ import { formatIP, joinHostPort, splitIPPort } from '../../../model/ip.ts';
 import type { SyncRequest } from '../../backend.ts';
 import type { Difference, KernelAnswer, Packet } from '../../inspection.ts';
 import { answerOf } from '../../nft-answer.ts';
-import { Owners } from '../owners.ts';
+import { Holders } from '../holders.ts';
 import type { Served } from '../placing.ts';
 import { isSetName, portalSetDefinition, portalTable } from '../portals/layout.ts';
 import { nodeElements } from '../portals/node-elements.ts';
@@ -56,7 +56,7 @@ export async function comparePortals(
   request: Omit<SyncRequest, 'changed'>,
   { settings, kernel, running }: PortalInspectionOptions,
 ): Promise<readonly Difference[]> {
-  const holdings: Holdings<Served> = running?.holdings ?? { served: new Map(), owners: new Owners() };
+  const holdings: Holdings<Served> = running?.holdings ?? { served: new Map(), owners: new Holders() };
   const { served } = holdings;
   const wanted = wantedServices(request.plans, holdings, settings.nodeIP);
   const [table, addresses, listeners] = await Promise.all([

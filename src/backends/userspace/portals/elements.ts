@@ -2,11 +2,11 @@ import type { Verdict } from '../../../kernel/nft/expr.ts';
 import { concatValues } from '../../../kernel/nft/fields.ts';
 import type { Element } from '../../../kernel/nft/objects.ts';
 import { cutComment } from '../../../kernel/nft/userdata.ts';
-import { cidrContains, parseCIDR, parseIP, toIP } from '../../../model/ip.ts';
+import { toIP } from '../../../model/ip.ts';
 import type { Protocol } from '../../../model/objects.ts';
 import { servicePortName } from '../../../model/service-port.ts';
 import type { ServicePlan } from '../../../plan/service-plan.ts';
-import { mergeRanges } from '../../../plan/source-ranges.ts';
+import { admittedSources, mergeRanges } from '../../../plan/source-ranges.ts';
 import type { EndpointList, Frontend } from '../frontends.ts';
 import type { SetName } from './layout.ts';
 import { rejectChain } from './rules.ts';
@@ -75,19 +75,10 @@ function dispatchOf(frontend: Frontend, { plan, proxyPorts }: CapturedService): 
   return elements;
 }
 
-/**
- * Allowed sources as ranges that do not overlap. A node that reaches a load balancer address assigned to itself uses
- * that address as its source: where the node is allowed, so are they.
- */
+/** Admitted sources as ranges that do not overlap. */
 function guardOf(frontend: Frontend, { port }: ServicePlan, nodeIP: string): PortalElement[] {
   const key = keyOf(frontend);
-  const node = parseIP(nodeIP);
-  const isNodeAllowed = port.sourceRanges.some((text) => {
-    const cidr = parseCIDR(text);
-    return cidr !== undefined && node !== undefined && cidrContains(cidr, node);
-  });
-  const allowed = isNodeAllowed ? [...port.sourceRanges, ...port.loadBalancerVIPs] : port.sourceRanges;
-  const ranges = mergeRanges(allowed).map(({ first, last }): PortalElement => {
+  const ranges = mergeRanges(admittedSources(port, nodeIP)).map(({ first, last }): PortalElement => {
     return { set: 'sources', element: { key: concatValues(key, first), keyEnd: concatValues(key, last) } };
   });
   return [{ set: 'guarded', element: { key } }, ...ranges];

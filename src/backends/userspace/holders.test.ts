@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Owners } from './owners.ts';
+import { Holders } from './holders.ts';
 
 test('who has a name keeps it, until it is given up', () => {
-  const owners = new Owners();
+  const owners = new Holders();
   assert.ok(owners.claim(':30080/TCP', 'b'));
   assert.ok(!owners.claim(':30080/TCP', 'a'));
   assert.ok(owners.claim(':30080/TCP', 'b'));
@@ -13,7 +13,7 @@ test('who has a name keeps it, until it is given up', () => {
 });
 
 test('what is retained stays, and giving up what one has not changes nothing', () => {
-  const owners = new Owners();
+  const owners = new Holders();
   owners.claim('x', 'a');
   owners.claim('y', 'a');
   owners.retain('a', new Set(['y']));

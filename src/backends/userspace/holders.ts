@@ -2,7 +2,7 @@
  * Who has a frontend. Two service ports may ask for the same one; who has it keeps it, the other one waits. Without
  * that, traffic would move whenever a second service is made by mistake.
  */
-export class Owners {
+export class Holders {
   readonly #owners = new Map<string, string>();
   readonly #owned = new Map<string, Set<string>>();
 
@@ -17,8 +17,8 @@ export class Owners {
   }
 
   /** The same state, to try something out with. */
-  copy(): Owners {
-    const copy = new Owners();
+  copy(): Holders {
+    const copy = new Holders();
     for (const [name, key] of this.#owners) copy.claim(name, key);
     return copy;
   }

@@ -1,0 +1,49 @@
+/**
+ * Who claims what the kernel holds once. Claims are sorted, so that the first of them, and with it every outcome, does
+ * not depend on the order of events.
+ */
+export class Claims {
+  /** A single claim as it is, several as a sorted list. */
+  readonly #claims = new Map<string, string | readonly string[]>();
+
+  /** How many things are claimed. */
+  get size(): number {
+    return this.#claims.size;
+  }
+
+  has(thing: string): boolean {
+    return this.#claims.has(thing);
+  }
+
+  things(): Iterable<string> {
+    return this.#claims.keys();
+  }
+
+  of(thing: string): readonly string[] {
+    const claims = this.#claims.get(thing);
+    return typeof claims === 'string' ? [claims] : (claims ?? []);
+  }
+
+  first(thing: string): string | undefined {
+    const claims = this.#claims.get(thing);
+    return typeof claims === 'string' ? claims : claims?.[0];
+  }
+
+  /** Claiming twice is claiming once. */
+  claim(thing: string, claimant: string): void {
+    const known = this.#claims.get(thing);
+    if (known === undefined) this.#claims.set(thing, claimant);
+    else if (known !== claimant) {
+      const others = this.of(thing).filter((other) => other !== claimant);
+      this.#claims.set(thing, [...others, claimant].sort());
+    }
+  }
+
+  release(thing: string, claimant: string): void {
+    const known = this.#claims.get(thing);
+    if (known === undefined) return;
+    const [only, ...more] = this.of(thing).filter((other) => other !== claimant);
+    if (only === undefined) this.#claims.delete(thing);
+    else this.#claims.set(thing, more.length === 0 ? only : [only, ...more]);
+  }
+}
