@@ -144,6 +144,13 @@ describe('where several restores are better than one', () => {
     const rest = plans.filter(({ port }) => port.name !== 'web-4');
     assert.deepEqual(harness.tables.contents, await freshContents(...rest));
   });
+
+  test('what is refused in the last leaves none of the chains that the first ones wrote', async () => {
+    const harness = fakeHarness('IPv4', {}, new FakeTables(6));
+    harness.tables.refuse.push({ text: '-d 10.96.0.1 --dport 80 -j KUBE-SVC-', at: 'line' });
+    assert.deepEqual(await harness.full(...plans), [keyOf(web(1))]);
+    assert.deepEqual(harness.tables.contents, await freshContents(...plans.slice(1)));
+  });
 });
 
 describe('stale chains', () => {
@@ -168,6 +175,23 @@ describe('stale chains', () => {
     assert.match(harness.complaints.join(), /Failed to list chains/);
     await harness.full();
     assert.ok(!harness.tables.tables.nat.has('KUBE-SVC-OLD'));
+  });
+
+  test('are looked for by partial syncs until chains could be listed, and not again', async () => {
+    const harness = fakeHarness();
+    leave(harness, 'KUBE-SVC-OLD');
+    const listings = () => harness.tables.calls.filter((call) => call === 'chainNames').length;
+    harness.tables.failNext.set('chainNames', new Error('exit status 1'));
+    await harness.full(web(1), web(2));
+    harness.tables.failNext.set('chainNames', new Error('exit status 1'));
+    await harness.change(web(1));
+    assert.ok(harness.tables.tables.nat.has('KUBE-SVC-OLD'));
+    await harness.change(web(1), web(3, 2));
+    assert.deepEqual(harness.tables.contents, await freshContents(web(1), web(3, 2)));
+    assert.equal(listings(), 3);
+    await harness.change(web(1), web(3), web(4));
+    assert.deepEqual(harness.tables.contents, await freshContents(web(1), web(3), web(4)));
+    assert.equal(listings(), 3);
   });
 
   test("that somebody else's rule jumps to are emptied, and hold up nobody", async () => {
@@ -198,6 +222,8 @@ describe('stale chains', () => {
 });
 
 describe('in a large cluster', () => {
+  const serviceChains = ({ tables }: ReturnType<typeof fakeHarness>) =>
+    Object.keys(tables.contents).filter((chain) => /KUBE-S(VC|EP)-/.test(chain));
   const large = async (...plans: ServicePlan[]) => {
     const harness = fakeHarness();
     harness.totalEndpoints = 1001;
@@ -254,8 +280,7 @@ describe('in a large cluster', () => {
 
   test('stale chains linger for a sync period', async () => {
     const harness = await large(web(1), web(2));
-    const chains = () => Object.keys(harness.tables.contents).filter((chain) => /KUBE-S(VC|EP)-/.test(chain));
-    const unused = () => chains().length;
+    const unused = () => serviceChains(harness).length;
     await harness.clock.advance(1000);
     await harness.change(web(1));
     assert.equal(unused(), 4);
@@ -268,6 +293,30 @@ describe('in a large cluster', () => {
     await harness.change(web(1), web(3, 0), web(4, 0));
     assert.equal(unused(), 2);
     assert.equal(harness.tables.calls.length, 1);
+  });
+
+  test('what a full sync drops before its time is removed when that has come', async () => {
+    const harness = await large(web(1, 3), web(2));
+    await harness.clock.advance(1000);
+    await harness.full(web(1, 2));
+    assert.equal(serviceChains(harness).length, 6);
+    await harness.clock.advance(29_001);
+    harness.tables.calls.length = 0;
+    await harness.change(web(1, 2), web(3));
+    const fresh = await large(web(1, 2), web(3));
+    assert.deepEqual(harness.tables.contents, fresh.tables.contents);
+    assert.equal(harness.tables.calls.length, 1);
+  });
+
+  test('a listing that failed is made up for by the next sync', async () => {
+    const harness = fakeHarness();
+    harness.totalEndpoints = 1001;
+    harness.tables.tables.nat.set('KUBE-SVC-OLD', []);
+    harness.tables.failNext.set('chainNames', new Error('exit status 1'));
+    await harness.full(web(1));
+    await harness.change(web(1), web(2));
+    const fresh = await large(web(1), web(2));
+    assert.deepEqual(harness.tables.contents, fresh.tables.contents);
   });
 
   test('a service that comes back takes over its chains', async () => {

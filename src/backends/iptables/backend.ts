@@ -8,7 +8,7 @@ import type { OwnChains, Variant } from './compile.ts';
 import { filterChains, filterHead, natChains, natHead } from './fixed-rules.ts';
 import { isServiceChain } from './names.ts';
 import { type NodeLines, nodeLines } from './node-lines.ts';
-import { inParts, RestoreInput, type Scope } from './restore-input.ts';
+import { inParts, RestoreInput, type Scope, type StaleChain } from './restore-input.ts';
 import { Ruleset } from './ruleset.ts';
 import type { IptablesSettings } from './settings.ts';
 import { type Counters, RestoreError, type Tables } from './tables.ts';
@@ -59,6 +59,8 @@ export class IptablesBackend implements Backend {
   #written: NodeLines | undefined;
   #isLarge = false;
   #lastStaleCheck = Number.NEGATIVE_INFINITY;
+  /** Chains could not be listed when that was due: some may be stale that are not known yet. */
+  #owesListing = false;
 
   constructor(options: IptablesOptions) {
     this.#options = options;
@@ -93,10 +95,9 @@ export class IptablesBackend implements Backend {
     const node = await nodeLines(this.#options, this.#counters);
     const changes = this.#ruleset.change(changed, plans, this.#variant);
     if (!sameLines(before.natTail, node.natTail)) changes.nat.add('KUBE-SERVICES');
-    const isClearing = this.#isClearingDue;
-    const stale = isClearing ? [...this.#ruleset.stale].sort().map((name) => ({ name, keep: false })) : [];
+    const isClearing = this.#isClearingDue && (!this.#owesListing || (await this.#findStale()));
     try {
-      const refusal = await this.#restore({ ...changes, stale }, node);
+      const refusal = await this.#restore({ ...changes, stale: isClearing ? this.#staleChains() : [] }, node);
       if (refusal) throw refusal.error;
     } catch (error) {
       metrics.iptablesPartialRestoreFailures.inc(this.#labels);
@@ -115,33 +116,21 @@ export class IptablesBackend implements Backend {
     await tables.ensureJumps();
     this.#counters = await tables.ensureCounters();
     const node = await nodeLines(this.#options, this.#counters);
-    const found = this.#isClearingDue ? await this.#findServiceChains() : undefined;
     const own = await this.#ruleset.replace(plans, this.#variant);
+    const isClearing = this.#isClearingDue && (await this.#findStale(own));
     this.#refused.clear();
     const kept = new Set<string>();
     for (let attempt = 1; ; attempt++) {
-      const refusal = await this.#restore(this.#everything(own, this.#unused(found, own), kept), node);
+      const stale = isClearing ? this.#staleChains(kept) : [];
+      const refusal = await this.#restore(this.#everything(own, stale), node);
       if (!refusal) break;
       if (attempt === maxAttempts) throw refusal.error;
       await this.#setAside(refusal, own, kept);
     }
-    if (found) this.#noteCleared();
+    if (isClearing) this.#noteCleared();
   }
 
-  /** Chains of service ports that no rule uses; none unless it was looked for them. */
-  #unused(found: ReadonlySet<string> | undefined, own: ReadonlyMap<string, OwnChains>): string[] {
-    const used = new Set<string>();
-    for (const { declared } of own.values()) for (const chain of declared) used.add(chain);
-    for (const chain of used) this.#ruleset.stale.delete(chain);
-    return found ? [...found].filter((chain) => !used.has(chain)).sort() : [];
-  }
-
-  #everything(
-    own: ReadonlyMap<string, OwnChains>,
-    unused: readonly string[],
-    kept: ReadonlySet<string>,
-  ): Scope {
-    const stale = unused.map((name) => ({ name, keep: kept.has(name) }));
+  #everything(own: ReadonlyMap<string, OwnChains>, stale: readonly StaleChain[]): Scope {
     return { filter: new Set(filterChains(this.#options.settings)), nat: new Set(natChains), own, stale };
   }
 
@@ -185,7 +174,6 @@ export class IptablesBackend implements Backend {
     for (const [servicePort, error] of culprits) {
       this.#refused.set(servicePort, error);
       this.#ruleset.drop(servicePort);
-      for (const chain of own.get(servicePort)?.declared ?? []) this.#ruleset.stale.add(chain);
       own.delete(servicePort);
       const details = { ...this.#labels, servicePort };
       this.#options.logger.error(error, 'Service port refused; programming the others', details);
@@ -213,10 +201,22 @@ export class IptablesBackend implements Backend {
     this.#lastStaleCheck = this.#options.clock.monotonic();
   }
 
-  async #findServiceChains(): Promise<Set<string> | undefined> {
+  #staleChains(kept: ReadonlySet<string> = new Set()): StaleChain[] {
+    return [...this.#ruleset.stale].sort().map((name) => ({ name, keep: kept.has(name) }));
+  }
+
+  /** Looks in the kernel for stale chains that are not known yet; false when it cannot be asked. */
+  async #findStale(own?: ReadonlyMap<string, OwnChains>): Promise<boolean> {
+    const found = await this.#findServiceChains();
+    this.#owesListing = found === undefined;
+    if (found) this.#ruleset.learn(found, own ?? (await this.#ruleset.ownChains()));
+    return found !== undefined;
+  }
+
+  async #findServiceChains(): Promise<string[] | undefined> {
     const { tables, logger } = this.#options;
     try {
-      return new Set([...(await tables.chainNames('nat'))].filter(isServiceChain));
+      return [...(await tables.chainNames('nat'))].filter(isServiceChain);
     } catch (error) {
       logger.error(error, 'Failed to list chains; stale ones stay for now', this.#labels);
       return undefined;

@@ -1,10 +1,8 @@
 import type { AnyTable, Commands } from '../../kernel/iptables/commands.ts';
-import { jumps } from './jumps.ts';
+import { jumps, sharedChain } from './jumps.ts';
 
 /** Tables in the order in which they are looked at. */
 const tables: readonly AnyTable[] = ['nat', 'filter', 'mangle'];
-/** The kubelet writes into this chain too, so that how many rules it has means nothing. */
-const sharedChain = 'KUBE-FIREWALL';
 
 /**
  * How many rules each of our chains has, as far as we wrote them. That is enough to tell whether somebody else flushed,
@@ -27,7 +25,7 @@ export class Census {
     return this.#isWriting;
   }
 
-  /** Whether the chain is ours alone. */
+  /** Whether the chain is ours alone: how many rules a shared one has means nothing. */
   owns(table: string, chain: string): boolean {
     return chain !== sharedChain && this.#chains.get(table as AnyTable)?.has(chain) === true;
   }

@@ -9,7 +9,7 @@ import { canaryChain } from './canary.ts';
 import { chainOf } from './chain-diff.ts';
 import { type OwnChains, ownChains } from './compile.ts';
 import { filterChains, filterHead, natChains, natHead } from './fixed-rules.ts';
-import { jumps, savedRule } from './jumps.ts';
+import { jumps, savedRule, sharedChain } from './jumps.ts';
 import { isServiceChain } from './names.ts';
 import type { NodeLines } from './node-lines.ts';
 import { Ruleset } from './ruleset.ts';
@@ -26,9 +26,6 @@ export interface Comparison {
   readonly counters: Counters;
   readonly clock: Clock;
 }
-
-/** The kubelet writes into this chain too. */
-const sharedChain = 'KUBE-FIREWALL';
 
 /** What a full sync of this request would change about the tables. Comments do not count. */
 export async function compare(

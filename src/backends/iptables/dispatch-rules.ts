@@ -1,5 +1,5 @@
 import type { Decision, ServicePlan } from '../../plan/service-plan.ts';
-import type { ServiceNames } from './names.ts';
+import { balancingChain, type ServiceNames } from './names.ts';
 import type { IptablesSettings } from './settings.ts';
 
 /** The lines of one service port in chains that all service ports share, in the order in which they are written. */
@@ -37,15 +37,13 @@ export function dispatchRules(
 }
 
 function dispatchClusterIP(plan: ServicePlan, names: ServiceNames, filter: string[], nat: string[]): void {
-  const { clusterIP, port, internalPolicyLocal } = plan.port;
-  const match = matchAddress(names, clusterIP, port);
-  if (plan.internal.action === 'forward') {
-    const chain = internalPolicyLocal ? names.svl : names.svc;
+  const { internal } = plan;
+  const match = matchAddress(names, plan.port.clusterIP, plan.port.port);
+  if (internal.action === 'forward') {
+    const chain = balancingChain(names, internal.endpoints);
     nat.push(`-A KUBE-SERVICES -m comment --comment "${names.name} cluster IP" ${match} -j ${chain}`);
   } else {
-    filter.push(
-      `-A KUBE-SERVICES ${refusalComment(plan.internal, names)} ${match} -j ${targetOf(plan.internal)}`,
-    );
+    filter.push(`-A KUBE-SERVICES ${refusalComment(internal, names)} ${match} -j ${targetOf(internal)}`);
   }
 }
 

@@ -33,6 +33,7 @@ test('when all jumps are there, six questions are all it takes', async () => {
 test('on a clean host everything comes in one go, each jump in front of those before it', async () => {
   const { programs, commands } = commandsWith(() => undefined);
   await ensureJumps(commands);
+  assert.equal(programs.commands.filter((command) => command.includes('restore')).length, 1);
   const restored = programs.started.at(-1)?.input.split('\n') ?? [];
   assert.deepEqual(restored.slice(0, 8), [
     '*filter',
@@ -41,8 +42,8 @@ test('on a clean host everything comes in one go, each jump in front of those be
     ':KUBE-SERVICES - [0:0]',
     ':KUBE-FORWARD - [0:0]',
     ':KUBE-PROXY-FIREWALL - [0:0]',
-    ':KUBE-FIREWALL - [0:0]',
     '-I INPUT -m conntrack --ctstate NEW -m comment --comment "kubernetes externally-visible service portals" -j KUBE-EXTERNAL-SERVICES',
+    '-I FORWARD -m conntrack --ctstate NEW -m comment --comment "kubernetes externally-visible service portals" -j KUBE-EXTERNAL-SERVICES',
   ]);
   assert.equal(restored.filter((line) => line.startsWith('-I ')).length, 14);
   assert.equal(restored.filter((line) => line === 'COMMIT').length, 2);
@@ -58,6 +59,19 @@ test('a chain that is there is not declared again, which would empty it', async 
     programs.started.at(-1)?.input,
     '*nat\n-I PREROUTING -m comment --comment "kubernetes service portals" -j KUBE-SERVICES\nCOMMIT\n',
   );
+});
+
+test('the chain that the kubelet uses is never emptied, even when it makes it at the same time', async () => {
+  const { programs, commands } = commandsWith((command) =>
+    command.includes(' -N ') ? { status: 1, text: 'iptables: Chain already exists.' } : undefined,
+  );
+  await ensureJumps(commands);
+  const made = programs.commands.filter((command) => command.includes(' -N '));
+  assert.deepEqual(made, ['iptables -w 5 -N KUBE-FIREWALL -t filter']);
+  assert.ok(programs.commands.indexOf(made[0] ?? '') < programs.started.length - 1);
+  const restored = programs.started.at(-1)?.input ?? '';
+  assert.ok(!restored.includes(':KUBE-FIREWALL'));
+  assert.ok(restored.includes('-I OUTPUT -j KUBE-FIREWALL\n'));
 });
 
 test('a rule in other words is not added again when the program knows it', async () => {

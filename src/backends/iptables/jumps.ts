@@ -12,6 +12,9 @@ export interface Jump {
   readonly comment?: string;
 }
 
+/** The kubelet makes this chain of filter and writes into it, too. */
+export const sharedChain = 'KUBE-FIREWALL';
+
 const externalPortals = 'kubernetes externally-visible service portals';
 const portals = 'kubernetes service portals';
 const firewall = 'kubernetes load balancer firewall';
@@ -30,16 +33,17 @@ export const jumps: readonly Jump[] = [
   nat('OUTPUT', portals, 'KUBE-SERVICES'),
   nat('PREROUTING', portals, 'KUBE-SERVICES'),
   nat('POSTROUTING', 'kubernetes postrouting rules', 'KUBE-POSTROUTING'),
-  { table: 'filter', from: 'INPUT', to: 'KUBE-FIREWALL', onlyNew: false },
-  { table: 'filter', from: 'OUTPUT', to: 'KUBE-FIREWALL', onlyNew: false },
+  { table: 'filter', from: 'INPUT', to: sharedChain, onlyNew: false },
+  { table: 'filter', from: 'OUTPUT', to: sharedChain, onlyNew: false },
 ];
 
-/** KUBE-FIREWALL is shared with the kubelet: it stays, with what leads to it. */
-export const ownJumps: readonly Jump[] = jumps.filter(({ to }) => to !== 'KUBE-FIREWALL');
+/** Those whose chain is ours alone; the shared one stays, with what leads to it. */
+export const ownJumps: readonly Jump[] = jumps.filter(({ to }) => to !== sharedChain);
 
 /**
  * Makes chains and jumps that are missing; those that are there are left where they are. The common case, that all are
- * there, takes one command per chain of the kernel; what is missing comes in one go.
+ * there, takes one command per chain of the kernel; what is missing comes in one go, except for the shared chain:
+ * restore input can only make a chain that it also empties, and the kubelet may make this one at any moment.
  */
 export async function ensureJumps(commands: Commands): Promise<void> {
   const present = await presentRules(commands);
@@ -52,7 +56,9 @@ export async function ensureJumps(commands: Commands): Promise<void> {
     if (mayBeThere && (await commands.ruleExists(jump.table, jump.from, ruleArguments(jump)))) continue;
     missing.push(jump);
   }
-  if (missing.length > 0) await commands.restore(await insertions(commands, missing));
+  if (missing.length === 0) return;
+  if (missing.some(({ to }) => to === sharedChain)) await commands.createChain('filter', sharedChain);
+  await commands.restore(await insertions(commands, missing));
 }
 
 /** Restore input that puts each jump in front of its chain. A chain that exists is not declared: that would flush it. */
@@ -60,7 +66,7 @@ async function insertions(commands: Commands, missing: readonly Jump[]): Promise
   const lines: string[] = [];
   for (const [table, list] of Map.groupBy(missing, (jump) => jump.table)) {
     const existing = await chainNames(commands, table);
-    const chains = new Set(list.map(({ to }) => to).filter((chain) => !existing.has(chain)));
+    const chains = new Set(list.map(({ to }) => to).filter((to) => to !== sharedChain && !existing.has(to)));
     lines.push(`*${table}\n`);
     for (const chain of chains) lines.push(`:${chain} - [0:0]\n`);
     for (const jump of list) lines.push(`-I ${jump.from} ${ruleText(jump)}\n`);

@@ -33,6 +33,11 @@ export function serviceNames(port: ServicePort): ServiceNames {
   };
 }
 
+/** The chain that shares traffic out among those endpoints of a service port that a plan names. */
+export function balancingChain({ svc, svl }: ServiceNames, endpoints: 'cluster' | 'local'): string {
+  return endpoints === 'local' ? svl : svc;
+}
+
 /** The chain of one endpoint of a service port. */
 export function endpointChain({ name, protocol }: ServiceNames, endpointId: string): string {
   return `KUBE-SEP-${chainHash(name + protocol + endpointId)}`;

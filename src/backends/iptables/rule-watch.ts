@@ -4,7 +4,7 @@ import type { Clock, Timer } from '../../lib/clock.ts';
 import type { Family } from '../../model/ip.ts';
 import type { Logger } from '../../obs/log.ts';
 import type { ForeignChange } from '../repairs.ts';
-import { jumps } from './jumps.ts';
+import { jumps, sharedChain } from './jumps.ts';
 
 /** Is told what others do to the tables of one family. */
 export interface RuleWatcher {
@@ -24,7 +24,7 @@ export interface RuleWatchOptions {
 
 const ourTables: ReadonlySet<string> = new Set(['nat', 'filter', 'mangle']);
 const sharedChains: ReadonlySet<string> = new Set(
-  jumps.flatMap(({ from, to }) => (to === 'KUBE-FIREWALL' ? [from, to] : [from])),
+  jumps.flatMap(({ from, to }) => (to === sharedChain ? [from, to] : [from])),
 );
 const resubscribeMs = 5_000;
 /** Programs whose notifications the kernel keeps from us; each writes for a moment only. */

@@ -52,13 +52,29 @@ export class Ruleset {
       const service = this.#compile(key, plan, variant);
       if (service) compiled.push(service);
     }
+    const before = this.#services;
     this.#services = new CompiledServices(compiled);
+    await this.#leaveReplaced(before);
+    const own = await this.ownChains();
+    for (const chains of own.values()) this.#use(chains);
+    return own;
+  }
+
+  /** The chains of every service port, in order. */
+  async ownChains(): Promise<Map<string, OwnChains>> {
     const own = new Map<string, OwnChains>();
     for (const service of this.#services) {
       if (own.size % turnLength === 0) await nextTurn();
       own.set(service.key, ownChains(service, this.#settings));
     }
     return own;
+  }
+
+  /** `found` are all service chains in the kernel: those that are nobody's are stale. */
+  learn(found: readonly string[], own: ReadonlyMap<string, OwnChains>): void {
+    const used = new Set<string>();
+    for (const { declared } of own.values()) for (const chain of declared) used.add(chain);
+    for (const chain of found) if (!used.has(chain)) this.stale.add(chain);
   }
 
   /** Follows a change of the given keys; a key without a plan is gone. */
@@ -82,7 +98,26 @@ export class Ruleset {
 
   /** No longer wants a service port. */
   drop(key: string): void {
+    const service = this.#services.get(key);
+    if (service) this.#leave(ownChains(service, this.#settings));
     this.#services.delete(key);
+  }
+
+  async #leaveReplaced(before: CompiledServices): Promise<void> {
+    let replaced = 0;
+    for (const service of before) {
+      if (this.#services.get(service.key) === service) continue;
+      if (++replaced % turnLength === 0) await nextTurn();
+      this.#leave(ownChains(service, this.#settings));
+    }
+  }
+
+  #leave({ declared }: OwnChains): void {
+    for (const chain of declared) this.stale.add(chain);
+  }
+
+  #use({ declared }: OwnChains): void {
+    for (const chain of declared) this.stale.delete(chain);
   }
 
   #compile(key: string, plan: ServicePlan, variant: Variant): CompiledService | undefined {
@@ -107,8 +142,8 @@ export class Ruleset {
     }
     const was = before && ownChains(before, this.#settings);
     const is = after && ownChains(after, this.#settings);
-    for (const chain of was?.declared ?? []) this.stale.add(chain);
-    for (const chain of is?.declared ?? []) this.stale.delete(chain);
+    if (was) this.#leave(was);
+    if (is) this.#use(is);
     const written = after && is && changedChains(was, is);
     if (written && written.declared.length > 0) changes.own.set(after.key, written);
   }

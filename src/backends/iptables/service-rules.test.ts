@@ -64,6 +64,16 @@ test('endpoints are drawn in the byte order of their names', () => {
   ]);
 });
 
+test('which endpoints take traffic is what the plan says, whatever the policy', () => {
+  const local = { action: 'forward', endpoints: 'local', reason: '' } as const;
+  const plan = planOf({ clusterIP, nodePort: 30080 }, [here]);
+  const ofPlan = { ...plan, local: plan.cluster, internal: local, external: local };
+  const { own, nat } = rendered(ofPlan, settingsOf('IPv4'));
+  assert.ok(nat.includes('-A KUBE-SERVICES -m tcp -p tcp -d 10.96.0.1 --dport 80 -j SVL'));
+  assert.match(inChain(own, 'SVL')[0] ?? '', / -d 10\.96\.0\.1 --dport 80 .* -j KUBE-MARK-MASQ$/);
+  assert.equal(inChain(own, 'EXT').at(-1), '-j SVL');
+});
+
 test('IPv6 addresses are in brackets only before a port', () => {
   const plan = planOf({ clusterIP: 'fd00:96::1' }, [{ ip: 'fd00:244::1' }]);
   const { own, nat } = rendered(plan, settingsOf('IPv6'));

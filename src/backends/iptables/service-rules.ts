@@ -1,9 +1,9 @@
-import { cidrContains, parseCIDR, parseIP } from '../../model/ip.ts';
 import type { LocalDetector } from '../../model/local-detector.ts';
 import type { ServicePlan } from '../../plan/service-plan.ts';
+import { admittedSources } from '../../plan/source-ranges.ts';
 import { matchAddress, usesFirewallChain } from './dispatch-rules.ts';
 import { balancingRules, destinationRules, type EndpointContext } from './endpoint-rules.ts';
-import { endpointChain, type ServiceNames, serviceNames } from './names.ts';
+import { balancingChain, endpointChain, type ServiceNames, serviceNames } from './names.ts';
 import type { IptablesSettings } from './settings.ts';
 
 /** The chains of one service port, all in nat, in the order in which they are declared. */
@@ -76,19 +76,18 @@ function masqueradeRules(
   if (internal.action !== 'forward') return [];
   const source = masqueradeAll ? '' : isNotLocal(localDetector);
   if (source === undefined) return [];
-  const chain = port.internalPolicyLocal ? names.svl : names.svc;
+  const chain = balancingChain(names, internal.endpoints);
   const match = matchAddress(names, port.clusterIP, port.port);
   return [`-A ${chain} -m comment --comment "${names.name} cluster IP" ${match}${source} -j KUBE-MARK-MASQ`];
 }
 
 function externalRules(plan: ServicePlan, names: ServiceNames, detector: LocalDetector): string[] {
   if (!usesExternalChain(plan)) return [];
-  const { name, ext, svc, svl } = names;
-  const isLocalPolicy = plan.port.externalPolicyLocal;
+  const { name, ext, svc } = names;
   const rule = (what: string, rest: string) =>
     `-A ${ext} -m comment --comment "${what} for ${name} external destinations"${rest}`;
   const rules: string[] = [];
-  if (isLocalPolicy) {
+  if (plan.port.externalPolicyLocal) {
     // Pods and the node itself may use any endpoint: their packets do not lose their source on the way in.
     const source = isLocal(detector);
     if (source !== undefined) rules.push(rule('pod traffic', `${source} -j ${svc}`));
@@ -97,35 +96,24 @@ function externalRules(plan: ServicePlan, names: ServiceNames, detector: LocalDe
   } else {
     rules.push(rule('masquerade traffic', ' -j KUBE-MARK-MASQ'));
   }
-  if (plan.external.action === 'forward') rules.push(`-A ${ext} -j ${isLocalPolicy ? svl : svc}`);
+  const { external } = plan;
+  if (external.action === 'forward') rules.push(`-A ${ext} -j ${balancingChain(names, external.endpoints)}`);
   return rules;
 }
 
 function firewallRules(plan: ServicePlan, names: ServiceNames, { nodeIP }: IptablesSettings): string[] {
   if (!usesFirewallChain(plan)) return [];
   const { name, fw, ext } = names;
-  const { sourceRanges, loadBalancerVIPs } = plan.port;
   const accept = (source: string) =>
     `-A ${fw} -m comment --comment "${name} loadbalancer IP" -s ${source} -j ${ext}`;
-  // A node that talks to a load balancer address it has itself does so from that address.
-  const sources = isInRanges(nodeIP, sourceRanges) ? [...sourceRanges, ...loadBalancerVIPs] : sourceRanges;
   return [
-    ...sources.map(accept),
+    ...admittedSources(plan.port, nodeIP).map(accept),
     `-A ${fw} -m comment --comment "other traffic to ${name} will be dropped by KUBE-PROXY-FIREWALL"`,
   ];
 }
 
 function usesExternalChain({ hasAnyEndpoints, externallyAccessible }: ServicePlan): boolean {
   return hasAnyEndpoints && externallyAccessible;
-}
-
-function isInRanges(address: string, ranges: readonly string[]): boolean {
-  const ip = parseIP(address);
-  if (!ip) return false;
-  return ranges.some((range) => {
-    const cidr = parseCIDR(range);
-    return cidr !== undefined && cidrContains(cidr, ip);
-  });
 }
 
 function isLocal(detector: LocalDetector): string | undefined {

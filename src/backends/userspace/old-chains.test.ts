@@ -41,6 +41,27 @@ test('a chain that is there and stays is an error that names it, and the others 
     if (text.includes('-X')) removed.push(text);
     return ended(0);
   };
-  await assert.rejects(removeOldChains(on(run)), /KUBE-PORTALS-HOST: CHAIN_DEL failed/);
+  await assert.rejects(removeOldChains(on(run)), /-X KUBE-PORTALS-HOST .*: CHAIN_DEL failed/);
   assert.equal(removed.length, 8);
+});
+
+test('a jump that was made several times goes before its chain, even when others hold the lock', async () => {
+  const calls: string[] = [];
+  let copies = 2;
+  let refusals = 2;
+  const run: RunProgram = async (program, args, { onLine }) => {
+    const text = args.join(' ');
+    if (program === 'iptables-save') onLine?.(':KUBE-PORTALS-HOST - [0:0]');
+    if (program !== 'iptables') return ended(0);
+    if (text.includes(' -C ')) return ended(copies > 0 ? 0 : 1);
+    if (text.includes(' -D ') && refusals-- > 0) return ended(4, 'Another app is holding the xtables lock');
+    if (text.includes(' -D ')) copies--;
+    calls.push(args.slice(2, 4).join(' '));
+    return ended(0);
+  };
+  const context = on(run);
+  const removed = removeOldChains(context);
+  await context.clock.advance(1_000);
+  await removed;
+  assert.deepEqual(calls, ['-F KUBE-PORTALS-HOST', '-D OUTPUT', '-D OUTPUT', '-X KUBE-PORTALS-HOST']);
 });

@@ -1,3 +1,4 @@
+import { CommandError } from '../../kernel/iptables/command-error.ts';
 import { Commands } from '../../kernel/iptables/commands.ts';
 import { leftChains } from '../../kernel/iptables/left-chains.ts';
 import type { RunProgram } from '../../kernel/program.ts';
@@ -47,7 +48,6 @@ export interface OldChainsContext {
 }
 
 const families: readonly Family[] = ['IPv4', 'IPv6'];
-const timeoutMs = 60_000;
 
 /**
  * Removes what upstream's userspace mode left: five jumps and five chains, in both families. What is not there is not
@@ -58,28 +58,22 @@ export async function removeOldChains(context: OldChainsContext): Promise<void> 
   for (const family of families) {
     const commands = new Commands({ family, ...context });
     const present = await leftChains(commands, context.logger);
-    for (const jump of jumps.filter(({ to }) => present?.has(to)))
-      await removeOne(commands.program(), jump, context.run, failures);
+    for (const jump of jumps.filter(({ to }) => present?.has(to))) {
+      try {
+        await removeOne(commands, jump);
+      } catch (error) {
+        if (!(error instanceof CommandError)) throw error;
+        failures.push(error.message);
+      }
+    }
   }
   if (failures.length > 0) throw new Error(failures.join('; '));
 }
 
-async function removeOne(program: string, jump: Jump, run: RunProgram, failures: string[]): Promise<void> {
-  const { table, from, to, match } = jump;
-  const call = async (...args: readonly string[]): Promise<{ ok: boolean; output: string }> => {
-    const { status, output } = await run(program, ['-w', '5', '-t', table, ...args], { timeoutMs });
-    return { ok: status === 0, output };
-  };
-  const rule = [from, ...match, '-j', to];
-  while ((await call('-C', ...rule)).ok) {
-    const { ok, output } = await call('-D', ...rule);
-    if (!ok) failures.push(`${program}: jump to ${to}: ${output.trim()}`);
-    if (!ok) break;
-  }
-  for (const verb of ['-F', '-X']) {
-    const { ok, output } = await call(verb, to);
-    if (ok) continue;
-    failures.push(`${program}: chain ${to}: ${output.trim()}`);
-    break;
-  }
+/** Empties the chain first: whatever else fails, it leads nowhere then. */
+async function removeOne(commands: Commands, { table, from, to, match }: Jump): Promise<void> {
+  const rule = [...match, '-j', to];
+  await commands.flushChain(table, to);
+  while (await commands.ruleExists(table, from, rule)) await commands.deleteRule(table, from, rule);
+  await commands.deleteChain(table, to);
 }

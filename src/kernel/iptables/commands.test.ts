@@ -27,6 +27,7 @@ test('every purpose has its command line', async () => {
   await commands.insertRule('nat', 'INPUT', rule);
   await commands.deleteRule('nat', 'INPUT', rule);
   await commands.chainExists('mangle', 'KUBE-X');
+  await commands.flushChain('mangle', 'KUBE-X');
   await commands.deleteChain('mangle', 'KUBE-X');
   await commands.save('nat', () => {});
   await commands.restore(['*nat\n', 'COMMIT\n']);
@@ -38,6 +39,7 @@ test('every purpose has its command line', async () => {
     `iptables -w 5 -I INPUT ${text}`,
     `iptables -w 5 -D INPUT ${text}`,
     'iptables -w 5 -S KUBE-X -t mangle',
+    'iptables -w 5 -F KUBE-X -t mangle',
     'iptables -w 5 -X KUBE-X -t mangle',
     'iptables-save -t nat',
     'iptables-restore -w 5 --noflush --counters',

@@ -90,6 +90,10 @@ export class Commands {
     await this.#succeed(this.program(), [...wait, '-D', chain, '-t', table, ...rule], 'write');
   }
 
+  async flushChain(table: AnyTable, chain: string): Promise<void> {
+    await this.#succeed(this.program(), [...wait, '-F', chain, '-t', table], 'write');
+  }
+
   async deleteChain(table: AnyTable, chain: string): Promise<void> {
     await this.#succeed(this.program(), [...wait, '-X', chain, '-t', table], 'write');
   }

@@ -1,6 +1,7 @@
 import type { Clock } from '../../lib/clock.ts';
 import type { Family } from '../../model/ip.ts';
 import { loadLibc } from '../../native/koffi-libc.ts';
+import type { Libc } from '../../native/libc.ts';
 import { type AcctClient, openAcctClient } from '../acct/client.ts';
 import { openRuleEvents, type RuleEventListener, type RuleSubscription } from '../nft/rule-events.ts';
 import { type InterfaceAddresses, openInterfaceAddresses } from '../route/addresses.ts';
@@ -9,6 +10,7 @@ import { openTableSizes, type TableSizes } from './table-size.ts';
 /** What a mode that writes iptables rules asks of the kernel itself, besides running the programs. */
 export interface XtablesKernel {
   readonly addresses: InterfaceAddresses;
+  /** Rejects with a SystemError when the socket cannot be had. */
   readonly acct: AcctClient;
   /** Throws a SystemError when the socket cannot be had. */
   subscribeRules(listener: RuleEventListener): RuleSubscription;
@@ -17,21 +19,29 @@ export interface XtablesKernel {
   close(): void;
 }
 
-/** Opens it in this network namespace; rejects when a socket cannot be had. */
+/** Opens it in this network namespace; rejects when there is no socket to list addresses with. */
 export async function openXtablesKernel(clock: Clock): Promise<XtablesKernel> {
-  const libc = await loadLibc();
+  return xtablesKernel(await loadLibc(), clock);
+}
+
+export function xtablesKernel(libc: Libc, clock: Clock): XtablesKernel {
   const addresses = openInterfaceAddresses(libc, { clock });
+  const acct = acctClient(libc, clock);
+  return {
+    addresses,
+    acct,
+    subscribeRules: openRuleEvents(libc),
+    openSizes: (family) => openTableSizes(libc, family),
+    close: () => [addresses, acct].forEach((socket) => void socket.close()),
+  };
+}
+
+/** A kernel without the socket has no counters either, which is nothing that a start should fail for. */
+function acctClient(libc: Libc, clock: Clock): AcctClient {
   try {
-    const acct = openAcctClient(libc, { clock });
-    return {
-      addresses,
-      acct,
-      subscribeRules: openRuleEvents(libc),
-      openSizes: (family) => openTableSizes(libc, family),
-      close: () => [addresses, acct].forEach((socket) => void socket.close()),
-    };
+    return openAcctClient(libc, { clock });
   } catch (error) {
-    addresses.close();
-    throw error;
+    const refuse = () => Promise.reject(error);
+    return { get: refuse, create: refuse, close() {} };
   }
 }
