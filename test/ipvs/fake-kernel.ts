@@ -62,9 +62,18 @@ export class FakeKernel {
   }
 
   connect(serverKey: string, realKey: string, active: number, inactive = 0): void {
+    Object.assign(this.#real(serverKey, realKey), { active, inactive });
+  }
+
+  /** Somebody else gives a real server another weight. */
+  weigh(serverKey: string, realKey: string, weight: number): void {
+    Object.assign(this.#real(serverKey, realKey), { weight });
+  }
+
+  #real(serverKey: string, realKey: string): RealServer {
     const real = this.virtual.get(serverKey)?.reals.get(realKey);
     if (!real) throw new Error(`no ${realKey} in ${serverKey}`);
-    Object.assign(real, { active, inactive });
+    return real;
   }
 
   /** A virtual server that is there before anybody asked for it. */

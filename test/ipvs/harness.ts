@@ -3,9 +3,9 @@ import { IpvsBackend } from '../../src/backends/ipvs/backend.ts';
 import type { IpvsSettings } from '../../src/backends/ipvs/settings.ts';
 import { FakeClock } from '../../src/lib/fake-clock.ts';
 import { nodePortAddresses } from '../../src/model/node-port-addresses.ts';
-import { silentLogger } from '../../src/obs/log.ts';
 import type { ServicePlan } from '../../src/plan/service-plan.ts';
 import { plansByKey } from '../cluster/plans.ts';
+import { LogRecorder } from '../log-recorder.ts';
 import { FakeKernel } from './fake-kernel.ts';
 
 export const settings: IpvsSettings = {
@@ -25,6 +25,7 @@ export const retryMs = 30_000;
 export class Node {
   readonly fake: FakeKernel;
   readonly clock = new FakeClock();
+  readonly log = new LogRecorder();
   readonly backend: IpvsBackend;
   restoreFailures = 0;
   requests = 0;
@@ -36,7 +37,7 @@ export class Node {
       settings: { ...settings, ...overrides },
       kernel: fake.kernel,
       metrics: { iptablesRestoreFailures: { inc: () => void this.restoreFailures++ } },
-      logger: silentLogger,
+      logger: this.log,
       clock: this.clock,
       requestFullSync: () => void this.requests++,
       retryMs: retry,

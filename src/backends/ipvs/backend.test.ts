@@ -329,7 +329,7 @@ describe('failures', () => {
     await assert.rejects(node.full(service(1, 1)), /failed to create ipset KUBE-CLUSTER-IP: .*EEXIST/);
   });
 
-  test('to add a jump or to list a set end the sync after the rest was done', async () => {
+  test('to add a jump or to list a set are told and tried again, and hold up nothing else', async () => {
     for (const [refuse, message] of [
       [/^jump nat OUTPUT/, /jump from OUTPUT to KUBE-SERVICES in table nat/],
       [/^list ipset KUBE-CLUSTER-IP/, /list ipset KUBE-CLUSTER-IP/],
@@ -337,11 +337,32 @@ describe('failures', () => {
     ] as const) {
       const node = new Node();
       node.fake.refuse = refuse;
-      await assert.rejects(node.full(service(1, 1)), message);
+      await node.full(service(1, 1));
+      assert.match(node.log.lines.map(({ error }) => error).join(), message);
       assert.deepEqual(node.fake.reals('10.96.0.1:80/TCP'), ['10.244.0.1:8080=1']);
       assert.deepEqual([...(node.fake.bound ?? [])], ['10.96.0.1']);
       assert.notEqual(node.fake.rules, '');
+      await node.clock.advance(retryMs);
+      assert.equal(node.requests, 1);
     }
+  });
+
+  test('to restore rules are counted once, also when a full sync follows a partial one', async () => {
+    const node = await started(service(1, 1));
+    node.fake.refuse = /^restore/;
+    await assert.rejects(node.change(balanced), /EPERM/);
+    assert.equal(node.restoreFailures, 1);
+    await assert.rejects(node.change(balanced), /EPERM/);
+    assert.equal(node.restoreFailures, 2);
+  });
+
+  test('of one service after the first sync leave weights that others set alone', async () => {
+    const node = await started(service(1, 1), service(2, 2));
+    node.fake.refuse = /^add 10.96.0.3/;
+    await node.full(service(1, 1), service(2, 2), service(3, 3));
+    node.fake.weigh('10.96.0.1:80/TCP', '10.244.0.1:8080', 5);
+    await node.full(service(1, 1), service(2, 2), service(3, 3));
+    assert.deepEqual(node.fake.reals('10.96.0.1:80/TCP'), ['10.244.0.1:8080=5']);
   });
 
   test('to restore rules are counted, keep what is stale where it is, and hold up nothing else', async () => {

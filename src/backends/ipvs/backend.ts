@@ -1,3 +1,4 @@
+import { linesAround } from '../../kernel/iptables/restore-lines.ts';
 import type { VirtualServer } from '../../kernel/ipvs/objects.ts';
 import { Breather } from '../../lib/breather.ts';
 import type { Clock, Timer } from '../../lib/clock.ts';
@@ -63,6 +64,8 @@ export class IpvsBackend implements Backend {
   #isInitial = true;
   /** Service ports that are not programmed as they ask. */
   readonly #refused = new Map<string, Error>();
+  /** Rules could not be restored in this sync. */
+  #haveRulesFailed = false;
   #retry: Timer | undefined;
   /** Syncs in a row in which something failed. */
   #failures = 0;
@@ -107,6 +110,7 @@ export class IpvsBackend implements Backend {
     this.#retry?.cancel();
     const haveFactsChanged = await this.#readFacts();
     const isPartial = changed !== 'all' && !haveFactsChanged;
+    this.#haveRulesFailed = false;
     const isTidy = (isPartial && (await this.#syncChanges(plans, changed))) || (await this.#syncAll(plans));
     if (!isTidy || this.#refused.size > 0 || this.#areFactsOld) this.#scheduleRetry();
     else this.#failures = 0;
@@ -139,7 +143,7 @@ export class IpvsBackend implements Backend {
     return false;
   }
 
-  /** True when nothing stale is left. */
+  /** True when all is there and nothing stale is left. */
   async #syncAll(plans: Plans): Promise<boolean> {
     const { kernel } = this.#options;
     this.#current = undefined;
@@ -152,12 +156,19 @@ export class IpvsBackend implements Backend {
     problems.push(...application.problems);
     this.#refused.clear();
     for (const [key, error] of application.failures) this.#refused.set(key, error);
-    const [problem] = problems;
-    if (problem) throw problems.length === 1 ? problem : new AggregateError(problems, messageOf(problems));
+    if (problems.length > 0) return this.#goOnWithout(problems);
     this.#current = current;
     // Differs from upstream (initial-until-complete), where a first sync that fails counts as well.
-    this.#isInitial = this.#refused.size > 0;
+    if (this.#refused.size === 0) this.#isInitial = false;
     return application.leftovers === 0;
+  }
+
+  /** Services are served as far as they can be; what is known of the kernel is not enough for a partial sync. */
+  #goOnWithout(problems: readonly Error[]): false {
+    for (const problem of problems) {
+      this.#options.logger.error(problem, 'Sync went on without what failed', { family: this.family });
+    }
+    return false;
   }
 
   async #placeAll(plans: Plans): Promise<void> {
@@ -211,15 +222,22 @@ export class IpvsBackend implements Backend {
 
   /** Why the rules could not be restored; undefined when they are as they should be. */
   async #restoreRules(): Promise<Error | undefined> {
-    const { kernel, metrics } = this.#options;
+    const { kernel, metrics, logger } = this.#options;
     const rules = this.#desired.rules();
     if (rules === this.#rules) return undefined;
     this.#rules = '';
     try {
       await kernel.iptables.restore(rules);
-    } catch (error) {
-      metrics.iptablesRestoreFailures.inc({ ip_family: this.family });
-      return asError(error);
+    } catch (cause) {
+      const error = asError(cause);
+      // A partial sync that fails is followed by a full one: one sync, one failure.
+      if (!this.#haveRulesFailed) metrics.iptablesRestoreFailures.inc({ ip_family: this.family });
+      this.#haveRulesFailed = true;
+      logger.error(error, 'Failed to restore rules', {
+        family: this.family,
+        lines: linesAround(rules, error.message),
+      });
+      return error;
     }
     this.#rules = rules;
     return undefined;
@@ -265,8 +283,4 @@ function* inGroups<T>(items: Iterable<T>, size: number): Generator<readonly T[],
     group = [];
   }
   if (group.length > 0) yield group;
-}
-
-function messageOf(problems: readonly Error[]): string {
-  return problems.map(({ message }) => message).join('; ');
 }

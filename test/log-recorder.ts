@@ -1,0 +1,23 @@
+import type { LogAttributes, Logger } from '../src/obs/log.ts';
+
+/** Keeps what it is told, for tests that look at it. */
+export class LogRecorder implements Logger {
+  readonly lines: { message: string; error?: string; attributes: LogAttributes | undefined }[] = [];
+  readonly enabled = true;
+
+  info(message: string, attributes?: LogAttributes): void {
+    this.lines.push({ message, attributes });
+  }
+
+  error(error: unknown, message: string, attributes?: LogAttributes): void {
+    this.lines.push({ message, error: String(error), attributes });
+  }
+
+  v(): Logger {
+    return this;
+  }
+
+  named(): Logger {
+    return this;
+  }
+}
