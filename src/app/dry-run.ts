@@ -21,8 +21,6 @@ const patienceMs = 60_000;
 /** Something would be written. */
 const EXIT_CHANGES = 2;
 
-type Inspect = NonNullable<Mode['inspect']>;
-
 /**
  * Prints what a start would change in the kernel, and writes nothing. Gives the exit code: 0 when there is nothing to
  * change, 2 when there is; throws when that cannot be told.
@@ -35,8 +33,6 @@ export async function dryRun(
 ): Promise<number> {
   const { config } = completed;
   const mode = await loadMode(config.mode);
-  const inspect = mode.inspect?.bind(mode);
-  if (!inspect) throw new Error(`${config.mode} mode cannot be looked into, so --dry-run has no answer`);
   const meeting = meetNode(options, completed, silentRestMetrics, logger);
   const known = await withPatience(meeting, patienceMs, systemClock, () => 'an answer of the API server');
   try {
@@ -51,7 +47,7 @@ export async function dryRun(
     write(`${config.mode} mode on node ${known.nodeName}: what a start would change\n`);
     let changes = 0;
     for (const family of families) {
-      const differences = await compare(inspect, family, completed, setup, logger);
+      const differences = await compare(mode, family, completed, setup, logger);
       changes += differences.length;
       write(familyText(family, differences));
     }
@@ -63,13 +59,13 @@ export async function dryRun(
 }
 
 async function compare(
-  inspect: Inspect,
+  mode: Mode,
   { family, plans, serviceCIDRs, totalEndpoints }: PlannedFamily,
   completed: Completed,
   setup: NodeSetup,
   logger: Logger,
 ): Promise<DifferenceReport[]> {
-  const inspection = await inspect(modeContext(family, completed, setup, logger));
+  const inspection = await mode.inspect(modeContext(family, completed, setup, logger));
   try {
     const differences = await inspection.compare({ plans, serviceCIDRs, totalEndpoints });
     return differences.map((difference) => ({ ...difference, family, service: difference.service ?? null }));

@@ -53,7 +53,7 @@ function inspectedFamily(view: FamilyProxier, input: InspectionInput): Inspected
   return {
     view,
     nodeIP: setup.addresses.ips[family],
-    facts: () => nodeFactsOf(family, input, ownAddresses(), view.serviceCIDRs),
+    facts: async () => nodeFactsOf(family, input, await ownAddresses(), view.serviceCIDRs),
     kernel: kernelView(view, input),
     interfaceTowards,
   };
@@ -62,11 +62,9 @@ function inspectedFamily(view: FamilyProxier, input: InspectionInput): Inspected
 function kernelView(
   { family }: FamilyProxier,
   { mode, completed, setup, logger }: InspectionInput,
-): KernelView | string {
-  const inspect = mode.inspect?.bind(mode);
-  if (!inspect) return `${completed.config.mode} mode cannot be looked into`;
+): KernelView {
   const context = modeContext(family, completed, setup, logger);
-  return new KernelView({ open: () => inspect(context), clock: systemClock });
+  return new KernelView({ open: () => mode.inspect(context), clock: systemClock });
 }
 
 async function interfaceTowards(address: string): Promise<string> {

@@ -1,7 +1,9 @@
-import { networkInterfaces } from 'node:os';
 import type { ProxyMode } from '../backends/backend.ts';
 import type { NodeFacts } from '../inspect/node-facts.ts';
+import { openRouteClient } from '../kernel/route/client.ts';
+import { systemClock } from '../lib/clock.ts';
 import { canonicalIPOf, type Family } from '../model/ip.ts';
+import { loadLibc } from '../native/koffi-libc.ts';
 import type { Completed } from './complete.ts';
 import type { NodeSetup } from './node-setup.ts';
 
@@ -42,8 +44,18 @@ export function nodeFactsOf(
   };
 }
 
-/** Every address on an interface of this machine, but not those that ipvs mode has put there for services. */
-export function ownAddresses(): string[] {
-  const interfaces = Object.entries(networkInterfaces()).filter(([name]) => name !== IPVS_DEVICE);
-  return interfaces.flatMap(([, addresses]) => addresses?.map(({ address }) => address) ?? []);
+/**
+ * Every address on an interface of this machine, but not those that ipvs mode has put there for services. Asked of the
+ * kernel: Node leaves out interfaces without a carrier, whose addresses are the node's all the same.
+ */
+export async function ownAddresses(): Promise<string[]> {
+  const route = openRouteClient(await loadLibc(), { clock: systemClock });
+  try {
+    const links = await route.listLinks();
+    const ipvs = links.find(({ name }) => name === IPVS_DEVICE)?.index;
+    const addresses = await route.listAddresses();
+    return addresses.filter(({ interfaceIndex }) => interfaceIndex !== ipvs).map(({ ip }) => ip);
+  } finally {
+    route.close();
+  }
 }

@@ -77,6 +77,7 @@ async function createProxier(
   const { completed, setup, nodeName, metrics, health, recorder } = options;
   const { config, gates } = completed;
   const logger = options.logger.named(family);
+  const healthCheckIPs = await healthCheckAddresses(family, setup);
   const backend = await createBackend(family, options, () => proxier.repair());
   const proxier = new FamilyProxier({
     family,
@@ -90,7 +91,7 @@ async function createProxier(
     health,
     serviceHealth: new ServiceHealthServers({
       nodeName,
-      addresses: healthCheckAddresses(family, setup),
+      addresses: healthCheckIPs,
       ...(health && { proxyHealthy: () => health.healthy }),
       onBindFailure: (failure) => recorder.event(healthCheckFailed(failure)),
       logger,
@@ -120,10 +121,10 @@ async function createBackend(
 }
 
 /** Where the health check node ports of Services listen: everywhere, or on the addresses that serve node ports. */
-function healthCheckAddresses(family: Family, { nodePorts }: NodeSetup): string[] {
+async function healthCheckAddresses(family: Family, { nodePorts }: NodeSetup): Promise<string[]> {
   const set = nodePorts[family];
   if (set.matchAll) return [family === 'IPv4' ? '0.0.0.0' : '::'];
-  return nodePortIPs(set, ownAddresses());
+  return nodePortIPs(set, await ownAddresses());
 }
 
 /** Stale UDP flows are removed over a socket of their own: a long walk must not delay a sync. */
@@ -138,7 +139,7 @@ async function openFlows(
   const reconciler = new ConntrackReconciler({
     family,
     table: kernelFlowTable(client, family),
-    ownAddresses: async () => new Set(ownAddresses()),
+    ownAddresses: async () => new Set(await ownAddresses()),
     duration: metrics.conntrackSyncDuration,
     deleted: metrics.conntrackDeleted,
     clock: systemClock,

@@ -33,7 +33,7 @@ export interface Mode {
   /** Checks the preconditions of the mode in this family; throws the reason when one fails. */
   create(context: BackendContext): Promise<Backend>;
   /** Opens what it takes to look at this mode's state in this family. Writes nothing, needs no backend to run. */
-  inspect?(context: InspectionContext): Promise<Inspection>;
+  inspect(context: InspectionContext): Promise<Inspection>;
   /** Removes everything this mode, here or upstream, may have left. Nothing there is success. */
   cleanup(logger: Logger): Promise<void>;
 }

@@ -137,13 +137,23 @@ test('a walk that is interrupted every time is tried again later', async () => {
   assert.deepEqual([...table.deleted], [0]);
 });
 
+test('what a walk found before it failed is deleted all the same', async () => {
+  const table = new Table();
+  table.flows = [9, 8];
+  table.faults = ['failed'];
+  const { state } = reconcile(table);
+  await settled(() => state.errors.length === 1);
+  assert.ok(state.deleted > 0);
+  assert.equal(state.passes, 0);
+});
+
 test('so is one that fails half-way, and entries that could not be deleted', async () => {
   const table = new Table();
   table.flows = [9, 8];
   table.faults = ['failed'];
+  table.refusesToDelete = true;
   const { clock, state } = reconcile(table);
   await settled(() => state.errors.length === 1);
-  table.refusesToDelete = true;
   await clock.advance(5000);
   await settled(() => state.errors.length === 2);
   assert.match(state.errors[1] ?? '', /2 entries could not be deleted: .*EPERM/);

@@ -31,15 +31,18 @@ async function sweepTable(client: ConntrackClient, filter: FlowFilter, sweep: Sw
     sweep.onDeleted(deleted);
     refused.push(...failures.map(({ error }) => error));
   };
-  await client.forEachFlow(filter, {
-    flow: (entry) => {
-      if (sweep.isStale(new KernelFlow(entry))) stale.push(entry);
-    },
-    pause: () => (stale.length < deletedAtOnce ? undefined : removeStale()),
-    // What was found so far is stale all the same; an entry that is found twice is gone the second time.
-    restart: () => {},
-  });
-  await removeStale();
+  try {
+    await client.forEachFlow(filter, {
+      flow: (entry) => {
+        if (sweep.isStale(new KernelFlow(entry))) stale.push(entry);
+      },
+      pause: () => (stale.length < deletedAtOnce ? undefined : removeStale()),
+      // What was found so far is stale all the same; an entry that is found twice is gone the second time.
+      restart: () => {},
+    });
+  } finally {
+    await removeStale();
+  }
   const [first] = refused;
   if (!first) return;
   throw new Error(`${refused.length} entries could not be deleted: ${first.message}`, { cause: first });

@@ -35,7 +35,7 @@ export class NotReadyError extends Error {
 export interface InspectedFamily {
   readonly view: FamilyView;
   readonly nodeIP: string;
-  readonly facts: () => NodeFacts;
+  readonly facts: () => NodeFacts | Promise<NodeFacts>;
   /** Or the reason why the kernel cannot be looked at. */
   readonly kernel: KernelView | string;
   /** The interface that leads to an address; '' when there is none, or it cannot be told. */
@@ -108,7 +108,7 @@ export class Inspector {
     const family = this.#options.families.find(({ view }) => view.family === question.family);
     if (!family) throw new QuestionError(`${question.family} is not served on this node`);
     if (!family.view.isInitialised) throw new NotReadyError();
-    const facts = family.facts();
+    const facts = await family.facts();
     const packet = await packetOf(question, facts, family.interfaceTowards);
     const { result } = await compareSettled(
       family.view,
@@ -147,7 +147,8 @@ export class Inspector {
 
   async #bothSides(packet: Packet, { view, facts, kernel }: InspectedFamily): Promise<ExplanationReport> {
     const { mode, nodeName } = this.#options;
-    const planned = explain(packet, view.plans, facts());
+    const now = await facts();
+    const planned = explain(packet, view.plans, now);
     const found = await this.#look(kernel, (held) => held.fateOf(packet));
     return {
       apiVersion: API_VERSION,

@@ -192,6 +192,14 @@ test('refused service ports are reported and do not fail the sync', async () => 
   assert.ok(log.includes('updated'));
 });
 
+test('a zone that is known before the first lists are makes a sync due', async () => {
+  const { backend, clock, proxier, log } = harness();
+  proxier.start();
+  proxier.setZone('za');
+  await clock.advance(2 * SECOND);
+  assert.deepEqual([log, backend.requests.length], [['updated', 'queued'], 0]);
+});
+
 test('a new zone is planned for and synced in full; the same zone is not', async () => {
   const { clock, backend, proxier } = harness();
   proxier.start();

@@ -138,6 +138,8 @@ export class FamilyProxier implements FamilyView, FamilySink {
     if (zone === this.#zone) return;
     this.#zone = zone;
     this.#needsFullSync = true;
+    // As upstream has it: a node with a zone is unhealthy when its first sync does not come in time.
+    if (!this.isInitialised) this.#noteRequest();
     this.#requestSync();
   }
 
@@ -190,11 +192,16 @@ export class FamilyProxier implements FamilyView, FamilySink {
 
   #requestSync(isUrgent = false): void {
     if (!this.isInitialised) return;
+    this.#noteRequest();
+    if (isUrgent) this.#runner.requestNow();
+    else this.#runner.request();
+  }
+
+  /** From now on a sync is due. */
+  #noteRequest(): void {
     const { health, metrics, clock } = this.#options;
     health?.queued(this.family);
     metrics.lastQueued.set(clock.now() / 1000, this.#label);
-    if (isUrgent) this.#runner.requestNow();
-    else this.#runner.request();
   }
 
   async #sync(): Promise<void> {
