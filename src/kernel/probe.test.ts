@@ -1,13 +1,6 @@
 import assert from 'node:assert/strict';
-import { suite, test } from 'node:test';
-import {
-  FeatureMissingError,
-  FeatureTest,
-  hasIPv6,
-  isAtLeast,
-  kernelVersion,
-  parseKernelRelease,
-} from './probe.ts';
+import { test } from 'node:test';
+import { hasIPv6, isAtLeast, kernelVersion, parseKernelRelease } from './probe.ts';
 
 function files(contents: Record<string, string>) {
   return {
@@ -55,36 +48,4 @@ test('IPv6 needs the protocol and must not be switched off', () => {
   assert.equal(hasIPv6(files(inet6)), true);
   assert.equal(hasIPv6(files({ ...inet6, [disabled]: '0\n' })), true);
   assert.equal(hasIPv6(files({ ...inet6, [disabled]: '1\n' })), false);
-});
-
-suite('feature tests', () => {
-  const minimum = { major: 6, minor: 3 };
-
-  test('probe once', async () => {
-    let probes = 0;
-    const feature = new FeatureTest('x', minimum, async () => ++probes > 0);
-    await Promise.all([feature.require(), feature.isSupported(), feature.require()]);
-    assert.equal(probes, 1);
-  });
-
-  test('say what is missing and which kernel has it', async () => {
-    const feature = new FeatureTest('warp drive', minimum, async () => false);
-    assert.equal(await feature.isSupported(), false);
-    await assert.rejects(
-      feature.require(),
-      (error) =>
-        error instanceof FeatureMissingError &&
-        error.message === 'this kernel has no warp drive, which needs version 6.3 or later',
-    );
-  });
-
-  test('that could not tell are tried again', async () => {
-    let probes = 0;
-    const feature = new FeatureTest('x', minimum, async () => {
-      if (++probes === 1) throw new Error('EPERM');
-      return true;
-    });
-    await assert.rejects(feature.isSupported(), /EPERM/);
-    assert.equal(await feature.isSupported(), true);
-  });
 });

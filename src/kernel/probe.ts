@@ -33,51 +33,6 @@ export function hasIPv6(files: SystemFiles): boolean {
   return tryRead(files, IF_INET6) !== undefined && tryRead(files, DISABLE_IPV6)?.trim() !== '1';
 }
 
-/** A feature of the kernel that is missing, and the version that would have it. */
-export class FeatureMissingError extends Error {
-  readonly code = 'ERR_FEATURE_MISSING';
-  readonly feature: string;
-  readonly minimum: KernelVersion;
-
-  constructor(feature: string, minimum: KernelVersion) {
-    super(`this kernel has no ${feature}, which needs version ${minimum.major}.${minimum.minor} or later`);
-    this.name = 'FeatureMissingError';
-    this.feature = feature;
-    this.minimum = minimum;
-  }
-}
-
-/**
- * A feature that is looked for once, by trying it: version numbers say little on kernels with backports. The version
- * only serves the error message.
- */
-export class FeatureTest {
-  readonly name: string;
-  readonly minimum: KernelVersion;
-  readonly #probe: () => Promise<boolean>;
-  #result: Promise<boolean> | undefined;
-
-  /** `probe` rejects when it cannot tell, for want of a privilege for example; it is then tried again next time. */
-  constructor(name: string, minimum: KernelVersion, probe: () => Promise<boolean>) {
-    this.name = name;
-    this.minimum = minimum;
-    this.#probe = probe;
-  }
-
-  isSupported(): Promise<boolean> {
-    this.#result ??= this.#probe().catch((error: unknown) => {
-      this.#result = undefined;
-      throw error;
-    });
-    return this.#result;
-  }
-
-  /** Rejects with FeatureMissingError when the kernel lacks the feature. */
-  async require(): Promise<void> {
-    if (!(await this.isSupported())) throw new FeatureMissingError(this.name, this.minimum);
-  }
-}
-
 function tryRead(files: SystemFiles, path: string): string | undefined {
   try {
     return files.read(path);

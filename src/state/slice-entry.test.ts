@@ -5,7 +5,7 @@ import { sameEndpoint } from '../model/endpoint.ts';
 import { describeProblem } from '../model/object-problem.ts';
 import type { EndpointSliceObject, SlicePortObject } from '../model/objects.ts';
 import { sameSlice } from './same-slice.ts';
-import { readSlice, type SliceEntry, sliceFamily } from './slice-entry.ts';
+import { readSlice, type SliceEntry } from './slice-entry.ts';
 
 function read(object: EndpointSliceObject, previous?: SliceEntry): { entry: SliceEntry; problems: string[] } {
   const problems: string[] = [];
@@ -188,10 +188,4 @@ test('endpoints are the same when every field is', () => {
   for (const change of changes) assert.equal(sameEndpoint(endpoint, { ...endpoint, ...change }), false);
   // The id is made of ip and port.
   assert.deepEqual(Object.keys(endpoint).sort(), [...changes.flatMap(Object.keys), 'ip', 'port'].sort());
-});
-
-test('the family that a slice belongs to', () => {
-  assert.equal(sliceFamily(slice('s', '')), 'IPv4');
-  assert.equal(sliceFamily(slice('s', '', { addressType: 'IPv6' })), 'IPv6');
-  assert.equal(sliceFamily(slice('s', '', { addressType: 'FQDN' })), undefined);
 });

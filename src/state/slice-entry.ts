@@ -31,12 +31,6 @@ export function isSamePort(
   return a.portName === b.portName && a.protocol === b.protocol;
 }
 
-/** The family that handles a slice; undefined for any other address type, such as FQDN. */
-export function sliceFamily(slice: EndpointSliceObject): Family | undefined {
-  const { addressType } = slice;
-  return addressType === 'IPv4' || addressType === 'IPv6' ? addressType : undefined;
-}
-
 /**
  * Reads a slice once, when it arrives. Endpoints that did not change since `previous` keep their identity, and
  * ports with the same number share theirs, so that a change costs what it changes. A list exists only when it

@@ -27,7 +27,6 @@ export const IPSET_ATTR = {
   DATA: 7,
   ADT: 8,
   LINENO: 9,
-  PROTOCOL_MIN: 10,
   REVISION_MIN: 10,
 } as const;
 

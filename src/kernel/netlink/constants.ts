@@ -13,14 +13,12 @@ export const NLMSG_MIN_TYPE = 16;
 export const NLM_F_REQUEST = 0x1;
 export const NLM_F_MULTI = 0x2;
 export const NLM_F_ACK = 0x4;
-export const NLM_F_ECHO = 0x8;
 export const NLM_F_DUMP_INTR = 0x10;
 /** Requests that read. */
 export const NLM_F_ROOT = 0x100;
 export const NLM_F_MATCH = 0x200;
 export const NLM_F_DUMP = NLM_F_ROOT | NLM_F_MATCH;
 /** Requests that make something. */
-export const NLM_F_REPLACE = 0x100;
 export const NLM_F_EXCL = 0x200;
 export const NLM_F_CREATE = 0x400;
 export const NLM_F_APPEND = 0x800;

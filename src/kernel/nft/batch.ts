@@ -32,7 +32,6 @@ import {
 } from './operation.ts';
 import {
   deleteMessages,
-  destroyMessages,
   destroyWriters,
   flushMessages,
   flushWriters,
@@ -42,8 +41,6 @@ import {
 } from './verbs.ts';
 
 export interface BatchOptions {
-  /** Uses the kernel's own destroy messages (6.3 and later); otherwise `destroy` is written as add and delete. */
-  readonly nativeDestroy?: boolean;
   /** Bytes to set aside; the buffer grows as needed. */
   readonly capacity?: number;
 }
@@ -91,7 +88,6 @@ const flagsOffset = 6;
  */
 export class NftBatch {
   readonly #writer: MessageWriter;
-  readonly #nativeDestroy: boolean;
   readonly #entries: Entry[] = [];
   readonly #newWriters = newWriters(() => this.#setId++);
   #setId = firstAutomaticSetId;
@@ -99,7 +95,6 @@ export class NftBatch {
 
   constructor(options: BatchOptions = {}) {
     this.#writer = new MessageWriter(options.capacity ?? 65536);
-    this.#nativeDestroy = options.nativeDestroy ?? false;
     this.#mark(NFNL_MSG_BATCH_BEGIN, 0, () => this.#writer.u32Be(NFNL_BATCH_GENID, 0));
   }
 
@@ -143,13 +138,13 @@ export class NftBatch {
     return this.#message(operation, deleteMessages[kind], 0, () => refWriters[kind](this.#writer, object));
   }
 
+  /** Adds and deletes: messages that do it at once came with kernel 6.3. */
   destroy<K extends keyof Destroyable>(kind: K, object: Addable[K]): this {
     const operation: Operation = { verb: 'destroy', kind, object };
     const write = () => destroyWriters[kind](this.#writer, object);
     return this.#atomically(() => {
-      if (!this.#nativeDestroy) this.#new(operation, NLM_F_CREATE, kind, object);
-      const message = this.#nativeDestroy ? destroyMessages[kind] : deleteMessages[kind];
-      this.#message(operation, message, 0, write);
+      this.#new(operation, NLM_F_CREATE, kind, object);
+      this.#message(operation, deleteMessages[kind], 0, write);
     });
   }
 
@@ -169,15 +164,6 @@ export class NftBatch {
 
   deleteElements(set: SetRef, elements: readonly Element[]): this {
     return this.#elements('delete', set, elements, NFT_MSG.DELSETELEM, 0);
-  }
-
-  /** Before kernel 6.3 this adds the elements first: it fails where a map has other data under the same key. */
-  destroyElements(set: SetRef, elements: readonly Element[]): this {
-    if (this.#nativeDestroy) return this.#elements('destroy', set, elements, NFT_MSG.DESTROYSETELEM, 0);
-    return this.#atomically(() => {
-      this.#elements('destroy', set, elements, NFT_MSG.NEWSETELEM, NLM_F_CREATE);
-      this.#elements('destroy', set, elements, NFT_MSG.DELSETELEM, 0);
-    });
   }
 
   /**

@@ -11,7 +11,7 @@ export const NFNLGRP_NFTRACE = 9;
 /** struct nfgenmsg */
 export const nfgenmsgLength = 4;
 
-/** Message kinds within the subsystem. DESTROY exists since kernel 6.3. */
+/** Message kinds within the subsystem. */
 export const NFT_MSG = {
   NEWTABLE: 0,
   GETTABLE: 1,
@@ -35,11 +35,6 @@ export const NFT_MSG = {
   GETOBJ: 19,
   DELOBJ: 20,
   GETOBJ_RESET: 21,
-  DESTROYTABLE: 26,
-  DESTROYCHAIN: 27,
-  DESTROYSET: 29,
-  DESTROYSETELEM: 30,
-  DESTROYOBJ: 31,
 } as const;
 
 export type NftMessageKind = (typeof NFT_MSG)[keyof typeof NFT_MSG];

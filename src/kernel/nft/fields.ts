@@ -35,7 +35,6 @@ export const typeOf = {
   ipDaddr: payload('ip daddr', types.ipv4Addr, 12, 12),
   ip6Saddr: payload('ip6 saddr', types.ipv6Addr, 13, 8),
   ip6Daddr: payload('ip6 daddr', types.ipv6Addr, 13, 9),
-  thSport: payload('th sport', types.inetService, 11, 1),
   thDport: payload('th dport', types.inetService, 11, 2),
   l4proto: meta('meta l4proto', { ...types.inetProto, byteOrder: 'host' }, 16),
   mark: meta('meta mark', types.mark, 3),

@@ -25,13 +25,6 @@ export const deleteMessages: Messages<Deletable> = {
   counter: NFT_MSG.DELOBJ,
 };
 
-export const destroyMessages: Messages<Destroyable> = {
-  table: NFT_MSG.DESTROYTABLE,
-  chain: NFT_MSG.DESTROYCHAIN,
-  set: NFT_MSG.DESTROYSET,
-  counter: NFT_MSG.DESTROYOBJ,
-};
-
 /** Flushing deletes without saying which. */
 export const flushMessages: Messages<Flushable> = {
   table: NFT_MSG.DELRULE,
