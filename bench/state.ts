@@ -49,7 +49,7 @@ export async function run({ sizes = defaultSizes, step, record }: Bench): Promis
 function measureApart(services: number, endpoints: number): Promise<Result> {
   const child = fork(import.meta.filename, [String(services), String(endpoints)], {
     // As bin/kube-proxy starts it, and with a collector that can be told when to run.
-    execArgv: ['--max-semi-space-size=1', '--optimize-for-size', '--expose-gc'],
+    execArgv: ['--max-semi-space-size=2', '--expose-gc'],
   });
   return new Promise((resolve, reject) => {
     child.once('message', (message) => resolve(message as Result));

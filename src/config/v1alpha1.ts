@@ -123,7 +123,10 @@ export const v1alpha1 = struct('v1alpha1.KubeProxyConfiguration', {
   clientConnection: field(clientConnection, 'How to talk to the API server.'),
   logging: field(logging, 'What is logged, and how.'),
   hostnameOverride: field(string, 'Node name; empty means the host name.'),
-  bindAddress: field(string, 'Overrides the node IP and the primary IP family; nothing listens on it.'),
+  bindAddress: field(
+    string,
+    'Overrides the node IP and the primary IP family; only userspace mode listens on it.',
+  ),
   healthzBindAddress: field(string, 'Address of the health server.'),
   metricsBindAddress: field(string, 'Address of the metrics server.'),
   bindAddressHardFail: field(bool, 'Stop when one of these servers cannot listen.'),

@@ -217,7 +217,7 @@ function nftablesMetrics(declare: Declarer, localhostNodePorts: boolean) {
 }
 
 function conntrackMetrics(declare: Declarer) {
-  const here: MetricsMode[] = ['iptables', 'ipvs', 'nftables'];
+  const here: MetricsMode[] = ['iptables', 'ipvs', 'nftables', 'userspace'];
   return {
     conntrackSyncDuration: declare.durations(
       'conntrack_reconciler_sync_duration_seconds',
@@ -236,11 +236,14 @@ function conntrackMetrics(declare: Declarer) {
 
 /** Metrics upstream does not have; the prefix keeps them clear of its names. */
 function ownMetrics(declare: Declarer) {
+  const repairing: MetricsMode[] = ['iptables', 'nftables', 'userspace'];
   return {
-    repairs: declare.counter('ts_repairs_total', 'Kernel objects put back after a change from outside', [
-      ...family,
-      'object',
-    ]),
+    repairs: declare.counter(
+      'ts_repairs_total',
+      'Kernel objects put back after a change from outside',
+      [...family, 'object'],
+      repairing,
+    ),
     setAside: declare.scraped('gauge', 'ts_set_aside', 'Objects that are not, or in part not, programmed', [
       ...family,
       'reason',
