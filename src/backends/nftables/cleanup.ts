@@ -1,16 +1,29 @@
 import { NftBatch } from '../../kernel/nft/batch.ts';
 import type { NftClient } from '../../kernel/nft/client.ts';
-import { isNotFound } from '../../kernel/nft/errors.ts';
+import { isNotFound, NftError } from '../../kernel/nft/errors.ts';
+import type { TableRef } from '../../kernel/nft/objects.ts';
 import type { Family } from '../../model/ip.ts';
 import { tableOf } from './layout.ts';
 
-/** Removes the table of a family, whoever wrote it. Succeeds when there is none. */
+/** What a kernel without nf_tables, or without it in a family, answers to a question about a table. */
+const unknownHere: ReadonlySet<string> = new Set(['EINVAL', 'EOPNOTSUPP', 'EAFNOSUPPORT', 'EPROTONOSUPPORT']);
+
+/** Removes the table of a family, whoever wrote it. Succeeds when there is none, or could be none. */
 export async function removeTable(client: NftClient, family: Family): Promise<void> {
   const table = tableOf(family);
-  if (!(await client.getTable(table))) return;
+  if (!(await isThere(client, table))) return;
   try {
     await client.commit(new NftBatch().delete('table', table));
   } catch (error) {
     if (!isNotFound(error)) throw error;
+  }
+}
+
+async function isThere(client: NftClient, table: TableRef): Promise<boolean> {
+  try {
+    return (await client.getTable(table)) !== undefined;
+  } catch (error) {
+    if (error instanceof NftError && unknownHere.has(error.errno)) return false;
+    throw error;
   }
 }
