@@ -10,6 +10,7 @@ import { servingNodePorts } from '../address-watch.ts';
 import type { Backend } from '../backend.ts';
 import type { Inspection } from '../inspection.ts';
 import type { BackendContext, InspectionContext, Mode } from '../mode.ts';
+import { SharedByFamilies } from '../shared-by-families.ts';
 import { IptablesBackend } from './backend.ts';
 import { Census } from './census.ts';
 import { changesOf } from './changes.ts';
@@ -32,8 +33,7 @@ const defaultMasqueradeBit = 14;
 
 /** iptables mode: upstream's chains, rule by rule, written with the iptables programs of the PATH. */
 class IptablesMode implements Mode {
-  readonly #users = new Set<Family>();
-  #node: Promise<IptablesNode> | undefined;
+  readonly #node = new SharedByFamilies<IptablesNode>();
 
   supportedFamilies(logger: Logger): Promise<ReadonlySet<Family>> {
     return availableFamilies(flavourContext(systemClock, logger));
@@ -41,9 +41,9 @@ class IptablesMode implements Mode {
 
   /** Throws the reason when this node cannot run the mode. */
   async create(context: BackendContext): Promise<Backend> {
-    const { family, clock, logger } = context;
-    const isFirst = this.#users.size === 0;
-    const node = await this.#acquire(context);
+    const { family, metrics, clock, logger } = context;
+    const isFirst = !this.#node.isHeld;
+    const node = await this.#node.acquire(() => IptablesNode.open(metrics, clock, logger));
     try {
       const settings = settingsOf(context);
       if (settings.localhostNodePorts) routeLocalnet(systemFiles, logger);
@@ -51,7 +51,7 @@ class IptablesMode implements Mode {
       if (isFirst) await warnOfMix(flavour, flavourContext(clock, logger));
       return this.#watchedBackend(context, settings, flavour, node);
     } catch (error) {
-      await this.#release(family);
+      await this.#release();
       throw error;
     }
   }
@@ -91,28 +91,12 @@ class IptablesMode implements Mode {
         relevant: servingNodePorts(settings.nodePortAddresses),
       },
       requestFullSync,
-      onClose: () => this.#release(family),
+      onClose: () => this.#release(),
     });
   }
 
-  async #acquire({ family, metrics, clock, logger }: BackendContext): Promise<IptablesNode> {
-    this.#node ??= IptablesNode.open(metrics, clock, logger);
-    try {
-      const node = await this.#node;
-      this.#users.add(family);
-      return node;
-    } catch (error) {
-      this.#node = undefined;
-      throw error;
-    }
-  }
-
-  async #release(family: Family): Promise<void> {
-    this.#users.delete(family);
-    if (this.#users.size > 0) return;
-    const node = await this.#node;
-    this.#node = undefined;
-    node?.close();
+  #release(): Promise<void> {
+    return this.#node.release((node) => node.close());
   }
 }
 

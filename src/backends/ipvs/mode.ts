@@ -10,6 +10,7 @@ import type { Logger } from '../../obs/log.ts';
 import type { Backend } from '../backend.ts';
 import type { Inspection } from '../inspection.ts';
 import type { BackendContext, InspectionContext, Mode } from '../mode.ts';
+import { SharedByFamilies } from '../shared-by-families.ts';
 import { IpvsBackend } from './backend.ts';
 import { removeAll } from './cleanup.ts';
 import { asError } from './errors.ts';
@@ -27,8 +28,7 @@ const families: readonly Family[] = ['IPv4', 'IPv6'];
 
 /** ipvs mode. Both families share the sockets, the device and the table of virtual servers. */
 class IpvsMode implements Mode {
-  readonly #users = new Set<Family>();
-  #linux: Promise<LinuxIpvs> | undefined;
+  readonly #linux = new SharedByFamilies<LinuxIpvs>();
 
   /** Families whose rules this node can hold; throws, with the reasons, when there is none. */
   async supportedFamilies(logger: Logger): Promise<ReadonlySet<Family>> {
@@ -56,7 +56,7 @@ class IpvsMode implements Mode {
       setSysctls({ files: systemFiles, strictARP: config.ipvs.strictARP, logger });
       await setTimeouts(linux.ipvs, config, logger);
     } catch (error) {
-      await this.#release(family);
+      await this.#release();
       throw error;
     }
     const kernel = linux.kernelOf(family);
@@ -72,7 +72,7 @@ class IpvsMode implements Mode {
       },
       periodMs: toMillis(config.syncPeriod),
       requestFullSync,
-      onClose: () => this.#release(family),
+      onClose: () => this.#release(),
     });
   }
 
@@ -95,26 +95,14 @@ class IpvsMode implements Mode {
     await removeAll({ open, files: systemFiles, run: runProgram, clock: systemClock, logger });
   }
 
-  async #acquire({ family, clock, logger }: BackendContext, scheduler: string): Promise<LinuxIpvs> {
-    this.#linux ??= ipvsOpeners(clock).then((open) =>
-      openLinuxIpvs({ open, run: runProgram, clock, logger }),
-    );
-    try {
-      const linux = await this.#linux;
-      this.#users.add(family);
-      return linux;
-    } catch (error) {
-      this.#linux = undefined;
-      return unusable(error, scheduler);
-    }
+  async #acquire({ clock, logger }: BackendContext, scheduler: string): Promise<LinuxIpvs> {
+    const open = async () =>
+      openLinuxIpvs({ open: await ipvsOpeners(clock), run: runProgram, clock, logger });
+    return this.#linux.acquire(open).catch((error: unknown) => unusable(error, scheduler));
   }
 
-  async #release(family: Family): Promise<void> {
-    this.#users.delete(family);
-    if (this.#users.size > 0) return;
-    const linux = this.#linux;
-    this.#linux = undefined;
-    (await linux)?.close();
+  #release(): Promise<void> {
+    return this.#linux.release((linux) => linux.close());
   }
 }
 

@@ -1,16 +1,13 @@
 import type { BaseChain } from '../../kernel/nft/objects.ts';
 import type { Protocol } from '../../model/objects.ts';
+import { isDnat, isNew, PacketFields, type RuleBody } from '../nft-fields.ts';
 import {
   changeMark,
   dispatchTo,
   hasMark,
-  isDnat,
-  isNew,
   loadPriority,
   lookup,
   masquerade,
-  Packet,
-  type RuleBody,
   setPriority,
   verdict,
 } from './expressions.ts';
@@ -44,7 +41,7 @@ export function fixedChains(settings: NftablesSettings): ChainBody[] {
 }
 
 function helperChains(settings: NftablesSettings): ChainBody[] {
-  const packet = new Packet(settings.family);
+  const packet = new PacketFields(settings.family);
   const onNodePort = acceptedNodeAddress(settings, packet);
   const refusedFrontend = [...packet.frontend(0), dispatchTo('refused', 0)];
   return [
@@ -68,7 +65,7 @@ function helperChains(settings: NftablesSettings): ChainBody[] {
 /** The eight chains that are attached to hooks: upstream's names, so that either program can take over. */
 function baseChains(settings: NftablesSettings): ChainBody[] {
   const mark = 1 << settings.masqueradeBit;
-  const packet = new Packet(settings.family);
+  const packet = new PacketFields(settings.family);
   const ifNew = (chain: string): RuleBody => [...isNew, verdict('jump', chain)];
   const guard = [...isNew, ...packet.frontend(0), dispatchTo('guarded', 0)];
   const dispatch = [
@@ -106,7 +103,7 @@ function base(
 }
 
 /** A pod that was sent back to itself must see another source than its own address, or it drops the reply. */
-function hairpin(packet: Packet): RuleBody {
+function hairpin(packet: PacketFields): RuleBody {
   const words = packet.addressWords;
   return [...isDnat, packet.saddr(0), ...packet.frontend(words), lookup('hairpins', 0), masquerade];
 }
@@ -120,12 +117,12 @@ function toHandler(map: 'frontends' | 'nodeports'): RuleBody {
   return [lookup(map, 0, 0), setPriority, loadPriority(0), dispatchTo('handlers', 0)];
 }
 
-function acceptedNodeAddress(settings: NftablesSettings, packet: Packet): RuleBody {
+function acceptedNodeAddress(settings: NftablesSettings, packet: PacketFields): RuleBody {
   if (!settings.nodePortAddresses.matchAll) return [packet.daddr(0), lookup('node-addresses', 0)];
-  return [...packet.toLoopback(true), ...packet.isNodeAddress('daddr')];
+  return [...packet.toLoopback('neq'), ...packet.isNodeAddress('daddr')];
 }
 
-function rejectOnLoopback(protocol: Protocol, packet: Packet): ChainBody {
+function rejectOnLoopback(protocol: Protocol, packet: PacketFields): ChainBody {
   return {
     name: loopbackChain(protocol),
     rules: [[{ kind: 'objref', type: 'counter', name: loopbackCounter(protocol) }, packet.reject()]],

@@ -7,6 +7,7 @@ import type { Sample } from '../../obs/metrics.ts';
 import type { Backend } from '../backend.ts';
 import type { Inspection } from '../inspection.ts';
 import type { BackendContext, InspectionContext, Mode } from '../mode.ts';
+import { SharedByFamilies } from '../shared-by-families.ts';
 import { removeTable } from './cleanup.ts';
 import { NftablesInspection } from './inspection.ts';
 import { readLoopbackRejects } from './loopback-counters.ts';
@@ -24,8 +25,8 @@ const families: readonly Family[] = ['IPv4', 'IPv6'];
  * watch would drown in it.
  */
 class NftablesMode implements Mode {
+  readonly #kernel = new SharedByFamilies<KernelInterfaces>();
   readonly #users = new Map<Family, KernelInterfaces>();
-  #kernel: Promise<KernelInterfaces> | undefined;
 
   async supportedFamilies(): Promise<ReadonlySet<Family>> {
     return availableFamilies(systemFiles);
@@ -71,13 +72,11 @@ class NftablesMode implements Mode {
   }
 
   async #acquire(family: Family, clock: Clock, logger: Logger): Promise<KernelInterfaces> {
-    this.#kernel ??= openKernel(clock, logger);
     try {
-      const kernel = await this.#kernel;
+      const kernel = await this.#kernel.acquire(() => openKernel(clock, logger));
       this.#users.set(family, kernel);
       return kernel;
     } catch (error) {
-      this.#kernel = undefined;
       const text = error instanceof Error ? error.message : String(error);
       throw new Error(`failed to create netlink adapter: ${text}`, { cause: error });
     }
@@ -85,10 +84,7 @@ class NftablesMode implements Mode {
 
   async #release(family: Family): Promise<void> {
     this.#users.delete(family);
-    if (this.#users.size > 0) return;
-    const kernel = await this.#kernel;
-    this.#kernel = undefined;
-    kernel?.close();
+    await this.#kernel.release((kernel) => kernel.close());
   }
 
   async #rejectSamples(clock: Clock): Promise<Sample[]> {

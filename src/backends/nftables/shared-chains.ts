@@ -1,13 +1,6 @@
 import { bitsOf } from '../../model/ip.ts';
-import {
-  changeMark,
-  clearPriority,
-  type EndpointList,
-  lookup,
-  Packet,
-  type RuleBody,
-  verdict,
-} from './expressions.ts';
+import { PacketFields, type RuleBody } from '../nft-fields.ts';
+import { changeMark, clearPriority, drawSlot, type EndpointList, lookup, verdict } from './expressions.ts';
 import type { ChainBody } from './fixed-chains.ts';
 import type { SetName } from './layout.ts';
 import type { NftablesSettings } from './settings.ts';
@@ -87,7 +80,7 @@ export function isSticky(name: SharedChainName): boolean {
 }
 
 export function sharedChain(name: SharedChainName, settings: NftablesSettings): ChainBody {
-  const packet = new Packet(settings.family);
+  const packet = new PacketFields(settings.family);
   const sources = sourcePrefixes(name, settings);
   if (sources) return { name, rules: sourceRules(sources, packet) };
   const split = parseSplit(name);
@@ -128,30 +121,34 @@ function parseSplit(name: SharedChainName): Split | undefined {
   };
 }
 
-function drawRules(draw: Draw, packet: Packet): RuleBody[] {
+function drawRules(draw: Draw, packet: PacketFields): RuleBody[] {
   if (draw.affinitySeconds > 0) return stickyRules(draw, packet);
   // The count is in this rule and the slots are in the map: a packet between two lookups while a commit takes the
   // last slot away would find nothing. Slot 0 is there for as long as there is an endpoint.
   return [drawRule(draw, draw.count, packet), ...(draw.count > 1 ? [drawRule(draw, 1, packet)] : [])];
 }
 
-function drawRule({ from, list }: Draw, count: number, packet: Packet): RuleBody {
+function drawRule({ from, list }: Draw, count: number, packet: PacketFields): RuleBody {
   const key = from === 'pick' ? 'frontend' : 'nodePort';
   const set = from === 'pick' ? 'endpoints' : 'nodeport-endpoints';
-  return [...packet[key](0), packet.slot(list, count, packet.behind(key)), lookup(set, 0, 0), packet.dnat(0)];
+  return [...packet[key](0), drawSlot(list, count, packet.behind(key)), lookup(set, 0, 0), packet.dnat(0)];
 }
 
-function markRules(purpose: string | undefined, settings: NftablesSettings, packet: Packet): RuleBody[] {
+function markRules(
+  purpose: string | undefined,
+  settings: NftablesSettings,
+  packet: PacketFields,
+): RuleBody[] {
   const mark = changeMark(1 << settings.masqueradeBit, true);
   if (purpose === 'external') return [mark];
   if (purpose !== 'cluster') return [];
   if (settings.masqueradeAll) return [mark];
-  const foreign = packet.localPod(settings.localDetector, true);
+  const foreign = packet.localPod(settings.localDetector, 'neq');
   return foreign ? [[...foreign, ...mark]] : [];
 }
 
 /** Short cuts first: local pods keep their address, the node itself is masqueraded; both choose among all. */
-function splitRules({ all, local }: Split, settings: NftablesSettings, packet: Packet): RuleBody[] {
+function splitRules({ all, local }: Split, settings: NftablesSettings, packet: PacketFields): RuleBody[] {
   const toAll = verdict('goto', drawName(all));
   const fromPod = packet.localPod(settings.localDetector);
   const mark = changeMark(1 << settings.masqueradeBit, true);
@@ -169,7 +166,7 @@ function sourcePrefixes(name: SharedChainName, settings: NftablesSettings): numb
   return list === 'all' ? Array.from({ length: all }, (_, i) => all - i) : list.split('-').map(Number);
 }
 
-function sourceRules(prefixes: readonly number[], packet: Packet): RuleBody[] {
+function sourceRules(prefixes: readonly number[], packet: PacketFields): RuleBody[] {
   const allowed = prefixes.map((prefix) => [
     ...packet.frontend(0),
     ...packet.sourcePrefix(prefix, packet.behind('frontend')),

@@ -1,14 +1,6 @@
 import type { Expr } from '../../kernel/nft/expr.ts';
-import {
-  clearPriority,
-  type EndpointList,
-  loadPriority,
-  lookup,
-  type Packet,
-  type RuleBody,
-  setPriority,
-  word,
-} from './expressions.ts';
+import { type PacketFields, type RuleBody, word } from '../nft-fields.ts';
+import { clearPriority, type EndpointList, loadPriority, lookup, setPriority } from './expressions.ts';
 
 /**
  * Client affinity. nft cannot look one map up with what another gave (its lister fails on such a rule), so the
@@ -42,7 +34,7 @@ export function memberNumber(service: number, member: number): number {
   return ((service << 16) | member) >>> 0;
 }
 
-export function stickyRules(draw: StickyDraw, packet: Packet): RuleBody[] {
+export function stickyRules(draw: StickyDraw, packet: PacketFields): RuleBody[] {
   const other = draw.list === 'cluster' ? 'local' : 'cluster';
   const recall = (list: EndpointList): RuleBody => [
     ...listKey(list),
@@ -76,7 +68,7 @@ export function stickyRules(draw: StickyDraw, packet: Packet): RuleBody[] {
 }
 
 /** Sends the packet to the member in its priority, if that is in the list, and records or renews the choice. */
-function forward(draw: StickyDraw, recordFor: EndpointList | undefined, packet: Packet): RuleBody {
+function forward(draw: StickyDraw, recordFor: EndpointList | undefined, packet: PacketFields): RuleBody {
   const target = packet.addressWords + 2;
   const remember = recordFor
     ? [
@@ -96,7 +88,7 @@ function forward(draw: StickyDraw, recordFor: EndpointList | undefined, packet: 
 }
 
 /** The key of the client's record: key in registers 0 and on, member behind it. */
-function record(op: 'update' | 'delete', packet: Packet, seconds = 0): Expr {
+function record(op: 'update' | 'delete', packet: PacketFields, seconds = 0): Expr {
   const data = 1 + packet.addressWords;
   const base = { kind: 'dynset', op, set: 'clients', key: 0, data } as const;
   return seconds > 0 ? { ...base, timeoutMs: seconds * 1000 } : base;
