@@ -4,6 +4,7 @@ import { test } from 'node:test';
 import { healthzRoutes } from '../health/healthz-server.ts';
 import { ProxyHealth } from '../health/proxy-health.ts';
 import { systemClock } from '../lib/clock.ts';
+import { families } from '../model/ip.ts';
 import { silentLogger } from '../obs/log.ts';
 import { ignoredMetric } from '../obs/metrics.ts';
 import { createRouter } from './http.ts';
@@ -16,7 +17,7 @@ const pages: Record<string, { status: number; headers: string[]; body: string }>
 
 test('the health server, put together, answers every recorded path and method alike', async (t) => {
   const health = new ProxyHealth(systemClock, 60_000);
-  for (const family of ['IPv4', 'IPv6'] as const) health.updated(family);
+  for (const family of families) health.updated(family);
   const routes = healthzRoutes({
     health,
     nodeEligible: () => true,

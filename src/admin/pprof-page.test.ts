@@ -4,6 +4,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { gunzipSync } from 'node:zlib';
+import { eventually } from '../../test/eventually.ts';
 import { type Clock, systemClock } from '../lib/clock.ts';
 import { FakeClock } from '../lib/fake-clock.ts';
 import { silentLogger } from '../obs/log.ts';
@@ -197,26 +198,22 @@ test('a heap profile taken here names the function that allocated', async (t) =>
   }
 });
 
-async function until(condition: () => boolean): Promise<void> {
-  for (let i = 0; i < 5000 && !condition(); i++) await new Promise((resolve) => setTimeout(resolve, 1));
-  assert.ok(condition(), 'what was waited for did not happen');
-}
-
 test('one profile at a time, and one that nobody waits for ends early', async (t) => {
   const clock = new FakeClock();
   const url = await serve(t, clock);
   const gone = new AbortController();
   const first = fetch(`${url}/debug/pprof/profile?seconds=30`, { signal: gone.signal });
-  await until(() => clock.pending > 0);
+  const isTaken = () => clock.pending > 0;
+  await eventually('a profile is being taken', isTaken);
   const second = await fetch(`${url}/debug/pprof/heap`);
   assert.equal(second.status, 409);
   assert.match(await second.text(), /another profile is being taken/);
   gone.abort();
   await assert.rejects(first);
-  await until(() => clock.pending === 0);
+  await eventually('the profile ends', () => clock.pending === 0);
 
   const again = fetch(`${url}/debug/pprof/profile`);
-  await until(() => clock.pending > 0);
+  await eventually('another is being taken', isTaken);
   await clock.advance(29_999);
   assert.equal(clock.pending, 1, 'thirty seconds unless asked otherwise');
   await clock.advance(1);

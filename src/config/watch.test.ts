@@ -3,6 +3,7 @@ import * as fs from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { eventually } from '../../test/eventually.ts';
 import type { Timer } from '../lib/clock.ts';
 import { FakeClock } from '../lib/fake-clock.ts';
 import { API_VERSION, KIND } from './v1alpha1.ts';
@@ -56,21 +57,18 @@ function replace(path: string, text: string): void {
 }
 
 /** Waits for the real file system, and for nothing else: time stands still in these tests. */
-async function until(condition: () => boolean): Promise<void> {
-  const deadline = performance.now() + 10_000;
-  while (!condition()) {
-    assert.ok(performance.now() < deadline, 'nothing happened');
-    await new Promise((resolve) => setTimeout(resolve, 2));
-  }
+function noticed({ clock }: Watched): Promise<void> {
+  return eventually('an event of the file system', () => clock.pending > 0, { everyMs: 2 });
 }
 
 /** Lets an event arrive and the quiet time pass, until the next report. */
 async function nextReport({ clock, reports }: Watched): Promise<string | undefined> {
   const seen = reports.length;
-  await until(() => {
+  const isReported = () => {
     if (clock.pending > 0) void clock.advance(100);
     return reports.length > seen;
-  });
+  };
+  await eventually('a report', isReported, { everyMs: 2 });
   return reports.at(-1);
 }
 
@@ -130,7 +128,7 @@ test('the same content, a touch or another file is not a change', async (t) => {
   for (const change of changes) {
     await watched.clock.advance(1000);
     change();
-    await until(() => watched.clock.pending > 0);
+    await noticed(watched);
   }
   await watched.clock.advance(1000);
   // A report that the watch is bound to make shows that nothing was made before it.
@@ -146,7 +144,7 @@ test('a file that is deleted is told once, and watched when it comes back', asyn
   const missing = `open ${watched.path}: no such file or directory`;
   assert.equal(await nextReport(watched), missing);
   replace(watched.path, first);
-  await until(() => watched.clock.pending > 0);
+  await noticed(watched);
   await watched.clock.advance(1000);
   replace(watched.path, second);
   assert.equal(await nextReport(watched), 'changed');
@@ -176,7 +174,7 @@ test('a half-written file is told once and acted on when it is whole', async (t)
     /^KubeProxyConfiguration\.Mode\.ProxyMode: Invalid value: "nft"/,
   );
   fs.utimesSync(watched.path, 1, 1);
-  await until(() => watched.clock.pending > 0);
+  await noticed(watched);
   await watched.clock.advance(1000);
   replace(watched.path, second);
   assert.equal(await nextReport(watched), 'changed');
@@ -199,7 +197,7 @@ test('an endless trickle of writes is looked at nevertheless', async (t) => {
   for (let i = 0; i < 200 && reports.length === 0; i++) {
     const { scheduled } = clock;
     replace(path, `${second}# ${i}\n`);
-    await until(() => clock.scheduled > scheduled);
+    await eventually('an event of the write', () => clock.scheduled > scheduled, { everyMs: 2 });
     await clock.advance(50);
   }
   assert.equal(reports[0], 'changed');
@@ -218,7 +216,7 @@ test('nothing is reported after closing', async (t) => {
   const watched = setUp(t);
   watched.watch.start();
   fs.writeFileSync(watched.path, second);
-  await until(() => watched.clock.pending > 0);
+  await noticed(watched);
   watched.watch.close();
   assert.equal(watched.clock.pending, 0);
   fs.writeFileSync(watched.path, third);

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { afterEach, test } from 'node:test';
+import { eventually, eventuallyEqual } from '../../test/eventually.ts';
 import { Cleanups, echoAs, talk, tcpPeer, UDPClient, udpPeer } from '../../test/userspace/peers.ts';
 import { systemClock } from '../lib/clock.ts';
 import { loadSockets } from '../native/koffi-sockets.ts';
@@ -143,13 +144,7 @@ test('a thread that dies is replaced, with the same services at the same ports',
     choice: 'round-robin',
   });
   thread.removeService('bad');
-  for (let i = 0; i < 500 && reports.length === 0; i++)
-    await new Promise((resolve) => setTimeout(resolve, 10));
+  await eventually('a report', () => reports.length > 0);
   assert.match(reports[0]?.problem ?? '', /replaced/);
-  for (let i = 0; ; i++) {
-    const heard = await talk(at).catch((error: Error) => error.message);
-    if (heard === 'a:') break;
-    assert.ok(i < 500, heard);
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
+  await eventuallyEqual('an answer', () => talk(at).catch((error: Error) => error.message), 'a:');
 });

@@ -1,16 +1,15 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { afterEach, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { eventuallyEqual } from '../../test/eventually.ts';
 import { EngineUnderTest } from '../../test/userspace/engine-under-test.ts';
 import { Cleanups, freePort, UDPClient, udpPeer } from '../../test/userspace/peers.ts';
 
 const cleanups = new Cleanups();
 afterEach(() => cleanups.run());
 
-async function openSessions(under: EngineUnderTest, expected: number): Promise<void> {
-  for (let i = 0; i < 200 && (await under.traffic()).open !== expected; i++) await sleep(10);
-  assert.equal((await under.traffic()).open, expected);
+function openSessions(under: EngineUnderTest, expected: number): Promise<void> {
+  return eventuallyEqual(`${expected} open sessions`, async () => (await under.traffic()).open, expected);
 }
 
 test('a client keeps its endpoint while it talks, and another client gets the other', async () => {

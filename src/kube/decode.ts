@@ -1,5 +1,5 @@
 import type { Intern } from '../lib/intern.ts';
-import { type Family, familyOf } from '../model/ip.ts';
+import { type Family, families, familyOf } from '../model/ip.ts';
 import type {
   EndpointObject,
   EndpointSliceObject,
@@ -192,8 +192,6 @@ export function decodeEndpoints(raw: unknown, intern: Intern): EndpointSliceObje
     );
   });
 }
-
-const families: readonly Family[] = ['IPv4', 'IPv6'];
 
 interface Subset {
   readonly ports: readonly SlicePortObject[];

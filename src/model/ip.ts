@@ -1,6 +1,8 @@
 /** An IP family as Kubernetes spells it. */
 export type Family = 'IPv4' | 'IPv6';
 
+export const families: readonly Family[] = ['IPv4', 'IPv6'];
+
 /** A parsed address: 4 bytes for IPv4 (IPv4-mapped IPv6 text included), 16 for IPv6, network order. */
 export interface IP {
   readonly family: Family;

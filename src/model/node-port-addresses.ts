@@ -3,6 +3,7 @@ import {
   type CIDR,
   cidrContains,
   type Family,
+  families,
   formatIP,
   isLoopback,
   parseCIDR,
@@ -21,8 +22,6 @@ export interface NodePortAddresses {
   /** Some CIDR is itself one of loopback addresses; the zero CIDR does not count. */
   readonly explicitLoopback: boolean;
 }
-
-const families: readonly Family[] = ['IPv4', 'IPv6'];
 
 /** Replaces the keywords `primary`, `localhost` and `all` by CIDRs; order and duplicates are kept. */
 export function expandNodePortAddresses(

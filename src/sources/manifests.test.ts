@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
+import { eventually } from '../../test/eventually.ts';
 import { type Clock, systemClock } from '../lib/clock.ts';
 import { FakeClock } from '../lib/fake-clock.ts';
 import type { ResourceName, Resources } from '../model/objects.ts';
@@ -88,10 +89,9 @@ function service(name: string, clusterIP: string): string {
 const node = 'apiVersion: v1\nkind: Node\nmetadata: {name: n1}\n';
 const broken = `${service('a', '10.96.0.9')}---\nkind: [\n`;
 
-/** Looks again and again, for at most some seconds, until the source has told it. */
-async function told(follower: Follower, call: string): Promise<void> {
-  for (let i = 0; i < 500 && !follower.calls.includes(call); i++) await sleep(10);
-  assert.ok(follower.calls.includes(call), `not told: ${call}; told: ${follower.calls}`);
+/** Waits until the source has told it. */
+function told({ calls }: Follower, call: string): Promise<void> {
+  return eventually(call, () => calls.includes(call), { onTimeout: () => `told: ${calls}` });
 }
 
 test('a directory is read in order, and nothing else in it', async (t) => {

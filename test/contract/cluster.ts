@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { StatusReport } from '../../src/inspect/api.ts';
 import type { Family } from '../../src/model/ip.ts';
 import type { ApiServer } from '../cluster/apiserver/server.ts';
 import { paced } from '../cluster/lab/pace.ts';
+import { eventually, type Patience } from '../eventually.ts';
 import { Site, type StartedProxy } from '../program/started.ts';
 import { type AddressBook, addressBooks } from './address-book.ts';
 import { type Landscape, podDevice, podDevicePrefix } from './landscape.ts';
@@ -24,9 +24,7 @@ import type { ServiceSpec, Setting } from './story.ts';
 const METRICS_URL = 'http://127.0.0.1:10249/metrics';
 const STATUS_URL = 'http://127.0.0.1:10249/debug/kube-proxy/status';
 const PROBE_MS = paced(50);
-const PROBE_PAUSE_MS = paced(5);
-/** By time and not by number: where the world answers for addresses that nobody serves yet, probes are quick. */
-const REACHED_MS = paced(20_000);
+const PROBE_PAUSE_MS = 5;
 
 type Command = readonly [string, ...string[]];
 
@@ -165,6 +163,11 @@ export class Cluster {
     return samples.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' '))), 0);
   }
 
+  /** Waits for it; a failure tells what the program said. */
+  eventually(what: string, holds: () => Promise<boolean>, patience: Patience = {}): Promise<void> {
+    return eventually(what, holds, { onTimeout: () => this.#program?.stderr, ...patience });
+  }
+
   /** Of a file in the program's directory. */
   path(name: string): string {
     return this.#site.path(name);
@@ -190,11 +193,8 @@ export class Cluster {
 
   /** Waits until one more sync has ended in every family. */
   async #moreSyncsThan(ended: readonly number[]): Promise<void> {
-    const end = Date.now() + REACHED_MS;
-    while ((await this.#syncs()).some((syncs, i) => syncs <= (ended[i] ?? 0))) {
-      assert.ok(Date.now() < end, `a sync does not end:\n${this.program.stderr}`);
-      await sleep(PROBE_PAUSE_MS);
-    }
+    const haveMore = async () => (await this.#syncs()).every((syncs, i) => syncs > (ended[i] ?? 0));
+    await this.eventually('the end of a sync', haveMore, { everyMs: PROBE_PAUSE_MS });
   }
 
   /** How many syncs have ended, by family. */
@@ -206,13 +206,11 @@ export class Cluster {
 
   async #reached(address: string): Promise<void> {
     const pod = this.landscape.host('pod');
-    const end = Date.now() + REACHED_MS;
-    while (Date.now() < end) {
+    const isReached = async () => {
       const outcome = await pod.ask({ address, port: 80, timeoutMs: PROBE_MS });
-      if (outcome.kind === 'answered' && outcome.by === 'B') return;
-      await sleep(PROBE_PAUSE_MS);
-    }
-    assert.fail(`a service put last does not work:\n${this.program.stderr}`);
+      return outcome.kind === 'answered' && outcome.by === 'B';
+    };
+    await this.eventually('a service put last works', isReached, { everyMs: PROBE_PAUSE_MS });
   }
 }
 

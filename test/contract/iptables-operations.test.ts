@@ -22,7 +22,6 @@ const namespace = skip ? '' : enterNamespace(import.meta.url);
 
 const CONNECTIONS = 2_000;
 const OTHER_SERVICES = 500;
-const REPAIRED_MS = 10_000;
 const families = ['iptables', 'ip6tables'] as const;
 const tables = ['filter', 'nat', 'mangle'] as const;
 
@@ -68,14 +67,6 @@ function operations(flavour: Flavour, landscape: () => Landscape): void {
       .join('\n');
   }
 
-  async function until(holds: () => Promise<boolean>, what: string, of = cluster): Promise<void> {
-    const end = Date.now() + REPAIRED_MS;
-    while (!(await holds())) {
-      assert.ok(Date.now() < end, `${what}: not put right:\n${of.program.stderr}`);
-      await sleep(10);
-    }
-  }
-
   /** Has somebody else change the rules, and waits until that is undone and counted. */
   async function repaired(t: TestContext, what: string, change: () => Promise<unknown>): Promise<void> {
     const counted = await repairs();
@@ -83,7 +74,7 @@ function operations(flavour: Flavour, landscape: () => Landscape): void {
     await change();
     const changed = performance.now();
     assert.notEqual(await listing(), whole);
-    await until(async () => (await listing()) === whole, what);
+    await cluster.eventually(`${what}: put right`, async () => (await listing()) === whole);
     t.diagnostic(`${what}: put right within ${Math.round(performance.now() - changed)} ms`);
     assert.ok((await repairs()) > counted, `${what} is counted`);
   }
@@ -146,10 +137,8 @@ function operations(flavour: Flavour, landscape: () => Landscape): void {
       await sleep(1_200);
     }
     await cluster.program.logs(/keeps changing the iptables ruleset; repairs are slowed down/);
-    await until(
-      async () => (await iptables('-t', 'nat', '-S', 'KUBE-POSTROUTING')).includes('MASQUERADE'),
-      'flush',
-    );
+    const chain = () => iptables('-t', 'nat', '-S', 'KUBE-POSTROUTING');
+    await cluster.eventually('the flush is undone', async () => (await chain()).includes('MASQUERADE'));
   });
 
   test('what others do beside its rules is none of its business', async () => {
@@ -213,7 +202,10 @@ function operations(flavour: Flavour, landscape: () => Landscape): void {
       await cluster.start();
     }, CONNECTIONS);
     assert.deepEqual(load.failures, []);
-    await until(async () => (await listing()) === whole, 'chains of services that are no more');
+    await cluster.eventually(
+      'the end of chains of services that are no more',
+      async () => (await listing()) === whole,
+    );
     await cluster.stop();
     const names = (await listing()).split('\n').filter((line) => line.startsWith(':KUBE-'));
     assert.deepEqual(
@@ -228,11 +220,17 @@ function operations(flavour: Flavour, landscape: () => Landscape): void {
       await cluster.start();
       await cluster.stop();
       await other.start();
-      await until(async () => !/KUBE-(?!FIREWALL)/.test(await listing()), 'rules of iptables mode', other);
+      await other.eventually(
+        'the end of the rules of iptables mode',
+        async () => !/KUBE-(?!FIREWALL)/.test(await listing()),
+      );
       await other.stop();
       await cluster.start();
       const tables = () => runInNode('nft', 'list', 'tables');
-      await until(async () => !/kube-proxy/.test(await tables()), 'the table of nftables mode');
+      await cluster.eventually(
+        'the end of the table of nftables mode',
+        async () => !/kube-proxy/.test(await tables()),
+      );
       assert.match(await listing(), /KUBE-SERVICES/);
     } finally {
       await other.close();
@@ -242,12 +240,12 @@ function operations(flavour: Flavour, landscape: () => Landscape): void {
   /** The listing once it no longer changes: chains of marker services go after they have served. */
   async function settledListing(): Promise<string> {
     let last = '';
-    await until(async () => {
+    await cluster.eventually('a listing that stays', async () => {
       await sleep(150);
       const before = last;
       last = await listing();
       return before === last;
-    }, 'listing');
+    });
     return last;
   }
 }

@@ -5,8 +5,8 @@
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { after, afterEach, before, beforeEach, describe, type TestContext, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { enterNamespace, hasProgram, labUnavailable, run as runSync } from '../cluster/lab/namespace.ts';
+import { eventually } from '../eventually.ts';
 import { flavourUnavailable, useFlavour } from '../iptables/flavours.ts';
 import { ipvsUnavailable } from '../ipvs/on-ipvs-kernel.ts';
 import { type RecordedCluster, recordedClusters } from '../plan/recorded-cluster.ts';
@@ -26,7 +26,6 @@ const skip = labUnavailable() ?? (hasProgram('nft', '--version') ? false : 'need
 const namespace = skip ? '' : enterNamespace(import.meta.url);
 
 const CONNECTIONS = 2_000;
-const GONE_MS = 10_000;
 const peer = process.env.KUBE_PROXY_PEER;
 const noPeer = peer === undefined ? 'needs KUBE_PROXY_PEER' : false;
 const ipvsObstacle = await ipvsUnavailable();
@@ -138,11 +137,11 @@ function journeys(landscape: () => Landscape): void {
         scene.put(web);
         await clusters[mode].start();
         await assertServed();
-        await until(async () => {
+        await gone('rules that upstream wrote', async () => {
           const left = new Set(await iptablesLines());
           const stale = recorded.filter((line) => /-(SVC|SVL|EXT|FW|SEP)-/.test(line) && left.has(line));
           return stale.length === 0 && (mode !== 'nftables' || left.size === 0);
-        }, 'rules that upstream wrote');
+        });
         assert.match(await runInNode('iptables-save'), notOfTheProxy);
       });
 
@@ -153,11 +152,11 @@ function journeys(landscape: () => Landscape): void {
         await runInNode('nft', '-f', file);
         await clusters[mode].start();
         await assertServed();
-        await until(async () => {
+        await gone('the table that upstream wrote', async () => {
           const ruleset = await runInNode('nft', 'list', 'ruleset');
           const isThere = /table ip kube-proxy /.test(ruleset);
           return !/service-ULMVA6XW|cluster-ips /.test(ruleset) && isThere === (mode === 'nftables');
-        }, 'the table that upstream wrote');
+        });
       });
 
       test('from upstream and back, no connection fails and none breaks', { skip: noPeer }, (t) =>
@@ -197,11 +196,11 @@ function journeys(landscape: () => Landscape): void {
     await load.during(async () => {
       await iptables.stop();
       await nftables.start();
-      await until(async () => (await iptablesLines()).length === 0, 'rules of iptables mode');
+      await gone('rules of iptables mode', async () => (await iptablesLines()).length === 0);
       await nftables.stop();
       await iptables.start();
       const tables = () => runInNode('nft', 'list', 'tables');
-      await until(async () => !/ kube-proxy/.test(await tables()), 'the table of nftables mode');
+      await gone('the table of nftables mode', async () => !/ kube-proxy/.test(await tables()));
     }, CONNECTIONS);
     assert.deepEqual(load.failures, []);
     await assertServed();
@@ -211,12 +210,8 @@ function journeys(landscape: () => Landscape): void {
 }
 
 /** Other modes' rules go after the first sync. */
-async function until(holds: () => Promise<boolean>, what: string): Promise<void> {
-  const end = Date.now() + GONE_MS;
-  while (!(await holds())) {
-    assert.ok(Date.now() < end, `${what}: still there`);
-    await sleep(20);
-  }
+function gone(what: string, isGone: () => Promise<boolean>): Promise<void> {
+  return eventually(`the end of ${what}`, isGone, { everyMs: 20 });
 }
 
 /** The service of a scene as upstream's nftables mode has it. */

@@ -57,7 +57,7 @@ describe('nftables mode and failures', { skip }, () => {
   test('services that the kernel refuses are left out and reported, and come back when they can', async () => {
     put(1);
     await node.start({ syncPeriod: '1s' });
-    await node.until('the first service', () => works(1));
+    await node.eventually('the first service', () => works(1));
     // Somebody made the set for sources of this prefix length, and so small that only one fits in.
     const set = 'set ip kube-proxy sources-24';
     await node.nft(`add ${set} { type ipv4_addr . inet_proto . inet_service . ipv4_addr; size 1; }`);
@@ -69,32 +69,32 @@ describe('nftables mode and failures', { skip }, () => {
       });
     }
     put(3);
-    await node.until('the third service', () => works(3));
-    await node.until('the report', async () => (await node.metric(SET_ASIDE)) === REFUSED);
+    await node.eventually('the third service', () => works(3));
+    await node.eventually('the report', async () => (await node.metric(SET_ASIDE)) === REFUSED);
     assert.ok(await works(1));
     assert.equal(await works(100), false);
     assert.match(
       node.log,
       /"Object is not, or in part not, programmed".*service port shop\/s100:http\/TCP: sources-24 198\.51\.100\.100 \. tcp \. 80 \. \S+: ENFILE/,
     );
-    await node.until('the event', () => eventsAbout('s100').length === 1);
+    await node.eventually('the event', () => eventsAbout('s100').length === 1);
     assert.ok((await node.metric(FAILURES)) > 0);
     await node.nft(`delete ${set}`);
-    for (const n of refused) await node.until(`service ${n}`, () => works(n));
-    await node.until('the end of the report', async () => (await node.metric(SET_ASIDE)) === 0);
+    for (const n of refused) await node.eventually(`service ${n}`, () => works(n));
+    await node.eventually('the end of the report', async () => (await node.metric(SET_ASIDE)) === 0);
   });
 
   test('what cannot be put right in the table is replaced with it', async () => {
     put(1);
     await node.start();
-    await node.until('the first service', () => works(1));
+    await node.eventually('the first service', () => works(1));
     // A chain of their own under one of our names, and kept from being deleted by a rule that refers to it.
     const chains = ['delete chain', 'add chain'].map((verb) => `${verb} ip kube-proxy nat-output`);
     const rule = 'add chain ip kube-proxy theirs; add rule ip kube-proxy theirs jump nat-output';
     await node.nft([...chains, rule].join('; '));
     const replaced = /"Table could not be put right and was replaced"/;
-    await node.until('the replacement', async () => replaced.test(node.log));
-    await node.until('the first service again', () => works(1));
+    await node.eventually('the replacement', async () => replaced.test(node.log));
+    await node.eventually('the first service again', () => works(1));
     assert.doesNotMatch(await node.nft('list', 'table', 'ip', 'kube-proxy'), /theirs/);
   });
 
@@ -102,19 +102,19 @@ describe('nftables mode and failures', { skip }, () => {
     put(1);
     put(2);
     await node.start({ syncPeriod: '1s' }, ['-v=4']);
-    await node.until('the first service', () => works(1));
+    await node.eventually('the first service', () => works(1));
     // A table belongs to a program, and is closed to all others, for as long as that program says so.
     other = spawn('nft', ['-i'], { stdio: ['pipe', 'ignore', 'ignore'] });
     other.stdin?.write('delete table ip kube-proxy; add table ip kube-proxy { flags owner; }\n');
-    await node.until('a failure', async () => (await node.metric(FAILURES)) > 0);
+    await node.eventually('a failure', async () => (await node.metric(FAILURES)) > 0);
     put(3);
     node.site.api.delete('services', 'shop', 's2');
-    await node.until('failures that go on', async () => (await node.metric(FAILURES)) > 5);
+    await node.eventually('failures that go on', async () => (await node.metric(FAILURES)) > 5);
     assert.equal(await works(3), false);
     const refusals = node.log.match(/"Transaction refused".* transaction=<\n\tadd table ip kube-proxy\n/g);
     assert.equal(refusals?.length, 1, 'shown once');
     other.kill('SIGKILL');
-    for (const n of [1, 3]) await node.until(`service ${n}`, () => works(n));
+    for (const n of [1, 3]) await node.eventually(`service ${n}`, () => works(n));
     assert.equal(await works(2), false);
   });
 
@@ -122,12 +122,12 @@ describe('nftables mode and failures', { skip }, () => {
     const externalIPs = ['198.51.100.9'];
     put(11, { spec: { externalIPs } });
     await node.start({}, ['-v=9']);
-    await node.until('the address', () => node.answers('198.51.100.9'));
+    await node.eventually('the address', () => node.answers('198.51.100.9'));
     put(12, { spec: { externalIPs } });
-    await node.until('the event', () => eventsAbout('s12').length > 0);
+    await node.eventually('the event', () => eventsAbout('s12').length > 0);
     for (let n = 3; n < 6; n++) {
       put(n);
-      await node.until(`service ${n}`, () => works(n));
+      await node.eventually(`service ${n}`, () => works(n));
     }
     const lost = '198.51.100.9 . tcp . 80 belongs to service port shop/s11:http/TCP';
     assert.deepEqual(eventsAbout('s12'), [`node node-a: service port shop/s12:http/TCP: ${lost}`]);
@@ -139,7 +139,7 @@ describe('nftables mode and failures', { skip }, () => {
       /"Committing".*<\n(\t.*\n)*\tadd element ip kube-proxy frontends 10\.96\.0\.5 \. tcp \. 80 : 0:/,
     );
     node.site.api.delete('services', 'shop', 's11');
-    await node.until('the end of the report', async () => (await node.metric(SET_ASIDE)) === 0);
+    await node.eventually('the end of the report', async () => (await node.metric(SET_ASIDE)) === 0);
     assert.ok(await node.answers('198.51.100.9'));
   });
 });

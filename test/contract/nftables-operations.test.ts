@@ -21,7 +21,6 @@ const namespace = skip ? '' : enterNamespace(import.meta.url);
 
 const CONNECTIONS = 2_000;
 const OTHER_SERVICES = 300;
-const REPAIRED_MS = 10_000;
 
 describe('nftables mode in operation', { skip }, () => {
   let landscape: Landscape;
@@ -69,7 +68,7 @@ describe('nftables mode in operation', { skip }, () => {
     const counted = await repairs();
     await nft(...command);
     const changed = performance.now();
-    await until(isUndone, what);
+    await cluster.eventually(`${what}: put right`, isUndone, { everyMs: 5 });
     t.diagnostic(`${what}: put right within ${Math.round(performance.now() - changed)} ms`);
     assert.ok((await repairs()) > counted, `${what} is counted`);
   }
@@ -262,14 +261,6 @@ describe('nftables mode in operation', { skip }, () => {
     await cluster.restart();
     assert.deepEqual(await choices(), first);
   });
-
-  async function until(holds: () => Promise<boolean>, what: string): Promise<void> {
-    const end = Date.now() + REPAIRED_MS;
-    while (!(await holds())) {
-      assert.ok(Date.now() < end, `${what}: not put right:\n${cluster.program.stderr}`);
-      await sleep(5);
-    }
-  }
 
   async function loadScript(script: string): Promise<void> {
     const file = cluster.path('script.nft');

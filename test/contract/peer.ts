@@ -1,9 +1,7 @@
-import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { paced } from '../cluster/lab/pace.ts';
+import { eventually } from '../eventually.ts';
 import type { Cluster } from './cluster.ts';
 
 const HEALTH_URL = 'http://127.0.0.1:10256/livez';
@@ -29,14 +27,12 @@ export class Peer {
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
       this.#log += text;
     });
-    const end = Date.now() + paced(20_000);
-    while (!(await isAnswered(HEALTH_URL))) {
-      assert.ok(
-        child.exitCode === null && Date.now() < end,
-        `the other kube-proxy does not run:\n${this.#log}`,
-      );
-      await sleep(20);
-    }
+    const isHealthy = async () => {
+      if (await isAnswered(HEALTH_URL)) return true;
+      if (child.exitCode !== null) throw new Error(`the other kube-proxy has ended:\n${this.#log}`);
+      return false;
+    };
+    await eventually('the other kube-proxy runs', isHealthy, { everyMs: 20, onTimeout: () => this.#log });
     await this.#cluster.settled();
   }
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Ask, Host, OpenConversation } from '../cluster/lab/host.ts';
 import { paced } from '../cluster/lab/pace.ts';
 import type { Outcome, Transport } from '../cluster/lab/traffic.ts';
+import { eventually } from '../eventually.ts';
 import { type AddressBook, addressBooks, type HostName } from './address-book.ts';
 import { isBrief } from './brief.ts';
 import type { Cluster } from './cluster.ts';
@@ -81,22 +81,18 @@ export class Scene {
 
   /** Repeats one packet until it fares as expected, for what follows a sync in its own time. */
   async eventually(packet: ExpectedPacket): Promise<void> {
-    const end = Date.now() + PATIENCE_MS;
-    for (;;) {
+    const isAsPromised = async () => {
       const seen = this.#verdict(packet, await this.#once(packet, SILENCE_MS));
-      if (matches(seen, this.#promised(packet))) return;
-      if (Date.now() > end) assert.fail(`${describe(packet)} became ${JSON.stringify(seen)}`);
-      await sleep(20);
-    }
+      assert.ok(matches(seen, this.#promised(packet)), `it became ${JSON.stringify(seen)}`);
+      return true;
+    };
+    await eventually(`${describe(packet)} fares as promised`, isAsPromised, { everyMs: 20 });
   }
 
   /** Waits until a packet is answered at all. */
   async ready(packet: Packet): Promise<void> {
-    const end = Date.now() + PATIENCE_MS;
-    while ((await this.#once(packet, SILENCE_MS)).kind !== 'answered') {
-      assert.ok(Date.now() < end, `${describe(packet)} is never answered`);
-      await sleep(20);
-    }
+    const isAnswered = async () => (await this.#once(packet, SILENCE_MS)).kind === 'answered';
+    await eventually(`${describe(packet)} is answered`, isAnswered, { everyMs: 20 });
   }
 
   /** What becomes of one packet. */

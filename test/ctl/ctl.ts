@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { paced } from '../cluster/lab/pace.ts';
+import { eventually, type Patience } from '../eventually.ts';
 import { kubeProxyctl, type Outcome, run } from '../program/run.ts';
 
 /** Runs kube-proxyctl as an operator does. */
@@ -22,16 +21,11 @@ export async function complaint(args: string): Promise<string> {
   return stderr;
 }
 
-/** Tries again until it holds; what holds after a sync holds within a generous while. */
-export async function eventually(
+/** Runs it again and again until it tells what is waited for; each time takes as long as a program takes to start. */
+export function eventuallyTold(
   what: string,
-  holds: () => Promise<boolean>,
-  pauseMs = paced(50),
+  isTold: () => Promise<boolean>,
+  patience: Patience = {},
 ): Promise<void> {
-  const attempts = 100;
-  for (let i = 0; i < attempts; i++) {
-    if (await holds()) return;
-    await sleep(pauseMs);
-  }
-  assert.fail(`${what} did not come about`);
+  return eventually(what, isTold, { withinMs: 60_000, everyMs: 50, ...patience });
 }

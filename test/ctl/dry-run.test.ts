@@ -5,7 +5,7 @@ import { enterNamespace, labUnavailable, run as sh } from '../cluster/lab/namesp
 import { service, slice } from '../kube/objects.ts';
 import { kubeProxy, type Outcome, run } from '../program/run.ts';
 import { Site } from '../program/started.ts';
-import { ctl, eventually } from './ctl.ts';
+import { ctl, eventuallyTold } from './ctl.ts';
 
 const skip = labUnavailable();
 if (skip === undefined) enterNamespace(import.meta.url);
@@ -40,7 +40,7 @@ describe('kube-proxy --dry-run', { skip: skip ?? false }, () => {
 
   it('has nothing to tell beside a proxy that is at work', async () => {
     await site.start(config);
-    await eventually('the first sync', async () => (await ctl('diff')).code === 0);
+    await eventuallyTold('the first sync', async () => (await ctl('diff')).code === 0);
     const { code, stdout, stderr } = await dryRun();
     assert.equal(code, 0, stdout + stderr);
     assert.match(stdout, /^IPv4, 1 service port: nothing to change$/m);

@@ -4,10 +4,9 @@ import { parse as parseYaml } from 'yaml';
 import type { LiveReport } from '../../src/ctl/live/live.ts';
 import type { DiffReport, ExplanationReport, ServiceList, StatusReport } from '../../src/inspect/api.ts';
 import { enterNamespace, labUnavailable, run as sh } from '../cluster/lab/namespace.ts';
-import { paced } from '../cluster/lab/pace.ts';
 import { service, slice } from '../kube/objects.ts';
 import { Site } from '../program/started.ts';
-import { complaint, ctl, eventually, printed } from './ctl.ts';
+import { complaint, ctl, eventuallyTold, printed } from './ctl.ts';
 
 const skip = labUnavailable();
 if (skip === undefined) enterNamespace(import.meta.url);
@@ -26,7 +25,7 @@ async function json<T>(args: string, code = 0): Promise<T> {
  */
 async function differing(args: string): Promise<string> {
   let stdout = '';
-  await eventually(`a difference in ${args}`, async () => {
+  await eventuallyTold(`a difference in ${args}`, async () => {
     sh('nft', 'flush', 'map', 'ip', 'kube-proxy', 'frontends');
     const outcome = await ctl(...args.split(' '));
     stdout = outcome.stdout;
@@ -51,7 +50,7 @@ describe('kube-proxyctl and a proxy in nftables mode', { skip: skip ?? false }, 
     config = site.writeConfig({ metricsBindAddress: '0.0.0.0:10249', clusterCIDR: '10.244.0.0/16' });
     const proxy = await site.start(config);
     await proxy.serves(METRICS);
-    await eventually('the first sync', async () => {
+    await eventuallyTold('the first sync', async () => {
       const { families } = await json<StatusReport>('status');
       return families.every(({ syncs }) => syncs > 0);
     });
@@ -144,7 +143,7 @@ describe('kube-proxyctl and a proxy in nftables mode', { skip: skip ?? false }, 
 
   it('explain and diff say loudly when the kernel was changed, and status when it was repaired', async () => {
     sh('ip', 'addr', 'add', '192.0.2.99/32', 'dev', 'lo');
-    await eventually('the new address', async () => (await ctl('diff')).code === 0);
+    await eventuallyTold('the new address', async () => (await ctl('diff')).code === 0);
     const { families: before } = await json<StatusReport>('status');
     assert.ok(before.every(({ repairs }) => repairs === 0));
     assert.match(
@@ -154,7 +153,8 @@ describe('kube-proxyctl and a proxy in nftables mode', { skip: skip ?? false }, 
     const { families, items } = JSON.parse(await differing('diff web -o json')) as DiffReport;
     assert.deepEqual(families[0], { family: 'IPv4', error: null, settled: true, differences: items.length });
     assert.ok(items.every((item) => item.service === web && item.found === undefined));
-    await eventually('the repair', async () => (await ctl('diff')).code === 0, paced(1_000));
+    const isRepaired = async () => (await ctl('diff')).code === 0;
+    await eventuallyTold('the repair', isRepaired, { withinMs: 150_000, everyMs: 1_000 });
     assert.ok((await json<StatusReport>('status')).families.some(({ repairs }) => repairs > 0));
     assert.match(await printed('status'), /another program had changed what was written/);
   });
@@ -185,6 +185,6 @@ describe('kube-proxyctl and a proxy in nftables mode', { skip: skip ?? false }, 
     await site.stopAll();
     const proxy = await site.start(config, ['--inspection-from=192.0.2.0/24']);
     await proxy.serves(METRICS);
-    await eventually('an answer', async () => (await ctl(...away.split(' '))).code === 0);
+    await eventuallyTold('an answer', async () => (await ctl(...away.split(' '))).code === 0);
   });
 });

@@ -9,7 +9,7 @@ import { after, before, describe, it } from 'node:test';
 import type { ExplanationReport, StatusReport } from '../../src/inspect/api.ts';
 import { enterNamespace, labUnavailable } from '../cluster/lab/namespace.ts';
 import { kubeProxy } from '../program/run.ts';
-import { ctl, eventually, printed } from './ctl.ts';
+import { ctl, eventuallyTold, printed } from './ctl.ts';
 
 const skip = labUnavailable();
 if (skip === undefined) enterNamespace(import.meta.url);
@@ -36,7 +36,7 @@ describe('kube-proxyctl and a proxy in userspace mode without privileges', { ski
       uid: NOBODY,
       gid: NOBODY,
     });
-    await eventually('the first sync', async () => {
+    await eventuallyTold('the first sync', async () => {
       const { code, stdout } = await ctl('status', '-o', 'json');
       return code === 0 && (JSON.parse(stdout) as StatusReport).families.every(({ syncs }) => syncs > 0);
     });

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, type TestContext, test } from 'node:test';
 import fc from 'fast-check';
 import { fateDifferences } from '../../src/inspect/compare-fates.ts';
-import type { Family } from '../../src/model/ip.ts';
+import { families } from '../../src/model/ip.ts';
 import { enterNamespace, labUnavailable } from '../cluster/lab/namespace.ts';
 import { paced } from '../cluster/lab/pace.ts';
 import type { Outcome } from '../cluster/lab/traffic.ts';
@@ -27,7 +27,6 @@ export interface ExplainOptions {
   readonly tampering?: Tampering;
 }
 
-const families: readonly Family[] = ['IPv4', 'IPv6'];
 const packetsPerSetting = isBrief ? 70 : 150;
 /** Names the packets of a run: give it again to send the same ones. */
 const SEED_VARIABLE = 'KPT_SEED';

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { KernelAnswer, Packet } from '../../src/backends/inspection.ts';
 import type { Mode } from '../../src/backends/mode.ts';
 import { defaultConfig } from '../../src/config/defaults.ts';
@@ -12,6 +11,7 @@ import { paced } from '../cluster/lab/pace.ts';
 import { type AddressBook, addressBooks } from '../contract/address-book.ts';
 import type { Cluster } from '../contract/cluster.ts';
 import { type NumberedService, namespace, serviceName, servicePortOf } from '../contract/objects.ts';
+import { eventuallyEqual } from '../eventually.ts';
 import { kubeProxy, run } from '../program/run.ts';
 import { foretell } from './foretelling.ts';
 import type { TestPacket } from './packets.ts';
@@ -26,7 +26,6 @@ export interface Tampering {
   readonly isRepaired: boolean;
 }
 
-const PATIENCE_MS = paced(10_000);
 const DRY_RUN_MS = paced(60_000);
 
 /** With the program halted, so that it can neither notice nor repair. */
@@ -91,12 +90,7 @@ function dryRun(cluster: Cluster): ReturnType<typeof run> {
   return run(kubeProxy, ['--dry-run', '--config', cluster.writeConfig()], { timeout: DRY_RUN_MS });
 }
 
-async function agreed(packet: TestPacket): Promise<void> {
-  const end = Date.now() + PATIENCE_MS;
-  for (;;) {
-    const { differences } = await foretell(packet);
-    if (differences.length === 0) return;
-    assert.ok(Date.now() < end, differences.join('\n'));
-    await sleep(20);
-  }
+function agreed(packet: TestPacket): Promise<void> {
+  const differences = async () => (await foretell(packet)).differences;
+  return eventuallyEqual('plan and kernel agree', differences, [], { everyMs: 20 });
 }

@@ -4,7 +4,7 @@ import type { Packet } from '../../src/backends/inspection.ts';
 import { ask } from '../../src/backends/iptables/ask.ts';
 import type { IptablesSettings } from '../../src/backends/iptables/settings.ts';
 import { FakeClock } from '../../src/lib/fake-clock.ts';
-import type { Family } from '../../src/model/ip.ts';
+import { type Family, families } from '../../src/model/ip.ts';
 import type { ServicePlan } from '../../src/plan/service-plan.ts';
 import { assertFate, type ExpectedFate, isAdmitted, isInAny, outside } from '../plan/expected-fate.ts';
 import { plansOf, recordedClusters } from '../plan/recorded-cluster.ts';
@@ -12,7 +12,7 @@ import { type RecordedIptablesCluster, recordedAddresses, recordedSettings } fro
 import { recordedTables } from './recorded-tables.ts';
 
 for (const { name, cluster } of recordedClusters()) {
-  for (const family of ['IPv4', 'IPv6'] as const) {
+  for (const family of families) {
     test(`${name} ${family}: packets go where the plans say`, () =>
       askAll(cluster as RecordedIptablesCluster, family));
   }

@@ -4,7 +4,7 @@ import type { Difference } from '../../src/backends/inspection.ts';
 import { compare } from '../../src/backends/iptables/compare.ts';
 import { nodeLines } from '../../src/backends/iptables/node-lines.ts';
 import { FakeClock } from '../../src/lib/fake-clock.ts';
-import type { Family } from '../../src/model/ip.ts';
+import { type Family, families } from '../../src/model/ip.ts';
 import { silentLogger } from '../../src/obs/log.ts';
 import { plansByKey } from '../cluster/plans.ts';
 import { plansOf, recordedClusters } from '../plan/recorded-cluster.ts';
@@ -14,7 +14,7 @@ import { recordedTables } from './recorded-tables.ts';
 const counters = { invalidDropped: true, localhostAccepted: true };
 
 for (const { name, cluster } of recordedClusters()) {
-  for (const family of ['IPv4', 'IPv6'] as const) {
+  for (const family of families) {
     const recorded = cluster as RecordedIptablesCluster;
     test(`${name} ${family}: nothing differs but the order of services`, async () => {
       const kinds = (await differences(recorded, family)).map(({ kind }) => kind);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { IptablesBackend } from '../../src/backends/iptables/backend.ts';
 import { FakeClock } from '../../src/lib/fake-clock.ts';
-import type { Family } from '../../src/model/ip.ts';
+import { type Family, families } from '../../src/model/ip.ts';
 import { silentLogger } from '../../src/obs/log.ts';
 import { ignoredMetric } from '../../src/obs/metrics.ts';
 import { plansByKey } from '../cluster/plans.ts';
@@ -15,7 +15,7 @@ import { type Chains, chainsOf, comparable, savedForm } from './normalise.ts';
 const isOwn = (chain: string) => chain.startsWith('KUBE-') && chain !== 'KUBE-PROXY-CANARY';
 
 for (const { name, cluster } of recordedClusters()) {
-  for (const family of ['IPv4', 'IPv6'] as const) {
+  for (const family of families) {
     test(`${name} ${family}: writes the rules that upstream wrote`, async () => {
       const tables = await programmed(cluster as RecordedIptablesCluster, family);
       const digit = family === 'IPv4' ? '4' : '6';

@@ -10,7 +10,7 @@ import { Commands } from '../../src/kernel/iptables/commands.ts';
 import { runProgram } from '../../src/kernel/program.ts';
 import { systemFiles } from '../../src/kernel/system-files.ts';
 import { systemClock } from '../../src/lib/clock.ts';
-import type { Family } from '../../src/model/ip.ts';
+import { type Family, families } from '../../src/model/ip.ts';
 import { silentLogger } from '../../src/obs/log.ts';
 import type { ServicePlan } from '../../src/plan/service-plan.ts';
 import { planOf, plansByKey } from '../cluster/plans.ts';
@@ -39,7 +39,7 @@ inNetworkNamespace(import.meta.filename, () => {
   for (const flavour of ['legacy', 'nft'] as const) {
     describe(`iptables-${flavour}`, { skip: flavourUnavailable(flavour) ?? false }, () => {
       test('nothing is written to look', () => lookAtNothing(flavour));
-      for (const family of ['IPv4', 'IPv6'] as const) {
+      for (const family of families) {
         test(`${family}: reads back where packets go`, () => askSome(flavour, family));
         test(`${family}: names what is not as it should be`, () => tamper(flavour, family));
       }

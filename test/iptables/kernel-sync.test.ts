@@ -7,7 +7,7 @@ import type { Tables } from '../../src/backends/iptables/tables.ts';
 import { Commands } from '../../src/kernel/iptables/commands.ts';
 import { runProgram } from '../../src/kernel/program.ts';
 import { systemClock } from '../../src/lib/clock.ts';
-import type { Family } from '../../src/model/ip.ts';
+import { type Family, families } from '../../src/model/ip.ts';
 import { silentLogger } from '../../src/obs/log.ts';
 import type { ServicePlan } from '../../src/plan/service-plan.ts';
 import { planOf } from '../cluster/plans.ts';
@@ -26,7 +26,7 @@ inNetworkNamespace(import.meta.filename, () => {
   for (const flavour of ['legacy', 'nft'] as const) {
     const skip = flavourUnavailable(flavour) ?? false;
     describe(`iptables-${flavour}`, { skip }, () => {
-      for (const family of ['IPv4', 'IPv6'] as const) {
+      for (const family of families) {
         test(`${family}: partial syncs leave what a full one writes`, () =>
           comparePartialSyncs(flavour, family));
       }

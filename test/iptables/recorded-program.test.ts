@@ -1,11 +1,10 @@
 /** Clusters that upstream was recorded in, given to the whole program: the kernel must hold what upstream wrote. */
-import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { RawObject } from '../cluster/apiserver/store.ts';
 import { enterNamespace, labUnavailable, run } from '../cluster/lab/namespace.ts';
+import { eventuallyEqual } from '../eventually.ts';
 import { recordedClusters } from '../plan/recorded-cluster.ts';
 import { Site } from '../program/started.ts';
 import { flavourUnavailable, useFlavour } from './flavours.ts';
@@ -19,8 +18,6 @@ interface Recording {
   readonly expect: Readonly<Record<string, readonly string[]>>;
 }
 
-const LONG_ENOUGH_MS = 15_000;
-const POLL_MS = 50;
 const families = { 4: 'iptables', 6: 'ip6tables' } as const;
 const tables = ['nat', 'filter', 'mangle'] as const;
 
@@ -58,9 +55,10 @@ async function replay(recording: Recording, site: Site): Promise<void> {
   }
   const wanted = wantedTables(recording);
   const proxy = await site.start(site.writeConfig(recording.config));
-  const end = Date.now() + LONG_ENOUGH_MS;
-  while (Date.now() < end && JSON.stringify(savedTables()) !== JSON.stringify(wanted)) await sleep(POLL_MS);
-  assert.deepEqual(savedTables(), wanted, proxy.stderr);
+  await eventuallyEqual('what upstream wrote', savedTables, wanted, {
+    everyMs: 50,
+    onTimeout: () => proxy.stderr,
+  });
 }
 
 function wantedTables({ expect }: Recording): Record<string, unknown> {

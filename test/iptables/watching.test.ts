@@ -13,7 +13,8 @@ import { runProgram } from '../../src/kernel/program.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { silentLogger } from '../../src/obs/log.ts';
 import { ignoredMetric } from '../../src/obs/metrics.ts';
-import { eventually, inNetworkNamespace, sh } from '../kernel/namespace.ts';
+import { eventually } from '../eventually.ts';
+import { inNetworkNamespace, sh } from '../kernel/namespace.ts';
 import { flavourUnavailable, useFlavour } from './flavours.ts';
 import { chainsOf, tableOf } from './normalise.ts';
 

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import type { Packet } from '../../src/backends/inspection.ts';
 import type { IpvsSettings } from '../../src/backends/ipvs/settings.ts';
 import type { Endpoint } from '../../src/model/endpoint.ts';
-import type { Family } from '../../src/model/ip.ts';
+import { type Family, families } from '../../src/model/ip.ts';
 import type { ServicePlan } from '../../src/plan/service-plan.ts';
 import { assertFate, type ExpectedFate, isAdmitted, isInAny, outside } from '../plan/expected-fate.ts';
 import { plansOf } from '../plan/recorded-cluster.ts';
@@ -18,7 +18,7 @@ import {
 } from './recorded-cluster.ts';
 
 for (const { name, cluster } of recordedIpvsClusters()) {
-  for (const family of ['IPv4', 'IPv6'] as const) {
+  for (const family of families) {
     test(`${name} ${family}: packets go where the plans say, and nothing differs`, () =>
       askAll(cluster, family));
   }

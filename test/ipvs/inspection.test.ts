@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Difference, Inspection, Packet } from '../../src/backends/inspection.ts';
 import { IpvsBackend } from '../../src/backends/ipvs/backend.ts';
 import { openInspection } from '../../src/backends/ipvs/inspection.ts';
@@ -10,11 +9,12 @@ import { ipvsOpeners } from '../../src/kernel/ipvs/openers.ts';
 import { runProgram } from '../../src/kernel/program.ts';
 import { systemFiles } from '../../src/kernel/system-files.ts';
 import { systemClock } from '../../src/lib/clock.ts';
-import type { Family } from '../../src/model/ip.ts';
+import { type Family, families } from '../../src/model/ip.ts';
 import { nodePortAddresses } from '../../src/model/node-port-addresses.ts';
 import { silentLogger } from '../../src/obs/log.ts';
 import type { ServicePlan } from '../../src/plan/service-plan.ts';
 import { planOf, plansByKey } from '../cluster/plans.ts';
+import { eventually } from '../eventually.ts';
 import { sh } from '../kernel/namespace.ts';
 import { settings as settings4 } from './harness.ts';
 import { onIpvsKernel } from './on-ipvs-kernel.ts';
@@ -66,11 +66,11 @@ await onIpvsKernel(import.meta.filename, () => {
     sh('ip addr add 192.0.2.5/24 dev kpt-node && ip addr add fd00:10::5/64 dev kpt-node nodad');
     sh('ip route add default dev kpt-node && ip neigh add 192.0.2.1 lladdr 02:00:00:00:00:01 dev kpt-node');
     linux = await openLinux();
-    for (const family of ['IPv4', 'IPv6'] as const) await synced(linux, family);
+    for (const family of families) await synced(linux, family);
   });
   after(() => linux?.close());
 
-  for (const family of ['IPv4', 'IPv6'] as const) {
+  for (const family of families) {
     test(`${family}: nothing differs from what was written`, () =>
       inspecting(family, async (inspection) =>
         assert.deepEqual(await inspection.compare(requestOf(family)), []),
@@ -124,20 +124,19 @@ async function askSix(inspection: Inspection): Promise<void> {
 
 async function countSome(inspection: Inspection): Promise<void> {
   sh(`bash -c 'for i in 1 2 3; do echo hello > /dev/udp/10.96.0.10/53; done'`);
+  const count = async () => (await inspection.counters?.(requestOf('IPv4'))) ?? [];
+  let counted: Awaited<ReturnType<typeof count>> = [];
+  const ofDNS = () => counted.find(({ service }) => service === 'default/dns/UDP');
   // The kernel sums up what its processors counted every two seconds.
-  for (let attempt = 0; attempt < 100; attempt++) {
-    const counted = (await inspection.counters?.(requestOf('IPv4'))) ?? [];
-    assert.equal(counted.length, plans.IPv4.length);
-    const dns = counted.find(({ service }) => service === 'default/dns/UDP');
-    if (dns?.connections === 0) {
-      await sleep(100);
-      continue;
-    }
-    assert.deepEqual([dns?.connections, dns?.packets], [3, 3]);
-    assert.ok((dns?.bytes ?? 0) >= 3 * (20 + 8 + 6));
-    return;
-  }
-  assert.fail('nothing was counted');
+  const isCounted = async () => {
+    counted = await count();
+    return ofDNS()?.connections !== 0;
+  };
+  await eventually('something is counted', isCounted, { everyMs: 100 });
+  assert.equal(counted.length, plans.IPv4.length);
+  const dns = ofDNS();
+  assert.deepEqual([dns?.connections, dns?.packets], [3, 3]);
+  assert.ok((dns?.bytes ?? 0) >= 3 * (20 + 8 + 6));
 }
 
 async function tamper(inspection: Inspection): Promise<void> {

@@ -31,7 +31,8 @@ const namespace = skip ? '' : enterNamespace(import.meta.url);
 const CONNECTIONS = 100;
 /** More would leave an emulated machine no time for the program itself. */
 const CONNECTIONS_AT_ONCE = 2;
-const PATIENCE_MS = paced(10_000);
+/** A look takes several programs. */
+const everyMs = 50;
 /** Dozens of programs, where another mode has left something, too. */
 const CLEANED_UP_MS = paced(60_000);
 /** How long the kernel remembers a TCP connection that was reset. */
@@ -81,14 +82,6 @@ describe('ipvs mode in operation', { skip }, () => {
   function place(to: Target = 'clusterIP', name = 'web'): string {
     const { n } = scene.service(name);
     return `${scene.address(to, n)}:${to === 'nodePort' ? nodePortOf(n) : 80}`;
-  }
-
-  async function until(what: string, holds: () => Promise<boolean>, patienceMs = PATIENCE_MS): Promise<void> {
-    const end = Date.now() + patienceMs;
-    while (!(await holds())) {
-      assert.ok(Date.now() < end, `${what}: did not come about:\n${cluster.program.stderr}`);
-      await sleep(paced(50));
-    }
   }
 
   async function cleanUp(): Promise<void> {
@@ -149,7 +142,8 @@ describe('ipvs mode in operation', { skip }, () => {
       scene.address('clusterIP', scene.service().n),
     );
     const gone = async () => (await realServers(place()))?.[A] === undefined;
-    await until('the end of A', gone, pollIntervalMs + RESET_CONNECTION_MS + PATIENCE_MS);
+    const withinMs = pollIntervalMs + RESET_CONNECTION_MS + 10_000;
+    await cluster.eventually('the end of A', gone, { withinMs, everyMs });
     assert.deepEqual(await realServers(place('clusterIP', 'restarted')), { [A]: 0, [B]: 1 });
     assert.equal((await open[1]?.ask())?.by, 'A');
     for (const conversation of open) await conversation.close();
@@ -168,7 +162,7 @@ describe('ipvs mode in operation', { skip }, () => {
     await cluster.stop();
     const whole = await snapshot();
     await cluster.restart();
-    await until('the same state', async () => (await snapshot()) === whole);
+    await cluster.eventually('the same state', async () => (await snapshot()) === whole, { everyMs });
     for (const conversation of open) await conversation.close();
   });
 
@@ -198,7 +192,7 @@ describe('ipvs mode in operation', { skip }, () => {
       await runInNode('ip', 'address', 'del', `${external}/32`, 'dev', 'lo');
     }
     await scene.remove();
-    await until('the end of the service', async () => (await bound()).length === 0);
+    await cluster.eventually('the end of the service', async () => (await bound()).length === 0, { everyMs });
     assert.equal(await realServers(place()), undefined);
     assert.deepEqual(await setEntries('KUBE-LOAD-BALANCER'), []);
   });
@@ -224,11 +218,12 @@ describe('ipvs mode in operation', { skip }, () => {
     await runInNode('ipvsadm', '-A', '-f', '7', '-s', 'rr');
     await sleep(paced(1_000));
     let whole = '';
-    await until('a state that stays', async () => {
+    const hasSettled = async () => {
       const before = whole;
       whole = await snapshot();
       return before === whole;
-    });
+    };
+    await cluster.eventually('a state that stays', hasSettled, { everyMs });
     const changes: readonly (readonly [string, ...string[]])[] = [
       ['ipvsadm', '-D', '-t', place('external')],
       ['ipvsadm', '-d', '-t', place(), '-r', A],
@@ -241,7 +236,7 @@ describe('ipvs mode in operation', { skip }, () => {
       ['ip', 'link', 'del', 'kube-ipvs0'],
     ];
     for (const [command, ...args] of changes) await runInNode(command, ...args);
-    await until('what was there before', async () => (await snapshot()) === whole);
+    await cluster.eventually('what was there before', async () => (await snapshot()) === whole, { everyMs });
     assert.match(whole, /-A -f 7 /, 'servers for marks are none of its business');
     assert.match(whole, /10\.9\.9\.9:80/, 'nor are those that are excluded');
     await scene.expect(

@@ -5,18 +5,17 @@
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { IpvsBackend } from '../../src/backends/ipvs/backend.ts';
 import type { IpvsKernel } from '../../src/backends/ipvs/kernel.ts';
 import { type LinuxIpvs, openLinuxIpvs } from '../../src/backends/ipvs/linux-kernel.ts';
 import { ipvsOpeners } from '../../src/kernel/ipvs/openers.ts';
 import { runProgram } from '../../src/kernel/program.ts';
 import { systemClock } from '../../src/lib/clock.ts';
-import type { Family } from '../../src/model/ip.ts';
+import { type Family, families } from '../../src/model/ip.ts';
 import { silentLogger } from '../../src/obs/log.ts';
 import { enterNamespace, labUnavailable } from '../cluster/lab/namespace.ts';
-import { paced } from '../cluster/lab/pace.ts';
 import { runInNode } from '../contract/node-commands.ts';
+import { eventuallyEqual } from '../eventually.ts';
 import { plansOf } from '../plan/recorded-cluster.ts';
 import { kubeProxy, run } from '../program/run.ts';
 import { Site } from '../program/started.ts';
@@ -33,10 +32,8 @@ import {
 } from './recorded-cluster.ts';
 import { recordedRules, type SavedRules } from './saved-rules.ts';
 
-const families: readonly Family[] = ['IPv4', 'IPv6'];
 const programs = { 4: 'iptables-save', 6: 'ip6tables-save' } as const;
 const tables = ['nat', 'filter'] as const;
-const PATIENCE_MS = paced(10_000);
 const throughTheProgram = ['cluster-006.json', 'cluster-007.json'];
 
 /** What the kernel holds of the mode. */
@@ -94,13 +91,10 @@ async function replay(cluster: RecordedIpvsCluster, wanted: State): Promise<void
       site.api.put(object.kind === 'Service' ? 'services' : 'endpointSlices', { ...object });
     }
     const proxy = await site.start(site.writeConfig(cluster.config));
-    const end = Date.now() + PATIENCE_MS;
-    let state = await currentState();
-    while (Date.now() < end && JSON.stringify(state) !== JSON.stringify(wanted)) {
-      await sleep(paced(50));
-      state = await currentState();
-    }
-    assert.deepEqual(state, wanted, proxy.stderr);
+    await eventuallyEqual('the state of the kernel in memory', currentState, wanted, {
+      everyMs: 50,
+      onTimeout: () => proxy.stderr,
+    });
   } finally {
     await site.close();
   }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { IpvsBackend } from '../../src/backends/ipvs/backend.ts';
 import { FakeClock } from '../../src/lib/fake-clock.ts';
-import type { Family } from '../../src/model/ip.ts';
+import { type Family, families } from '../../src/model/ip.ts';
 import { silentLogger } from '../../src/obs/log.ts';
 import { plansOf } from '../plan/recorded-cluster.ts';
 import { FakeKernel } from './fake-kernel.ts';
@@ -16,7 +16,6 @@ import {
 } from './recorded-cluster.ts';
 import { recordedRules, savedRules } from './saved-rules.ts';
 
-const families: readonly Family[] = ['IPv4', 'IPv6'];
 const clusters = recordedIpvsClusters();
 
 const strictInternalPolicy =

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { AddressBook } from '../../src/kernel/route/address-book.ts';
 import { openRouteClient } from '../../src/kernel/route/client.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { loadLibc } from '../../src/native/koffi-libc.ts';
+import { eventuallyEqual } from '../eventually.ts';
 import { inNetworkNamespace, sh } from './namespace.ts';
 
 inNetworkNamespace(import.meta.filename, () => {
@@ -17,10 +17,7 @@ inNetworkNamespace(import.meta.filename, () => {
 
   const ips = async () => (await book.list()).map(({ ip }) => ip).toSorted();
   /** Waits for notifications to bring the book to this. */
-  const becomes = async (expected: readonly string[]) => {
-    for (let i = 0; i < 500 && (await ips()).join() !== expected.join(); i++) await sleep(10);
-    assert.deepEqual(await ips(), expected);
-  };
+  const becomes = (expected: string[]) => eventuallyEqual(`${expected.length} addresses`, ips, expected);
 
   test('follows what happens to addresses and interfaces', async () => {
     const before = await ips();

@@ -3,7 +3,6 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { after, before, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { NftablesBackend } from '../../src/backends/nftables/apply.ts';
 import { kernelFlowTable } from '../../src/conntrack/kernel-table.ts';
 import { ConntrackReconciler } from '../../src/conntrack/reconciler.ts';
@@ -20,11 +19,11 @@ import { createProxyMetrics } from '../../src/obs/proxy-metrics.ts';
 import { Registry } from '../../src/obs/registry.ts';
 import { FamilyProxier } from '../../src/proxier/family-proxier.ts';
 import { reconcileFlows } from '../../src/proxier/flows.ts';
+import { eventually } from '../eventually.ts';
 import { clusterIPOf, endpointOf, flowsLeftOf, services, stale, total } from './flow-crowd.ts';
 import { inNetworkNamespace } from './namespace.ts';
 
 const CONNTRACK = '/proc/sys/net/netfilter/nf_conntrack';
-const PATIENCE_MS = 60_000;
 /** Far above what is needed, far below what the table would take in memory. */
 const MEMORY_CEILING = 64e6;
 const SYNCS_BESIDE = 3;
@@ -164,11 +163,11 @@ inNetworkNamespace(import.meta.filename, () => {
   }
 
   async function happened(event: (typeof log)[number], times: number): Promise<void> {
-    const end = Date.now() + PATIENCE_MS;
-    while (log.filter((each) => each === event).length < times) {
-      assert.ok(Date.now() < end, `no ${event} number ${times}: ${log}`);
-      await sleep(1);
-    }
+    await eventually(`${event} number ${times}`, () => log.filter((each) => each === event).length >= times, {
+      withinMs: 60_000,
+      everyMs: 1,
+      onTimeout: () => `what did: ${log}`,
+    });
   }
 
   /** So many flows are left: none with an endpoint that left, and none that must be gone. */

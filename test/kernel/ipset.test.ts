@@ -3,7 +3,7 @@ import { after, afterEach, before, suite, test } from 'node:test';
 import { type IpsetClient, openIpsetClient } from '../../src/kernel/ipset/client.ts';
 import type { HashSet, PortBitmap, SetDefinition } from '../../src/kernel/ipset/objects.ts';
 import { systemClock } from '../../src/lib/clock.ts';
-import type { Family } from '../../src/model/ip.ts';
+import { type Family, families } from '../../src/model/ip.ts';
 import { loadLibc } from '../../src/native/koffi-libc.ts';
 import { inNetworkNamespace, sh } from './namespace.ts';
 
@@ -11,7 +11,6 @@ import { inNetworkNamespace, sh } from './namespace.ts';
 
 const hasTool = isThere('ipset --version');
 const size = { hashSize: 1024, maxElements: 65536 };
-const families: readonly Family[] = ['IPv4', 'IPv6'];
 const hashTypes: readonly HashSet['type'][] = [
   'hash:ip',
   'hash:ip,port',

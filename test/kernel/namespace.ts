@@ -31,15 +31,6 @@ export function sh(command: string, input = ''): string {
   return execFileSync('sh', ['-c', command], { encoding: 'utf8', input, stdio: ['pipe', 'pipe', 'pipe'] });
 }
 
-/** Resolves when the condition holds; rejects when it does not within a generous while. */
-export async function eventually(what: string, condition: () => boolean): Promise<void> {
-  for (let attempt = 0; attempt < 500; attempt++) {
-    if (condition()) return;
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-  assert.fail(`never happened: ${what}`);
-}
-
 function runInside(file: string): Promise<{ output: string; status: number | null }> {
   const { NODE_TEST_CONTEXT: _, ...environment } = process.env;
   const child = spawn(

@@ -4,7 +4,8 @@ import { openRouteClient, type RouteClient } from '../../src/kernel/route/client
 import { openRouteLookup } from '../../src/kernel/route/lookup.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { loadLibc } from '../../src/native/koffi-libc.ts';
-import { eventually, inNetworkNamespace, sh } from './namespace.ts';
+import { eventually } from '../eventually.ts';
+import { inNetworkNamespace, sh } from './namespace.ts';
 
 inNetworkNamespace(import.meta.filename, () => {
   let client: RouteClient;

@@ -8,8 +8,9 @@ import type { RestClient } from '../../src/kube/rest-client.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { TestAuthority } from '../cluster/apiserver/certificates.ts';
 import { type ApiServer, type ApiServerOptions, startApiServer } from '../cluster/apiserver/server.ts';
+import { LogRecorder } from '../log-recorder.ts';
 import { startConnectProxy } from './connect-proxy.ts';
-import { LogRecorder, testClient } from './harness.ts';
+import { testClient } from './harness.ts';
 
 const authority = new TestAuthority();
 const stranger = new TestAuthority('stranger');

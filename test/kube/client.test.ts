@@ -8,7 +8,8 @@ import type { RestMetrics } from '../../src/kube/rest-metrics.ts';
 import { FakeClock } from '../../src/lib/fake-clock.ts';
 import type { Labels } from '../../src/obs/metrics.ts';
 import { type ApiServer, type ApiServerOptions, startApiServer } from '../cluster/apiserver/server.ts';
-import { eventually, LogRecorder, plainAccess, testClient } from './harness.ts';
+import { LogRecorder } from '../log-recorder.ts';
+import { plainAccess, soon, testClient } from './harness.ts';
 import { node, service } from './objects.ts';
 
 interface Pair {
@@ -160,7 +161,7 @@ describe('a request', () => {
     p.server.faults.next({ kind: 'hang' });
     const abort = new AbortController();
     const given = assert.rejects(p.client.request({ ...nodes, signal: abort.signal }), /changed my mind/);
-    await eventually(() => (p.server.requests.length === 1 ? undefined : 'not sent'));
+    await soon('it is sent', () => p.server.requests.length === 1);
     abort.abort(new Error('changed my mind'));
     await given;
   });
@@ -172,7 +173,7 @@ describe('a request', () => {
       name: 'TransportError',
       message: 'the client is closed',
     });
-    await eventually(() => (p.server.requests.length === 1 ? undefined : 'not sent'));
+    await soon('it is sent', () => p.server.requests.length === 1);
     p.client.close();
     await given;
   });
@@ -255,7 +256,7 @@ describe('a stream', () => {
     p.server.put('nodes', node('a'));
     const watch = { ...nodes, query: { watch: 'true' }, idleMs: () => 5000, unthrottled: true };
     for await (const _ of await p.client.stream(watch)) break;
-    await eventually(() => (p.server.watches().length === 0 ? undefined : 'the watch is still open'));
+    await soon('the end of the watch', () => p.server.watches().length === 0);
   });
 
   test('that is refused fails before it begins', async () => {

@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import type { Fault } from '../cluster/apiserver/faults.ts';
 import type { ApiServerOptions } from '../cluster/apiserver/server.ts';
 import type { Watch } from '../cluster/apiserver/watch.ts';
-import { eventually, type TestBed, testBed } from './harness.ts';
+import { soon, type TestBed, testBed } from './harness.ts';
 import { service } from './objects.ts';
 
 function fill({ put }: TestBed['server']): void {
@@ -15,7 +15,7 @@ function watchedServices(server: ApiServerOptions = {}): Promise<TestBed> {
 }
 
 async function watchOf({ server }: TestBed): Promise<Watch> {
-  await eventually(() => (server.watches('services').length > 0 ? undefined : 'no watch is open'));
+  await soon('a watch is open', () => server.watches('services').length > 0);
   const [watch] = server.watches('services');
   assert.ok(watch);
   return watch;
@@ -89,7 +89,7 @@ describe('connecting again survives', () => {
         change(bed);
         bed.server.store.compact();
         await bed.converge();
-        await eventually(() => (bed.server.faults.pending === 0 ? undefined : 'not all faults happened'));
+        await soon('all faults', () => bed.server.faults.pending === 0);
         if (fault.kind !== 'trickle') assert.ok(bed.log.lines.length > errors, 'failures are logged');
       });
     }
@@ -118,7 +118,7 @@ describe('a client that was away', () => {
     const watch = await watchOf(bed);
     watch.bookmark();
     watch.end();
-    await eventually(() => (bed.server.requests.length > requests ? undefined : 'no new watch'));
+    await soon('a new watch', () => bed.server.requests.length > requests);
     assert.equal(bed.server.requests.at(-1)?.query.get('resourceVersion'), String(bed.server.store.version));
   });
 
@@ -150,11 +150,8 @@ describe('a client that was away', () => {
     const bed = await watchedServices();
     await bed.converge();
     await bed.server.close();
-    await eventually(() =>
-      bed.log.lines.filter(({ error }) => error?.includes('ECONNREFUSED')).length > 3
-        ? undefined
-        : 'no retries',
-    );
+    const isRefused = ({ error = '' }) => error.includes('ECONNREFUSED');
+    await soon('retries', () => bed.log.lines.filter(isRefused).length > 3);
     assert.equal(bed.mirror.of('services').size, 20);
     assert.equal(bed.mirror.removals, 0);
     await bed.source.stop();
@@ -166,7 +163,7 @@ describe('a client that was away', () => {
     await using bed = await testBed({ seed: fill, watch: ['services'], tuning: { backoff } });
     await bed.converge();
     (await watchOf(bed)).drop();
-    await eventually(() => (bed.log.lines.some(({ error }) => error) ? undefined : 'no failure yet'));
+    await soon('a failure', () => bed.log.lines.some(({ error }) => error));
     change(bed);
     bed.source.start(['nodes'], bed.mirror);
     await bed.converge();
@@ -246,7 +243,7 @@ test('one resource that is refused does not hold up the others', async () => {
     },
   });
   await bed.converge(['services', 'endpointSlices', 'nodes']);
-  await eventually(() => (bed.server.faults.pending < 45 ? undefined : 'no retries'));
+  await soon('retries', () => bed.server.faults.pending < 45);
   assert.ok(!bed.mirror.syncedResources.includes('serviceCIDRs'));
   bed.server.faults.clear();
   await bed.converge();

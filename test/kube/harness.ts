@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { setTimeout as pause } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import type { ClusterAccess } from '../../src/kube/cluster-access.ts';
 import { fixedCredentials } from '../../src/kube/credentials.ts';
@@ -10,10 +9,11 @@ import type { RestClient } from '../../src/kube/rest-client.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createIntern } from '../../src/lib/intern.ts';
 import type { ResourceName, Resources } from '../../src/model/objects.ts';
-import type { LogAttributes, Logger } from '../../src/obs/log.ts';
 import { kubeSource } from '../../src/sources/kube.ts';
 import type { ObjectHandler, ObjectSource } from '../../src/sources/source.ts';
 import { type ApiServer, type ApiServerOptions, startApiServer } from '../cluster/apiserver/server.ts';
+import { eventually } from '../eventually.ts';
+import { LogRecorder } from '../log-recorder.ts';
 
 /** Real waits, a hundred times shorter than in production. */
 export const fastTuning: Partial<ReflectorTuning> = {
@@ -23,28 +23,6 @@ export const fastTuning: Partial<ReflectorTuning> = {
   listIdleMs: 100,
   pageIdleMs: 100,
 };
-
-/** Keeps what it is told, for tests that look at it. */
-export class LogRecorder implements Logger {
-  readonly lines: { message: string; error?: string; attributes: LogAttributes | undefined }[] = [];
-  readonly enabled = true;
-
-  info(message: string, attributes?: LogAttributes): void {
-    this.lines.push({ message, attributes });
-  }
-
-  error(error: unknown, message: string, attributes?: LogAttributes): void {
-    this.lines.push({ message, error: String(error), attributes });
-  }
-
-  v(): Logger {
-    return this;
-  }
-
-  named(): Logger {
-    return this;
-  }
-}
 
 type AnyObject = Resources[ResourceName];
 
@@ -169,14 +147,14 @@ export async function testBed(options: TestBedOptions = {}): Promise<TestBed> {
     mirror,
     log,
     converge: (resources = watched) =>
-      eventually(() => {
+      soon('the mirror shows what the server holds', () => {
         for (const resource of resources) {
-          if (!mirror.syncedResources.includes(resource)) return `${resource} not synced`;
+          assert.ok(mirror.syncedResources.includes(resource), `${resource} not synced`);
           const expected = expectedState(server, resource, testNode);
           if (!isDeepStrictEqual(mirror.of(resource), expected))
-            return difference(mirror.of(resource), expected);
+            assert.fail(difference(mirror.of(resource), expected));
         }
-        return undefined;
+        return true;
       }),
     async [Symbol.asyncDispose]() {
       await source.stop();
@@ -213,15 +191,9 @@ export function plainAccess(url: string): ClusterAccess {
   };
 }
 
-/** Polls until there is no complaint. */
-export async function eventually(complaint: () => string | undefined, withinMs = 10_000): Promise<void> {
-  const end = performance.now() + withinMs;
-  let said = complaint();
-  while (said !== undefined) {
-    assert.ok(performance.now() < end, said);
-    await pause(3);
-    said = complaint();
-  }
+/** Looks more often than usual: hundreds of times these tests wait for what takes milliseconds. */
+export function soon(what: string, condition: () => boolean): Promise<void> {
+  return eventually(what, condition, { everyMs: 3 });
 }
 
 function difference(

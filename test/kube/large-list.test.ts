@@ -6,7 +6,9 @@ import { Worker } from 'node:worker_threads';
 import { systemClock } from '../../src/lib/clock.ts';
 import type { EndpointSliceObject } from '../../src/model/objects.ts';
 import { kubeSource } from '../../src/sources/kube.ts';
-import { eventually, LogRecorder, Mirror, plainAccess, testClient } from './harness.ts';
+import { eventually } from '../eventually.ts';
+import { LogRecorder } from '../log-recorder.ts';
+import { Mirror, plainAccess, testClient } from './harness.ts';
 
 const services = 10_000;
 const endpointsEach = 10;
@@ -43,7 +45,8 @@ describe(`${services * endpointsEach} endpoints`, () => {
         const startedAt = performance.now();
         delay.enable();
         source.start(['endpointSlices'], mirror);
-        await eventually(() => (mirror.syncedResources.length === 1 ? undefined : 'not synced'), 60_000);
+        const isSynced = () => mirror.syncedResources.length === 1;
+        await eventually('synced', isSynced, { withinMs: 60_000, everyMs: 3 });
         delay.disable();
         const seconds = (performance.now() - startedAt) / 1000;
         const slices = [...mirror.of('endpointSlices').values()] as EndpointSliceObject[];

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { eventually, type TestBed, testBed, testNode } from './harness.ts';
+import { soon, type TestBed, testBed, testNode } from './harness.ts';
 import { node, service, serviceCIDR, slice } from './objects.ts';
 
 const proxyNameLabel = 'service.kubernetes.io/service-proxy-name';
@@ -82,12 +82,12 @@ describe('objects', () => {
       server.put('services', { metadata: { namespace: 'shop', name: 'odd' }, spec: { ports: 'none' } });
     };
     await using bed = await testBed({ seed, watch: ['services'] });
-    await eventually(() => (bed.mirror.syncedResources.length === 1 ? undefined : 'not synced'));
+    await soon('synced', () => bed.mirror.syncedResources.length === 1);
     assert.equal(bed.mirror.of('services').size, 5);
     bed.server.disconnect();
     bed.server.put('services', service('after'));
     bed.server.store.compact();
-    await eventually(() => (bed.mirror.of('services').has('shop/after') ? undefined : 'after is missing'));
+    await soon('after is there', () => bed.mirror.of('services').has('shop/after'));
     const lines = bed.log.lines.filter(({ message }) => message.startsWith('Object set aside'));
     assert.equal(lines.length, 1);
     assert.match(lines[0]?.error ?? '', /Service shop\/odd: spec\.ports: want an array, got "none"/);
@@ -99,12 +99,12 @@ describe('objects', () => {
     const before = bed.mirror.of('services').get('shop/svc-1');
     bed.server.put('services', { metadata: { namespace: 'shop', name: 'svc-1' }, spec: 5 });
     bed.server.put('services', service('after'));
-    await eventually(() => (bed.mirror.of('services').has('shop/after') ? undefined : 'after is missing'));
+    await soon('after is there', () => bed.mirror.of('services').has('shop/after'));
     assert.equal(bed.mirror.of('services').get('shop/svc-1'), before);
     bed.server.disconnect();
     bed.server.put('services', service('later'));
     bed.server.store.compact();
-    await eventually(() => (bed.mirror.of('services').has('shop/later') ? undefined : 'later is missing'));
+    await soon('later is there', () => bed.mirror.of('services').has('shop/later'));
     assert.equal(bed.mirror.of('services').get('shop/svc-1'), before);
     bed.server.put('services', service('svc-1', 99));
     await bed.converge();
@@ -195,7 +195,7 @@ test('stop ends every watch and leaves nothing running', async () => {
   await bed.converge();
   assert.equal(bed.server.watches().length, 4);
   await bed.source.stop();
-  await eventually(() => (bed.server.watches().length === 0 ? undefined : 'a watch is open'));
+  await soon('no watch is open', () => bed.server.watches().length === 0);
   bed.server.put('services', service('late'));
   assert.ok(!bed.mirror.of('services').has('shop/late'));
 });

@@ -9,7 +9,7 @@ import { explain } from '../../src/inspect/explain.ts';
 import type { NodeFacts } from '../../src/inspect/node-facts.ts';
 import { openKernel } from '../../src/kernel/open.ts';
 import { systemClock } from '../../src/lib/clock.ts';
-import { type Family, familyOf } from '../../src/model/ip.ts';
+import { type Family, families, familyOf } from '../../src/model/ip.ts';
 import type { ServicePlan } from '../../src/plan/service-plan.ts';
 import { type EndpointParts, planOf, plansByKey, type ServicePortParts } from '../cluster/plans.ts';
 import { isBrief } from '../contract/brief.ts';
@@ -167,7 +167,7 @@ inNetworkNamespace(import.meta.filename, () => {
   let node: NodeUnderTest;
 
   before(async () => {
-    for (const family of ['IPv4', 'IPv6'] as const) {
+    for (const family of families) {
       const prefix = family === 'IPv4' ? 32 : 128;
       for (const name of ['node', 'second']) sh(`ip addr add ${at(family, name)}/${prefix} dev lo`);
     }
@@ -196,7 +196,7 @@ inNetworkNamespace(import.meta.filename, () => {
     totalEndpoints: 0,
   });
 
-  for (const family of ['IPv4', 'IPv6'] as const) {
+  for (const family of families) {
     test(`${family}: the kernel says of any packet what the plans say`, async () => {
       const everything = fc.record({
         choice: variant(family),

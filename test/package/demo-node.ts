@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
 import { createServer, type Server } from 'node:http';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { ask } from '../../scripts/demo/requests.ts';
 import { run } from '../cluster/lab/namespace.ts';
-import { paced } from '../cluster/lab/pace.ts';
+import { eventually } from '../eventually.ts';
 
 const podAddresses = ['127.0.1.11', '127.0.1.12', '127.0.1.13'];
 
@@ -40,11 +39,12 @@ export async function assertAnswered(
   address: string,
   proxy: { readonly isRunning: boolean; readonly log: string },
 ): Promise<void> {
-  const end = Date.now() + paced(20_000);
   let answer = '';
-  while (answer === '' && Date.now() < end && proxy.isRunning) {
+  const isAnswered = async () => {
     answer = await ask(address).catch(() => '');
-    await sleep(20);
-  }
-  assert.ok(podAddresses.includes(answer), `${address}: ${answer || 'no answer'}\n${proxy.log}`);
+    if (answer === '' && !proxy.isRunning) throw new Error(`the proxy has ended:\n${proxy.log}`);
+    return answer !== '';
+  };
+  await eventually(`${address} answers`, isAnswered, { everyMs: 20, onTimeout: () => proxy.log });
+  assert.ok(podAddresses.includes(answer), `${address}: ${answer}\n${proxy.log}`);
 }

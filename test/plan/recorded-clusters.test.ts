@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { families } from '../../src/model/ip.ts';
 import { plansOf, recordedClusters, recordedStatements, statementsOf } from './recorded-cluster.ts';
 
 const clusters = recordedClusters();
@@ -9,7 +10,7 @@ test('every recorded cluster is there', () => {
 });
 
 for (const { name, cluster } of clusters) {
-  for (const family of ['IPv4', 'IPv6'] as const) {
+  for (const family of families) {
     test(`${name} ${family}: plans say what upstream programmed`, () => {
       const plans = plansOf(cluster, family);
       // Upstream also lets a VIP through as a source, when a range contains the node; that is the backend's affair.

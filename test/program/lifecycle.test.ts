@@ -4,8 +4,8 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { after, afterEach, before, describe, it } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { run as command, enterNamespace, labUnavailable } from '../cluster/lab/namespace.ts';
+import { eventually } from '../eventually.ts';
 import { node, service, slice } from '../kube/objects.ts';
 import { kubeProxy, kubeProxyctl, run } from './run.ts';
 import { Site } from './started.ts';
@@ -22,14 +22,6 @@ const isProgrammed = () => {
   }
 };
 
-async function until(what: string, holds: () => boolean): Promise<void> {
-  for (let i = 0; i < 500; i++) {
-    if (holds()) return;
-    await sleep(20);
-  }
-  assert.fail(`${what} did not come about`);
-}
-
 describe('the life of the program', { skip: skip ?? false }, () => {
   let site: Site;
 
@@ -44,7 +36,7 @@ describe('the life of the program', { skip: skip ?? false }, () => {
   it('programs the kernel, and leaves the rules there when it is told to end', async () => {
     for (const signal of ['SIGTERM', 'SIGINT'] as const) {
       const proxy = await site.start(site.writeConfig());
-      await until('the rules', isProgrammed);
+      await eventually('the rules', isProgrammed);
       proxy.signal(signal);
       assert.deepEqual(await proxy.exited, { code: null, signal });
       assert.ok(isProgrammed());
@@ -69,7 +61,7 @@ describe('the life of the program', { skip: skip ?? false }, () => {
     const isProgrammedInIptables = () =>
       command('iptables-save', '-t', 'nat').includes('shop/web:http cluster IP');
     const proxy = await site.start(site.writeConfig({ mode: '' }));
-    await until('the rules', isProgrammedInIptables);
+    await eventually('the rules', isProgrammedInIptables);
     assert.equal(await (await fetch('http://127.0.0.1:10249/proxyMode')).text(), 'iptables');
     await proxy.logs(/No proxy mode is configured, so iptables is used/);
     await site.stopAll();
@@ -168,13 +160,9 @@ describe('the life of the program', { skip: skip ?? false }, () => {
       taints: [{ key: 'ToBeDeletedByClusterAutoscaler', effect: 'NoSchedule' }],
     };
     site.api.put('nodes', { ...raw, spec });
-    let status = 0;
-    for (let i = 0; i < 200 && status !== 503; i++) {
-      await sleep(10);
-      status = (await fetch('http://127.0.0.1:10256/healthz')).status;
-    }
-    assert.equal(status, 503);
-    assert.equal((await fetch('http://127.0.0.1:10256/livez')).status, 200);
+    const statusOf = async (page: string) => (await fetch(`http://127.0.0.1:10256/${page}`)).status;
+    await eventually('the node is not eligible', async () => (await statusOf('healthz')) === 503);
+    assert.equal(await statusOf('livez'), 200);
     site.api.put('nodes', raw);
   });
 
@@ -188,13 +176,13 @@ describe('the life of the program', { skip: skip ?? false }, () => {
     site.api.put('services', { ...wrong, spec });
     site.api.put('endpointSlices', slice('wrong', ['10.244.0.6']));
     const proxy = await site.start(site.writeConfig());
-    await until(
+    await eventually(
       'both services',
       () => isProgrammed() && command('nft', ...table).includes('10.96.0.9 . tcp . 80'),
     );
     const isReported = () =>
       site.api.store.list('events').some(({ raw }) => raw.reason === 'FailedToProgram');
-    await until('the event', isReported);
+    await eventually('the event', isReported);
     await proxy.serves('http://127.0.0.1:10249/metrics');
     const metrics = await (await fetch('http://127.0.0.1:10249/metrics')).text();
     assert.match(
@@ -228,9 +216,9 @@ describe('the life of the program', { skip: skip ?? false }, () => {
     writeFileSync(site.path('manifests/shop.json'), list('10.244.0.7'));
     const requests = site.api.requests.length;
     await site.start(site.writeConfig(), ['--manifests', site.path('manifests')]);
-    await until('the endpoint', () => command('nft', ...table).includes('10.244.0.7'));
+    await eventually('the endpoint', () => command('nft', ...table).includes('10.244.0.7'));
     writeFileSync(site.path('manifests/shop.json'), list('10.244.0.8'));
-    await until('the new endpoint', () => command('nft', ...table).includes('10.244.0.8'));
+    await eventually('the new endpoint', () => command('nft', ...table).includes('10.244.0.8'));
     assert.equal(site.api.requests.length, requests);
   });
 });

@@ -14,8 +14,8 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { run } from '../cluster/lab/namespace.ts';
+import { eventually } from '../eventually.ts';
 
 const root = resolve(import.meta.dirname, '../..');
 /** What a user has after the install command, without the tools of developers. */
@@ -35,8 +35,7 @@ const installed = [
   'node_modules/@koromix',
   'node_modules/yaml',
 ];
-const attempts = 1_200;
-const attemptMs = 50;
+const patience = { withinMs: 90_000, everyMs: 50 };
 
 /** A user of the machine with a home, and an installation that belongs to root, as anybody may have it. */
 export class Installation {
@@ -119,11 +118,15 @@ export class NpmStart {
 
   /** Waits until it has written this, after what it had written before. */
   async shows(pattern: RegExp, from = 0): Promise<void> {
-    for (let i = 0; i < attempts && !this.#hasEnded; i++) {
-      if (pattern.test(this.#output.slice(from))) return;
-      await sleep(attemptMs);
-    }
-    assert.match(this.#output.slice(from), pattern);
+    const isShown = () => {
+      if (pattern.test(this.#output.slice(from))) return true;
+      if (this.#hasEnded) throw new Error(`ended without ${pattern}:\n${this.#output.slice(from)}`);
+      return false;
+    };
+    await eventually(`${pattern} is shown`, isShown, {
+      ...patience,
+      onTimeout: () => this.#output.slice(from),
+    });
   }
 
   /** To npm alone, or to all processes at the terminal. */
@@ -135,8 +138,7 @@ export class NpmStart {
 
   /** How it ended; fails when it does not. */
   async ended(): Promise<number | NodeJS.Signals> {
-    for (let i = 0; i < attempts && !this.#hasEnded; i++) await sleep(attemptMs);
-    assert.ok(this.#hasEnded, `still running:\n${this.#output}`);
+    await eventually('the end', () => this.#hasEnded, { ...patience, onTimeout: () => this.#output });
     return this.#ended;
   }
 

@@ -38,7 +38,10 @@ describe('nftables mode with 10,000 Services', { skip }, () => {
 
   async function start(): Promise<void> {
     await node.start();
-    await node.until('the first sync', async () => (await node.metric(FULL_SYNCS)) > 0 && (await isQuiet()));
+    await node.eventually(
+      'the first sync',
+      async () => (await node.metric(FULL_SYNCS)) > 0 && (await isQuiet()),
+    );
     assert.ok(await node.answers(target));
   }
 
@@ -52,9 +55,9 @@ describe('nftables mode with 10,000 Services', { skip }, () => {
     const begun = performance.now();
     await node.nft(...command);
     const changed = performance.now();
-    await node.until(`${what} undone`, () => node.answers(target));
+    await node.eventually(`${what} undone`, () => node.answers(target));
     const flows = performance.now();
-    await node.until('quiet', isQuiet);
+    await node.eventually('quiet', isQuiet);
     t.diagnostic(
       `${what}: traffic again after ${Math.round(flows - changed)} ms ` +
         `(the command took ${Math.round(changed - begun)} ms)`,
@@ -95,7 +98,7 @@ describe('nftables mode with 10,000 Services', { skip }, () => {
     const repairs = (await node.metric(FULL_SYNCS)) - before;
     assert.ok(repairs <= 10, `${repairs} repairs`);
     assert.equal(node.log.match(/keeps changing .*repairs are slowed down/g)?.length, 1);
-    await node.until('peace', async () => {
+    await node.eventually('peace', async () => {
       const found = node.nft(`get element ip kube-proxy ${address}`);
       return found.then(() => true).catch(() => false);
     });

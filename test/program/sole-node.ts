@@ -1,8 +1,7 @@
-import assert from 'node:assert/strict';
 import { connect, createServer, type Server } from 'node:net';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { run } from '../cluster/lab/namespace.ts';
 import { runInNode } from '../contract/node-commands.ts';
+import { eventually } from '../eventually.ts';
 import { node } from '../kube/objects.ts';
 import { Site, type StartedProxy } from './started.ts';
 
@@ -10,8 +9,6 @@ const METRICS = 'http://127.0.0.1:10249/metrics';
 const endpointPort = 8080;
 /** Services have addresses in these ranges. */
 const ranges = ['10.96.0.0/16', '198.51.100.0/24'];
-/** For what takes a fraction of it on a machine that has nothing else to do. */
-const PATIENCE_MS = 20_000;
 const ATTEMPT_MS = 20;
 
 /** A node without neighbours: the namespace of this process, which is also the only endpoint that answers. */
@@ -58,12 +55,9 @@ export class SoleNode {
     return runInNode('nft', ...args);
   }
 
-  async until(what: string, holds: () => Promise<boolean> | boolean): Promise<void> {
-    const end = Date.now() + PATIENCE_MS;
-    while (!(await holds())) {
-      assert.ok(Date.now() < end, `${what} did not come about:\n${this.log.slice(-4000)}`);
-      await sleep(1);
-    }
+  /** Waits for it; a failure tells what the program said last. */
+  eventually(what: string, holds: () => Promise<boolean> | boolean): Promise<void> {
+    return eventually(what, holds, { everyMs: 1, onTimeout: () => this.log.slice(-4000) });
   }
 
   /** The sum of all samples that begin so. */

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, afterEach, before, describe, it } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { enterNamespace, labUnavailable, run } from '../cluster/lab/namespace.ts';
+import { eventuallyEqual } from '../eventually.ts';
 import { Installation, NpmStart, namedNetworks, processes } from './npm-start.ts';
 
 const skip = labUnavailable();
@@ -47,8 +47,8 @@ describe('npm start', { skip: skip ?? false }, () => {
 
   async function assertNothingLeft(demonstration: NpmStart, networks: ReadonlySet<string>): Promise<void> {
     // When npm is gone first, the rest needs a moment to notice.
-    for (let i = 0; i < 1_000 && demonstration.processes().length > 0; i++) await sleep(20);
-    assert.deepEqual(demonstration.processes(), []);
+    const processesLeft = () => demonstration.processes();
+    await eventuallyEqual('the end of all processes', processesLeft, [], { withinMs: 60_000, everyMs: 20 });
     const networksLeft = [...processes().map(({ network }) => network), ...namedNetworks()];
     assert.deepEqual(
       networksLeft.filter((network) => networks.has(network)),

@@ -2,13 +2,10 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { type ApiServer, startApiServer } from '../cluster/apiserver/server.ts';
-import { paced } from '../cluster/lab/pace.ts';
+import { eventually } from '../eventually.ts';
 import { node } from '../kube/objects.ts';
 import { kubeProxy } from './run.ts';
-
-const LONG_ENOUGH_MS = paced(20_000);
 
 /** Settings that leave the machine's own connection tracking alone. */
 const quietConntrack = { maxPerCore: 0, tcpEstablishedTimeout: '0s', tcpCloseWaitTimeout: '0s' };
@@ -135,11 +132,11 @@ export class StartedProxy {
   }
 
   async #until(what: string, holds: () => Promise<boolean>): Promise<void> {
-    const end = Date.now() + LONG_ENOUGH_MS;
-    while (!(await holds())) {
+    const holdsAlready = async () => {
+      if (await holds()) return true;
       if (this.#child.exitCode !== null) throw new Error(`ended while waiting for ${what}:\n${this.#stderr}`);
-      if (Date.now() > end) throw new Error(`no ${what} in time:\n${this.#stderr}`);
-      await sleep(paced(20));
-    }
+      return false;
+    };
+    await eventually(what, holdsAlready, { everyMs: 20, onTimeout: () => this.#stderr });
   }
 }

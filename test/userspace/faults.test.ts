@@ -5,19 +5,12 @@ import { connect } from 'node:net';
 import { afterEach, test } from 'node:test';
 import { encodeAddress } from '../../src/forwarder/socket-address.ts';
 import { AF_INET, SOCK_DGRAM } from '../../src/native/sockets.ts';
+import { eventually } from '../eventually.ts';
 import { EngineUnderTest } from './engine-under-test.ts';
 import { blackHole, Cleanups, echoAs, fateOf, talk, tcpPeer, UDPClient, udpPeer } from './peers.ts';
 
 const cleanups = new Cleanups();
 afterEach(() => cleanups.run());
-
-async function until(what: string, condition: () => Promise<boolean>): Promise<void> {
-  for (let i = 0; i < 1_000; i++) {
-    if (await condition()) return;
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-  assert.fail(`never happened: ${what}`);
-}
 
 test('endpoints that hang after accepting hold up nobody else', async () => {
   const under = await EngineUnderTest.open(cleanups);
@@ -32,7 +25,7 @@ test('endpoints that hang after accepting hold up nobody else', async () => {
     socket.write('question');
   }
   const name = `${hanging.ip}:${hanging.port}`;
-  await until('all are connected', async () => (await under.traffic()).endpoints.get(name)?.open === 20);
+  await eventually('all are connected', async () => (await under.traffic()).endpoints.get(name)?.open === 20);
   under.serve([hanging, healthy], 0, 'least-connections');
   const answers = await Promise.all(Array.from({ length: 10 }, () => talk(at, '!')));
   assert.deepEqual(new Set(answers), new Set(['healthy:!']));
@@ -49,7 +42,7 @@ test('endpoints that reset in the middle lose their own connections only', async
   );
   assert.deepEqual(Map.groupBy(fates, (fate) => fate).get('healthy:x')?.length, 20);
   assert.deepEqual(new Set(fates), new Set(['healthy:x', 'ECONNRESET']));
-  await until('all are over', async () => (await under.traffic()).open === 0);
+  await eventually('all are over', async () => (await under.traffic()).open === 0);
 });
 
 test('a slow endpoint gets everything, in its own time', async () => {
@@ -74,9 +67,9 @@ test('a client that goes away while endpoints are tried leaves nothing behind', 
   const at = await under.listen('TCP');
   const socket = connect(at.port, at.ip);
   await once(socket, 'connect');
-  await until('it is being tried', async () => (await under.traffic()).open === 1);
+  await eventually('it is being tried', async () => (await under.traffic()).open === 1);
   socket.resetAndDestroy();
-  await until('it is over', async () => (await under.traffic()).open === 0);
+  await eventually('it is over', async () => (await under.traffic()).open === 0);
 });
 
 test('a flood of datagrams from ten thousand ports leaves the service working', async (context) => {
@@ -98,16 +91,14 @@ test('a flood of datagrams from ten thousand ports leaves the service working', 
     if (port % 50 === 0) await new Promise((resolve) => setImmediate(resolve));
   }
   assert.equal(sent, 10_000);
-  await until('nearly all were heard', async () => (await under.traffic()).connections > 9_000);
+  await eventually('nearly all were heard', async () => (await under.traffic()).connections > 9_000);
   const { connections, open } = await under.traffic();
   context.diagnostic(`${sent} ports, ${connections} sessions were made`);
   assert.ok(open <= limits.perService);
   const client = await UDPClient.open(cleanups);
   // The endpoint may still have more to read than it has room for, and then loses what comes.
-  await until('a new client is answered', async () => {
-    const answer = await client.ask(at, 'after', 200).catch(String);
-    return String(answer) === 'a:after';
-  });
+  const isAnswered = async () => String(await client.ask(at, 'after', 200).catch(String)) === 'a:after';
+  await eventually('a new client is answered', isAnswered, { withinMs: 210_000 });
 });
 
 test('when no more files can be opened, that is told, and service goes on as soon as they can', async () => {

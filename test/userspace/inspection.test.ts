@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { connect } from 'node:net';
 import { afterEach, before, test } from 'node:test';
 import type { Fate, Packet } from '../../src/backends/inspection.ts';
-import { joinHostPort } from '../../src/model/ip.ts';
+import { families, joinHostPort } from '../../src/model/ip.ts';
 import { planOf, type ServicePortParts } from '../cluster/plans.ts';
 import { inNetworkNamespace, sh } from '../kernel/namespace.ts';
 import { nodeIPs, prepareNode, strangerIP, UserspaceNode } from './node-under-test.ts';
@@ -40,7 +40,7 @@ inNetworkNamespace(import.meta.filename, () => {
   afterEach(() => cleanups.run());
 
   test('after a sync there is nothing to write, in both families, whatever the services', async () => {
-    for (const family of ['IPv4', 'IPv6'] as const) {
+    for (const family of families) {
       const node = await UserspaceNode.open(cleanups, { family });
       const to = [{ ...(await peer('a', nodeIPs[family])), local: true }];
       const ip =

@@ -2,9 +2,10 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect, createServer, type Server } from 'node:net';
 import { afterEach, before, test } from 'node:test';
-import type { Family } from '../../src/model/ip.ts';
+import { type Family, families } from '../../src/model/ip.ts';
 import { type EndpointParts, planOf, type ServicePortParts } from '../cluster/plans.ts';
-import { eventually, inNetworkNamespace, sh } from '../kernel/namespace.ts';
+import { eventually } from '../eventually.ts';
+import { inNetworkNamespace, sh } from '../kernel/namespace.ts';
 import { nodeIPs, prepareNode, strangerIP, UserspaceNode } from './node-under-test.ts';
 import { Cleanups, echoAs, fateOf, freePort, type Peer, talk, tcpPeer, UDPClient, udpPeer } from './peers.ts';
 
@@ -32,7 +33,7 @@ inNetworkNamespace(import.meta.filename, () => {
   afterEach(() => cleanups.run());
 
   test('cluster IPs are captured for processes of the node, TCP and UDP, in both families', async () => {
-    for (const family of ['IPv4', 'IPv6'] as const) {
+    for (const family of families) {
       const node = await UserspaceNode.open(cleanups, { family });
       const udp = await udpPeer(cleanups, 'u', nodeIPs[family]);
       const endpoint: EndpointParts = { ip: udp.ip, port: udp.port };

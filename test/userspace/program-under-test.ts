@@ -1,9 +1,8 @@
-import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { paced } from '../cluster/lab/pace.ts';
+import { eventually } from '../eventually.ts';
 import { kubeProxy } from '../program/run.ts';
 import type { Cleanups, Peer } from './peers.ts';
 
@@ -62,9 +61,12 @@ export async function startProgram(
     child.kill();
     await ended;
   });
-  for (let i = 0; i < paced(1_000) && !pattern.test(stderr) && child.exitCode === null; i++)
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  assert.match(stderr, pattern);
+  const isWritten = () => {
+    if (pattern.test(stderr)) return true;
+    if (child.exitCode !== null) throw new Error(`ended without ${pattern}:\n${stderr}`);
+    return false;
+  };
+  await eventually(`${pattern} is written`, isWritten, { everyMs: 20, onTimeout: () => stderr });
   return { pid: child.pid ?? 0, stderr: () => stderr };
 }
 

@@ -7,6 +7,7 @@ import { systemClock } from '../../src/lib/clock.ts';
 import { nodePortAddresses } from '../../src/model/node-port-addresses.ts';
 import { silentLogger } from '../../src/obs/log.ts';
 import { planOf, plansByKey } from '../cluster/plans.ts';
+import { eventuallyEqual } from '../eventually.ts';
 import { inNetworkNamespace, sh } from '../kernel/namespace.ts';
 import { kubeProxy, run } from '../program/run.ts';
 import { nodeIPs, prepareNode } from './node-under-test.ts';
@@ -46,13 +47,9 @@ function unescaped(stderr: string): string {
   return stderr.replaceAll('\\"', '"');
 }
 
-async function answers(at: Peer): Promise<void> {
-  for (let i = 0; ; i++) {
-    const heard = await talk(at, '!').catch((error: Error) => error.message);
-    if (heard === 'web:!') return;
-    assert.ok(i < 500, heard);
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
+function answers(at: Peer): Promise<void> {
+  const ask = () => talk(at, '!').catch((error: Error) => error.message);
+  return eventuallyEqual(`${at.ip}:${at.port} answers`, ask, 'web:!', { everyMs: 20 });
 }
 
 inNetworkNamespace(import.meta.filename, () => {

@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import type { IpvsOpeners } from '../../kernel/ipvs/openers.ts';
 import type { RunProgram } from '../../kernel/program.ts';
 import { FakeClock } from '../../lib/fake-clock.ts';
+import { families } from '../../model/ip.ts';
 import { silentLogger } from '../../obs/log.ts';
 import { removeAll } from './cleanup.ts';
 import { kernelName, setNames } from './sets.ts';
@@ -22,9 +23,7 @@ test('everything of both families goes, rules before the sets that they look up'
   ]);
   const destroyed = node.log.filter((line) => line.startsWith('destroy '));
   assert.deepEqual(node.log.slice(-destroyed.length), destroyed);
-  const names = (['IPv4', 'IPv6'] as const).flatMap((family) =>
-    setNames.map((set) => kernelName(set, family)),
-  );
+  const names = families.flatMap((family) => setNames.map((set) => kernelName(set, family)));
   assert.deepEqual(
     destroyed,
     names.map((name) => `destroy ${name}`),

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { eventually } from '../../../test/eventually.ts';
 import { FakeClock } from '../../lib/fake-clock.ts';
 import { type Logger, silentLogger } from '../../obs/log.ts';
 import { DirectoryWatcher } from './watcher.ts';
@@ -34,7 +35,7 @@ test('events are told together when the directory has been quiet for a moment', 
   const { clock, causes, write } = setUp(t);
   write();
   write();
-  for (let i = 0; i < 500 && clock.pending < 2; i++) await sleep(10);
+  await eventually('an event', () => clock.pending >= 2);
   await sleep(50);
   await clock.advance(99);
   assert.equal(causes.length, 0);

@@ -1,4 +1,4 @@
-import assert from 'node:assert/strict';
+import { eventuallyEqual } from '../../eventually.ts';
 import { runInNode } from '../node-commands.ts';
 import { healthCheckPortOf, nodePortOf } from '../objects.ts';
 import type { Scene } from '../scene.ts';
@@ -188,30 +188,24 @@ export const addressStories: readonly Story[] = [
   ),
 ];
 
-/** Asks until a node port at this address is answered by an endpoint. */
+/** Asks until a node port at this address is answered by an endpoint, or no longer is. */
 async function answersAt(scene: Scene, address: string, port: number, wanted: boolean): Promise<void> {
   const pod = scene.cluster.landscape.host('pod');
-  const end = Date.now() + 5_000;
-  while (((await pod.ask({ address, port })).kind === 'answered') !== wanted) {
-    assert.ok(Date.now() < end, `a node port at ${address} does not follow the address`);
-  }
+  const isAnswered = async () => (await pod.ask({ address, port })).kind === 'answered';
+  await eventuallyEqual(`a node port at ${address} follows the address`, isAnswered, wanted);
 }
 
 /** Waits for this answer of the health check port; without a status, for nobody to listen there. */
 async function healthCheckSays(scene: Scene, status: number | undefined, endpoints: number): Promise<void> {
   const { node, family } = scene.book;
   const url = `http://${family === 'IPv4' ? node : `[${node}]`}:${healthCheckPortOf(scene.service().n)}/`;
-  const end = Date.now() + 5_000;
-  let seen: unknown;
-  while (Date.now() < end) {
-    seen = await fetch(url).then(
+  const ask = () =>
+    fetch(url).then(
       async (response) => [
         response.status,
         ((await response.json()) as { localEndpoints: number }).localEndpoints,
       ],
       () => [undefined, 0],
     );
-    if (JSON.stringify(seen) === JSON.stringify([status, endpoints])) return;
-  }
-  assert.deepEqual(seen, [status, endpoints]);
+  await eventuallyEqual(`the health check at ${url} follows`, ask, [status, endpoints]);
 }
