@@ -2,14 +2,12 @@ import { CommandError } from '../../kernel/iptables/command-error.ts';
 import { Commands } from '../../kernel/iptables/commands.ts';
 import { leftChains } from '../../kernel/iptables/left-chains.ts';
 import { type Flavour, flavourOf } from '../../kernel/iptables/table-reader.ts';
-import type { Family } from '../../model/ip.ts';
+import { type Family, families } from '../../model/ip.ts';
 import { canaryChain } from './canary.ts';
 import { type FlavourContext, kubeProxyChains, otherThan } from './flavour.ts';
 import { chainNames, removeJumps } from './jumps.ts';
 import { isServiceChain } from './names.ts';
 import type { TableName } from './tables.ts';
-
-const families: readonly Family[] = ['IPv4', 'IPv6'];
 
 /** In the order in which they are removed. KUBE-FIREWALL stays: the kubelet uses it too. */
 const fixedChains: Readonly<Record<TableName, readonly string[]>> = {

@@ -3,7 +3,7 @@ import { type Flavour, legacyTables } from '../../kernel/iptables/table-reader.t
 import type { RunProgram } from '../../kernel/program.ts';
 import type { SystemFiles } from '../../kernel/system-files.ts';
 import type { Clock } from '../../lib/clock.ts';
-import type { Family } from '../../model/ip.ts';
+import { type Family, families } from '../../model/ip.ts';
 import type { Logger } from '../../obs/log.ts';
 import { canaryChain } from './canary.ts';
 
@@ -14,8 +14,6 @@ export interface FlavourContext {
   readonly clock: Clock;
   readonly logger: Logger;
 }
-
-const families: readonly Family[] = ['IPv4', 'IPv6'];
 
 export function otherThan(flavour: Flavour): Flavour {
   return flavour === 'nft' ? 'legacy' : 'nft';

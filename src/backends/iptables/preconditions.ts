@@ -3,12 +3,11 @@ import { type Flavour, flavourOf } from '../../kernel/iptables/table-reader.ts';
 import { hasIPv6 } from '../../kernel/probe.ts';
 import { Sysctl } from '../../kernel/sysctl.ts';
 import type { SystemFiles } from '../../kernel/system-files.ts';
-import type { Family } from '../../model/ip.ts';
+import { type Family, families } from '../../model/ip.ts';
 import type { NodePortAddresses } from '../../model/node-port-addresses.ts';
 import type { Logger } from '../../obs/log.ts';
 import type { FlavourContext } from './flavour.ts';
 
-const families: readonly Family[] = ['IPv4', 'IPv6'];
 const flavours: readonly Flavour[] = ['legacy', 'nft'];
 /** The first version whose MASQUERADE knows --random-fully. */
 const minimumVersion = [1, 6, 2] as const;

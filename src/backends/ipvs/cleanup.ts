@@ -4,7 +4,7 @@ import type { IpvsOpeners } from '../../kernel/ipvs/openers.ts';
 import type { RunProgram } from '../../kernel/program.ts';
 import type { SystemFiles } from '../../kernel/system-files.ts';
 import type { Clock } from '../../lib/clock.ts';
-import type { Family } from '../../model/ip.ts';
+import { type Family, families } from '../../model/ip.ts';
 import type { Logger } from '../../obs/log.ts';
 import { chains, jumps, tables } from './chains.ts';
 import { asError } from './errors.ts';
@@ -20,7 +20,6 @@ export interface CleanupContext {
   readonly logger: Logger;
 }
 
-const families: readonly Family[] = ['IPv4', 'IPv6'];
 /** There as long as the kernel has IPVS loaded. */
 const ipvsTable = '/proc/net/ip_vs';
 

@@ -5,7 +5,7 @@ import { runProgram } from '../../kernel/program.ts';
 import { systemFiles } from '../../kernel/system-files.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { toMillis } from '../../lib/duration.ts';
-import type { Family } from '../../model/ip.ts';
+import { type Family, families } from '../../model/ip.ts';
 import type { Logger } from '../../obs/log.ts';
 import type { Backend } from '../backend.ts';
 import type { Inspection } from '../inspection.ts';
@@ -23,8 +23,6 @@ import { checkUsable, explain } from './preconditions.ts';
 import { settingsOf } from './settings.ts';
 import { setSysctls } from './sysctls.ts';
 import { setTimeouts } from './timeouts.ts';
-
-const families: readonly Family[] = ['IPv4', 'IPv6'];
 
 /** ipvs mode. Both families share the sockets, the device and the table of virtual servers. */
 class IpvsMode implements Mode {

@@ -1,15 +1,16 @@
+import { removeTable } from '../../kernel/nft/remove-table.ts';
 import { type KernelInterfaces, openKernel } from '../../kernel/open.ts';
 import { systemFiles } from '../../kernel/system-files.ts';
 import { type Clock, systemClock } from '../../lib/clock.ts';
-import type { Family } from '../../model/ip.ts';
+import { type Family, families } from '../../model/ip.ts';
 import type { Logger } from '../../obs/log.ts';
 import type { Sample } from '../../obs/metrics.ts';
 import type { Backend } from '../backend.ts';
 import type { Inspection } from '../inspection.ts';
 import type { BackendContext, InspectionContext, Mode } from '../mode.ts';
 import { SharedByFamilies } from '../shared-by-families.ts';
-import { removeTable } from './cleanup.ts';
 import { NftablesInspection } from './inspection.ts';
+import { tableOf } from './layout.ts';
 import { readLoopbackRejects } from './loopback-counters.ts';
 import { availableFamilies, checkKernelVersion, checkRuleset } from './preconditions.ts';
 import type { NftablesSettings } from './settings.ts';
@@ -18,7 +19,6 @@ import { WatchedBackend } from './watched-backend.ts';
 const defaultMasqueradeBit = 14;
 /** How long a scrape waits for the kernel's counters of one family. */
 const scrapeLimitMs = 2_000;
-const families: readonly Family[] = ['IPv4', 'IPv6'];
 
 /**
  * nftables mode. Both families share the sockets: what one of them writes is then not foreign to the other, whose
@@ -66,7 +66,9 @@ class NftablesMode implements Mode {
       return undefined;
     });
     if (!kernel) return;
-    const removals = await Promise.allSettled(families.map((family) => removeTable(kernel.nft, family)));
+    const removals = await Promise.allSettled(
+      families.map((family) => removeTable(kernel.nft, tableOf(family))),
+    );
     kernel.close();
     for (const removal of removals) if (removal.status === 'rejected') throw removal.reason;
   }

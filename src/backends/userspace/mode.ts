@@ -8,12 +8,12 @@ import { runProgram } from '../../kernel/program.ts';
 import { systemFiles } from '../../kernel/system-files.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { toMillis } from '../../lib/duration.ts';
-import type { Family } from '../../model/ip.ts';
-import { canonicalIP } from '../../model/ip.ts';
+import { canonicalIP, type Family, families } from '../../model/ip.ts';
 import type { Logger } from '../../obs/log.ts';
 import type { Backend } from '../backend.ts';
 import type { Inspection } from '../inspection.ts';
 import type { BackendContext, InspectionContext, Mode } from '../mode.ts';
+import { SharedByFamilies } from '../shared-by-families.ts';
 import { tryCapture } from './capture.ts';
 import { DirectBackend } from './direct-backend.ts';
 import { checkBindAddress, hostAddress } from './host-address.ts';
@@ -28,7 +28,6 @@ import { showTraffic } from './traffic-metrics.ts';
 
 /** Milliseconds for each attempt to reach an endpoint. */
 const dialTimeouts = [250, 500, 1_000, 2_000];
-const families: readonly Family[] = ['IPv4', 'IPv6'];
 
 /** What the families have in common. */
 interface Shared {
@@ -42,7 +41,7 @@ interface Shared {
  * may.
  */
 class UserspaceMode implements Mode {
-  #shared: Promise<Shared> | undefined;
+  readonly #shared = new SharedByFamilies<Shared>();
   readonly #running = new Map<Family, Running>();
 
   async supportedFamilies(): Promise<ReadonlySet<Family>> {
@@ -53,12 +52,16 @@ class UserspaceMode implements Mode {
   async create(context: BackendContext): Promise<Backend> {
     checkBindAddress(context.config.bindAddress);
     const options = userspaceOptions(context.config);
-    this.#shared ??= openShared(options, context.logger);
-    const { node, pool } = await this.#shared;
-    showTraffic(node.forwarder, context.metrics);
-    const backend = await this.#createBackend(context, options, node, pool);
-    this.#running.set(context.family, { backend, forwarder: node.forwarder });
-    return backend;
+    const { node, pool } = await this.#shared.acquire(() => openShared(options, context.logger));
+    try {
+      showTraffic(node.forwarder, context.metrics);
+      const backend = await this.#createBackend(context, options, node, pool);
+      this.#running.set(context.family, { backend, forwarder: node.forwarder });
+      return backend;
+    } catch (error) {
+      this.#release(context.family);
+      throw error;
+    }
   }
 
   async inspect(context: InspectionContext): Promise<Inspection> {
@@ -116,10 +119,7 @@ class UserspaceMode implements Mode {
   /** What the families have in common goes with the last of them. */
   #release(family: Family): void {
     this.#running.delete(family);
-    if (this.#running.size > 0) return;
-    const shared = this.#shared;
-    this.#shared = undefined;
-    void shared?.then(({ node }) => node.forwarder.close());
+    void this.#shared.release(({ node }) => node.forwarder.close());
   }
 }
 

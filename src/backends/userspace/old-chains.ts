@@ -3,7 +3,7 @@ import { Commands } from '../../kernel/iptables/commands.ts';
 import { leftChains } from '../../kernel/iptables/left-chains.ts';
 import type { RunProgram } from '../../kernel/program.ts';
 import type { Clock } from '../../lib/clock.ts';
-import type { Family } from '../../model/ip.ts';
+import { families } from '../../model/ip.ts';
 import type { Logger } from '../../obs/log.ts';
 
 /** A jump that upstream's userspace mode made. */
@@ -46,8 +46,6 @@ export interface OldChainsContext {
   readonly clock: Clock;
   readonly logger: Logger;
 }
-
-const families: readonly Family[] = ['IPv4', 'IPv6'];
 
 /**
  * Removes what upstream's userspace mode left: five jumps and five chains, in both families. What is not there is not

@@ -1,6 +1,6 @@
 import { NftBatch } from '../../../kernel/nft/batch.ts';
 import type { NftClient } from '../../../kernel/nft/client.ts';
-import { isNotFound } from '../../../kernel/nft/errors.ts';
+import { removeTable } from '../../../kernel/nft/remove-table.ts';
 import type { Family } from '../../../model/ip.ts';
 import type { UserspaceSettings } from '../settings.ts';
 import { meaningOf, type PortalElement, placeOf } from './elements.ts';
@@ -115,14 +115,8 @@ export class Portals {
 }
 
 /** Removes the table of a family. Succeeds when there is none. */
-export async function removePortals(client: NftClient, family: Family): Promise<void> {
-  const table = portalTable(family);
-  if (!(await client.getTable(table))) return;
-  try {
-    await client.commit(new NftBatch().delete('table', table));
-  } catch (error) {
-    if (!isNotFound(error)) throw error;
-  }
+export function removePortals(client: NftClient, family: Family): Promise<void> {
+  return removeTable(client, portalTable(family));
 }
 
 function bySet(elements: Iterable<PortalElement>): Map<SetName, PortalElement[]> {

@@ -1,16 +1,13 @@
-import { NftBatch } from '../../kernel/nft/batch.ts';
-import type { NftClient } from '../../kernel/nft/client.ts';
-import { isNotFound, NftError } from '../../kernel/nft/errors.ts';
-import type { TableRef } from '../../kernel/nft/objects.ts';
-import type { Family } from '../../model/ip.ts';
-import { tableOf } from './layout.ts';
+import { NftBatch } from './batch.ts';
+import type { NftClient } from './client.ts';
+import { isNotFound, NftError } from './errors.ts';
+import type { TableRef } from './objects.ts';
 
 /** What a kernel without nf_tables, or without it in a family, answers to a question about a table. */
 const unknownHere: ReadonlySet<string> = new Set(['EINVAL', 'EOPNOTSUPP', 'EAFNOSUPPORT', 'EPROTONOSUPPORT']);
 
-/** Removes the table of a family, whoever wrote it. Succeeds when there is none, or could be none. */
-export async function removeTable(client: NftClient, family: Family): Promise<void> {
-  const table = tableOf(family);
+/** Removes a table, whoever wrote it. Succeeds when there is none, or could be none. */
+export async function removeTable(client: NftClient, table: TableRef): Promise<void> {
   if (!(await isThere(client, table))) return;
   try {
     await client.commit(new NftBatch().delete('table', table));

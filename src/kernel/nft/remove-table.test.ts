@@ -1,17 +1,19 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { FakeNft } from '../../../test/nftables/fake-nft.ts';
-import { NftBatch } from '../../kernel/nft/batch.ts';
-import { NftError } from '../../kernel/nft/errors.ts';
-import { removeTable } from './cleanup.ts';
-import { tableOf } from './layout.ts';
+import { NftBatch } from './batch.ts';
+import { NftError } from './errors.ts';
+import type { TableRef } from './objects.ts';
+import { removeTable } from './remove-table.ts';
+
+const table: TableRef = { family: 'ip', name: 'kube-proxy' };
 
 test('a table is removed, and none is success', async () => {
   const nft = new FakeNft();
-  await nft.commit(new NftBatch().add('table', tableOf('IPv4')));
-  await removeTable(nft, 'IPv4');
+  await nft.commit(new NftBatch().add('table', table));
+  await removeTable(nft, table);
   assert.equal(await nft.getTable(), undefined);
-  await removeTable(nft, 'IPv4');
+  await removeTable(nft, table);
 });
 
 test('a kernel without nf_tables has nothing to remove; any other refusal is told', async () => {
@@ -23,8 +25,8 @@ test('a kernel without nf_tables has nothing to remove; any other refusal is tol
   };
   for (const errno of ['EINVAL', 'EAFNOSUPPORT']) {
     refusing(errno);
-    await removeTable(nft, 'IPv4');
+    await removeTable(nft, table);
   }
   refusing('EPERM');
-  await assert.rejects(removeTable(nft, 'IPv4'), /EPERM/);
+  await assert.rejects(removeTable(nft, table), /EPERM/);
 });
