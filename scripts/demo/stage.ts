@@ -67,7 +67,7 @@ function loopback(reason: string): Stage {
   const flags = [
     '--proxy-mode=userspace',
     nodeName,
-    '--nodeport-addresses=127.0.0.0/8',
+    '--nodeport-addresses=127.0.0.0/8,::1/128',
     '--healthz-bind-address=127.0.0.1:10256',
     ...noConntrackSettings,
   ];

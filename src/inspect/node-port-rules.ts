@@ -1,5 +1,5 @@
 import type { Packet } from '../backends/inspection.ts';
-import { parseIP } from '../model/ip.ts';
+import { isLinkLocalIPv6 } from '../model/ip.ts';
 import { nodePortIPs } from '../model/node-port-addresses.ts';
 import { sentence } from './choice.ts';
 import type { Frontend } from './frontends.ts';
@@ -29,7 +29,7 @@ export const atInterfaceAddresses: NodePortTest = ({ plan }, { destination }, no
 
 /** ipvs mode: at addresses that another node could reach. */
 export const atVirtualServers: NodePortTest = (_frontend, { destination }, node) => {
-  const isReachable = !isLoopbackAddress(destination) && !isLinkLocal(destination);
+  const isReachable = !isLoopbackAddress(destination) && !isLinkLocalIPv6(destination);
   return isReachable && isSelected(destination, node) ? undefined : notServed(destination);
 };
 
@@ -53,11 +53,4 @@ function onLoopback({ protocol }: Packet, { localhostNodePorts, nodePortAddresse
   }
   const instead = 'kube-proxy itself listens at the loopback address and passes connections on to endpoints.';
   return { action: 'pass', reasons: [never, instead] };
-}
-
-/** fe80::/10; an IPv4 address of the kind is as good as any. */
-function isLinkLocal(address: string): boolean {
-  const ip = parseIP(address);
-  const [first = 0, second = 0] = ip?.bytes ?? [];
-  return ip?.family === 'IPv6' && first === 0xfe && (second & 0xc0) === 0x80;
 }

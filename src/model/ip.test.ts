@@ -9,6 +9,7 @@ import {
   familyOf,
   formatCIDR,
   formatIP,
+  isLinkLocalIPv6,
   isLoopback,
   isUnspecified,
   joinHostPort,
@@ -207,4 +208,11 @@ test('no text makes the parsers throw, and what they accept they accept again', 
     }),
     { numRuns: 2000 },
   );
+});
+
+test('link-local addresses of IPv6', () => {
+  for (const address of ['fe80::1', 'febf::1']) assert.ok(isLinkLocalIPv6(address), address);
+  for (const address of ['fec0::1', 'fd00::1', '169.254.0.1', '::1', '']) {
+    assert.ok(!isLinkLocalIPv6(address), address);
+  }
 });

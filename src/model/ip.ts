@@ -95,6 +95,13 @@ export function bitsOf(family: Family): number {
   return family === 'IPv4' ? 32 : 128;
 }
 
+/** fe80::/10, which means something on one link only; an IPv4 address of the kind is as good as any. */
+export function isLinkLocalIPv6(text: string): boolean {
+  const ip = parseIP(text);
+  const [first = 0, second = 0] = ip?.bytes ?? [];
+  return ip?.family === 'IPv6' && first === 0xfe && (second & 0xc0) === 0x80;
+}
+
 export function isLoopback(ip: IP): boolean {
   if (ip.family === 'IPv4') return ip.bytes[0] === 127;
   return ip.bytes[15] === 1 && ip.bytes.subarray(0, 15).every((b) => b === 0);

@@ -48,6 +48,7 @@ export class UserspaceNode {
   /** False to have a look at damage. */
   mayRepair = true;
   #plans = new Map<string, ServicePlan>();
+  #idle: Promise<unknown> = Promise.resolve();
 
   static async open(cleanups: Cleanups, variant: Variant = {}): Promise<UserspaceNode> {
     const kernel = await openKernel(systemClock);
@@ -97,6 +98,12 @@ export class UserspaceNode {
     return this.#sync(isFirst ? 'all' : changed);
   }
 
+  /** The same with everything compared, as after a failure. */
+  async full(...plans: readonly ServicePlan[]): Promise<Record<string, string>> {
+    this.#plans = plansByKey(...plans);
+    return this.#sync('all');
+  }
+
   /** What a sync of these plans would change, one line each. */
   async differences(...plans: readonly ServicePlan[]): Promise<string[]> {
     const request = { plans: plansByKey(...plans), serviceCIDRs: [], totalEndpoints: 0 };
@@ -113,9 +120,12 @@ export class UserspaceNode {
     await this.#sync('all');
   }
 
+  /** One after the other, as the proxier does it. */
   async #sync(changed: ReadonlySet<string> | 'all'): Promise<Record<string, string>> {
     const request = { plans: this.#plans, changed, serviceCIDRs: [], totalEndpoints: 0 };
-    const { refused } = await this.backend.sync(request);
+    const sync = this.#idle.then(() => this.backend.sync(request));
+    this.#idle = sync.catch(() => undefined);
+    const { refused } = await sync;
     return Object.fromEntries(refused.map(({ key, error }) => [key, error.message]));
   }
 }

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect, createServer, type Server } from 'node:net';
 import { afterEach, before, test } from 'node:test';
+import { NftError } from '../../src/kernel/nft/errors.ts';
 import { type Family, families } from '../../src/model/ip.ts';
 import { type EndpointParts, planOf, type ServicePortParts } from '../cluster/plans.ts';
 import { eventually } from '../eventually.ts';
@@ -163,8 +164,31 @@ inNetworkNamespace(import.meta.filename, () => {
     assert.match(refused['default/c/TCP'] ?? '', /no ports remaining/);
     assert.equal(await talk({ ip: '10.96.0.2', port: 80 }), 'b:');
     await node.program(a, c);
-    assert.deepEqual(await node.program(a, c), {});
+    await eventually('the port of the one that went is taken', () => proxyPort('10.96.0.3 . tcp . 80') > 0);
     assert.equal(await talk({ ip: '10.96.0.3', port: 80 }), 'c:');
+  });
+
+  test('ports from a range: a service that changes while they are used up keeps the one that it has', async () => {
+    const first = await freePort(nodeIPs.IPv4);
+    const node = await UserspaceNode.open(cleanups, { portRange: { first, last: first } });
+    await node.program(await echoPlan('web'));
+    assert.deepEqual(await node.program(await echoPlan('web', { externalIPs: ['198.51.100.7'] })), {});
+    for (const ip of [web.ip, '198.51.100.7']) assert.equal(await talk({ ip, port: 80 }), 'web:');
+  });
+
+  test('a service that could not be written and then goes leaves its node port to others', async () => {
+    const node = await UserspaceNode.open(cleanups);
+    const other = await echoPlan('other', { clusterIP: '10.96.0.9' });
+    await node.program(other);
+    const { nft } = node.kernel;
+    nft.commit = async () => {
+      throw new NftError('commit', [{ errno: 'ENOBUFS', text: '' }]);
+    };
+    await assert.rejects(node.program(other, await echoPlan('web', { nodePort })), /ENOBUFS/);
+    Reflect.deleteProperty(nft, 'commit');
+    const next = await echoPlan('next', { clusterIP: '10.96.0.2', nodePort });
+    assert.deepEqual(await node.full(other, next), {});
+    assert.equal(await talk({ ip: nodeIPs.IPv4, port: nodePort }), 'next:');
   });
 
   test('SCTP is refused, the other ports of the service work', async () => {

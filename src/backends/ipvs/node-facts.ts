@@ -1,4 +1,4 @@
-import { canonicalIPOf, type Family, isLoopback, parseIP } from '../../model/ip.ts';
+import { canonicalIPOf, type Family, isLinkLocalIPv6, isLoopback, parseIP } from '../../model/ip.ts';
 import { nodePortIPs } from '../../model/node-port-addresses.ts';
 import { sameStrings } from '../../model/same-strings.ts';
 import type { IpvsSettings } from './settings.ts';
@@ -41,7 +41,5 @@ export function serviceableAddresses(family: Family, listed: readonly string[]):
 
 function isServiceable(address: string): boolean {
   const ip = parseIP(address);
-  if (!ip || isLoopback(ip)) return false;
-  const [first = 0, second = 0] = ip.bytes;
-  return ip.family === 'IPv4' || first !== 0xfe || (second & 0xc0) !== 0x80;
+  return ip !== undefined && !isLoopback(ip) && !isLinkLocalIPv6(address);
 }

@@ -127,3 +127,15 @@ test('endpoints change under an address that stays', async () => {
   assert.equal(backend.addressRows()[0]?.address, address);
   assert.equal(await talk({ ip: '127.0.0.1', port: portOf(address) }), 'b:');
 });
+
+test('a node port that another service had is served as soon as that is gone', async () => {
+  const { backend, program } = await open();
+  const nodePort = await freePort();
+  const first = await planFor('a', { nodePort });
+  const second = await planFor('b', { nodePort, clusterIP: '10.96.0.2' });
+  await program(first, second);
+  assert.equal(await talk({ ip: '127.0.0.1', port: nodePort }), 'a:');
+  const changed = new Set([first.port.key]);
+  await backend.sync({ plans: plansByKey(second), changed, serviceCIDRs: [], totalEndpoints: 0 });
+  assert.equal(await talk({ ip: '127.0.0.1', port: nodePort }), 'b:');
+});

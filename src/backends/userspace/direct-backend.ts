@@ -53,8 +53,9 @@ export class DirectBackend implements Backend {
   }
 
   async sync({ plans, changed }: SyncRequest): Promise<SyncResult> {
-    const keys = new Set(changed === 'all' ? [...this.#served.keys(), ...plans.keys()] : changed);
-    const sorted = [...keys].sort();
+    const keys =
+      changed === 'all' ? [...this.#served.keys(), ...plans.keys()] : [...changed, ...this.#contenders()];
+    const sorted = [...new Set(keys)].sort();
     for (const key of sorted) this.#giveUp(key, plans.get(key));
     const addresses = this.#options.interfaceAddresses();
     const told: AddressRow[] = [];
@@ -88,6 +89,14 @@ export class DirectBackend implements Backend {
   async close(): Promise<void> {
     this.#retry.cancel();
     this.#options.onClose();
+  }
+
+  /** Service ports of which another one has a frontend: it may be free now. */
+  *#contenders(): Generator<string> {
+    for (const [key, { plan }] of this.#served) {
+      const isLost = frontendsOf(plan).some((frontend) => this.#owners.owner(frontendName(frontend)) !== key);
+      if (isLost && plan.port.protocol !== 'SCTP') yield key;
+    }
   }
 
   #giveUp(key: string, plan: ServicePlan | undefined): void {

@@ -1,4 +1,4 @@
-import type { Family } from '../../model/ip.ts';
+import { type Family, isLinkLocalIPv6 } from '../../model/ip.ts';
 import { nodePortIPs } from '../../model/node-port-addresses.ts';
 import { anyAddress, type EndpointList, type Frontend, frontendName } from './frontends.ts';
 import type { Place } from './proxy-sockets.ts';
@@ -41,7 +41,8 @@ function nodePortPlaces(
   { family, nodePortAddresses }: Pick<UserspaceSettings, 'family' | 'nodePortAddresses'>,
 ): string[] {
   if (nodePortAddresses.matchAll && protocol === 'TCP') return [anyAddress(family)];
-  return nodePortIPs(nodePortAddresses, addresses);
+  // Nobody can listen at a link-local address without naming the link.
+  return nodePortIPs(nodePortAddresses, addresses).filter((address) => !isLinkLocalIPv6(address));
 }
 
 function loopbackOf(family: Family): string {

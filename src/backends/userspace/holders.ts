@@ -27,6 +27,11 @@ export class Holders {
     return this.#owners.get(name);
   }
 
+  /** Everybody who has something. */
+  keys(): Iterable<string> {
+    return this.#owned.keys();
+  }
+
   /** Gives up every name of the key that is not among these. */
   retain(key: string, names: ReadonlySet<string>): void {
     const owned = this.#owned.get(key);

@@ -42,13 +42,15 @@ export class Placing {
   }
 
   /** Gives up what a service port no longer asks for, so that others can have it. */
-  giveUp(key: string, plan: ServicePlan | undefined, before: Served | undefined): void {
+  giveUp(key: string, plan: ServicePlan | undefined): void {
     const names = new Set(plan ? frontendsOf(plan).map(frontendName) : []);
     this.#owners.retain(key, names);
-    for (const frontend of before ? frontendsOf(before.plan) : []) {
-      const name = frontendName(frontend);
-      if (!names.has(name)) this.#claims.release(`${key} ${name}`);
-    }
+    this.#claims.retain(key, names);
+  }
+
+  /** Service ports that have a frontend, served or not: a write that failed leaves them what they were given. */
+  keys(): Iterable<string> {
+    return this.#owners.keys();
   }
 
   /** Who has which frontend now. */
@@ -72,12 +74,7 @@ export class Placing {
     const problems: Error[] = [];
     const frontends = this.#frontends(key, plan, addresses, problems);
     const signature = signatureOf(plan);
-    const sockets = await this.#sockets(
-      plan,
-      frontends,
-      before?.signature === signature ? before : undefined,
-      problems,
-    );
+    const sockets = await this.#sockets(plan, frontends, before, problems);
     const proxyPorts = new Map([...sockets].map(([list, { port }]) => [list, port] as const));
     const elements = elementsOf({ plan, frontends, proxyPorts }, this.#options.settings.nodeIP);
     const kept = new Set([...sockets.values()]);
@@ -98,7 +95,7 @@ export class Placing {
         return false;
       }
       try {
-        this.#claims.hold(`${key} ${name}`, frontend, addresses);
+        this.#claims.hold(key, frontend, addresses);
         return true;
       } catch (error) {
         problems.push(new Error(`cannot hold ${name}: ${textOf(error)}`, { cause: error }));
@@ -113,18 +110,32 @@ export class Placing {
     before: Served | undefined,
     problems: Error[],
   ): Promise<Map<EndpointList, ProxySocket>> {
-    const { sockets, settings } = this.#options;
     const open = new Map<EndpointList, ProxySocket>();
     for (const list of listsOf(frontends)) {
-      sockets.setEndpoints(plan, list);
+      const known = before?.plan.port.protocol === plan.port.protocol ? before.sockets.get(list) : undefined;
+      const isNewWanted = before?.signature !== signatureOf(plan);
       try {
-        const place = { ip: settings.hostIP, port: 'pool' } as const;
-        open.set(list, before?.sockets.get(list) ?? (await sockets.open(plan, list, place)));
+        open.set(
+          list,
+          known && !isNewWanted ? this.#kept(plan, list, known) : await this.#opened(plan, list),
+        );
       } catch (error) {
-        problems.push(new Error(`no proxy socket: ${textOf(error)}`, { cause: error }));
+        // Better the socket that it had than none.
+        if (known) open.set(list, this.#kept(plan, list, known));
+        else problems.push(new Error(`no proxy socket: ${textOf(error)}`, { cause: error }));
       }
     }
     return open;
+  }
+
+  #kept(plan: ServicePlan, list: EndpointList, socket: ProxySocket): ProxySocket {
+    this.#options.sockets.setEndpoints(plan, list);
+    return socket;
+  }
+
+  #opened(plan: ServicePlan, list: EndpointList): Promise<ProxySocket> {
+    const { sockets, settings } = this.#options;
+    return sockets.open(plan, list, { ip: settings.hostIP, port: 'pool' });
   }
 }
 

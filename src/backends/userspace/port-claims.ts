@@ -2,7 +2,7 @@ import type { NodeForwarder } from '../../forwarder/open.ts';
 import type { PortClaim } from '../../forwarder/port-claim.ts';
 import { joinHostPort } from '../../model/ip.ts';
 import { nodePortIPs } from '../../model/node-port-addresses.ts';
-import { anyAddress, type Frontend } from './frontends.ts';
+import { anyAddress, type Frontend, frontendName } from './frontends.ts';
 import type { UserspaceSettings } from './settings.ts';
 
 interface Wanted {
@@ -19,7 +19,8 @@ interface Wanted {
 export class PortClaims {
   readonly #settings: UserspaceSettings;
   readonly #claim: NodeForwarder['claim'];
-  readonly #held = new Map<string, Map<string, PortClaim>>();
+  /** By service port key, and then by the name of its frontend. */
+  readonly #held = new Map<string, Map<string, Map<string, PortClaim>>>();
 
   constructor(settings: UserspaceSettings, claim: NodeForwarder['claim']) {
     this.#settings = settings;
@@ -30,27 +31,41 @@ export class PortClaims {
    * Holds what a service port's frontend needs at the addresses that the node has now, and nothing else. Throws when
    * another program has it.
    */
-  hold(owner: string, frontend: Frontend, interfaceAddresses: readonly string[]): void {
+  hold(key: string, frontend: Frontend, interfaceAddresses: readonly string[]): void {
     const wanted = new Map(this.#wanted(frontend, interfaceAddresses).map((claim) => [claim.name, claim]));
-    const held = this.#held.get(owner) ?? new Map<string, PortClaim>();
+    const held = this.#heldFor(key, frontendName(frontend));
     for (const [name, claim] of held) {
       if (wanted.has(name)) continue;
       claim.release();
       held.delete(name);
     }
-    this.#held.set(owner, held);
     for (const [name, { protocol, ip, port }] of wanted) {
       if (!held.has(name)) held.set(name, this.#claim(protocol, { ip, port }));
     }
   }
 
-  release(owner: string): void {
-    for (const claim of this.#held.get(owner)?.values() ?? []) claim.release();
-    this.#held.delete(owner);
+  /** Gives up what the service port holds for frontends that are not among these. */
+  retain(key: string, frontends: ReadonlySet<string>): void {
+    const ofKey = this.#held.get(key);
+    if (!ofKey) return;
+    for (const [frontend, held] of ofKey) {
+      if (frontends.has(frontend)) continue;
+      for (const claim of held.values()) claim.release();
+      ofKey.delete(frontend);
+    }
+    if (ofKey.size === 0) this.#held.delete(key);
   }
 
   close(): void {
-    for (const owner of [...this.#held.keys()]) this.release(owner);
+    for (const key of [...this.#held.keys()]) this.retain(key, new Set());
+  }
+
+  #heldFor(key: string, frontend: string): Map<string, PortClaim> {
+    const ofKey = this.#held.get(key) ?? new Map<string, Map<string, PortClaim>>();
+    this.#held.set(key, ofKey);
+    const held = ofKey.get(frontend) ?? new Map<string, PortClaim>();
+    ofKey.set(frontend, held);
+    return held;
   }
 
   #wanted(frontend: Frontend, interfaceAddresses: readonly string[]): Wanted[] {

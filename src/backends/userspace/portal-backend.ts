@@ -67,10 +67,11 @@ export class PortalBackend implements Backend {
     if (this.#watches.length === 0) this.#watches = this.#startWatches();
     const { plans, changed } = request;
     const troubled = [...this.#served].filter(([, { problems }]) => problems.length > 0).map(([key]) => key);
-    const keys = changed === 'all' ? [...this.#served.keys(), ...plans.keys()] : [...changed, ...troubled];
+    const known = [...this.#served.keys(), ...this.#placing.keys()];
+    const keys = changed === 'all' ? [...known, ...plans.keys()] : [...changed, ...troubled];
     const sorted = [...new Set(keys)].sort();
     // What is given up is free for others in the same sync, whatever their order.
-    for (const key of sorted) this.#placing.giveUp(key, plans.get(key), this.#served.get(key));
+    for (const key of sorted) this.#placing.giveUp(key, plans.get(key));
     const addresses = await this.#options.kernel.addresses.list();
     const steps = new Map<string, Step>();
     for (const key of sorted) {
@@ -79,7 +80,11 @@ export class PortalBackend implements Backend {
     const node = nodeElements(request.serviceCIDRs, addresses, this.#options.settings);
     await this.#write(steps, node, changed === 'all');
     this.#settle(steps);
-    return { refused: this.#refused() };
+    const refused = this.#refused();
+    // Ports that were closed only now are free for those that found none.
+    const hasFreed = [...steps.values()].some(({ closing }) => closing.length > 0);
+    if (hasFreed && refused.length > 0) this.#options.requestFullSync();
+    return { refused };
   }
 
   /** What is served now, to compare with. */

@@ -56,7 +56,7 @@ export class ProxySockets {
     forwarder.setService(serviceName(plan.port, list), { endpoints, draining, affinitySeconds, choice });
   }
 
-  /** Opens a socket; rejects when the place, or every port of the pool, is taken. */
+  /** Opens a socket for the endpoints of the plan; rejects when the place, or every port of the pool, is taken. */
   async open(plan: ServicePlan, list: EndpointList, place: Place): Promise<ProxySocket> {
     const { protocol } = plan.port;
     if (protocol === 'SCTP') throw new Error('protocol SCTP is not supported');
@@ -65,9 +65,15 @@ export class ProxySockets {
     const isPooled = place.port === 'pool';
     const listen = (port: number): Promise<number> =>
       this.#options.forwarder.listen(id, { service, protocol, at: { ip: place.ip, port } });
-    const port = place.port === 'pool' ? await this.#listenAnywhere(listen) : await listen(place.port);
-    this.#uses.set(service, (this.#uses.get(service) ?? 0) + 1);
-    return { id, service, ip: place.ip, port, isPooled };
+    this.setEndpoints(plan, list);
+    try {
+      const port = place.port === 'pool' ? await this.#listenAnywhere(listen) : await listen(place.port);
+      this.#uses.set(service, (this.#uses.get(service) ?? 0) + 1);
+      return { id, service, ip: place.ip, port, isPooled };
+    } catch (error) {
+      if (!this.#uses.has(service)) this.#options.forwarder.removeService(service);
+      throw error;
+    }
   }
 
   /** Stops listening; open TCP connections go on. A service without sockets is forgotten. */
