@@ -77,7 +77,7 @@ async function createProxier(
   const { completed, setup, nodeName, metrics, health, recorder } = options;
   const { config, gates } = completed;
   const logger = options.logger.named(family);
-  const healthCheckIPs = await healthCheckAddresses(family, setup);
+  const healthCheckIPs = await healthCheckAddresses(family, setup, logger);
   const backend = await createBackend(family, options, () => proxier.repair());
   const proxier = new FamilyProxier({
     family,
@@ -121,10 +121,20 @@ async function createBackend(
 }
 
 /** Where the health check node ports of Services listen: everywhere, or on the addresses that serve node ports. */
-async function healthCheckAddresses(family: Family, { nodePorts }: NodeSetup): Promise<string[]> {
+async function healthCheckAddresses(
+  family: Family,
+  { nodePorts }: NodeSetup,
+  logger: Logger,
+): Promise<string[]> {
   const set = nodePorts[family];
-  if (set.matchAll) return [family === 'IPv4' ? '0.0.0.0' : '::'];
-  return nodePortIPs(set, await ownAddresses());
+  const everywhere = [family === 'IPv4' ? '0.0.0.0' : '::'];
+  if (set.matchAll) return everywhere;
+  try {
+    return nodePortIPs(set, await ownAddresses());
+  } catch (error) {
+    logger.error(error, 'Failed to list addresses of the node; health check ports listen everywhere');
+    return everywhere;
+  }
 }
 
 /** Stale UDP flows are removed over a socket of their own: a long walk must not delay a sync. */

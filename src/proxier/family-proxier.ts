@@ -124,8 +124,10 @@ export class FamilyProxier implements FamilyView, FamilySink {
     const seen = this.#state.sliceEvents;
     const hasChanged = this.#state.updateSlice(object, removed);
     if (this.#state.sliceEvents > seen) metrics.endpointChangesTotal.inc();
-    metrics.endpointChangesPending.set(this.#state.pendingSlices);
-    if (hasChanged) this.#requestSync();
+    if (!hasChanged) return;
+    // Added to: both families share the gauge.
+    metrics.endpointChangesPending.add(1);
+    this.#requestSync();
   }
 
   /** All objects of the first list of that resource have been delivered. */

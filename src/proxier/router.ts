@@ -76,16 +76,22 @@ export class Router implements ObjectHandler {
     removed: boolean,
   ): void {
     const { addressType, namespace, name } = slice;
+    // Made anew under the same name while nobody watched, or a manifest that was edited.
+    if (previous && previous.addressType !== addressType) this.#tellFamily(previous, true);
     if (addressType !== 'IPv4' && addressType !== 'IPv6') {
       const error = new Error(`addressType ${JSON.stringify(addressType)} is neither IPv4 nor IPv6`);
       this.#logger.error(error, 'EndpointSlice ignored', { endpointSlice: `${namespace}/${name}` });
       return;
     }
-    this.#read('EndpointSlice', previous, removed ? undefined : slice, () => {
-      for (const family of this.#families) {
-        if (family.family === addressType) family.updateSlice(slice, removed);
-      }
-    });
+    this.#read('EndpointSlice', previous, removed ? undefined : slice, () =>
+      this.#tellFamily(slice, removed),
+    );
+  }
+
+  #tellFamily(slice: EndpointSliceObject, removed: boolean): void {
+    for (const family of this.#families) {
+      if (family.family === slice.addressType) family.updateSlice(slice, removed);
+    }
   }
 
   #updateServiceCIDR(previous: ServiceCIDRObject | undefined, object: ServiceCIDRObject | undefined): void {

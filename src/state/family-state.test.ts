@@ -367,6 +367,8 @@ test('problems are reported when they arrive, and once', () => {
   state.updateSlice(slice('s', '1R@n1', { triggerTime: 'yesterday' }), false);
   state.updateSlice(slice('t', '1R@n1', { serviceName: '' }), false);
   state.updateSlice(slice('u', '1R@n1', { serviceName: '', addressType: 'IPv6' }), false);
+  // One that goes is nobody's problem any more.
+  state.updateSlice(slice('t', '1R@n1', { serviceName: '' }), true);
   assert.deepEqual(problems, [
     'Service a/web: spec.externalIPs[0]: "bogus" is not an IP address',
     'EndpointSlice a/s: metadata.annotations[endpoints.kubernetes.io/last-change-trigger-time]: "yesterday" is not an RFC 3339 time',

@@ -33,11 +33,11 @@ export class SliceTracker {
 
   /** True when the slice changed: a write of any kind, or the removal of a slice that was known. */
   update(object: EndpointSliceObject, removed: boolean): boolean {
-    const usable = this.#isUsable(object);
+    const usable = this.#isUsable(object, removed);
     if (usable) this.#events++;
     const key = `${object.namespace}/${object.name}`;
     const previous = this.#latest.get(key);
-    // A slice that lost its label or changed its type leaves the Service it belonged to.
+    // A slice that lost its label leaves the Service it belonged to.
     if (removed || !usable) return previous !== undefined && this.#remove(key, previous);
     if (previous && sameSlice(previous.object, object)) return false;
     this.#supersede(key, previous);
@@ -66,12 +66,12 @@ export class SliceTracker {
     return changes;
   }
 
-  #isUsable(object: EndpointSliceObject): boolean {
+  #isUsable(object: EndpointSliceObject, removed: boolean): boolean {
     if (object.addressType !== this.#context.family) return false;
     const { namespace, name, serviceName } = object;
     if (namespace !== '' && name !== '' && serviceName !== '') return true;
     const field = 'metadata.labels[kubernetes.io/service-name]';
-    this.#context.onProblem(problemOf(object, field, serviceName, 'names no Service'));
+    if (!removed) this.#context.onProblem(problemOf(object, field, serviceName, 'names no Service'));
     return false;
   }
 
