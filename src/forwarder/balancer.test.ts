@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { FakeClock } from '../lib/fake-clock.ts';
-import { Balancer, type Call, NoEndpointError } from './balancer.ts';
+import { Balancer, type Call, maxRememberedClients, NoEndpointError } from './balancer.ts';
 
 const key = 'default/web:http/TCP';
 const three = ['10.0.0.1:80', '10.0.0.2:80', '10.0.0.3:80'];
@@ -205,6 +205,26 @@ describe('client affinity', () => {
     const { clock, ask, bound } = sticky(0);
     await clock.advance(10_799_000);
     assert.equal(ask('10.1.0.3'), bound.C);
+  });
+
+  test('only so many clients are remembered: the one not seen for longest is forgotten', () => {
+    const { balancer, ask, bound } = sticky();
+    const boundOf = (client: string) => balancer.preview(key, client).bound;
+    for (let i = 3; i < maxRememberedClients; i++) ask(`2001:db8::${i.toString(16)}`);
+    assert.equal(ask('10.1.0.1'), bound.A);
+    ask('2001:db8::1:0');
+    assert.equal(balancer.rememberedClients, maxRememberedClients);
+    assert.deepEqual([boundOf('10.1.0.1'), boundOf('10.1.0.2')], [bound.A, undefined]);
+    assert.equal(boundOf('10.1.0.3'), bound.C);
+  });
+
+  test('a client that is bound to an endpoint to avoid gets another, one bound elsewhere stays', () => {
+    const { balancer, bound } = sticky();
+    const avoid = new Set([bound.A]);
+    const but = (client: string) => balancer.nextEndpoint(key, { ...from(client), avoid });
+    const next = but('10.1.0.1');
+    assert.notEqual(next, bound.A);
+    assert.deepEqual([but('10.1.0.1'), but('10.1.0.2'), but('10.1.0.3')], [next, bound.B, bound.C]);
   });
 
   test('endpoints that all go take the memory along', () => {

@@ -1,4 +1,5 @@
 import type { Clock } from '../lib/clock.ts';
+import { RecentMap } from './recent-map.ts';
 
 export interface BalancerOptions {
   readonly clock: Clock;
@@ -31,7 +32,7 @@ export interface Call {
   readonly reset: boolean;
   /** Open connections of an endpoint. */
   readonly load: (endpoint: string) => number;
-  /** Endpoints to pass over as long as there are others. */
+  /** Endpoints to pass over as long as there are others, also for a client that is bound to one. */
   readonly avoid?: ReadonlySet<string>;
 }
 
@@ -46,8 +47,14 @@ export class NoEndpointError extends Error {
 /** Affinity that is on without a time lasts three hours. */
 const defaultAffinitySeconds = 10_800;
 
+/**
+ * Clients remembered per service. Far more than talk to a service through one node, and yet some ten megabytes at
+ * most: one host has any number of IPv6 addresses to call from, and hours would pass before they are forgotten.
+ */
+export const maxRememberedClients = 1 << 16;
+
 interface Remembered {
-  endpoint: string;
+  readonly endpoint: string;
   usedAt: number;
 }
 
@@ -59,7 +66,8 @@ interface Entry {
   choice: Choice;
   /** 0 = none. */
   affinitySeconds: number;
-  readonly clients: Map<string, Remembered>;
+  /** By address. */
+  readonly clients: RecentMap<string, Remembered>;
 }
 
 /**
@@ -120,8 +128,10 @@ export class Balancer {
     const client = entry.choice === 'random' ? '' : call.client();
     const now = this.#options.clock.monotonic();
     const remembered = entry.clients.get(client);
-    if (remembered && !call.reset && isFresh(entry, remembered, now)) {
+    const isAvoided = call.reset || (remembered && call.avoid?.has(remembered.endpoint));
+    if (remembered && !isAvoided && isFresh(entry, remembered, now)) {
       remembered.usedAt = now;
+      entry.clients.set(client, remembered);
       return remembered.endpoint;
     }
     const endpoint = this.#choose(entry, call);
@@ -173,7 +183,7 @@ export class Balancer {
       index: 0,
       choice: 'round-robin',
       affinitySeconds: 0,
-      clients: new Map(),
+      clients: new RecentMap(maxRememberedClients),
     };
     this.#entries.set(key, entry);
     return entry;

@@ -33,6 +33,8 @@ export class Stream {
   isWritable = false;
   /** The other end has closed its sending half or more: reading goes on until the end is found. */
   isEnding = false;
+  /** The connection is broken, whether or not somebody reads or writes: this is told once only. */
+  hasFailed = false;
 
   constructor(fd: number) {
     this.fd = fd;
@@ -42,6 +44,7 @@ export class Stream {
     if (events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) this.isReadable = true;
     if (events & (EPOLLOUT | EPOLLHUP | EPOLLERR)) this.isWritable = true;
     if (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) this.isEnding = true;
+    if (events & EPOLLERR) this.hasFailed = true;
   }
 }
 

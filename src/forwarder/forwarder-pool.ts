@@ -16,7 +16,7 @@ export class ForwarderPool implements Forwarder {
   readonly #members: readonly Forwarder[];
   readonly #homes = new Map<string, Forwarder>();
   readonly #services = new Map<Forwarder, number>();
-  readonly #listeners = new Map<string, Forwarder>();
+  readonly #listeners = new Map<string, { readonly home: Forwarder }>();
 
   /** Throws when there are none. */
   constructor(members: readonly Forwarder[]) {
@@ -36,14 +36,21 @@ export class ForwarderPool implements Forwarder {
     home.removeService(key);
   }
 
-  listen(id: string, listening: Listening): Promise<number> {
-    const home = this.#home(listening.service);
-    this.#listeners.set(id, home);
-    return home.listen(id, listening);
+  async listen(id: string, listening: Listening): Promise<number> {
+    if (this.#listeners.has(id)) throw new Error(`there is a listener ${id} already`);
+    const place = { home: this.#home(listening.service) };
+    this.#listeners.set(id, place);
+    try {
+      return await place.home.listen(id, listening);
+    } catch (error) {
+      // Unless it was closed meanwhile and asked for anew.
+      if (this.#listeners.get(id) === place) this.#listeners.delete(id);
+      throw error;
+    }
   }
 
   unlisten(id: string, endConnections: boolean): void {
-    this.#listeners.get(id)?.unlisten(id, endConnections);
+    this.#listeners.get(id)?.home.unlisten(id, endConnections);
     this.#listeners.delete(id);
   }
 

@@ -42,3 +42,8 @@ test('connections take two files each, and one service cannot have them all', ()
   const small = limitsFor(100);
   assert.ok(small.total * 2 < 100 && small.perService < small.total);
 });
+
+test('where files have no limit worth the name, connections have one', () => {
+  assert.deepEqual(limitsFor(1_073_741_816), limitsFor(1_048_576));
+  assert.deepEqual(limitsFor(1_048_576), { total: 523_788, perService: 392_841 });
+});

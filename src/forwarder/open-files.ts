@@ -4,6 +4,11 @@ import type { Limits } from './admission.ts';
 
 /** As many as upstream asks for. */
 const wantedFiles = 64_000;
+/**
+ * What a process can have on an ordinary kernel. Some container runtimes set the limit to a thousand times as much,
+ * which says that nobody set one: memory ends long before, and for every service at once.
+ */
+const countedFiles = 1 << 20;
 /** For everything but traffic: watches, files, netlink and listening sockets. */
 const reservedFiles = 1_000;
 
@@ -26,6 +31,7 @@ export function raiseOpenFileLimit(sockets: Pick<Sockets, 'openFileLimit' | 'set
 
 /** How many connections may be open with so many files: each takes two. */
 export function limitsFor(openFiles: number): Limits {
-  const total = Math.max(16, Math.floor((openFiles - Math.min(reservedFiles, openFiles / 4)) / 2));
+  const files = Math.min(openFiles, countedFiles);
+  const total = Math.max(16, Math.floor((files - Math.min(reservedFiles, files / 4)) / 2));
   return { total, perService: Math.max(16, Math.floor(total * 0.75)) };
 }

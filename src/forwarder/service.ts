@@ -29,12 +29,12 @@ export class ServiceHandle {
 
   /** The endpoint for a new connection, not one of those that failed it if possible; throws NoEndpointError. */
   next(client: () => string, failed?: ReadonlySet<string>): string {
-    return this.#balancer.nextEndpoint(this.key, {
-      client,
-      reset: failed !== undefined,
-      ...(failed && { avoid: failed }),
-      load: (endpoint) => loadOf(this.traffic.endpoints.get(endpoint)),
-    });
+    return this.#next(client, failed, failed !== undefined);
+  }
+
+  /** The same for one that need not have failed itself: a client that is bound to another endpoint stays there. */
+  nextBut(client: () => string, avoid: ReadonlySet<string> | undefined): string {
+    return this.#next(client, avoid, false);
   }
 
   settings(): Distribution {
@@ -61,6 +61,15 @@ export class ServiceHandle {
 
   endpointTraffic(endpoint: string): EndpointTraffic {
     return this.#counters.endpoint(this.key, endpoint);
+  }
+
+  #next(client: () => string, avoid: ReadonlySet<string> | undefined, reset: boolean): string {
+    return this.#balancer.nextEndpoint(this.key, {
+      client,
+      reset,
+      ...(avoid && { avoid }),
+      load: (endpoint) => loadOf(this.traffic.endpoints.get(endpoint)),
+    });
   }
 }
 

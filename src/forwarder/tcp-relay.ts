@@ -44,6 +44,8 @@ export class TCPRelay {
     this.#isQueued = false;
     this.#advance(this.#inward, this.#server);
     this.#advance(this.#outward, this.#client);
+    // As long as there is more to pass on, reading or writing finds the error in its turn.
+    if (!this.#isQueued && this.#isBroken()) this.end(true);
   }
 
   /** Ends both sides; `reset` tells them that something went wrong. */
@@ -55,6 +57,14 @@ export class TCPRelay {
     const { sockets, loop } = this.#context;
     for (const stream of [this.#client, this.#server]) closeStream(sockets, loop, stream, reset);
     this.#onEnd();
+  }
+
+  /**
+   * An error shows in what is read and written, but a direction that is finished, or waits for the other side, does
+   * neither. What a broken endpoint still has to say is for the client, who may take its time to hear it.
+   */
+  #isBroken(): boolean {
+    return this.#client.hasFailed || (this.#server.hasFailed && this.#outward.isFinished);
   }
 
   #advance(direction: Direction, receiver: Stream): void {

@@ -45,6 +45,8 @@ export function tuneConnection(sockets: Sockets, fd: number): void {
 interface Attempt {
   readonly stream: Stream;
   readonly endpoint: string;
+  /** Looked up once: after the service was removed, a look would begin a new count that nobody ends. */
+  readonly traffic: EndpointTraffic;
   readonly timer: Timer;
 }
 
@@ -126,8 +128,9 @@ export class TCPSession {
     tuneConnection(sockets, fd);
     const stream = new Stream(fd);
     const timer = clock.setTimeout(() => this.#dialFailed('timed out'), timeout);
-    this.#attempt = { stream, endpoint, timer };
-    this.#service.endpointTraffic(endpoint).dialling++;
+    const traffic = this.#service.endpointTraffic(endpoint);
+    this.#attempt = { stream, endpoint, traffic, timer };
+    traffic.dialling++;
     const result = sockets.connect(fd, address);
     if (result < 0 && result !== -EINPROGRESS) {
       this.#dialFailed(errnoName(-result));
@@ -155,7 +158,7 @@ export class TCPSession {
     if (!attempt) return;
     attempt.timer.cancel();
     this.#attempt = undefined;
-    const traffic = this.#service.endpointTraffic(attempt.endpoint);
+    const { traffic } = attempt;
     traffic.dialling--;
     this.#traffic = traffic;
     begin(traffic);
@@ -171,7 +174,7 @@ export class TCPSession {
     this.#abandon(attempt);
     this.#failed ??= new Set();
     this.#failed.add(attempt.endpoint);
-    this.#service.endpointTraffic(attempt.endpoint).dialFailures++;
+    attempt.traffic.dialFailures++;
     this.#context.report(
       'An endpoint could not be reached',
       `${this.#service.key} ${attempt.endpoint}: ${reason}`,
@@ -179,9 +182,9 @@ export class TCPSession {
     this.#dial();
   }
 
-  #abandon({ stream, endpoint, timer }: Attempt): void {
+  #abandon({ stream, traffic, timer }: Attempt): void {
     timer.cancel();
-    this.#service.endpointTraffic(endpoint).dialling--;
+    traffic.dialling--;
     this.#attempt = undefined;
     closeStream(this.#context.sockets, this.#context.loop, stream, false);
   }

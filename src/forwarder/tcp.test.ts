@@ -3,8 +3,20 @@ import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { afterEach, test } from 'node:test';
+import { eventually, eventuallyEqual } from '../../test/eventually.ts';
 import { EngineUnderTest } from '../../test/userspace/engine-under-test.ts';
-import { blackHole, Cleanups, echoAs, fateOf, freePort, talk, tcpPeer } from '../../test/userspace/peers.ts';
+import {
+  blackHole,
+  Cleanups,
+  echoAs,
+  fateOf,
+  freePort,
+  type Peer,
+  talk,
+  tcpPeer,
+} from '../../test/userspace/peers.ts';
+import { AF_INET, SOCK_STREAM } from '../native/sockets.ts';
+import { decodeAddress, encodeAddress, maxAddressBytes } from './socket-address.ts';
 
 const cleanups = new Cleanups();
 afterEach(() => cleanups.run());
@@ -158,6 +170,82 @@ test('a reset of the endpoint is a reset for the client, and the other way round
   assert.equal((await seen.promise).code, 'ECONNRESET');
 });
 
+function openConnections(under: EngineUnderTest, expected: number): Promise<void> {
+  const look = async () => (await under.traffic()).open;
+  return eventuallyEqual(`${expected} open connections`, look, expected, { withinMs: 3_000 });
+}
+
+/** A client that can end its sending half first and reset the connection later, as Node's sockets cannot. */
+function rawClient({ sockets }: EngineUnderTest, to: Peer) {
+  const fd = sockets.socket(AF_INET, SOCK_STREAM);
+  sockets.connect(fd, encodeAddress(to));
+  return {
+    end: () => sockets.shutdownWrite(fd),
+    reset() {
+      sockets.abortOnClose(fd);
+      sockets.close(fd);
+    },
+  };
+}
+
+test('a client that breaks after its regular end is noticed, though the endpoint never ends', async () => {
+  const under = await EngineUnderTest.open(cleanups);
+  const ended = Promise.withResolvers<void>();
+  const peer = await tcpPeer(cleanups, (socket) => socket.resume().on('end', ended.resolve));
+  under.serve([peer]);
+  const client = rawClient(under, await under.listen('TCP'));
+  await openConnections(under, 1);
+  client.end();
+  await ended.promise;
+  client.reset();
+  await openConnections(under, 0);
+});
+
+test('a client that breaks while its endpoint takes nothing is noticed', async () => {
+  const under = await EngineUnderTest.open(cleanups);
+  under.serve([await tcpPeer(cleanups, (socket) => socket.pause())]);
+  const socket = connect(await under.listen('TCP')).on('error', () => {});
+  for (let i = 0; i < 64; i++) socket.write(Buffer.alloc(1 << 20));
+  let before = -1;
+  await eventually(
+    'nothing moves',
+    async () => {
+      const moved = (await under.traffic()).bytesIn;
+      const isStill = moved > 0 && moved === before;
+      before = moved;
+      return isStill;
+    },
+    { everyMs: 200 },
+  );
+  socket.resetAndDestroy();
+  await openConnections(under, 0);
+});
+
+test('an endpoint that breaks after its regular end is noticed, though the client never ends', async () => {
+  const under = await EngineUnderTest.open(cleanups);
+  const { sockets } = under;
+  const fd = sockets.socket(AF_INET, SOCK_STREAM);
+  cleanups.add(() => sockets.close(fd));
+  const address = encodeAddress({ ip: '127.0.0.1', port: 0 });
+  sockets.bind(fd, address);
+  sockets.listen(fd, 1);
+  sockets.getsockname(fd, address);
+  under.serve([decodeAddress(address)]);
+  const socket = connect({ ...(await under.listen('TCP')), allowHalfOpen: true });
+  cleanups.add(() => socket.destroy());
+  socket.resume().on('error', () => {});
+  let server = -1;
+  await eventually('a connection', () => {
+    server = sockets.accept(fd, new Uint8Array(maxAddressBytes));
+    return server >= 0;
+  });
+  sockets.shutdownWrite(server);
+  await once(socket, 'end');
+  sockets.abortOnClose(server);
+  sockets.close(server);
+  await openConnections(under, 0);
+});
+
 test('a listener that is closed refuses, while open connections go on; with their end they end', async () => {
   const under = await EngineUnderTest.open(cleanups);
   under.serve([await tcpPeer(cleanups, echoAs('a'))]);
@@ -212,6 +300,24 @@ test('counts connections and bytes per service and endpoint', async () => {
   await once(socket, 'close');
   const after = await under.traffic();
   assert.deepEqual([after.open, after.endpoints.get(name)?.open], [0, 0]);
+});
+
+test('a service that is removed while connections are being made is not counted on', async () => {
+  const under = await EngineUnderTest.open(cleanups);
+  const hole = blackHole(under.sockets, cleanups);
+  under.serve([hole]);
+  const at = await under.listen('TCP');
+  // One gives up by itself, the other is still waiting when the endpoint has had its time.
+  const [leaving, staying] = [connect(at), connect(at)];
+  const over = [leaving, staying].map((socket) => new Promise((resolve) => socket.on('close', resolve)));
+  for (const socket of [leaving, staying]) socket.on('error', () => {}).resume();
+  const dialling = async () => (await under.traffic()).endpoints.get(`${hole.ip}:${hole.port}`)?.dialling;
+  await eventuallyEqual('two attempts', dialling, 2);
+  under.engine.unlisten(at.id, false);
+  under.engine.removeService('web');
+  leaving.resetAndDestroy();
+  await Promise.all(over);
+  assert.deepEqual([...(await under.engine.traffic()).keys()], []);
 });
 
 test('least connections: idle endpoints come before busy ones', async () => {

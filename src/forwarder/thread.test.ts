@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { connect } from 'node:net';
+import { connect, createServer } from 'node:net';
 import { afterEach, test } from 'node:test';
 import { eventually, eventuallyEqual } from '../../test/eventually.ts';
 import { Cleanups, echoAs, talk, tcpPeer, UDPClient, udpPeer } from '../../test/userspace/peers.ts';
@@ -32,6 +32,13 @@ async function startThread(
   });
   cleanups.add(() => thread.close());
   return thread;
+}
+
+function kill(thread: ForwarderThread): void {
+  // Not an address: the thread cannot go on with it.
+  const endpoints = [{ ip: 'nowhere', port: 1 }];
+  thread.setService('bad', { endpoints, affinitySeconds: 0, choice: 'round-robin' });
+  thread.removeService('bad');
 }
 
 test('services spread over threads work as in one, and their traffic is told together', async () => {
@@ -137,14 +144,71 @@ test('a thread that dies is replaced, with the same services at the same ports',
     port: await thread.listen('l', { service: 's', protocol: 'TCP', at: { ip, port: 0 } }),
   };
   assert.equal(await talk(at), 'a:');
-  // Not an address: the thread cannot go on with it.
-  thread.setService('bad', {
-    endpoints: [{ ip: 'nowhere', port: 1 }],
-    affinitySeconds: 0,
-    choice: 'round-robin',
-  });
-  thread.removeService('bad');
+  kill(thread);
   await eventually('a report', () => reports.length > 0);
   assert.match(reports[0]?.problem ?? '', /replaced/);
   await eventuallyEqual('an answer', () => talk(at).catch((error: Error) => error.message), 'a:');
+});
+
+test('a listener whose port is taken when its thread is replaced comes back when the port is free', async () => {
+  const reports: Report[] = [];
+  const thread = await startThread(reports);
+  const { ip, port } = await tcpPeer(cleanups, echoAs('a'));
+  thread.setService('s', { endpoints: [{ ip, port }], affinitySeconds: 0, choice: 'round-robin' });
+  const listening = { service: 's', protocol: 'TCP', at: { ip, port: 0 } } as const;
+  const at = { ip, port: await thread.listen('l', listening) };
+  kill(thread);
+  await eventually('a report', () => reports.length > 0);
+  const intruder = createServer().listen(at.port, ip);
+  cleanups.add(() => intruder.close());
+  await once(intruder, 'listening');
+  const losses = () => reports.filter(({ problem }) => problem.startsWith('A listener was lost')).length;
+  await eventuallyEqual('a loss', losses, 1);
+  intruder.close();
+  const answer = () => talk(at).catch((error: Error) => error.message);
+  await eventuallyEqual('an answer', answer, 'a:', { withinMs: 10_000 });
+  assert.equal(losses(), 1);
+});
+
+test('a listener that is closed before it was opened does not come back with the next thread', async () => {
+  const reports: Report[] = [];
+  const thread = await startThread(reports);
+  const listening = { service: 's', protocol: 'TCP', at: { ip: '127.0.0.1', port: 0 } } as const;
+  const opened = thread.listen('l', listening);
+  thread.unlisten('l', true);
+  await opened;
+  kill(thread);
+  await eventually('a report', () => reports.length > 0);
+  assert.deepEqual([...(await thread.listeners()).keys()], []);
+});
+
+test('a listener that a dying thread did not open is not opened by the next', async () => {
+  const thread = await startThread();
+  const listening = { service: 's', protocol: 'TCP', at: { ip: '127.0.0.1', port: 0 } } as const;
+  kill(thread);
+  await assert.rejects(thread.listen('l', listening), /thread failed/);
+  assert.deepEqual([...(await thread.listeners()).keys()], []);
+  assert.ok((await thread.listen('l', listening)) > 0);
+});
+
+test('a pool forgets a listener that could not be opened', async () => {
+  const thread = await startThread();
+  const closed: string[] = [];
+  const unlisten = thread.unlisten.bind(thread);
+  thread.unlisten = (id, endConnections) => {
+    closed.push(id);
+    unlisten(id, endConnections);
+  };
+  const pool = new ForwarderPool([thread]);
+  const taken = await tcpPeer(cleanups, echoAs('a'));
+  const listen = (port: number) =>
+    pool.listen('l', { service: 's', protocol: 'TCP', at: { ip: taken.ip, port } });
+  await assert.rejects(listen(taken.port), { code: 'EADDRINUSE' });
+  pool.unlisten('l', true);
+  assert.deepEqual(closed, []);
+  await listen(0);
+  // One that is there already is not forgotten for the sake of another that is refused.
+  await assert.rejects(listen(0), /already/);
+  pool.unlisten('l', true);
+  assert.deepEqual(closed, ['l']);
 });

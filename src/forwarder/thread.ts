@@ -45,6 +45,14 @@ const wakeByte = Uint8Array.of(0);
 /** A thread that fails again and again must not keep the node busy. */
 const restartMs = 1_000;
 
+/** A listener that was asked for and not closed since. */
+interface Wanted {
+  /** With the port, as soon as that is known. */
+  listening: Listening;
+  /** Only then a thread that replaces another opens it again: whoever asked knows of it. */
+  wasOpened: boolean;
+}
+
 interface Waiting {
   readonly resolve: (reply: ThreadReply) => void;
   readonly reject: (error: Error) => void;
@@ -62,7 +70,7 @@ type Question = {
 export class ForwarderThread implements Forwarder {
   readonly #options: ThreadOptions;
   readonly #services = new Map<string, ForwardedService>();
-  readonly #listenings = new Map<string, Listening>();
+  readonly #wanted = new Map<string, Wanted>();
   readonly #waiting = new Map<number, Waiting>();
   #connection: Connection;
   #number = 0;
@@ -85,14 +93,24 @@ export class ForwarderThread implements Forwarder {
   }
 
   async listen(id: string, listening: Listening): Promise<number> {
-    const reply = await this.#ask({ op: 'listen', id, listening });
-    const port = reply.op === 'listening' ? reply.port : 0;
-    this.#listenings.set(id, { ...listening, at: { ...listening.at, port } });
-    return port;
+    if (this.#wanted.has(id)) throw new Error(`there is a listener ${id} already`);
+    const wanted: Wanted = { listening, wasOpened: false };
+    // Before there is an answer: one that is closed meanwhile must not come back with it.
+    this.#wanted.set(id, wanted);
+    try {
+      const reply = await this.#ask({ op: 'listen', id, listening });
+      const port = reply.op === 'listening' ? reply.port : 0;
+      wanted.listening = { ...listening, at: { ...listening.at, port } };
+      wanted.wasOpened = true;
+      return port;
+    } catch (error) {
+      if (this.#wanted.get(id) === wanted) this.#wanted.delete(id);
+      throw error;
+    }
   }
 
   unlisten(id: string, endConnections: boolean): void {
-    this.#listenings.delete(id);
+    this.#wanted.delete(id);
     this.#tell({ op: 'unlisten', id, endConnections });
   }
 
@@ -165,12 +183,26 @@ export class ForwarderThread implements Forwarder {
     this.#connection = next;
     this.#options.clock.setTimeout(() => !this.#isClosed && this.#start(next), restartMs);
     for (const [key, service] of this.#services) this.#tell({ op: 'setService', key, service });
-    for (const [id, listening] of this.#listenings) {
-      this.listen(id, listening).catch((error: unknown) => {
-        const detail = `${id}: ${error instanceof Error ? error.message : error}`;
-        this.#options.report({ problem: 'A listener was lost', detail, times: 1 });
-      });
+    for (const [id, wanted] of this.#wanted) {
+      if (wanted.wasOpened) this.#reopen(id, wanted, (detail) => this.#reportLost(detail));
     }
+  }
+
+  /** Has a new thread open what the old one had; until the address can be had again, if need be. */
+  #reopen(id: string, wanted: Wanted, onFailure: (detail: string) => void): void {
+    const connection = this.#connection;
+    const isWanted = (): boolean =>
+      !this.#isClosed && this.#wanted.get(id) === wanted && connection === this.#connection;
+    this.#ask({ op: 'listen', id, listening: wanted.listening }).catch((error: unknown) => {
+      // A thread that was lost in turn has been replaced, and its replacement asked.
+      if (!isWanted()) return;
+      onFailure(`${id}: ${error instanceof Error ? error.message : error}`);
+      this.#options.clock.setTimeout(() => isWanted() && this.#reopen(id, wanted, () => {}), restartMs);
+    });
+  }
+
+  #reportLost(detail: string): void {
+    this.#options.report({ problem: 'A listener was lost and is opened again', detail, times: 1 });
   }
 
   #tell(request: ThreadRequest): void {

@@ -1,8 +1,9 @@
 import type { Timer } from '../lib/clock.ts';
 import { EAGAIN, EINTR, EPOLLIN, SO_RCVBUF, SOCK_DGRAM, SOL_SOCKET } from '../native/sockets.ts';
-import { errnoName } from '../native/system-error.ts';
+import { errnoName, SystemError } from '../native/system-error.ts';
 import type { Admission } from './admission.ts';
 import { NoEndpointError } from './balancer.ts';
+import { FailedEndpoints } from './failed-endpoints.ts';
 import { boundPort, openSocket } from './open-socket.ts';
 import type { ServiceHandle } from './service.ts';
 import { decodeAddress, maxAddressBytes, type SocketAddress, trimAddress } from './socket-address.ts';
@@ -34,6 +35,7 @@ export class UDPListener {
   readonly #senderText = Buffer.from(this.#sender.buffer);
   /** By the client's address as the kernel writes it; the one that was silent for longest comes first. */
   readonly #sessions = new Map<string, UDPSession>();
+  readonly #failures: FailedEndpoints;
   #fd: number;
   #token = -1;
   #sweep: Timer | undefined;
@@ -45,6 +47,7 @@ export class UDPListener {
     this.#context = context;
     this.service = service;
     this.#admission = admission;
+    this.#failures = new FailedEndpoints(context.clock);
     this.#fd = this.#open(at);
     this.port = boundPort(context.sockets, this.#fd);
     this.#at = { ...at, port: this.port };
@@ -75,7 +78,12 @@ export class UDPListener {
     const fd = openSocket(sockets, SOCK_DGRAM, at, (socket) => {
       sockets.setOption(socket, SOL_SOCKET, SO_RCVBUF, receiveBufferBytes);
     });
-    this.#token = loop.watch(fd, EPOLLIN, { ready: () => this.#receive() });
+    const token = loop.watch(fd, EPOLLIN, { ready: () => this.#receive() });
+    if (token < 0) {
+      sockets.close(fd);
+      throw new SystemError('epoll_ctl', -token);
+    }
+    this.#token = token;
     return fd;
   }
 
@@ -99,32 +107,43 @@ export class UDPListener {
     }
   }
 
+  /** An endpoint that cannot be reached is given up for the next, as often as a connection would be tried. */
   #forward(length: number): void {
     const key = this.#senderText.toString('latin1');
-    const session = this.#sessions.get(key) ?? this.#begin(key);
-    if (!session) return;
-    session.send(this.#context.scratch, length);
+    for (let attempt = 0; attempt < this.#context.dialTimeouts.length; attempt++) {
+      const session = this.#sessions.get(key) ?? this.#begin(key);
+      if (!session || session.send(this.#context.scratch, length)) return;
+    }
   }
 
+  /** A session that is over already when its endpoint failed; undefined when no other would do better. */
   #begin(key: string): UDPSession | undefined {
+    const endpoint = this.#endpoint();
+    if (endpoint === undefined) return undefined;
     this.#makeRoom();
-    const { service } = this;
+    const client = trimAddress(this.#sender);
+    const session = new UDPSession(this.#context, this.service, endpoint, {
+      reply: (data, size) => this.#context.sockets.sendTo(this.#fd, data, size, client),
+      used: () => this.#touch(key, session),
+      failed: () => this.#failures.add(decodeAddress(client).ip, endpoint),
+      ended: () => this.#forget(key, session),
+    });
+    this.#admission.enter();
+    this.#sessions.set(key, session);
+    if (!session.start()) return undefined;
+    this.#sweep ??= this.#context.clock.setTimeout(() => this.#expire(), this.#context.idleMs);
+    return session;
+  }
+
+  /** For a session of the sender, not one of those that lately failed it; undefined when there is none. */
+  #endpoint(): string | undefined {
+    const client = (): string => decodeAddress(this.#sender).ip;
+    const failed = this.#failures.isEmpty ? undefined : this.#failures.of(client());
     try {
-      const endpoint = service.next(() => decodeAddress(this.#sender).ip);
-      const client = trimAddress(this.#sender);
-      const session = new UDPSession(this.#context, service, endpoint, {
-        reply: (data, size) => this.#context.sockets.sendTo(this.#fd, data, size, client),
-        used: () => this.#touch(key, session),
-        ended: () => this.#forget(key, session),
-      });
-      this.#admission.enter();
-      this.#sessions.set(key, session);
-      session.start();
-      this.#sweep ??= this.#context.clock.setTimeout(() => this.#expire(), this.#context.idleMs);
-      return this.#sessions.get(key);
+      return this.service.nextBut(client, failed);
     } catch (error) {
       if (!(error instanceof NoEndpointError)) throw error;
-      service.traffic.unserved++;
+      this.service.traffic.unserved++;
       return undefined;
     }
   }

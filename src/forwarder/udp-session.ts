@@ -10,12 +10,16 @@ export interface SessionOwner {
   /** Sends an answer to the client; a negative errno value on failure. */
   reply(data: Uint8Array, length: number): number;
   used(): void;
+  /** The endpoint cannot be reached, or says that nobody listens there. The end follows. */
+  failed(): void;
   ended(): void;
 }
 
 const datagramsAtOnce = 16;
+/** Also told of a datagram sent before, when a router on the way found it too long. */
+const EMSGSIZE = 90;
 /** The datagram is lost, as datagrams may be; nothing is wrong with the session. */
-const losses = new Set([-EAGAIN, -EINTR, -ENOBUFS]);
+const losses = new Set([-EAGAIN, -EINTR, -ENOBUFS, -EMSGSIZE]);
 
 /** The datagrams of one client port, by way of a socket of their own connected to one endpoint. */
 export class UDPSession {
@@ -38,34 +42,33 @@ export class UDPSession {
     begin(service.traffic, this.#traffic);
   }
 
-  /** Makes the socket; the session is over at once when that fails. */
-  start(): void {
+  /** Makes the socket; the session is over at once when that fails. False when that is for want of means here. */
+  start(): boolean {
     const { sockets, loop } = this.#context;
     const address = this.#service.address(this.endpoint);
     this.#fd = sockets.socket(domainOfBytes(address), SOCK_DGRAM);
-    if (this.#fd < 0) {
-      this.#fail(this.#fd);
-      return;
-    }
+    if (this.#fd < 0) return this.#giveUp(this.#fd);
     const connected = sockets.connect(this.#fd, address);
     if (connected < 0) {
       this.#fail(connected);
-      return;
+      return true;
     }
     this.#token = loop.watch(this.#fd, EPOLLIN, { ready: () => this.#receive() });
-    if (this.#token < 0) this.#fail(this.#token);
+    return this.#token >= 0 || this.#giveUp(this.#token);
   }
 
-  send(data: Uint8Array, length: number): void {
-    if (this.#isOver) return;
+  /** False when the endpoint did not get the datagram and never will: the session is over. */
+  send(data: Uint8Array, length: number): boolean {
+    if (this.#isOver) return false;
     const sent = this.#context.sockets.send(this.#fd, data, length);
     if (sent < 0 && !losses.has(sent)) {
       this.#fail(sent);
-      return;
+      return false;
     }
     this.#service.traffic.bytesIn += length;
     this.#traffic.bytesIn += length;
     this.#owner.used();
+    return true;
   }
 
   end(): void {
@@ -83,6 +86,7 @@ export class UDPSession {
     for (let i = 0; i < datagramsAtOnce && !this.#isOver; i++) {
       const length = sockets.read(this.#fd, scratch);
       if (length === -EAGAIN || length === -EINTR) return;
+      if (length === -EMSGSIZE) continue;
       // Also what the endpoint's host says when nobody listens there.
       if (length < 0) {
         this.#fail(length);
@@ -90,7 +94,7 @@ export class UDPSession {
       }
       const sent = this.#owner.reply(scratch, length);
       if (sent < 0 && !losses.has(sent)) {
-        this.#fail(sent);
+        this.#giveUp(sent);
         return;
       }
       this.#service.traffic.bytesOut += length;
@@ -99,10 +103,18 @@ export class UDPSession {
     }
   }
 
+  /** Ends with an error that is the endpoint's. */
   #fail(result: number): void {
     this.#traffic.dialFailures++;
+    this.#owner.failed();
+    this.#giveUp(result);
+  }
+
+  /** Ends with an error that another endpoint would not have spared us. */
+  #giveUp(result: number): false {
     const detail = `${this.#service.key} ${this.endpoint}: ${errnoName(-result)}`;
     this.#context.report('A UDP session ended with an error', detail);
     this.end();
+    return false;
   }
 }

@@ -4,6 +4,8 @@ import { afterEach, test } from 'node:test';
 import { eventuallyEqual } from '../../test/eventually.ts';
 import { EngineUnderTest } from '../../test/userspace/engine-under-test.ts';
 import { Cleanups, freePort, UDPClient, udpPeer } from '../../test/userspace/peers.ts';
+import type { Sockets } from '../native/sockets.ts';
+import { decodeAddress } from './socket-address.ts';
 
 const cleanups = new Cleanups();
 afterEach(() => cleanups.run());
@@ -93,6 +95,83 @@ test('an endpoint where nobody listens ends the session, and the next datagram g
   assert.ok(answers >= 3, `${answers} of 4 datagrams were answered`);
 });
 
+const ENETUNREACH = 101;
+
+/** The engine's sockets, with one call that answers otherwise for as long as the function gives something. */
+function answering(call: keyof Sockets, answer: (...args: never[]) => unknown) {
+  return (real: Sockets): Sockets =>
+    new Proxy(real, {
+      get(target, name) {
+        const member: unknown = Reflect.get(target, name, target);
+        if (typeof member !== 'function') return member;
+        if (name !== call) return member.bind(target);
+        return (...args: never[]) => answer(...args) ?? member.apply(target, args);
+      },
+    });
+}
+
+test('neither affinity nor the fewest sessions keep a client at an endpoint where nobody listens', async () => {
+  for (const [affinity, choice] of [
+    [60, 'round-robin'],
+    [0, 'least-connections'],
+  ] as const) {
+    const under = await EngineUnderTest.open(cleanups, { udpIdleMs: 10_000 });
+    const dead = { ip: '127.0.0.1', port: await freePort() };
+    under.serve([dead], affinity, choice);
+    const at = await under.listen('UDP');
+    const failures = async () =>
+      (await under.traffic()).endpoints.get(`127.0.0.1:${dead.port}`)?.dialFailures;
+    (await UDPClient.open(cleanups)).send(at, 'x');
+    await eventuallyEqual('a failure', failures, 1);
+    under.serve([dead, await udpPeer(cleanups, 'a')], affinity, choice);
+    // Each time from another port, as resolvers do.
+    for (let i = 0; i < 4; i++) {
+      const client = await UDPClient.open(cleanups);
+      assert.equal(String(await client.ask(at, 'x', 2_000)), 'a:x');
+    }
+    assert.equal(await failures(), 1);
+  }
+});
+
+test('a datagram that cannot be sent to one endpoint goes to the next at once', async () => {
+  const good = await udpPeer(cleanups, 'a');
+  const others = [await udpPeer(cleanups, 'b'), await udpPeer(cleanups, 'c'), await udpPeer(cleanups, 'd')];
+  const unreachable = new Set<number>();
+  const note = (fd: number, address: Uint8Array): undefined => {
+    if (decodeAddress(address).port === good.port) unreachable.delete(fd);
+    else unreachable.add(fd);
+  };
+  const refuse = (fd: number) => (unreachable.has(fd) ? -ENETUNREACH : undefined);
+  const refuseAddress = (fd: number, address: Uint8Array) => {
+    note(fd, address);
+    return refuse(fd);
+  };
+  for (const sockets of [
+    answering('connect', refuseAddress),
+    (real: Sockets) => answering('connect', note)(answering('send', refuse)(real)),
+  ]) {
+    const under = await EngineUnderTest.open(cleanups, { udpIdleMs: 10_000, sockets });
+    under.serve([good, ...others]);
+    const at = await under.listen('UDP');
+    for (let i = 0; i < 4; i++) {
+      const client = await UDPClient.open(cleanups);
+      assert.equal(String(await client.ask(at, 'x', 2_000)), 'a:x');
+    }
+    assert.equal((await under.traffic()).open, 4);
+  }
+});
+
+test('when no endpoint can be reached a datagram is given up after as many attempts as a connection', async () => {
+  const under = await EngineUnderTest.open(cleanups, { sockets: answering('connect', () => -ENETUNREACH) });
+  const peer = await udpPeer(cleanups, 'a');
+  under.serve([peer]);
+  const at = await under.listen('UDP');
+  (await UDPClient.open(cleanups)).send(at, 'x');
+  const failures = async () => (await under.traffic()).endpoints.get(`127.0.0.1:${peer.port}`)?.dialFailures;
+  await eventuallyEqual('four attempts', failures, 4);
+  assert.equal((await under.traffic()).open, 0);
+});
+
 test('without endpoints a datagram is dropped and counted', async () => {
   const under = await EngineUnderTest.open(cleanups);
   under.serve([]);
@@ -145,4 +224,55 @@ test('a socket that fails for good is opened again on the same port', async () =
   await client.ask(at, 'lost', 200).catch(() => undefined);
   assert.equal(String(await client.ask(at, 'x')), 'a:x');
   assert.ok(under.reports.some(({ problem }) => problem.startsWith('A UDP socket failed')));
+});
+
+test('a listener that cannot be watched is an error, and leaves its port free', async () => {
+  const ENOSPC = 28;
+  let failures = 1;
+  const under = await EngineUnderTest.open(cleanups, {
+    sockets: (real) =>
+      answering('openQueue', (size) => {
+        const queue = real.openQueue(size);
+        const add = queue.add.bind(queue);
+        queue.add = (...args) => (failures-- > 0 ? -ENOSPC : add(...args));
+        return queue;
+      })(real),
+  });
+  under.serve([await udpPeer(cleanups, 'a')]);
+  const listening = {
+    service: 'web',
+    protocol: 'UDP',
+    at: { ip: '127.0.0.1', port: await freePort() },
+  } as const;
+  await assert.rejects(under.engine.listen('x', listening), { code: 'ENOSPC' });
+  await under.engine.listen('x', listening);
+  const client = await UDPClient.open(cleanups);
+  assert.equal(String(await client.ask(listening.at, 'x')), 'a:x');
+});
+
+test('a datagram too long for the way is lost, and the session goes on', async () => {
+  const EMSGSIZE = 90;
+  let isTold = false;
+  const under = await EngineUnderTest.open(cleanups, {
+    udpIdleMs: 10_000,
+    // As after a router's message that an earlier datagram was too long.
+    sockets: answering('read', () => {
+      if (isTold) return undefined;
+      isTold = true;
+      return -EMSGSIZE;
+    }),
+  });
+  under.serve([await udpPeer(cleanups, 'a')]);
+  const at = await under.listen('UDP', '::1');
+  const client = await UDPClient.open(cleanups, '::1');
+  assert.equal(String(await client.ask(at, '1', 2_000)), 'a:1');
+  // IPv6 takes a little more than IPv4, by which the endpoint is reached.
+  client.send(at, Buffer.alloc(65_520));
+  assert.equal(String(await client.ask(at, '2', 2_000)), 'a:2');
+  const { connections, endpoints } = await under.traffic();
+  assert.equal(connections, 1);
+  assert.deepEqual(
+    [...endpoints.values()].map(({ dialFailures }) => dialFailures),
+    [0],
+  );
 });

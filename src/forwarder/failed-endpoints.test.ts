@@ -1,0 +1,18 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { FakeClock } from '../lib/fake-clock.ts';
+import { FailedEndpoints } from './failed-endpoints.ts';
+
+test('what failed a client is told for a while, together with what failed it next', async () => {
+  const clock = new FakeClock();
+  const failures = new FailedEndpoints(clock);
+  assert.ok(failures.isEmpty);
+  failures.add('10.1.0.1', 'a');
+  await clock.advance(9_000);
+  failures.add('10.1.0.1', 'b');
+  assert.deepEqual(failures.of('10.1.0.1'), new Set(['a', 'b']));
+  assert.equal(failures.of('10.1.0.2'), undefined);
+  await clock.advance(10_000);
+  assert.equal(failures.of('10.1.0.1'), undefined);
+  assert.ok(failures.isEmpty);
+});
