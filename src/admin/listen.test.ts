@@ -54,6 +54,10 @@ test('addresses are read as Kubernetes reads them', () => {
   assert.deepEqual(parseListenAddress('127.0.0.1:10249'), { host: '127.0.0.1', port: 10249 });
   assert.deepEqual(parseListenAddress('[::1]:10249'), { host: '::1', port: 10249 });
   assert.deepEqual(parseListenAddress('010.0.0.01:1'), { host: '10.0.0.1', port: 1 });
+  assert.deepEqual(parseListenAddress('0000.000.0.00:0010249'), { host: '0.0.0.0', port: 10249 });
+  assert.deepEqual(parseListenAddress('[00001::00aB:0]:1'), { host: '1::aB:0', port: 1 });
+  assert.deepEqual(parseListenAddress('[::ffff:010.0.0.1]:1'), { host: '::ffff:10.0.0.1', port: 1 });
+  assert.deepEqual(parseListenAddress('[00000::0000]:1'), { host: '0::0', port: 1 });
   for (const bad of [
     '',
     '127.0.0.1',
@@ -62,6 +66,8 @@ test('addresses are read as Kubernetes reads them', () => {
     '[::1]',
     '1.2.3.4:x',
     '1.2.3.4:65536',
+    '1.2.3.4:00065536',
+    '[10000::00fffff]:1',
     '1.2.3:1',
   ]) {
     assert.throws(() => parseListenAddress(bad), /is not an IP:port/, bad);

@@ -1,7 +1,7 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { isIP } from 'node:net';
-import { getSystemErrorMap } from 'node:util';
 import type { Clock, Timer } from '../lib/clock.ts';
+import { listenErrorText } from '../lib/listen-error.ts';
 import type { Logger } from '../obs/log.ts';
 import { closeServer, createHttpServer } from './http.ts';
 
@@ -46,10 +46,10 @@ interface ListenTarget extends ListenAddress {
   readonly ipv6Only: boolean;
 }
 
-/** Reads `IP:port`; leading zeros in IPv4 numbers are decimal, as everywhere in Kubernetes. */
+/** Reads `IP:port`. Every number may have leading zeros and those of IPv4 are decimal, as everywhere in Kubernetes. */
 export function parseListenAddress(address: string): ListenAddress {
-  const [, bracketed, bare, digits = ''] = /^(?:\[([^\]]+)\]|([^:]+)):(\d{1,5})$/.exec(address) ?? [];
-  const host = (bracketed ?? bare ?? '').replace(/^[\d.]+$/, (ip) => ip.split('.').map(Number).join('.'));
+  const [, bracketed, bare, digits = ''] = /^(?:\[([^\]]+)\]|([^:]+)):(\d+)$/.exec(address) ?? [];
+  const host = (bracketed ?? bare ?? '').replace(/(^|[:.])0+(?=[\da-f])/gi, '$1');
   const port = Number(digits);
   if (!isIP(host) || digits === '' || port > 65535) {
     throw new Error(`${JSON.stringify(address)} is not an IP:port to listen on`);
@@ -141,10 +141,4 @@ class Listening implements Serving {
     logger.error(error, 'Will listen again', { server: name, address, after: `${retryMs / 1000}s` });
     this.#retry = clock.setTimeout(() => this.start(), retryMs);
   }
-}
-
-/** The failure as Go words it, which is what event readers search for. */
-function listenErrorText(address: string, error: NodeJS.ErrnoException): string {
-  const known = error.errno === undefined ? undefined : getSystemErrorMap().get(error.errno);
-  return known ? `listen tcp ${address}: bind: ${known[1]}` : error.message;
 }

@@ -152,7 +152,7 @@ export const v1alpha1 = struct('v1alpha1.KubeProxyConfiguration', {
   nodePortAddresses: field(strings, 'Where NodePorts are served: CIDRs, `primary`, `localhost`, `all`.'),
   oomScoreAdj: field(nullable(int32), 'OOM score adjustment of this process.'),
   conntrack: field(conntrack, 'Connection tracking of the node.'),
-  configSyncPeriod: field(duration, 'Objects from the API are gone through again this often.'),
+  configSyncPeriod: field(duration, 'Accepted, but without effect: no object is delivered a second time.'),
   portRange: field(string, 'Ports of proxy sockets in userspace mode (`a-b`, `a+n`, `a`); unused in others.'),
   windowsRunAsService: optional(bool, 'Windows only, unused here.'),
 });

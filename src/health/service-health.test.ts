@@ -147,6 +147,7 @@ test('two services can exchange their ports in one sync', async (t) => {
 test('a taken port is reported each time and tried again at the next sync', async (t) => {
   const { servers, failures } = setup(t, { addresses: [second ?? '', home ?? ''] });
   const holder = createServer().listen(0, home);
+  t.after(() => holder.close());
   await once(holder, 'listening');
   const { port } = holder.address() as AddressInfo;
   const ports = new Map([['shop/front', port]]);
@@ -155,11 +156,10 @@ test('a taken port is reported each time and tried again at the next sync', asyn
   await servers.sync(ports, counts);
   assert.equal(failures.length, 2);
   assert.deepEqual({ ...failures[0], note: '' }, { namespace: 'shop', name: 'front', port, note: '' });
-  assert.match(
-    failures[0]?.note ?? '',
-    new RegExp(
-      `^node node-a failed to start healthcheck "shop/front" on port ${port}: .*address already in use`,
-    ),
+  assert.equal(
+    failures[0]?.note,
+    `node node-a failed to start healthcheck "shop/front" on port ${port}: ` +
+      `listen tcp ${home}:${port}: bind: address already in use`,
   );
   await assert.rejects(get(port, '/', second), 'the address that could be bound was closed again');
   await new Promise((resolve) => holder.close(resolve));

@@ -1,6 +1,8 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { http } from '../lib/http.ts';
+import { listenErrorText } from '../lib/listen-error.ts';
+import { joinHostPort } from '../model/ip.ts';
 import type { Logger } from '../obs/log.ts';
 import { PortListener } from './port-listener.ts';
 
@@ -104,8 +106,7 @@ export class ServiceHealthServers {
   #reportFailure(key: string, port: number, error: unknown): void {
     const { nodeName, onBindFailure, logger } = this.#options;
     logger.error(error, 'Failed to open health-check port', { service: key, port });
-    const cause = error instanceof Error ? error.message : String(error);
-    const note = `node ${nodeName} failed to start healthcheck "${key}" on port ${port}: ${cause}`;
+    const note = `node ${nodeName} failed to start healthcheck "${key}" on port ${port}: ${causeOf(error, port)}`;
     onBindFailure({ ...splitKey(key), port, note });
   }
 
@@ -123,6 +124,13 @@ export class ServiceHealthServers {
       })
       .end(body);
   }
+}
+
+/** Why a port could not be opened; Node's error tells at which of the addresses. */
+function causeOf(error: unknown, port: number): string {
+  if (!(error instanceof Error)) return String(error);
+  const address = 'address' in error ? String(error.address) : '';
+  return listenErrorText(joinHostPort(address, port), error);
 }
 
 function splitKey(key: string): { namespace: string; name: string } {

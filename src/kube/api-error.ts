@@ -1,5 +1,7 @@
 import { isFields } from './fields.ts';
 
+const temporaryStatuses: readonly number[] = [401, 429, 502, 503, 504];
+
 /** The API server answered, and the answer is a refusal. */
 export class ApiError extends Error {
   readonly code = 'KPT_API_STATUS';
@@ -21,6 +23,14 @@ export class ApiError extends Error {
   /** The resource version or continue token asked for is too old: only a fresh list helps. */
   get expired(): boolean {
     return this.status === 410 || this.reason === 'Expired' || this.reason === 'Gone';
+  }
+
+  /**
+   * The server is away, busy or cannot tell who asks, and said nothing about what was asked: the same request may
+   * succeed later. A version that the server has not reached comes as a time-out too, but may never be reached.
+   */
+  get temporary(): boolean {
+    return temporaryStatuses.includes(this.status) && !/too large resource version/i.test(this.message);
   }
 }
 

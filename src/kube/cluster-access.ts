@@ -7,6 +7,8 @@ export type PemSource = { readonly text: string } | { readonly file: string };
 export interface ClusterAccess {
   /** Base URL; may have a path. */
   readonly server: URL;
+  /** The server as metrics name it, when not by the host of its URL, which lacks a port that is the scheme's own. */
+  readonly authority?: string;
   readonly ca?: PemSource;
   readonly clientCert?: PemSource;
   readonly clientKey?: PemSource;
@@ -36,6 +38,11 @@ export function urlOf(text: string, what: string): URL {
     );
   }
   return url;
+}
+
+/** Host and port of a URL as written; without the user, who may have a password. */
+export function authorityOf(text: string): string | undefined {
+  return /^\s*[^:/]+:\/\/(?:[^/\\?#]*@)?([^/\\?#\s]+)/.exec(text)?.[1];
 }
 
 /** A URL may carry a password. */

@@ -43,6 +43,8 @@ class HttpClient implements RestClient {
   readonly #limiter: RateLimiter | undefined;
   readonly #transport: Transport;
   readonly #metrics: RestMetrics;
+  /** The server's name in metrics. */
+  readonly #host: string;
   readonly #headers: Readonly<Record<string, string | readonly string[]>>;
   readonly #closing = new AbortController();
 
@@ -52,6 +54,7 @@ class HttpClient implements RestClient {
     this.#limiter = limiter;
     this.#transport = new Transport(access, logger);
     this.#metrics = options.metrics ?? silentRestMetrics;
+    this.#host = access.authority ?? access.server.host;
     const accept = acceptHeader(contentTypes);
     if (accept.dropped.length > 0) {
       logger.info('The API server is asked for JSON only', { insteadOf: accept.dropped.join(', ') });
@@ -71,8 +74,7 @@ class HttpClient implements RestClient {
       } catch (error) {
         const wait = error instanceof ApiError && isBusy(error.status) ? error.retryAfterSeconds : undefined;
         if (!(error instanceof ApiError) || wait === undefined || attempt >= maxRetries) throw error;
-        const { server } = this.#options.access;
-        this.#metrics.retries.inc({ code: String(error.status), verb: request.method, host: server.host });
+        this.#metrics.retries.inc({ ...this.#labels(request), code: String(error.status) });
         await sleep(this.#options.clock, wait * 1000, this.#signals(request));
       }
     }
@@ -152,7 +154,7 @@ class HttpClient implements RestClient {
     } catch (error) {
       throw transportErrorOf(error, signal);
     } finally {
-      this.#metrics.requests.inc({ code, method, host: access.server.host });
+      this.#metrics.requests.inc({ code, method, host: this.#host });
       const log = logger.v(6);
       const ms = Math.round(clock.monotonic() - startedAt);
       if (log.enabled)
@@ -197,7 +199,7 @@ class HttpClient implements RestClient {
   }
 
   #labels({ method }: ApiRequest): Labels {
-    return { verb: method, host: this.#options.access.server.host };
+    return { verb: method, host: this.#host };
   }
 }
 

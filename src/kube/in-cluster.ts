@@ -23,15 +23,14 @@ export async function inClusterAccess(options: InClusterOptions): Promise<Cluste
       'unable to load in-cluster configuration, KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT must be defined',
     );
   }
-  const server = urlOf(
-    `https://${joinHostPort(host, port)}`,
-    'KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT',
-  );
+  const authority = joinHostPort(host, port);
+  const server = urlOf(`https://${authority}`, 'KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT');
   const tokenFile = join(directory, 'token');
   await readText(tokenFile);
   const caFile = join(directory, 'ca.crt');
   return {
     server,
+    authority,
     ...((await isReadable(caFile, logger)) && { ca: { file: caFile } }),
     skipVerify: false,
     disableCompression: false,

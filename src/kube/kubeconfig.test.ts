@@ -119,6 +119,20 @@ users:
     );
     assert.equal((await access(secure)).server.href, 'https://127.0.0.1:6443/');
   });
+
+  test('keeps the server as written for metrics: with a port exactly when it has one', async () => {
+    for (const [written, authority] of [
+      ['https://api.example.com:443', 'api.example.com:443'],
+      ['https://api.example.com:443/prefix', 'api.example.com:443'],
+      ['https://api.example.com', 'api.example.com'],
+      ['https://[fd00::1]:443/', '[fd00::1]:443'],
+      ['https://me:s3cret@192.0.2.1:443', '192.0.2.1:443'],
+      ['192.0.2.1:80', '192.0.2.1:80'],
+    ] as const) {
+      assert.equal((await access(file('written', config({ server: written })))).authority, authority);
+      assert.equal((await access('', written)).authority, authority);
+    }
+  });
 });
 
 describe('a bad kubeconfig is refused with one clear error', () => {
@@ -270,6 +284,7 @@ describe('inside a cluster', () => {
     file('ca.crt', pem);
     const found = await clusterAccess({ ...options, serviceAccountDirectory: directory });
     assert.equal(found.server.href, 'https://[fd00::1]/');
+    assert.equal(found.authority, '[fd00::1]:443');
     assert.deepEqual(found.ca, { file: join(directory, 'ca.crt') });
     assert.deepEqual(await found.credentials.current(), { token: 'first' });
     file('token', 'second');

@@ -1,7 +1,7 @@
 import { dirname, resolve } from 'node:path';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../obs/log.ts';
-import { AccessError, type ClusterAccess, type PemSource, urlOf } from './cluster-access.ts';
+import { AccessError, authorityOf, type ClusterAccess, type PemSource, urlOf } from './cluster-access.ts';
 import { type Credentials, fixedCredentials, tokenFileCredentials } from './credentials.ts';
 import { ExecPlugin } from './exec-plugin.ts';
 import type { Fields } from './fields.ts';
@@ -93,9 +93,9 @@ class AccessBuilder {
     }
     const certificate = await this.#clientCertificate(user);
     const usesTls = skipVerify || ca !== undefined || certificate !== undefined;
-    const server = master
-      ? serverUrl(master, usesTls, '--master')
-      : serverUrl(cluster?.server ?? '', usesTls, `${this.#where.cluster}: server`);
+    const written = withScheme(master || (cluster?.server ?? ''), usesTls);
+    const server = urlOf(written, master ? '--master' : `${this.#where.cluster}: server`);
+    const authority = authorityOf(written);
     // A server named on the command line is not the one whose certificate name the file knows.
     const serverName = master === '' ? cluster?.tlsServerName : undefined;
     const proxy = cluster?.proxyUrl
@@ -103,6 +103,7 @@ class AccessBuilder {
       : undefined;
     return {
       server,
+      ...(authority && { authority }),
       ...(ca && { ca }),
       ...certificate,
       ...(serverName && { serverName }),
@@ -198,9 +199,8 @@ class AccessBuilder {
 }
 
 /** A server without a scheme is spoken to over TLS exactly when the file says something about TLS. */
-function serverUrl(text: string, usesTls: boolean, where: string): URL {
-  const withScheme = text.includes('://') ? text : `${usesTls ? 'https' : 'http'}://${text}`;
-  return urlOf(withScheme, where);
+function withScheme(server: string, usesTls: boolean): string {
+  return server.includes('://') ? server : `${usesTls ? 'https' : 'http'}://${server}`;
 }
 
 /** The cluster as it is reached: what a plugin may be told about it. */

@@ -22,6 +22,12 @@ export interface ObjectIntakeOptions<R extends ResourceName> {
   readonly logger: Logger;
 }
 
+interface Aside {
+  readonly message: string;
+  /** The listing in which it was last seen. */
+  readonly listing: number;
+}
+
 /**
  * Turns raw objects into deliveries: decodes them, drops what is not news, and sets aside those of a wrong shape,
  * so that one odd object does not stop the others. The last usable form of such an object stays in force.
@@ -30,7 +36,8 @@ export class ObjectIntake<R extends ResourceName> {
   readonly #options: ObjectIntakeOptions<R>;
   readonly #cache = new ObjectCache<Resources[R]>();
   /** What was said about objects set aside, so that it is said once. */
-  readonly #aside = new Map<string, string>();
+  readonly #aside = new Map<string, Aside>();
+  #listing = 0;
   #synced = false;
 
   constructor(options: ObjectIntakeOptions<R>) {
@@ -38,11 +45,15 @@ export class ObjectIntake<R extends ResourceName> {
   }
 
   beginListing(): void {
+    this.#listing++;
     this.#cache.beginListing();
   }
 
   /** Delivers the removal of everything the listing, made at `version`, did not name. */
   async endListing(version: string, slice: TimeSlice): Promise<void> {
+    for (const [key, { listing }] of this.#aside) {
+      if (listing !== this.#listing) this.#aside.delete(key);
+    }
     for (const object of this.#cache.endListing(version)) {
       this.#options.sink.remove(object);
       if (slice.spent) await slice.rest();
@@ -71,21 +82,26 @@ export class ObjectIntake<R extends ResourceName> {
   }
 
   #decode(key: string, raw: unknown): Resources[R] | undefined {
-    const { resource, intern, logger } = this.#options;
+    const { resource, intern } = this.#options;
     try {
       const object = decoders[resource](raw, intern);
       this.#aside.delete(key);
       return object;
     } catch (error) {
       if (!(error instanceof ObjectError)) throw error;
-      if (this.#aside.get(key) !== error.message) {
-        this.#aside.set(key, error.message);
-        logger.error(error, 'Object set aside: it does not have the shape of its kind', {
-          resource,
-          object: key,
-        });
-      }
+      this.#setAside(key, error);
       return undefined;
     }
+  }
+
+  #setAside(key: string, error: ObjectError): void {
+    const { resource, logger } = this.#options;
+    const known = this.#aside.get(key)?.message;
+    this.#aside.set(key, { message: error.message, listing: this.#listing });
+    if (known === error.message) return;
+    logger.error(error, 'Object set aside: it does not have the shape of its kind', {
+      resource,
+      object: key,
+    });
   }
 }

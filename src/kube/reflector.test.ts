@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { FakeClock } from '../lib/fake-clock.ts';
 import { silentLogger } from '../obs/log.ts';
-import { ApiError, IdleError, TransportError } from './api-error.ts';
+import { ApiError, apiErrorOf, IdleError, TransportError } from './api-error.ts';
 import { Reflector, type ReflectorTuning } from './reflector.ts';
 import type { RestClient, StreamRequest } from './rest-client.ts';
 import { ServerPresence } from './server-presence.ts';
@@ -256,6 +256,34 @@ test('three refusals in a row that are not expiry lead to a fresh list', async (
   assert.deepEqual(lists.slice(0, 5), [true, false, false, false, true]);
   reflector.stop();
   await finished;
+});
+
+describe('refusals that are no reason for a list', () => {
+  const startsOfWatches = async (error: ApiError) => {
+    let calls = 0;
+    const { clock, client, reflector, finished } = reflect(() => {
+      calls++;
+      if (calls === 1) return frames(bookmark('5', true));
+      throw error;
+    });
+    await clock.advance(10_000);
+    reflector.stop();
+    await finished;
+    return client.queries.slice(0, 5).map(({ resourceVersion }) => resourceVersion ?? 'list');
+  };
+
+  for (const status of [401, 429, 502, 503, 504]) {
+    test(`${status}: the server is away or busy`, async () => {
+      const error = apiErrorOf(status, { kind: 'Status', reason: 'Any', message: 'come back later' });
+      assert.deepEqual(await startsOfWatches(error), ['list', '5', '5', '5', '5']);
+    });
+  }
+
+  test('but not a 504 for a version that the server does not reach', async () => {
+    const message = 'Timeout: Too large resource version: 5, current: 3';
+    const error = apiErrorOf(504, { kind: 'Status', reason: 'Timeout', message });
+    assert.deepEqual(await startsOfWatches(error), ['list', '5', '5', '5', 'list']);
+  });
 });
 
 test('refusals with news or a list between them are not in a row', async () => {

@@ -44,7 +44,7 @@ export interface ReflectorOptions<R extends ResourceName> extends ObjectIntakeOp
   readonly tuning?: Partial<ReflectorTuning>;
 }
 
-/** How often a watch may be refused in a row, for other reasons than expiry, before everything is listed again. */
+/** How often a watch may be refused in a row, for other than passing reasons, before everything is listed again. */
 const maxRefusals = 3;
 /** What a server that knows no streaming lists answers to the request for one. */
 const streamingRefused: readonly number[] = [400, 405, 406, 415, 422, 501];
@@ -130,7 +130,8 @@ export class Reflector<R extends ResourceName> {
     // A server that was restored from a backup says nothing to those who know more than it does.
     if (error instanceof IdleError && !this.#heard) this.#version = undefined;
     if (error instanceof ApiError) {
-      this.#refusals++;
+      // Lists from every node are the last thing that a server under load or just started needs.
+      if (!error.temporary) this.#refusals++;
       if (error.expired || this.#refusals >= maxRefusals) this.#version = undefined;
     } else if (!(error instanceof TransportError || error instanceof StreamError)) {
       throw error;

@@ -67,7 +67,7 @@ export const trafficFlags: readonly ProxyFlag[] = [
     duration,
     15n * MINUTE,
     field(config, 'configSyncPeriod'),
-    'How often the objects from the API server are gone through again in full.',
+    'Accepted, but without effect: no object is delivered a second time.',
   ),
 ];
 

@@ -1,0 +1,51 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { FakeClock } from '../lib/fake-clock.ts';
+import { silentLogger } from '../obs/log.ts';
+import { ObjectIntake } from './object-intake.ts';
+import { TimeSlice } from './time-slice.ts';
+
+function setup() {
+  const complaints: unknown[] = [];
+  const intake = new ObjectIntake({
+    resource: 'services',
+    sink: { upsert() {}, remove() {}, synced() {} },
+    intern: (text) => text,
+    logger: { ...silentLogger, error: (_error, _message, said) => complaints.push(said?.object) },
+  });
+  let version = 0;
+  const list = async (...names: string[]) => {
+    intake.beginListing();
+    for (const name of names) intake.upsert(misshapen(name));
+    await intake.endListing(String(++version), new TimeSlice(new FakeClock()));
+  };
+  return { intake, list, complaints };
+}
+
+const misshapen = (name: string) => ({ metadata: { name, namespace: 'n', resourceVersion: '1' }, spec: 5 });
+
+test('an object set aside is complained about once, also over several lists', async () => {
+  const { intake, list, complaints } = setup();
+  await list('a', 'b');
+  intake.upsert(misshapen('a'));
+  await list('a', 'b');
+  await list('b', 'a');
+  assert.deepEqual(complaints, ['n/a', 'n/b']);
+});
+
+test('an object set aside that a list does not name is forgotten', async () => {
+  const { intake, list, complaints } = setup();
+  await list('a', 'b');
+  await list('b');
+  intake.upsert(misshapen('a'));
+  intake.upsert(misshapen('b'));
+  assert.deepEqual(complaints, ['n/a', 'n/b', 'n/a']);
+});
+
+test('a list that was broken off forgets nothing', async () => {
+  const { intake, list, complaints } = setup();
+  await list('a');
+  intake.beginListing();
+  await list('a');
+  assert.deepEqual(complaints, ['n/a']);
+});
