@@ -1,4 +1,4 @@
-import { EAGAIN, EINTR, ENOBUFS, EPOLLIN, SOCK_DGRAM } from '../native/sockets.ts';
+import { EAGAIN, EINTR, EMSGSIZE, ENOBUFS, EPOLLIN, SOCK_DGRAM } from '../native/sockets.ts';
 import { errnoName } from '../native/system-error.ts';
 import { begin, type EndpointTraffic, end } from './counters.ts';
 import type { ServiceHandle } from './service.ts';
@@ -16,9 +16,10 @@ export interface SessionOwner {
 }
 
 const datagramsAtOnce = 16;
-/** Also told of a datagram sent before, when a router on the way found it too long. */
-const EMSGSIZE = 90;
-/** The datagram is lost, as datagrams may be; nothing is wrong with the session. */
+/**
+ * The datagram is lost, as datagrams may be; nothing is wrong with the session. That it is too long is also told of one
+ * sent before, when a router on the way found so.
+ */
 const losses = new Set([-EAGAIN, -EINTR, -ENOBUFS, -EMSGSIZE]);
 
 /** The datagrams of one client port, by way of a socket of their own connected to one endpoint. */

@@ -4,7 +4,7 @@ import { afterEach, test } from 'node:test';
 import { eventuallyEqual } from '../../test/eventually.ts';
 import { EngineUnderTest } from '../../test/userspace/engine-under-test.ts';
 import { Cleanups, freePort, UDPClient, udpPeer } from '../../test/userspace/peers.ts';
-import type { Sockets } from '../native/sockets.ts';
+import { EMSGSIZE, type Sockets } from '../native/sockets.ts';
 import { decodeAddress } from './socket-address.ts';
 
 const cleanups = new Cleanups();
@@ -251,7 +251,6 @@ test('a listener that cannot be watched is an error, and leaves its port free', 
 });
 
 test('a datagram too long for the way is lost, and the session goes on', async () => {
-  const EMSGSIZE = 90;
   let isTold = false;
   const under = await EngineUnderTest.open(cleanups, {
     udpIdleMs: 10_000,

@@ -85,6 +85,7 @@ export const ENFILE = 23;
 export const ENOSYS = 38;
 export const EMFILE = 24;
 export const ECONNABORTED = 103;
+export const EMSGSIZE = 90;
 export const ENOBUFS = 105;
 export const ENOMEM = 12;
 export const EINPROGRESS = 115;
