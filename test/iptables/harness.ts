@@ -82,9 +82,14 @@ export class SyncHarness<T extends Tables = FakeTables> {
     return this.#sync(changed);
   }
 
-  /** The same as a full sync; without plans, of those there are. */
+  /** The same as a full sync. */
   full(...plans: readonly ServicePlan[]): Promise<string[]> {
-    if (plans.length > 0) this.#plans = plansByKey(...plans);
+    this.#plans = plansByKey(...plans);
+    return this.again();
+  }
+
+  /** A full sync of the plans there are. */
+  again(): Promise<string[]> {
     return this.#sync('all');
   }
 

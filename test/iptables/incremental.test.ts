@@ -61,7 +61,7 @@ async function sync(harness: SyncHarness, kind: SyncKind, plans: readonly Servic
     harness.tables.refuse.push({ text: 'DNAT --to-destination 10.244.0.1:', at: 'COMMIT' });
   const refused = await (kind === 'full' ? harness.full(...plans) : harness.change(...plans));
   harness.tables.refuse.length = 0;
-  if (kind === 'refusal') await harness.full();
+  if (kind === 'refusal') await harness.again();
   else assert.deepEqual(refused, []);
   await assertFresh(harness, plans);
 }

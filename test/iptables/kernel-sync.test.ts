@@ -52,7 +52,7 @@ async function comparePartialSyncs(flavour: Flavour, family: Family): Promise<vo
     assert.deepEqual(ruleset(flavour, family), modelled(model.tables, family), `round ${at}`);
   }
   const before = ruleset(flavour, family);
-  await harness.full();
+  await harness.again();
   assert.deepEqual(ruleset(flavour, family), before);
   assert.deepEqual(harness.complaints, []);
 }
@@ -83,7 +83,7 @@ async function keepOne(flavour: Flavour): Promise<void> {
   assert.deepEqual(nat['KUBE-SVC-OLD'], []);
   assert.equal(nat['KUBE-SEP-OLD'], undefined);
   sh(`iptables-${flavour} -t nat -D OUTPUT -j KUBE-SVC-OLD`);
-  await harness.full();
+  await harness.again();
   assert.equal(ruleset(flavour, 'IPv4').nat['KUBE-SVC-OLD'], undefined);
 }
 

@@ -103,7 +103,7 @@ describe('a full sync', () => {
     const harness = fakeHarness();
     await harness.full(web(1, 2));
     harness.tables.tables.nat.set('KUBE-SERVICES', ['-A KUBE-SERVICES -j RETURN']);
-    await harness.full();
+    await harness.again();
     assert.deepEqual(harness.tables.contents, await freshContents(web(1, 2)));
   });
 
@@ -114,7 +114,7 @@ describe('a full sync', () => {
     await harness.full(plan);
     assert.equal(harness.tables.contents['nat KUBE-NODEPORTS']?.length, 1);
     harness.tables.counters = { invalidDropped: true, localhostAccepted: true };
-    await harness.full();
+    await harness.again();
     assert.equal(harness.tables.contents['nat KUBE-NODEPORTS']?.length, 2);
     assert.match(harness.tables.contents['filter KUBE-FORWARD']?.[0] ?? '', /ct_state_invalid_dropped_pkts/);
   });
@@ -173,7 +173,7 @@ describe('stale chains', () => {
     await harness.full(web(1));
     assert.ok(harness.tables.tables.nat.has('KUBE-SVC-OLD'));
     assert.match(harness.complaints.join(), /Failed to list chains/);
-    await harness.full();
+    await harness.again();
     assert.ok(!harness.tables.tables.nat.has('KUBE-SVC-OLD'));
   });
 
@@ -205,7 +205,7 @@ describe('stale chains', () => {
     await harness.change(web(1), web(2));
     assert.equal(harness.tables.calls.length, 1);
     harness.tables.tables.nat.set('OUTPUT', []);
-    await harness.full();
+    await harness.again();
     assert.deepEqual(harness.tables.contents, await freshContents(web(1), web(2)));
   });
 
@@ -216,7 +216,7 @@ describe('stale chains', () => {
     assert.deepEqual(await harness.full(web(1)), []);
     assert.deepEqual(harness.tables.tables.nat.get('KUBE-SVC-OLD'), []);
     harness.tables.refuse.length = 0;
-    await harness.full();
+    await harness.again();
     assert.deepEqual(harness.tables.contents, await freshContents(web(1)));
   });
 });
@@ -259,7 +259,7 @@ describe('in a large cluster', () => {
     assert.equal(harness.backend.skipsHourlySync, false);
     assert.deepEqual(harness.tables.contents, await freshContents(web(1)));
     harness.totalEndpoints = 1001;
-    await harness.full();
+    await harness.again();
     assert.equal(harness.backend.skipsHourlySync, true);
     assert.notDeepEqual(harness.tables.contents, await freshContents(web(1)));
   });
