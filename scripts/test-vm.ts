@@ -13,6 +13,7 @@ import { guestScript, reportPath } from '../test/vm/guest-script.ts';
 import { contract, type Lane, lanes, limitSeconds, modules, pace, testTools } from '../test/vm/lane.ts';
 import { readReport, render, succeeded } from '../test/vm/report.ts';
 import { installMissing } from './debian-packages.ts';
+import { shareSeed } from './seed.ts';
 
 const root = resolve(import.meta.dirname, '..');
 const machineTools = {
@@ -66,7 +67,7 @@ function prepare(shared: string, lane: Lane): void {
   mkdirSync(join(shared, 'reports'));
   writeFileSync(
     join(shared, 'tests.sh'),
-    guestScript({ root, lane, pace, contract: process.env.KPT_CONTRACT ?? contract }),
+    guestScript({ root, lane, pace, contract: process.env.KPT_CONTRACT ?? contract, seed: shareSeed(root) }),
   );
 }
 

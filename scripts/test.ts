@@ -7,6 +7,7 @@ import { spawnSync } from 'node:child_process';
 import { globSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { installMissing } from './debian-packages.ts';
+import { shareSeed } from './seed.ts';
 
 const root = resolve(import.meta.dirname, '..');
 const node = join(root, 'node_modules/.bin/node');
@@ -25,6 +26,7 @@ const tools = {
 
 function main(args: readonly string[]): void {
   const wanted = args.filter((arg) => !arg.startsWith('--'));
+  shareSeed(root);
   const unit = select(
     [
       'src/**/*.test.ts',
@@ -56,7 +58,8 @@ function select(patterns: readonly string[], wanted: readonly string[]): string[
 
 function runTests(files: readonly string[], concurrency: number): void {
   if (files.length === 0) return;
-  run(node, ['--test', `--test-concurrency=${concurrency}`, '--test-reporter=spec', ...files]);
+  const options = [`--test-concurrency=${concurrency}`, '--test-reporter=spec', '--import', './test/seed.ts'];
+  run(node, ['--test', ...options, ...files]);
 }
 
 function run(command: string, args: readonly string[]): void {

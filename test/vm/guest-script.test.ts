@@ -13,14 +13,14 @@ const lane = ['test/a.test.ts', 'test/b.test.ts'];
 function runScript(failing: string): { status: number | null; calls: string[][]; output: string } {
   const node = join(directory, 'node_modules/.bin/node');
   mkdirSync(join(directory, 'node_modules/.bin'), { recursive: true });
-  const record = `printf '%s\\n' "$KPT_PACE $KPT_CONTRACT $KPT_LAB_NAMESPACE" "$NODE_OPTIONS" "$@" "" >> calls`;
+  const record = `printf '%s\\n' "$KPT_PACE $KPT_CONTRACT $KPT_SEED $KPT_LAB_NAMESPACE" "$NODE_OPTIONS" "$@" "" >> calls`;
   writeFileSync(node, `#!/bin/sh\n${record}\ncase "$*" in *${failing}) exit 1;; esac\n`);
   chmodSync(node, 0o755);
   const ip = join(directory, 'ip');
   writeFileSync(ip, '#!/bin/sh\n[ "$2" != exec ] || { shift 3 && exec "$@"; }\n');
   chmodSync(ip, 0o755);
   writeFileSync(join(directory, 'calls'), '');
-  const script = guestScript({ root: directory, lane, pace: 3, contract: 'brief' });
+  const script = guestScript({ root: directory, lane, pace: 3, contract: 'brief', seed: '7' });
   const { status, stdout } = spawnSync('bash', ['-c', script], {
     encoding: 'utf8',
     env: { ...process.env, PATH: `${directory}:${process.env.PATH}` },
@@ -43,7 +43,7 @@ describe('the script of the emulated machine', () => {
     assert.notEqual(reportPath('test/a.test.ts'), reportPath('test/b.test.ts'));
     assert.deepEqual(
       calls.map(([settings]) => settings),
-      ['3 brief kpt-1', '3 brief kpt-2'],
+      ['3 brief 7 kpt-1', '3 brief 7 kpt-2'],
     );
     for (const [, options] of calls) {
       assert.match(options ?? '', /^--import file:\/\/\S+s%20\S+\/test\/vm\/stripped-sources\.js$/);

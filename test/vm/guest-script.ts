@@ -11,6 +11,7 @@ export interface GuestOptions {
   readonly lane: Lane;
   readonly pace: number;
   readonly contract: string;
+  readonly seed: string;
 }
 
 /** Where a file's report is found, relative to the shared folder. */
@@ -19,12 +20,13 @@ export function reportPath(file: string): string {
 }
 
 /** The shell script that runs the tests inside, and says of each file when it has ended. */
-export function guestScript({ root, lane, pace, contract }: GuestOptions): string {
+export function guestScript({ root, lane, pace, contract, seed }: GuestOptions): string {
   // An address, since options of Node in the environment end at a space.
   const preload = pathToFileURL(join(root, 'test/vm/stripped-sources.js')).href;
   return [
     `cd ${quoted(root)}`,
-    `export KPT_PACE=${pace} KPT_CONTRACT=${contract} NODE_OPTIONS=${quoted(`--import ${preload}`)}`,
+    `export KPT_PACE=${pace} KPT_CONTRACT=${contract} KPT_SEED=${quoted(seed)}`,
+    `export NODE_OPTIONS=${quoted(`--import ${preload}`)}`,
     'status=0',
     'run() {',
     '  local file=$1 outcome=passed begin=$SECONDS',
@@ -44,7 +46,7 @@ export function guestScript({ root, lane, pace, contract }: GuestOptions): strin
 function testCommand(file: string): string {
   const destination = quoted(`${shared}/${reportPath(file)}`);
   return [
-    'node_modules/.bin/node --test',
+    'node_modules/.bin/node --test --import ./test/seed.ts',
     `--test-reporter=./test/vm/reporter.ts --test-reporter-destination=${destination}`,
     quoted(file),
   ].join(' ');
