@@ -4,15 +4,14 @@ import type { Frontend } from './frontends.ts';
 import { type Sending, senderOf } from './node-facts.ts';
 import type { Choice, Outcome } from './outcome.ts';
 
-/** As plans have it: external policy Local binds outside clients only. */
+/** As plans have it. */
 export function choiceByPlan({ kind, plan }: Frontend, sending: Sending): Choice | Outcome {
   if (kind === 'cluster IP') return decided(plan, plan.internal);
-  const { port, external, cluster } = plan;
+  const { external, nearEndpoints } = plan;
   const sender = senderOf(sending);
-  const isBound = !port.externalPolicyLocal || external.action === 'reject' || sender === 'other';
-  if (isBound || cluster.length === 0) return decided(plan, external);
+  if (nearEndpoints === undefined || sender === 'other') return decided(plan, external);
   const who = sender === 'pod' ? `a pod (${sending.reason})` : 'this node itself';
-  return forward(cluster, [
+  return forward(plan[nearEndpoints], [
     `externalTrafficPolicy is Local, but that binds clients from outside only: the sender is ${who} and may reach every endpoint that policy Cluster would use.`,
     ...topologyReasons(plan),
   ]);

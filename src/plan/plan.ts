@@ -2,7 +2,7 @@ import type { Endpoint } from '../model/endpoint.ts';
 import { isExternallyAccessible, type ServicePort } from '../model/service-port.ts';
 import { clusterEndpoints, isUsable, localEndpoints, unionOf } from './endpoint-sets.ts';
 import { type Explainable, explain, type Subject } from './reasons.ts';
-import type { Decision, ServicePlan, TopologyMode } from './service-plan.ts';
+import type { Decision, EndpointList, ServicePlan, TopologyMode } from './service-plan.ts';
 import { type PlanContext, surveyHints, topologyModeOf } from './topology.ts';
 
 export type { PlanContext } from './topology.ts';
@@ -38,6 +38,7 @@ export class PlannedPort implements ServicePlan, Explainable {
   readonly hasAnyEndpoints: boolean;
   readonly internal: Decision;
   readonly external: Decision;
+  readonly nearEndpoints: EndpointList | undefined;
   readonly topology: ServicePlan['topology'];
 
   constructor(port: ServicePort, endpoints: readonly Endpoint[], context: PlanContext) {
@@ -57,6 +58,7 @@ export class PlannedPort implements ServicePlan, Explainable {
     this.hasAnyEndpoints = this.cluster.length > 0 || (this.usesLocalEndpoints && endpoints.some(isUsable));
     this.internal = decide(this, 'internal', port.internalPolicyLocal);
     this.external = decide(this, 'external', port.externalPolicyLocal);
+    this.nearEndpoints = port.externalPolicyLocal && this.cluster.length > 0 ? 'cluster' : undefined;
     this.topology = new Topology(this);
   }
 
@@ -99,9 +101,9 @@ class Reasoned {
 
 class Forward extends Reasoned {
   readonly action = 'forward';
-  readonly endpoints: 'cluster' | 'local';
+  readonly endpoints: EndpointList;
 
-  constructor(plan: Explainable, subject: Subject, endpoints: 'cluster' | 'local') {
+  constructor(plan: Explainable, subject: Subject, endpoints: EndpointList) {
     super(plan, subject);
     this.endpoints = endpoints;
   }

@@ -5,7 +5,10 @@ import { type PlanContext, surveyHints } from './topology.ts';
 
 /** What a plan was made from and what came out; enough to say why. */
 export interface Explainable
-  extends Omit<ServicePlan, 'internal' | 'external' | 'topology' | 'hasAnyEndpoints' | 'externalIPs'> {
+  extends Omit<
+    ServicePlan,
+    'internal' | 'external' | 'nearEndpoints' | 'topology' | 'hasAnyEndpoints' | 'externalIPs'
+  > {
   readonly context: PlanContext;
   readonly mode: ServicePlan['topology']['mode'];
 }

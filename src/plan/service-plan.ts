@@ -1,12 +1,15 @@
 import type { Endpoint } from '../model/endpoint.ts';
 import type { ServicePort } from '../model/service-port.ts';
 
+/** Which of a plan's two lists of endpoints. */
+export type EndpointList = 'cluster' | 'local';
+
 /**
  * What becomes of new connections of one kind to one service port, and why, in words. `reason` is put into
  * words each time it is read: read it to explain, not to program.
  */
 export type Decision =
-  | { readonly action: 'forward'; readonly endpoints: 'cluster' | 'local'; readonly reason: string }
+  | { readonly action: 'forward'; readonly endpoints: EndpointList; readonly reason: string }
   | { readonly action: 'drop'; readonly reason: string }
   | { readonly action: 'reject'; readonly reason: string };
 
@@ -36,6 +39,11 @@ export interface ServicePlan {
   readonly internal: Decision;
   /** Traffic from outside to external IPs, load balancer VIPs and the node port. */
   readonly external: Decision;
+  /**
+   * The endpoints, of which there are some, that pods of this node and the node itself reach at those addresses, when
+   * `external` does not hold for them: policy Local binds outside clients only, to keep their source address.
+   */
+  readonly nearEndpoints: EndpointList | undefined;
   /** How the cluster set was narrowed: by hints for this node, for this zone, or not. */
   readonly topology: { readonly mode: TopologyMode; readonly reason: string };
 }

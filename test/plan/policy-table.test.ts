@@ -96,6 +96,7 @@ for (const [port, uses] of policies) {
           hasAny: plan.hasAnyEndpoints,
           internal: outcome(plan.internal),
           external: outcome(plan.external),
+          near: plan.nearEndpoints,
           mode: plan.topology.mode,
         },
         {
@@ -114,6 +115,7 @@ for (const [port, uses] of policies) {
             cluster,
             local,
           }),
+          near: port.includes('eL') && cluster !== '' ? 'cluster' : undefined,
           mode: usesCluster ? (world.mode ?? 'none') : 'none',
         },
         `endpoints "${world.endpoints}"`,

@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
 import { type ServicePort, servicePortName } from '../../model/service-port.ts';
+import type { EndpointList } from '../../plan/service-plan.ts';
 
 /** What the chains of service ports and endpoints, all of them in nat, begin with; nobody else's do. */
 const servicePrefixes = ['KUBE-SVC-', 'KUBE-SVL-', 'KUBE-EXT-', 'KUBE-FW-', 'KUBE-SEP-'] as const;
@@ -34,7 +35,7 @@ export function serviceNames(port: ServicePort): ServiceNames {
 }
 
 /** The chain that shares traffic out among those endpoints of a service port that a plan names. */
-export function balancingChain({ svc, svl }: ServiceNames, endpoints: 'cluster' | 'local'): string {
+export function balancingChain({ svc, svl }: ServiceNames, endpoints: EndpointList): string {
   return endpoints === 'local' ? svl : svc;
 }
 

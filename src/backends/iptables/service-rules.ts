@@ -83,20 +83,21 @@ function masqueradeRules(
 
 function externalRules(plan: ServicePlan, names: ServiceNames, detector: LocalDetector): string[] {
   if (!usesExternalChain(plan)) return [];
-  const { name, ext, svc } = names;
+  const { external, nearEndpoints } = plan;
+  const { name, ext } = names;
   const rule = (what: string, rest: string) =>
     `-A ${ext} -m comment --comment "${what} for ${name} external destinations"${rest}`;
   const rules: string[] = [];
-  if (plan.port.externalPolicyLocal) {
-    // Pods and the node itself may use any endpoint: their packets do not lose their source on the way in.
+  if (nearEndpoints !== undefined) {
+    const chain = balancingChain(names, nearEndpoints);
     const source = isLocal(detector);
-    if (source !== undefined) rules.push(rule('pod traffic', `${source} -j ${svc}`));
+    if (source !== undefined) rules.push(rule('pod traffic', `${source} -j ${chain}`));
     rules.push(rule('masquerade LOCAL traffic', ' -m addrtype --src-type LOCAL -j KUBE-MARK-MASQ'));
-    rules.push(rule('route LOCAL traffic', ` -m addrtype --src-type LOCAL -j ${svc}`));
+    rules.push(rule('route LOCAL traffic', ` -m addrtype --src-type LOCAL -j ${chain}`));
   } else {
+    // Under policy Cluster the endpoint may be elsewhere, and replies have to come back through this node.
     rules.push(rule('masquerade traffic', ' -j KUBE-MARK-MASQ'));
   }
-  const { external } = plan;
   if (external.action === 'forward') rules.push(`-A ${ext} -j ${balancingChain(names, external.endpoints)}`);
   return rules;
 }

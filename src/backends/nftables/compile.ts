@@ -1,9 +1,8 @@
 import { cutComment } from '../../kernel/nft/userdata.ts';
 import { servicePortName } from '../../model/service-port.ts';
-import type { ServicePlan } from '../../plan/service-plan.ts';
+import type { EndpointList, ServicePlan } from '../../plan/service-plan.ts';
 import { admittedSources, cidrOf } from '../../plan/source-ranges.ts';
 import { type Bytes, fromArray, wordBytes } from './bytes.ts';
-import type { EndpointList } from './expressions.ts';
 import { loopbackChain, rejectChain } from './fixed-chains.ts';
 import type { Frontend } from './frontends.ts';
 import type { HandlerNumbers } from './handler-numbers.ts';
@@ -92,25 +91,20 @@ interface Dispatch {
 
 /** The chain that handles a frontend; undefined when nothing is forwarded for it. */
 function dispatchOf(placement: Placement, frontend: Frontend): Dispatch | undefined {
-  const { plan, cluster, local } = placement;
+  const { plan } = placement;
+  const isClusterIP = frontend.kind === 'cluster-ip';
+  const decision = isClusterIP ? plan.internal : plan.external;
+  const list = decision.action === 'forward' ? decision.endpoints : undefined;
+  const near = isClusterIP ? undefined : plan.nearEndpoints;
   const draw = (list: EndpointList): Draw => ({
     from: frontend.kind === 'nodeport' ? 'nodeport' : 'pick',
     list,
     count: placement[list].length,
     affinitySeconds: plan.port.affinitySeconds,
   });
-  if (frontend.kind === 'cluster-ip') {
-    if (plan.internal.action !== 'forward') return undefined;
-    const list = plan.internal.endpoints;
-    return { chain: drawChain(draw(list), 'cluster'), lists: [list] };
-  }
-  if (plan.external.action === 'reject') return undefined;
-  if (plan.external.action === 'forward' && plan.external.endpoints === 'cluster') {
-    return { chain: drawChain(draw('cluster'), 'external'), lists: ['cluster'] };
-  }
-  if (cluster.length === 0) return undefined;
-  const toLocal = local.length > 0 ? draw('local') : undefined;
-  return { chain: splitChain(draw('cluster'), toLocal), lists: toLocal ? ['cluster', 'local'] : ['cluster'] };
+  if (near) return { chain: splitChain(draw(near), list && draw(list)), lists: list ? [near, list] : [near] };
+  if (!list) return undefined;
+  return { chain: drawChain(draw(list), isClusterIP ? 'cluster' : 'external'), lists: [list] };
 }
 
 interface Source {

@@ -1,7 +1,6 @@
-import type { ServicePlan } from '../../plan/service-plan.ts';
+import type { EndpointList, ServicePlan } from '../../plan/service-plan.ts';
 import { type Bytes, readWord, wordBytes } from './bytes.ts';
 import { type ElementMap, elementsIn } from './element-diff.ts';
-import type { EndpointList } from './expressions.ts';
 import type { Frontend } from './frontends.ts';
 import { localSlotBase } from './layout.ts';
 import type { EarlierPlacement, Target } from './placement.ts';

@@ -1,9 +1,7 @@
 import type { Expr, Register, Verdict } from '../../kernel/nft/expr.ts';
+import type { EndpointList } from '../../plan/service-plan.ts';
 import { hasBit, type RuleBody, word } from '../nft-fields.ts';
 import { localSlotBase, type SetName } from './layout.ts';
-
-/** Which of a frontend's two lists of endpoints a rule draws from. */
-export type EndpointList = 'cluster' | 'local';
 
 export const dispatchTo = (set: SetName, sreg: Register): Expr => lookup(set, sreg, 'verdict');
 

@@ -1,6 +1,7 @@
 import { bitsOf } from '../../model/ip.ts';
+import type { EndpointList } from '../../plan/service-plan.ts';
 import { PacketFields, type RuleBody } from '../nft-fields.ts';
-import { changeMark, clearPriority, drawSlot, type EndpointList, lookup, verdict } from './expressions.ts';
+import { changeMark, clearPriority, drawSlot, lookup, verdict } from './expressions.ts';
 import type { ChainBody } from './fixed-chains.ts';
 import type { SetName } from './layout.ts';
 import type { NftablesSettings } from './settings.ts';

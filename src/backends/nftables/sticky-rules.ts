@@ -1,6 +1,7 @@
 import type { Expr } from '../../kernel/nft/expr.ts';
+import type { EndpointList } from '../../plan/service-plan.ts';
 import { type PacketFields, type RuleBody, word } from '../nft-fields.ts';
-import { clearPriority, type EndpointList, loadPriority, lookup, setPriority } from './expressions.ts';
+import { clearPriority, loadPriority, lookup, setPriority } from './expressions.ts';
 
 /**
  * Client affinity. nft cannot look one map up with what another gave (its lister fails on such a rule), so the

@@ -1,6 +1,7 @@
 import { type Family, isLinkLocalIPv6 } from '../../model/ip.ts';
 import { nodePortIPs } from '../../model/node-port-addresses.ts';
-import { anyAddress, type EndpointList, type Frontend, frontendName } from './frontends.ts';
+import type { EndpointList } from '../../plan/service-plan.ts';
+import { anyAddress, type Frontend, frontendName } from './frontends.ts';
 import type { Place } from './proxy-sockets.ts';
 import type { UserspaceSettings } from './settings.ts';
 

@@ -1,9 +1,6 @@
 import { type Family, joinHostPort } from '../../model/ip.ts';
 import type { Protocol } from '../../model/objects.ts';
-import type { ServicePlan } from '../../plan/service-plan.ts';
-
-/** Which of a plan's two lists of endpoints. */
-export type EndpointList = 'cluster' | 'local';
+import type { Decision, EndpointList, ServicePlan } from '../../plan/service-plan.ts';
 
 /** A destination that a service port answers for, and what becomes of new connections to it. */
 export interface Frontend {
@@ -37,8 +34,8 @@ export function frontendsOf(plan: ServicePlan): Frontend[] {
     frontends.set(name, known ? { ...known, guarded: known.guarded || frontend.guarded } : frontend);
   };
   const at = { port: port.port, protocol, guarded: false };
-  if (port.clusterIP !== '') add({ ...at, kind: 'cluster-ip', ip: port.clusterIP, ...internalFate(plan) });
-  const external = { kind: 'external', ...externalFate(plan) } as const;
+  if (port.clusterIP !== '') add({ ...at, kind: 'cluster-ip', ip: port.clusterIP, ...fateOf(plan.internal) });
+  const external = { kind: 'external', ...fateOf(plan.external, plan.nearEndpoints) } as const;
   for (const ip of plan.externalIPs) add({ ...at, ip, ...external });
   const guarded = port.sourceRanges.length > 0;
   for (const ip of port.loadBalancerVIPs) add({ ...at, ip, ...external, guarded });
@@ -53,22 +50,10 @@ export function listsOf(frontends: readonly Frontend[]): Set<EndpointList> {
   return new Set(frontends.flatMap(({ list, near }) => [list ?? [], near ?? []].flat()));
 }
 
-type Fate = Pick<Frontend, 'list' | 'refusal' | 'near'>;
-
-function internalFate({ internal }: ServicePlan): Fate {
-  if (internal.action === 'forward') return { list: internal.endpoints, refusal: undefined, near: undefined };
-  return { list: undefined, refusal: internal.action, near: undefined };
-}
-
-/** With policy Local, who is on this node already may go anywhere. */
-function externalFate({ external, cluster }: ServicePlan): Fate {
-  if (external.action === 'reject') return { list: undefined, refusal: 'reject', near: undefined };
-  if (external.action === 'forward' && external.endpoints === 'cluster') {
-    return { list: 'cluster', refusal: undefined, near: undefined };
-  }
-  const near = cluster.length > 0 ? 'cluster' : undefined;
-  if (external.action === 'forward') return { list: external.endpoints, refusal: undefined, near };
-  return { list: undefined, refusal: external.action, near };
+function fateOf(decision: Decision, near?: EndpointList): Pick<Frontend, 'list' | 'refusal' | 'near'> {
+  return decision.action === 'forward'
+    ? { list: decision.endpoints, refusal: undefined, near }
+    : { list: undefined, refusal: decision.action, near };
 }
 
 /** The address that stands for all of a family. */

@@ -1,6 +1,6 @@
 import type { NodeForwarder } from '../../forwarder/open.ts';
-import type { ServicePlan } from '../../plan/service-plan.ts';
-import { type EndpointList, type Frontend, frontendName, frontendsOf, listsOf } from './frontends.ts';
+import type { EndpointList, ServicePlan } from '../../plan/service-plan.ts';
+import { type Frontend, frontendName, frontendsOf, listsOf } from './frontends.ts';
 import { Holders } from './holders.ts';
 import { PortClaims } from './port-claims.ts';
 import { elementsOf, type PortalElement } from './portals/elements.ts';

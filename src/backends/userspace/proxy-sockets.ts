@@ -3,8 +3,7 @@ import type { Forwarder } from '../../forwarder/forwarder.ts';
 import type { PortPool } from '../../forwarder/port-pool.ts';
 import type { SocketAddress } from '../../forwarder/socket-address.ts';
 import type { ServicePort } from '../../model/service-port.ts';
-import type { ServicePlan } from '../../plan/service-plan.ts';
-import type { EndpointList } from './frontends.ts';
+import type { EndpointList, ServicePlan } from '../../plan/service-plan.ts';
 
 export interface ProxySocketsOptions {
   readonly forwarder: Forwarder;

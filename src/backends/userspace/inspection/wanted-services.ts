@@ -1,5 +1,5 @@
-import type { ServicePlan } from '../../../plan/service-plan.ts';
-import { type EndpointList, listsOf } from '../frontends.ts';
+import type { EndpointList, ServicePlan } from '../../../plan/service-plan.ts';
+import { listsOf } from '../frontends.ts';
 import { type Served, signatureOf } from '../placing.ts';
 import { elementsOf, type PortalElement } from '../portals/elements.ts';
 import type { ProxySocket } from '../proxy-sockets.ts';

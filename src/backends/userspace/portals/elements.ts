@@ -5,9 +5,9 @@ import { cutComment } from '../../../kernel/nft/userdata.ts';
 import { toIP } from '../../../model/ip.ts';
 import type { Protocol } from '../../../model/objects.ts';
 import { servicePortName } from '../../../model/service-port.ts';
-import type { ServicePlan } from '../../../plan/service-plan.ts';
+import type { EndpointList, ServicePlan } from '../../../plan/service-plan.ts';
 import { admittedSources, mergeRanges } from '../../../plan/source-ranges.ts';
-import type { EndpointList, Frontend } from '../frontends.ts';
+import type { Frontend } from '../frontends.ts';
 import type { SetName } from './layout.ts';
 import { rejectChain } from './rules.ts';
 
