@@ -2,23 +2,12 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { settingsOf } from '../../../test/iptables/harness.ts';
 import { nodePortAddresses } from '../../model/node-port-addresses.ts';
-import { filterChains, filterHead, filterTail, natHead, natTail, unservedLoopback } from './fixed-rules.ts';
+import { filterChains, filterHead, filterTail, natTail, unservedLoopback } from './fixed-rules.ts';
 
 const none = { invalidDropped: false, localhostAccepted: false };
 const both = { invalidDropped: true, localhostAccepted: true };
 const last =
   '-A KUBE-SERVICES -m comment --comment "kubernetes service nodeports; NOTE: this must be the last rule in this chain"';
-
-test('the mark is in every rule that sets, tests or clears it', () => {
-  const settings = settingsOf('IPv4', { masqueradeBit: 31 });
-  assert.deepEqual(natHead(settings), [
-    '-A KUBE-POSTROUTING -m mark ! --mark 0x80000000/0x80000000 -j RETURN',
-    '-A KUBE-POSTROUTING -j MARK --xor-mark 0x80000000',
-    '-A KUBE-POSTROUTING -m comment --comment "kubernetes service traffic requiring SNAT" -j MASQUERADE --random-fully',
-    '-A KUBE-MARK-MASQ -j MARK --or-mark 0x80000000',
-  ]);
-  assert.match(filterTail(settings, none)[1] ?? '', /-m mark --mark 0x80000000\/0x80000000 -j ACCEPT$/);
-});
 
 test('the chain shared with the kubelet is mentioned only when it gets a rule', () => {
   assert.ok(filterChains(settingsOf('IPv4')).includes('KUBE-FIREWALL'));

@@ -1,6 +1,6 @@
-import { markText } from '../../kernel/iptables/mark.ts';
 import { isLoopback, parseIP } from '../../model/ip.ts';
 import { nodePortIPs } from '../../model/node-port-addresses.ts';
+import { forwardRules, masqueradeMarked } from '../rule-text.ts';
 import type { IptablesSettings } from './settings.ts';
 import type { Counters } from './tables.ts';
 
@@ -20,15 +20,8 @@ export function filterChains({ localhostNodePorts }: IptablesSettings): readonly
   return localhostNodePorts ? [...alwaysInFilter, 'KUBE-FIREWALL'] : alwaysInFilter;
 }
 
-/** Masquerades what carries the mark, and takes the mark off, so that the packet is not masqueraded again. */
-export function natHead(settings: IptablesSettings): readonly string[] {
-  const mark = markText(settings.masqueradeBit);
-  return [
-    `-A KUBE-POSTROUTING -m mark ! --mark ${mark}/${mark} -j RETURN`,
-    `-A KUBE-POSTROUTING -j MARK --xor-mark ${mark}`,
-    '-A KUBE-POSTROUTING -m comment --comment "kubernetes service traffic requiring SNAT" -j MASQUERADE --random-fully',
-    `-A KUBE-MARK-MASQ -j MARK --or-mark ${mark}`,
-  ];
+export function natHead({ masqueradeBit }: IptablesSettings): readonly string[] {
+  return masqueradeMarked(masqueradeBit);
 }
 
 /** With route_localnet on, keeps neighbours from reaching what listens on loopback only. */
@@ -40,14 +33,12 @@ export function filterHead({ localhostNodePorts }: IptablesSettings): readonly s
 }
 
 export function filterTail(settings: IptablesSettings, counters: Counters): readonly string[] {
-  const mark = markText(settings.masqueradeBit);
   const counter = counters.invalidDropped ? ' -m nfacct --nfacct-name ct_state_invalid_dropped_pkts' : '';
   return [
     ...(settings.conntrackLiberal
       ? []
       : [`-A KUBE-FORWARD -m conntrack --ctstate INVALID${counter} -j DROP`]),
-    `-A KUBE-FORWARD -m comment --comment "kubernetes forwarding rules" -m mark --mark ${mark}/${mark} -j ACCEPT`,
-    '-A KUBE-FORWARD -m comment --comment "kubernetes forwarding conntrack rule" -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT',
+    ...forwardRules(settings.masqueradeBit),
   ];
 }
 

@@ -1,6 +1,7 @@
 import type { LocalDetector } from '../../model/local-detector.ts';
 import type { ServicePlan } from '../../plan/service-plan.ts';
 import { admittedSources } from '../../plan/source-ranges.ts';
+import { podSource } from '../rule-text.ts';
 import { matchAddress, usesFirewallChain } from './dispatch-rules.ts';
 import { balancingRules, destinationRules, type EndpointContext } from './endpoint-rules.ts';
 import { balancingChain, endpointChain, type ServiceNames, serviceNames } from './names.ts';
@@ -74,8 +75,9 @@ function masqueradeRules(
   { masqueradeAll, localDetector }: IptablesSettings,
 ): string[] {
   if (internal.action !== 'forward') return [];
-  const source = masqueradeAll ? '' : isNotLocal(localDetector);
-  if (source === undefined) return [];
+  const pods = podSource(localDetector);
+  if (!masqueradeAll && pods === undefined) return [];
+  const source = masqueradeAll ? '' : ` ! ${pods}`;
   const chain = balancingChain(names, internal.endpoints);
   const match = matchAddress(names, port.clusterIP, port.port);
   return [`-A ${chain} -m comment --comment "${names.name} cluster IP" ${match}${source} -j KUBE-MARK-MASQ`];
@@ -90,8 +92,8 @@ function externalRules(plan: ServicePlan, names: ServiceNames, detector: LocalDe
   const rules: string[] = [];
   if (nearEndpoints !== undefined) {
     const chain = balancingChain(names, nearEndpoints);
-    const source = isLocal(detector);
-    if (source !== undefined) rules.push(rule('pod traffic', `${source} -j ${chain}`));
+    const pods = podSource(detector);
+    if (pods !== undefined) rules.push(rule('pod traffic', ` ${pods} -j ${chain}`));
     rules.push(rule('masquerade LOCAL traffic', ' -m addrtype --src-type LOCAL -j KUBE-MARK-MASQ'));
     rules.push(rule('route LOCAL traffic', ` -m addrtype --src-type LOCAL -j ${chain}`));
   } else {
@@ -115,22 +117,4 @@ function firewallRules(plan: ServicePlan, names: ServiceNames, { nodeIP }: Iptab
 
 function usesExternalChain({ hasAnyEndpoints, externallyAccessible }: ServicePlan): boolean {
   return hasAnyEndpoints && externallyAccessible;
-}
-
-function isLocal(detector: LocalDetector): string | undefined {
-  switch (detector.kind) {
-    case 'cidr':
-      return ` -s ${detector.cidr}`;
-    case 'interface':
-      return ` -i ${detector.name}`;
-    case 'prefix':
-      return ` -i ${detector.prefix}+`;
-    case 'none':
-      return undefined;
-  }
-}
-
-function isNotLocal(detector: LocalDetector): string | undefined {
-  const local = isLocal(detector);
-  return local === undefined ? undefined : ` !${local}`;
 }

@@ -1,5 +1,4 @@
-import { markText } from '../../kernel/iptables/mark.ts';
-import type { LocalDetector } from '../../model/local-detector.ts';
+import { forwardRules, masqueradeMarked, podSource } from '../rule-text.ts';
 import { chains } from './chains.ts';
 import type { Table } from './kernel.ts';
 import { kernelName, type SetName, setComment } from './sets.ts';
@@ -21,7 +20,7 @@ export function restoreInput(settings: IpvsSettings, isUsed: IsUsed, outFilter: 
     ...rules.clusterIPs(),
     ...rules.externalIPs(),
     ...rules.accepts(),
-    ...rules.masquerade(),
+    ...masqueradeMarked(settings.masqueradeBit),
   ];
   const filter = [
     ...rules.sourceRanges(),
@@ -49,12 +48,10 @@ const externalAccepts = [
 class Rules {
   readonly #settings: IpvsSettings;
   readonly #isUsed: IsUsed;
-  readonly #mark: string;
 
   constructor(settings: IpvsSettings, isUsed: IsUsed) {
     this.#settings = settings;
     this.#isUsed = isUsed;
-    this.#mark = markText(settings.masqueradeBit);
   }
 
   start(): string[] {
@@ -94,9 +91,9 @@ class Rules {
   clusterIPs(): string[] {
     const { masqueradeAll, localDetector } = this.#settings;
     return this.#ifUsed('KUBE-CLUSTER-IP', (match) => {
-      const remote = notLocal(localDetector);
+      const pods = podSource(localDetector);
       if (masqueradeAll) return [`-A KUBE-SERVICES ${match('dst,dst')} -j KUBE-MARK-MASQ`];
-      if (remote) return [`-A KUBE-SERVICES ${match('dst,dst')} ${remote} -j KUBE-MARK-MASQ`];
+      if (pods) return [`-A KUBE-SERVICES ${match('dst,dst')} ! ${pods} -j KUBE-MARK-MASQ`];
       return [`-A KUBE-SERVICES ${match('src,dst')} -j KUBE-MARK-MASQ`];
     });
   }
@@ -121,16 +118,6 @@ class Rules {
     ];
   }
 
-  masquerade(): string[] {
-    const snat = comment('kubernetes service traffic requiring SNAT');
-    return [
-      `-A KUBE-POSTROUTING -m mark ! --mark ${this.#mark}/${this.#mark} -j RETURN`,
-      `-A KUBE-POSTROUTING -j MARK --xor-mark ${this.#mark}`,
-      `-A KUBE-POSTROUTING ${snat} -j MASQUERADE --random-fully`,
-      `-A KUBE-MARK-MASQ -j MARK --or-mark ${this.#mark}`,
-    ];
-  }
-
   sourceRanges(): string[] {
     const admit = (set: SetName) =>
       this.#ifUsed(set, (match) => [`-A KUBE-SOURCE-RANGES-FIREWALL ${match('dst,dst,src')} -j RETURN`]);
@@ -145,10 +132,8 @@ class Rules {
   }
 
   forward(): string[] {
-    const conntrack = comment('kubernetes forwarding conntrack rule');
     return [
-      `-A KUBE-FORWARD ${comment('kubernetes forwarding rules')} -m mark --mark ${this.#mark}/${this.#mark} -j ACCEPT`,
-      `-A KUBE-FORWARD ${conntrack} -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT`,
+      ...forwardRules(this.#settings.masqueradeBit),
       `-A KUBE-NODE-PORT ${this.#match('KUBE-HEALTH-CHECK-NODE-PORT', 'dst')} -j ACCEPT`,
     ];
   }
@@ -177,19 +162,5 @@ class Rules {
 
   #lookUp(set: SetName, what: string): string {
     return `-m set --match-set ${kernelName(set, this.#settings.family)} ${what}`;
-  }
-}
-
-/** Matches packets that do not come from pods of this node; empty when that cannot be told. */
-function notLocal(detector: LocalDetector): string {
-  switch (detector.kind) {
-    case 'cidr':
-      return `! -s ${detector.cidr}`;
-    case 'interface':
-      return `! -i ${detector.name}`;
-    case 'prefix':
-      return `! -i ${detector.prefix}+`;
-    case 'none':
-      return '';
   }
 }
