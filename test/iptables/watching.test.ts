@@ -4,7 +4,7 @@ import { after, afterEach, before, beforeEach, suite, test } from 'node:test';
 import { Canary } from '../../src/backends/iptables/canary.ts';
 import { Census } from '../../src/backends/iptables/census.ts';
 import { type Changes, changesOf } from '../../src/backends/iptables/changes.ts';
-import { Inspector } from '../../src/backends/iptables/inspector.ts';
+import { DamageReporter } from '../../src/backends/iptables/damage-reporter.ts';
 import { ensureJumps, jumps, savedRule } from '../../src/backends/iptables/jumps.ts';
 import { IptablesNode } from '../../src/backends/iptables/node.ts';
 import { checkVersion } from '../../src/backends/iptables/preconditions.ts';
@@ -28,7 +28,7 @@ inNetworkNamespace(import.meta.filename, () => {
       let changes: Changes;
       let commands: Commands;
       let census: Census;
-      let inspector: Inspector;
+      let reporter: DamageReporter;
       let unwatch: () => void;
       const reports: { objects: ReadonlyMap<string, number>; by: string }[] = [];
 
@@ -42,7 +42,7 @@ inNetworkNamespace(import.meta.filename, () => {
         changes = changesOf(flavour, node, { family: 'IPv4', clock, logger });
         commands = new Commands({ family: 'IPv4', run: runProgram, clock, logger, observer: changes });
         census = new Census();
-        inspector = new Inspector({
+        reporter = new DamageReporter({
           census,
           commands,
           clock,
@@ -53,14 +53,14 @@ inNetworkNamespace(import.meta.filename, () => {
         census.expectJumps();
         unwatch = changes.watch({
           owns: (table, chain) => census.owns(table, chain),
-          onDamage: (change) => inspector.damaged(change),
-          onSuspicion: (by) => inspector.suspect(by),
+          onDamage: (change) => reporter.damaged(change),
+          onSuspicion: (by) => reporter.suspect(by),
         });
         await write(3);
       });
       afterEach(() => {
         unwatch();
-        inspector.close();
+        reporter.close();
         reports.length = 0;
         for (const table of ['nat', 'filter', 'mangle'])
           sh(`iptables -t ${table} -F; iptables -t ${table} -X`);

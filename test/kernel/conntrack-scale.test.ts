@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { after, before, test } from 'node:test';
-import { NftablesBackend } from '../../src/backends/nftables/apply.ts';
+import { NftablesBackend } from '../../src/backends/nftables/backend.ts';
 import { kernelFlowTable } from '../../src/conntrack/kernel-table.ts';
 import { ConntrackReconciler } from '../../src/conntrack/reconciler.ts';
 import { type ConntrackClient, openConntrackClient } from '../../src/kernel/ct/client.ts';

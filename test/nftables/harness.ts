@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { SyncResult } from '../../src/backends/backend.ts';
-import { NftablesBackend } from '../../src/backends/nftables/apply.ts';
+import { NftablesBackend } from '../../src/backends/nftables/backend.ts';
 import type { NftablesSettings } from '../../src/backends/nftables/settings.ts';
 import type { NftBatch } from '../../src/kernel/nft/batch.ts';
 import type { NftClient } from '../../src/kernel/nft/client.ts';

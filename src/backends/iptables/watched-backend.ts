@@ -9,7 +9,7 @@ import type { Backend, SyncRequest, SyncResult } from '../backend.ts';
 import { Repairs } from '../repairs.ts';
 import { Canary } from './canary.ts';
 import type { Census } from './census.ts';
-import { Inspector } from './inspector.ts';
+import { DamageReporter } from './damage-reporter.ts';
 import type { RuleWatcher } from './rule-watch.ts';
 
 /** The backend that does the work. */
@@ -42,7 +42,7 @@ export class WatchedBackend implements Backend {
   readonly #options: WatchedBackendOptions;
   readonly #canary: Canary;
   readonly #repairs: Repairs;
-  readonly #inspector: Inspector;
+  readonly #reporter: DamageReporter;
   #unwatch: (() => void) | undefined;
   #addresses: AddressWatch | undefined;
 
@@ -58,7 +58,7 @@ export class WatchedBackend implements Backend {
       repairs: metrics.repairs,
       repair: () => void this.#repair(),
     });
-    this.#inspector = new Inspector({
+    this.#reporter = new DamageReporter({
       census,
       commands,
       clock,
@@ -98,7 +98,7 @@ export class WatchedBackend implements Backend {
     this.#unwatch?.();
     this.#addresses?.close();
     this.#repairs.close();
-    this.#inspector.close();
+    this.#reporter.close();
     await this.#canary.close();
     await this.#options.backend.close();
     await this.#options.onClose();
@@ -109,8 +109,8 @@ export class WatchedBackend implements Backend {
     this.#addresses = new AddressWatch({ ...nodePorts, clock, logger, onChange: requestFullSync });
     this.#unwatch = watch({
       owns: (table, chain) => census.owns(table, chain),
-      onDamage: (change) => this.#inspector.damaged(change),
-      onSuspicion: (by) => this.#inspector.suspect(by),
+      onDamage: (change) => this.#reporter.damaged(change),
+      onSuspicion: (by) => this.#reporter.suspect(by),
     });
     this.#canary.start();
   }

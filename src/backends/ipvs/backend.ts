@@ -13,8 +13,8 @@ import { DesiredState, type Scope, Touched } from './desired.ts';
 import { diffServers, diffShared, everything } from './diff.ts';
 import { asError } from './errors.ts';
 import { GracefulTermination } from './graceful.ts';
+import { type InterfaceFacts, interfaceFacts, noFacts, sameFacts } from './interface-facts.ts';
 import type { IpvsKernel } from './kernel.ts';
-import { type NodeFacts, nodeFacts, noFacts, sameFacts } from './node-facts.ts';
 import { readCurrent } from './read.ts';
 import type { IpvsSettings } from './settings.ts';
 import { ensureStructure } from './structure.ts';
@@ -57,7 +57,7 @@ export class IpvsBackend implements Backend {
   #current: CurrentState | undefined;
   /** The rules that were last restored. */
   #rules = '';
-  #facts: NodeFacts = noFacts;
+  #facts: InterfaceFacts = noFacts;
   /** The node's addresses could not be listed, so that the facts may be old. */
   #areFactsOld = false;
   /** No full sync has been completed: weights may be those that an earlier run has set. */
@@ -250,7 +250,7 @@ export class IpvsBackend implements Backend {
   async #readFacts(): Promise<boolean> {
     const { kernel, settings, logger } = this.#options;
     try {
-      const facts = nodeFacts(settings, await kernel.nodeAddresses());
+      const facts = interfaceFacts(settings, await kernel.nodeAddresses());
       this.#areFactsOld = false;
       if (sameFacts(facts, this.#facts)) return false;
       this.#facts = facts;

@@ -10,9 +10,9 @@ import type { CurrentState } from './current.ts';
 import { DesiredState } from './desired.ts';
 import { diffServers, diffShared, everything, type ServerChange } from './diff.ts';
 import { isAbsent } from './errors.ts';
+import { interfaceFacts } from './interface-facts.ts';
 import { jumpRule } from './iptables-programs.ts';
 import type { IpvsKernel, Table } from './kernel.ts';
-import { nodeFacts } from './node-facts.ts';
 import { readCurrent } from './read.ts';
 import { realServerText, serverText } from './server-text.ts';
 import { kernelName, setNames } from './sets.ts';
@@ -66,7 +66,7 @@ export async function desiredState(
   { kernel, clock }: Pick<ComparedKernel, 'kernel' | 'clock'>,
 ): Promise<DesiredState> {
   const desired = new DesiredState(settings);
-  desired.setFacts(nodeFacts(settings, await kernel.nodeAddresses()));
+  desired.setFacts(interfaceFacts(settings, await kernel.nodeAddresses()));
   const breather = new Breather(clock);
   for (const [key, plan] of plans) {
     desired.place(key, plan);

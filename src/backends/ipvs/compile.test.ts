@@ -5,7 +5,7 @@ import { settings } from '../../../test/ipvs/harness.ts';
 import { nodePortAddresses } from '../../model/node-port-addresses.ts';
 import type { ServicePlan } from '../../plan/service-plan.ts';
 import { compilePlan, type Fragment } from './compile.ts';
-import { nodeFacts } from './node-facts.ts';
+import { interfaceFacts } from './interface-facts.ts';
 import type { IpvsSettings } from './settings.ts';
 
 const nodeAddresses = ['192.0.2.5', '192.0.2.6', '127.0.0.1'];
@@ -16,7 +16,7 @@ function compile(
   addresses = nodeAddresses,
 ): Fragment {
   const all = { ...settings, ...overrides };
-  return compilePlan(plan, all, nodeFacts(all, addresses));
+  return compilePlan(plan, all, interfaceFacts(all, addresses));
 }
 
 /** `server -> endpoints`, one line for each virtual server. */

@@ -3,7 +3,7 @@ import type { Endpoint } from '../../model/endpoint.ts';
 import type { Protocol } from '../../model/objects.ts';
 import type { ServicePlan } from '../../plan/service-plan.ts';
 import { rangeOfNode } from '../../plan/source-ranges.ts';
-import type { NodeFacts } from './node-facts.ts';
+import type { InterfaceFacts } from './interface-facts.ts';
 import { canonicalSetEntry, type SetName } from './sets.ts';
 import type { IpvsSettings } from './settings.ts';
 import { virtualServer } from './virtual-server.ts';
@@ -38,7 +38,7 @@ const nodePortSets: Readonly<Record<Protocol, { readonly all: SetName; readonly 
 const sourceRangeSet: SetName = 'KUBE-LOAD-BALANCER-SOURCE-CIDR';
 
 /** What a plan wants. Pure: equal arguments give equal fragments. */
-export function compilePlan(plan: ServicePlan, settings: IpvsSettings, facts: NodeFacts): Fragment {
+export function compilePlan(plan: ServicePlan, settings: IpvsSettings, facts: InterfaceFacts): Fragment {
   const compiler = new Compiler(plan, settings, facts);
   compiler.loopBack();
   compiler.clusterIP();
@@ -58,9 +58,9 @@ class Compiler {
   } = { servers: new Map(), entries: [], addresses: [], outFilter: [] };
   readonly #plan: ServicePlan;
   readonly #settings: IpvsSettings;
-  readonly #facts: NodeFacts;
+  readonly #facts: InterfaceFacts;
 
-  constructor(plan: ServicePlan, settings: IpvsSettings, facts: NodeFacts) {
+  constructor(plan: ServicePlan, settings: IpvsSettings, facts: InterfaceFacts) {
     this.#plan = plan;
     this.#settings = settings;
     this.#facts = facts;

@@ -4,7 +4,7 @@ import { planOf } from '../../../test/cluster/plans.ts';
 import { settings } from '../../../test/ipvs/harness.ts';
 import type { ServicePlan } from '../../plan/service-plan.ts';
 import { DesiredState, Touched } from './desired.ts';
-import { nodeFacts } from './node-facts.ts';
+import { interfaceFacts } from './interface-facts.ts';
 
 function stateOf(...plans: readonly ServicePlan[]): DesiredState {
   const desired = new DesiredState(settings);
@@ -72,7 +72,7 @@ test('the text of rules is made anew only when it would differ', () => {
 test('other node addresses make another fragment of the same plan', () => {
   const desired = stateOf(a);
   assert.ok(desired.wantsAddress(shared));
-  desired.setFacts(nodeFacts(settings, [shared]));
+  desired.setFacts(interfaceFacts(settings, [shared]));
   desired.place(a.port.key, a);
   assert.ok(!desired.wantsAddress(shared));
   assert.ok(desired.server(`${shared}:80/TCP`), 'it is served all the same');

@@ -2,7 +2,7 @@ import { claimingKey, frontendClaim } from '../../plan/claim.ts';
 import type { ServicePlan } from '../../plan/service-plan.ts';
 import { Claims } from '../claims.ts';
 import { compilePlan, type Fragment, type WantedServer } from './compile.ts';
-import { type NodeFacts, noFacts } from './node-facts.ts';
+import { type InterfaceFacts, noFacts } from './interface-facts.ts';
 import { restoreInput } from './rules.ts';
 import { boundAddressSet, type SetName, setNames } from './sets.ts';
 import type { IpvsSettings } from './settings.ts';
@@ -29,7 +29,7 @@ export class Touched implements Scope {
 
 interface Placed {
   readonly plan: ServicePlan;
-  readonly facts: NodeFacts;
+  readonly facts: InterfaceFacts;
   readonly fragment: Fragment;
 }
 
@@ -54,7 +54,7 @@ export class DesiredState {
   }
 
   /** Takes effect as plans are placed from now on. */
-  setFacts(facts: NodeFacts): void {
+  setFacts(facts: InterfaceFacts): void {
     this.#facts = facts;
   }
 

@@ -3,8 +3,8 @@ import { canonicalIPOf } from '../../model/ip.ts';
 import { CurrentState } from './current.ts';
 import type { DesiredState } from './desired.ts';
 import { AbsentError, asError } from './errors.ts';
+import { serviceableAddresses } from './interface-facts.ts';
 import type { IpvsKernel } from './kernel.ts';
-import { serviceableAddresses } from './node-facts.ts';
 import { kernelName, setNames } from './sets.ts';
 
 /**

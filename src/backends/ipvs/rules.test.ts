@@ -4,7 +4,7 @@ import { planOf } from '../../../test/cluster/plans.ts';
 import { settings } from '../../../test/ipvs/harness.ts';
 import type { LocalDetector } from '../../model/local-detector.ts';
 import { DesiredState } from './desired.ts';
-import { nodeFacts } from './node-facts.ts';
+import { interfaceFacts } from './interface-facts.ts';
 import { restoreInput } from './rules.ts';
 import type { SetName } from './sets.ts';
 import type { IpvsSettings } from './settings.ts';
@@ -54,7 +54,7 @@ COMMIT
 
 test('a load balancer with a source range, character by character', () => {
   const desired = new DesiredState(settings);
-  desired.setFacts(nodeFacts(settings, ['192.0.2.5']));
+  desired.setFacts(interfaceFacts(settings, ['192.0.2.5']));
   const plan = planOf(
     {
       clusterIP: '10.96.0.10',

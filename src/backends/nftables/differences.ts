@@ -14,7 +14,7 @@ import { type PrepareOptions, placeAll } from './prepare.ts';
 import type { NftablesSettings } from './settings.ts';
 import { Shadow } from './shadow.ts';
 import { sharedChain } from './shared-chains.ts';
-import { type NodeFacts, staticElements } from './static-elements.ts';
+import { type AddressFacts, staticElements } from './static-elements.ts';
 import { StickyNumbers } from './sticky-numbers.ts';
 import { type Structure, takeIdle, writeStructure } from './structure.ts';
 import { Transaction } from './transaction.ts';
@@ -26,7 +26,7 @@ import { Transaction } from './transaction.ts';
 export async function tableDifferences(
   { client, settings, clock }: PrepareOptions,
   plans: ReadonlyMap<string, ServicePlan>,
-  facts: NodeFacts,
+  facts: AddressFacts,
 ): Promise<Difference[]> {
   const breather = new Breather(clock);
   const state = await readKernelState(client, settings.family);
@@ -49,7 +49,7 @@ async function elementDifferences(
   state: KernelState,
   structure: Structure,
   shadow: Shadow,
-  facts: NodeFacts,
+  facts: AddressFacts,
   breather: Breather,
 ): Promise<Difference[]> {
   const found = new ElementDifferences(shadow.settings.family);

@@ -13,7 +13,7 @@ import type { SetName } from './layout.ts';
 import type { NftablesSettings } from './settings.ts';
 import { type Change, type EarlierOf, Shadow } from './shadow.ts';
 import type { SharedChainName } from './shared-chains.ts';
-import { type NodeFacts, staticElements, staticSets } from './static-elements.ts';
+import { type AddressFacts, staticElements, staticSets } from './static-elements.ts';
 import { StickyNumbers } from './sticky-numbers.ts';
 import { extendStructure, type Idle, type Structure, takeIdle, writeStructure } from './structure.ts';
 import { Transaction } from './transaction.ts';
@@ -67,7 +67,7 @@ const endpointMaps: ReadonlySet<SetName> = new Set<SetName>(['endpoints', 'nodep
 export async function prepareFull(
   options: PrepareOptions,
   plans: ReadonlyMap<string, ServicePlan>,
-  facts: NodeFacts,
+  facts: AddressFacts,
   isReplaced = false,
 ): Promise<Prepared> {
   const { settings, client, clock } = options;
@@ -108,7 +108,7 @@ export async function prepareChanges(
   { settings, clock }: PrepareOptions,
   believed: Believed,
   request: Pick<SyncRequest, 'plans'> & { readonly changed: ReadonlySet<string> },
-  facts: NodeFacts,
+  facts: AddressFacts,
   transaction = new Transaction(settings.family),
 ): Promise<Prepared> {
   const { shadow, structure } = believed;
@@ -184,7 +184,7 @@ function countEndpoints(plans: ReadonlyMap<string, ServicePlan>): number {
 }
 
 /** Elements that belong to no service, of every set that has any. */
-function staticsOf(facts: NodeFacts, settings: NftablesSettings): ElementMap {
+function staticsOf(facts: AddressFacts, settings: NftablesSettings): ElementMap {
   const statics: ElementMap = new Map(staticSets.map((set) => [set, new Map()]));
   staticElements(facts, settings, (set, key, value) => elementsIn(statics, set).set(key, value));
   return statics;

@@ -9,7 +9,7 @@ import { silentLogger } from '../../obs/log.ts';
 import { ignoredMetric } from '../../obs/metrics.ts';
 import type { ServicePlan } from '../../plan/service-plan.ts';
 import type { SyncRequest } from '../backend.ts';
-import { NftablesBackend } from './apply.ts';
+import { NftablesBackend } from './backend.ts';
 import { type SetName, valueKindOf } from './layout.ts';
 
 /** A kernel that notes which sets are read. */

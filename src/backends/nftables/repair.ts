@@ -12,7 +12,7 @@ import {
   refilledSets,
   writeStatics,
 } from './prepare.ts';
-import type { NodeFacts } from './static-elements.ts';
+import type { AddressFacts } from './static-elements.ts';
 import { writeStructure } from './structure.ts';
 import { Transaction } from './transaction.ts';
 
@@ -26,7 +26,7 @@ export async function prepareRepair(
   believed: Believed,
   suspected: ReadonlySet<SetName>,
   plans: ReadonlyMap<string, ServicePlan>,
-  facts: NodeFacts,
+  facts: AddressFacts,
 ): Promise<(Prepared & { readonly changed: ReadonlySet<string> }) | undefined> {
   const { settings, client } = options;
   const { shadow } = believed;

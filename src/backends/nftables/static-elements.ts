@@ -8,7 +8,7 @@ import type { SetName } from './layout.ts';
 import type { NftablesSettings } from './settings.ts';
 
 /** What elements depend on besides services and settings. */
-export interface NodeFacts {
+export interface AddressFacts {
   readonly serviceCIDRs: readonly string[];
   /** Addresses on the node's interfaces, of either family. */
   readonly interfaceAddresses: readonly string[];
@@ -18,7 +18,7 @@ export interface NodeFacts {
 export const staticSets = ['service-ranges', 'node-addresses'] as const satisfies readonly SetName[];
 
 /** The elements of those. */
-export function staticElements(facts: NodeFacts, settings: NftablesSettings, emit: Emit): void {
+export function staticElements(facts: AddressFacts, settings: NftablesSettings, emit: Emit): void {
   for (const { first, last } of mergeRanges(facts.serviceCIDRs)) {
     emit('service-ranges', fromArray(first), '');
     const behind = successor(last);
@@ -28,7 +28,7 @@ export function staticElements(facts: NodeFacts, settings: NftablesSettings, emi
 }
 
 /** Addresses that node ports are served on; none when any will do. */
-function nodeAddresses({ interfaceAddresses }: NodeFacts, settings: NftablesSettings): string[] {
+function nodeAddresses({ interfaceAddresses }: AddressFacts, settings: NftablesSettings): string[] {
   if (settings.nodePortAddresses.matchAll) return [];
   return nodePortIPs(settings.nodePortAddresses, interfaceAddresses).filter((text) => {
     const ip = parseIP(text);

@@ -7,7 +7,7 @@ import { AddressWatch, servingNodePorts } from '../address-watch.ts';
 import type { Backend, SyncRequest, SyncResult } from '../backend.ts';
 import { Repairs } from '../repairs.ts';
 import { type TableChange, TableWatch } from '../table-watch.ts';
-import { NftablesBackend } from './apply.ts';
+import { NftablesBackend } from './backend.ts';
 import { isSetName, type SetName, tableOf } from './layout.ts';
 import { LoopbackProxy } from './loopback-proxy.ts';
 import type { NftablesSettings } from './settings.ts';

@@ -5,7 +5,7 @@ import { Commands } from '../../kernel/iptables/commands.ts';
 import { FakeClock } from '../../lib/fake-clock.ts';
 import { silentLogger } from '../../obs/log.ts';
 import { Census } from './census.ts';
-import { Inspector } from './inspector.ts';
+import { DamageReporter } from './damage-reporter.ts';
 
 async function fixture() {
   const clock = new FakeClock();
@@ -24,23 +24,23 @@ async function fixture() {
     });
   await write(async () => {});
   const commands = new Commands({ family: 'IPv4', run: programs.run, clock, logger: silentLogger });
-  const inspector = new Inspector({
+  const reporter = new DamageReporter({
     census,
     commands,
     clock,
     logger: silentLogger,
     onDamage: ({ objects, by }) => void reports.push([Object.fromEntries(objects), by]),
   });
-  return { clock, chains, reports, inspector, write, looks: () => looks };
+  return { clock, chains, reports, reporter, write, looks: () => looks };
 }
 
 test('what belongs together is one report', async () => {
-  const { clock, inspector, reports } = await fixture();
-  inspector.damaged({ objects: new Map([['rule deleted', 3]]), by: 'a[1]' });
+  const { clock, reporter, reports } = await fixture();
+  reporter.damaged({ objects: new Map([['rule deleted', 3]]), by: 'a[1]' });
   await clock.advance(50);
-  inspector.damaged({ objects: new Map([['rule deleted', 2]]), by: 'b[2]' });
+  reporter.damaged({ objects: new Map([['rule deleted', 2]]), by: 'b[2]' });
   await clock.advance(50);
-  inspector.damaged({ objects: new Map([['chain deleted', 1]]), by: 'c[3]' });
+  reporter.damaged({ objects: new Map([['chain deleted', 1]]), by: 'c[3]' });
   assert.deepEqual(reports, []);
   await clock.advance(100);
   assert.deepEqual(reports, [[{ 'rule deleted': 5, 'chain deleted': 1 }, 'c[3]']]);
@@ -48,32 +48,32 @@ test('what belongs together is one report', async () => {
 });
 
 test('somebody who never stops is reported after a second', async () => {
-  const { clock, inspector, reports } = await fixture();
+  const { clock, reporter, reports } = await fixture();
   for (let i = 0; i < 12; i++) {
-    inspector.damaged({ objects: new Map([['rule deleted', 1]]), by: 'a[1]' });
+    reporter.damaged({ objects: new Map([['rule deleted', 1]]), by: 'a[1]' });
     await clock.advance(90);
   }
   assert.equal(reports.length, 1);
 });
 
 test('a suspicion is looked into, once for many, and reported only when true', async () => {
-  const { clock, chains, inspector, reports, looks } = await fixture();
-  for (let i = 0; i < 5; i++) inspector.suspect('nft[9]');
+  const { clock, chains, reporter, reports, looks } = await fixture();
+  for (let i = 0; i < 5; i++) reporter.suspect('nft[9]');
   await clock.advance(100);
   assert.deepEqual(reports, []);
   assert.equal(looks(), 1);
   chains.clear();
-  inspector.suspect('nft[9]');
+  reporter.suspect('nft[9]');
   await clock.advance(100);
   assert.deepEqual(reports, [[{ 'chain deleted': 1 }, 'nft[9]']]);
   assert.equal(clock.pending, 0);
 });
 
 test('it does not look while we write, but afterwards', async () => {
-  const { clock, chains, inspector, reports, looks, write } = await fixture();
+  const { clock, chains, reporter, reports, looks, write } = await fixture();
   let finish = () => {};
   const writing = write(() => new Promise<void>((resolve) => (finish = resolve)));
-  inspector.suspect('nft[9]');
+  reporter.suspect('nft[9]');
   await clock.advance(1_000);
   assert.equal(looks(), 0);
   finish();
@@ -84,9 +84,9 @@ test('it does not look while we write, but afterwards', async () => {
 });
 
 test('nothing happens after the end', async () => {
-  const { clock, inspector, reports } = await fixture();
-  inspector.damaged({ objects: new Map([['rule deleted', 1]]), by: 'a[1]' });
-  inspector.close();
+  const { clock, reporter, reports } = await fixture();
+  reporter.damaged({ objects: new Map([['rule deleted', 1]]), by: 'a[1]' });
+  reporter.close();
   await clock.advance(5_000);
   assert.deepEqual(reports, []);
   assert.equal(clock.pending, 0);

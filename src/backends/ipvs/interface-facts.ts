@@ -4,28 +4,28 @@ import { sameStrings } from '../../model/same-strings.ts';
 import type { IpvsSettings } from './settings.ts';
 
 /** What the desired state takes from the node's interfaces. */
-export interface NodeFacts {
+export interface InterfaceFacts {
   /** On some interface other than ours: external addresses among them are not bound. */
   readonly addresses: ReadonlySet<string>;
   /** Where node ports are served. */
   readonly nodePortIPs: readonly string[];
 }
 
-export const noFacts: NodeFacts = { addresses: new Set(), nodePortIPs: [] };
+export const noFacts: InterfaceFacts = { addresses: new Set(), nodePortIPs: [] };
 
 /**
  * Facts from the addresses on all interfaces but our own. Differs from upstream (node-ports-on-node-addresses): a
  * configured range selects among these, so that neither link-local addresses nor our own device serve node ports.
  */
-export function nodeFacts(
+export function interfaceFacts(
   { family, nodePortAddresses }: Pick<IpvsSettings, 'family' | 'nodePortAddresses'>,
   listed: readonly string[],
-): NodeFacts {
+): InterfaceFacts {
   const addresses = new Set(serviceableAddresses(family, listed));
   return { addresses, nodePortIPs: nodePortIPs(nodePortAddresses, [...addresses]) };
 }
 
-export function sameFacts(a: NodeFacts, b: NodeFacts): boolean {
+export function sameFacts(a: InterfaceFacts, b: InterfaceFacts): boolean {
   return sameStrings([...a.addresses], [...b.addresses]) && sameStrings(a.nodePortIPs, b.nodePortIPs);
 }
 

@@ -9,7 +9,7 @@ import { nodePortAddresses } from '../../model/node-port-addresses.ts';
 import { silentLogger } from '../../obs/log.ts';
 import type { ServicePlan } from '../../plan/service-plan.ts';
 import type { SyncResult } from '../backend.ts';
-import { NftablesBackend } from './apply.ts';
+import { NftablesBackend } from './backend.ts';
 import type { NftablesSettings } from './settings.ts';
 
 const settings: NftablesSettings = {

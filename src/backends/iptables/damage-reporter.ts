@@ -4,7 +4,7 @@ import type { Logger } from '../../obs/log.ts';
 import type { ForeignChange } from '../repairs.ts';
 import type { Census } from './census.ts';
 
-export interface InspectorOptions {
+export interface DamageReporterOptions {
   readonly census: Census;
   readonly commands: Commands;
   readonly clock: Clock;
@@ -23,8 +23,8 @@ const busyMs = 250;
  * with what we wrote. That costs a dump of the tables, so it is done once for many suspicions, and never while we write
  * ourselves.
  */
-export class Inspector {
-  readonly #options: InspectorOptions;
+export class DamageReporter {
+  readonly #options: DamageReporterOptions;
   readonly #damage = new Map<string, number>();
   #by = 'unknown';
   #isSuspicious = false;
@@ -33,7 +33,7 @@ export class Inspector {
   #pending: Timer | undefined;
   #isClosed = false;
 
-  constructor(options: InspectorOptions) {
+  constructor(options: DamageReporterOptions) {
     this.#options = options;
   }
 

@@ -10,7 +10,7 @@ import { type Believed, type Prepared, prepareChanges, prepareFull } from './pre
 import { culpritsOf } from './refusal.ts';
 import { prepareRepair } from './repair.ts';
 import type { NftablesSettings } from './settings.ts';
-import type { NodeFacts } from './static-elements.ts';
+import type { AddressFacts } from './static-elements.ts';
 import { Transaction } from './transaction.ts';
 import { TransactionLog } from './transaction-log.ts';
 
@@ -73,7 +73,7 @@ export class NftablesBackend implements Backend {
   }
 
   async sync(request: SyncRequest): Promise<SyncResult> {
-    const facts = await this.#nodeFacts(request);
+    const facts = await this.#addressFacts(request);
     const { changed } = request;
     const isDone =
       changed === 'all'
@@ -103,7 +103,7 @@ export class NftablesBackend implements Backend {
   /** False when a full sync is needed: nothing is known, or the kernel turned out to hold something else. */
   async #syncChanges(
     request: SyncRequest & { readonly changed: ReadonlySet<string> },
-    facts: NodeFacts,
+    facts: AddressFacts,
   ): Promise<boolean> {
     const believed = this.#believed;
     const forgotten = this.#forgotten;
@@ -114,7 +114,7 @@ export class NftablesBackend implements Backend {
   }
 
   /** Puts right what somebody else is known to have changed. False when a full sync is needed. */
-  async #repair(request: SyncRequest, facts: NodeFacts): Promise<boolean> {
+  async #repair(request: SyncRequest, facts: AddressFacts): Promise<boolean> {
     const believed = this.#believed;
     const suspected = this.#suspected;
     const forgotten = this.#forgotten;
@@ -143,7 +143,7 @@ export class NftablesBackend implements Backend {
     return true;
   }
 
-  async #syncAll(request: SyncRequest, facts: NodeFacts): Promise<void> {
+  async #syncAll(request: SyncRequest, facts: AddressFacts): Promise<void> {
     this.#believed = undefined;
     this.#refused.clear();
     let isReplaced = false;
@@ -173,7 +173,7 @@ export class NftablesBackend implements Backend {
 
   #prepareAll(
     request: SyncRequest,
-    facts: NodeFacts,
+    facts: AddressFacts,
     without: ReadonlyMap<string, unknown>,
     isReplaced = false,
   ): Promise<Prepared> {
@@ -221,7 +221,7 @@ export class NftablesBackend implements Backend {
     error: NftError,
     prepared: Prepared,
     request: SyncRequest,
-    facts: NodeFacts,
+    facts: AddressFacts,
   ): Promise<boolean> {
     const isAcceptedWithout = async (keys: readonly string[]) => {
       const without = new Map([...this.#refused, ...keys.map((key) => [key, error] as const)]);
@@ -265,7 +265,7 @@ export class NftablesBackend implements Backend {
     }
   }
 
-  async #nodeFacts({ serviceCIDRs }: SyncRequest): Promise<NodeFacts> {
+  async #addressFacts({ serviceCIDRs }: SyncRequest): Promise<AddressFacts> {
     const { settings, interfaceAddresses, logger } = this.#options;
     if (settings.nodePortAddresses.matchAll) return { serviceCIDRs, interfaceAddresses: [] };
     try {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Family } from '../../model/ip.ts';
 import { nodePortAddresses } from '../../model/node-port-addresses.ts';
-import { nodeFacts, sameFacts } from './node-facts.ts';
+import { interfaceFacts, sameFacts } from './interface-facts.ts';
 
 const listed = [
   '127.0.0.1',
@@ -16,7 +16,7 @@ const listed = [
 ];
 
 function facts(family: Family, cidrs: readonly string[] = [], addresses: readonly string[] = listed) {
-  const { addresses: all, nodePortIPs } = nodeFacts(
+  const { addresses: all, nodePortIPs } = interfaceFacts(
     { family, nodePortAddresses: nodePortAddresses(family, cidrs) },
     addresses,
   );
@@ -39,7 +39,7 @@ test('configured ranges select among them', () => {
 
 test('the order in which addresses are listed makes no difference', () => {
   const make = (addresses: readonly string[]) =>
-    nodeFacts({ family: 'IPv4', nodePortAddresses: nodePortAddresses('IPv4', []) }, addresses);
+    interfaceFacts({ family: 'IPv4', nodePortAddresses: nodePortAddresses('IPv4', []) }, addresses);
   assert.ok(sameFacts(make(listed), make(listed.toReversed())));
   assert.ok(!sameFacts(make(listed), make(['10.0.0.1'])));
 });
