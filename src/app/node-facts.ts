@@ -1,4 +1,5 @@
 import type { ProxyMode } from '../backends/backend.ts';
+import { deviceName as ipvsDevice } from '../backends/ipvs/kernel.ts';
 import type { NodeFacts } from '../inspect/node-facts.ts';
 import { openRouteClient } from '../kernel/route/client.ts';
 import { systemClock } from '../lib/clock.ts';
@@ -6,9 +7,6 @@ import { canonicalIPOf, type Family } from '../model/ip.ts';
 import { loadLibc } from '../native/koffi-libc.ts';
 import type { Completed } from './complete.ts';
 import type { NodeSetup } from './node-setup.ts';
-
-/** Holds the addresses of services in ipvs mode; they are not the node's own. */
-const IPVS_DEVICE = 'kube-ipvs0';
 
 export interface FactsInput {
   readonly completed: Completed;
@@ -52,7 +50,7 @@ export async function ownAddresses(): Promise<string[]> {
   const route = openRouteClient(await loadLibc(), { clock: systemClock });
   try {
     const links = await route.listLinks();
-    const ipvs = links.find(({ name }) => name === IPVS_DEVICE)?.index;
+    const ipvs = links.find(({ name }) => name === ipvsDevice)?.index;
     const addresses = await route.listAddresses();
     return addresses.filter(({ interfaceIndex }) => interfaceIndex !== ipvs).map(({ ip }) => ip);
   } finally {

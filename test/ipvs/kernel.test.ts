@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, before, suite, test } from 'node:test';
-import { deviceName, type LinuxIpvs, openLinuxIpvs } from '../../src/backends/ipvs/linux-kernel.ts';
+import { deviceName } from '../../src/backends/ipvs/kernel.ts';
+import { type LinuxIpvs, openLinuxIpvs } from '../../src/backends/ipvs/linux-kernel.ts';
 import { checkUsable } from '../../src/backends/ipvs/preconditions.ts';
 import { type IpvsClient, type IpvsFailure, openIpvsClient } from '../../src/kernel/ipvs/client.ts';
 import {

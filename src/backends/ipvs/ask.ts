@@ -11,6 +11,7 @@ import type { Outcome } from '../fate.ts';
 import type { KernelAnswer, Packet } from '../inspection.ts';
 import { type RuleNode, RulePath } from '../rule-path.ts';
 import { jumps } from './chains.ts';
+import { deviceName } from './kernel.ts';
 import { realServerText, serverText } from './server-text.ts';
 import type { SetLookup } from './set-lookup.ts';
 
@@ -72,7 +73,7 @@ class PacketPath {
   async #forward(packet: RulePacket, server: VirtualServer): Promise<Outcome[]> {
     const { walk } = this.#path;
     const address = formatIP(packet.destination);
-    if (this.#node.bound.has(address)) walk.note(`# ${address} is on kube-ipvs0`);
+    if (this.#node.bound.has(address)) walk.note(`# ${address} is on ${deviceName}`);
     walk.note(serverText(server));
     const choices = choicesOf(server, this.#node.reals);
     if (choices.length === 0) {

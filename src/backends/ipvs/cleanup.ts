@@ -9,7 +9,7 @@ import type { Logger } from '../../obs/log.ts';
 import { chains, jumps, tables } from './chains.ts';
 import { asError } from './errors.ts';
 import { IptablesPrograms } from './iptables-programs.ts';
-import { deviceName } from './linux-kernel.ts';
+import { deviceName } from './kernel.ts';
 import { kernelName, setNames } from './sets.ts';
 
 export interface CleanupContext {

@@ -12,11 +12,13 @@ import { diffServers, diffShared, everything, type ServerChange } from './diff.t
 import { isAbsent } from './errors.ts';
 import { interfaceFacts } from './interface-facts.ts';
 import { jumpRule } from './iptables-programs.ts';
-import type { IpvsKernel, Table } from './kernel.ts';
+import { deviceName, type IpvsKernel, type Table } from './kernel.ts';
 import { readCurrent } from './read.ts';
 import { realServerText, serverText } from './server-text.ts';
 import { kernelName, setNames } from './sets.ts';
 import type { IpvsSettings } from './settings.ts';
+
+const onDevice = `on ${deviceName}`;
 
 /** What is compared with. */
 export interface ComparedKernel {
@@ -114,7 +116,7 @@ function structureDifferences(
     return difference(undefined, 'ipset', name, `create ${name}`, undefined);
   });
   if (problems.length > missing.length) {
-    differences.push(difference(undefined, 'device', 'kube-ipvs0', 'kube-ipvs0', undefined));
+    differences.push(difference(undefined, 'device', deviceName, deviceName, undefined));
   }
   return differences;
 }
@@ -128,7 +130,7 @@ function serverDifferences(change: ServerChange, current: CurrentState): Differe
     const found = known && serverText(known.server);
     differences.push(difference(owner, 'virtual server', key, serverText(server), found));
   }
-  if (bind) differences.push(difference(owner, 'address', server.address, 'on kube-ipvs0', undefined));
+  if (bind) differences.push(difference(owner, 'address', server.address, onDevice, undefined));
   const text = (real: RealServer | undefined) => real && realServerText(server, real);
   const realDifference = (real: RealServer, wanted: RealServer | undefined) => {
     const id = formatRealServer(real);
@@ -145,9 +147,7 @@ function sharedDifferences(
   { sets, unbind }: ReturnType<typeof diffShared>,
 ): Difference[] {
   const { family } = desired.settings;
-  const differences = unbind.map((address) =>
-    difference(undefined, 'address', address, undefined, 'on kube-ipvs0'),
-  );
+  const differences = unbind.map((address) => difference(undefined, 'address', address, undefined, onDevice));
   for (const { set, add, remove } of sets) {
     const name = kernelName(set, family);
     for (const entry of add) {

@@ -45,7 +45,10 @@ export interface AddressFailure {
   readonly error: Error;
 }
 
-/** The dummy device `kube-ipvs0`, whose addresses make the node accept packets to services. */
+/** The dummy device whose addresses make the node accept packets to services. */
+export const deviceName = 'kube-ipvs0';
+
+/** What is done to it. */
 export interface ServiceDevice {
   /** Makes it unless a link of that name is there; it stays down. */
   ensure(): Promise<void>;

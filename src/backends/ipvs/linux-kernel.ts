@@ -15,10 +15,14 @@ import type { Logger } from '../../obs/log.ts';
 import { chains, jumps } from './chains.ts';
 import { AbsentError } from './errors.ts';
 import { IptablesPrograms } from './iptables-programs.ts';
-import type { AddressFailure, IpvsKernel, IpvsServers, ServiceDevice } from './kernel.ts';
+import {
+  type AddressFailure,
+  deviceName,
+  type IpvsKernel,
+  type IpvsServers,
+  type ServiceDevice,
+} from './kernel.ts';
 import { loadIpvsModule } from './preconditions.ts';
-
-export const deviceName = 'kube-ipvs0';
 
 export interface LinuxOptions {
   readonly open: IpvsOpeners;

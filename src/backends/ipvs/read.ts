@@ -4,7 +4,7 @@ import { CurrentState } from './current.ts';
 import type { DesiredState } from './desired.ts';
 import { AbsentError, asError } from './errors.ts';
 import { serviceableAddresses } from './interface-facts.ts';
-import type { IpvsKernel } from './kernel.ts';
+import { deviceName, type IpvsKernel } from './kernel.ts';
 import { kernelName, setNames } from './sets.ts';
 
 /**
@@ -26,7 +26,7 @@ export async function readCurrent(
     }
   } catch (cause) {
     problems.push(
-      new Error(`failed to list the addresses of kube-ipvs0: ${asError(cause).message}`, { cause }),
+      new Error(`failed to list the addresses of ${deviceName}: ${asError(cause).message}`, { cause }),
     );
   }
   return current;

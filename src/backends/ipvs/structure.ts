@@ -1,7 +1,7 @@
 import type { Family } from '../../model/ip.ts';
 import { chains, jumps, tables } from './chains.ts';
 import { asError } from './errors.ts';
-import type { IpvsKernel } from './kernel.ts';
+import { deviceName, type IpvsKernel } from './kernel.ts';
 import { setDefinition, setNames } from './sets.ts';
 
 /**
@@ -24,7 +24,7 @@ export async function ensureStructure(kernel: IpvsKernel, family: Family, proble
     const what = `failed to add a jump from ${jump.from} to ${jump.to} in table ${jump.table}`;
     await naming(what, kernel.iptables.ensureJump(jump)).catch((error: Error) => problems.push(error));
   }
-  await naming('failed to create device kube-ipvs0', kernel.device.ensure());
+  await naming(`failed to create device ${deviceName}`, kernel.device.ensure());
   for (const set of setNames) {
     const definition = setDefinition(set, family);
     await naming(`failed to create ipset ${definition.name}`, kernel.sets.create(definition));
