@@ -9,6 +9,7 @@ import { mkdirSync } from 'node:fs';
 import { cpus, loadavg, release, totalmem } from 'node:os';
 import { relative, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
+import { messageOf } from '../src/lib/thrown.ts';
 import type { Part } from './part.ts';
 import { Progress } from './progress.ts';
 import { type Measurement, tabulate } from './report/measurement.ts';
@@ -80,7 +81,7 @@ async function runPart(
       record: (figures) => own.push(...figures),
     });
   } catch (cause) {
-    error = cause instanceof Error ? cause.message : String(cause);
+    error = messageOf(cause);
   }
   const seconds = Math.round((performance.now() - begun) / 1000);
   progress.end(error === undefined ? `done in ${seconds} s` : `failed after ${seconds} s: ${error}`);
@@ -108,6 +109,6 @@ function versionOf(program: string): string {
 try {
   process.exitCode = await main();
 } catch (error) {
-  console.error(`bench: ${error instanceof Error ? error.message : String(error)}`);
+  console.error(`bench: ${messageOf(error)}`);
   process.exitCode = 2;
 }

@@ -9,6 +9,7 @@ import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync }
 import { stripTypeScriptTypes } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
+import { messageOf } from '../src/lib/thrown.ts';
 import { guestScript, reportPath } from '../test/vm/guest-script.ts';
 import { contract, type Lane, lanes, limitSeconds, modules, pace, testTools } from '../test/vm/lane.ts';
 import { readReport, render, succeeded } from '../test/vm/report.ts';
@@ -92,7 +93,7 @@ function readIfThere(path: string): string | undefined {
 try {
   main(process.argv.slice(2));
 } catch (error) {
-  console.error(`emulated machine: ${error instanceof Error ? error.message : error}`);
+  console.error(`emulated machine: ${messageOf(error)}`);
   console.error('KPT_VM=off in the environment goes without it');
   process.exitCode = 1;
 }

@@ -8,6 +8,7 @@ import { joinMessages } from '../config/errors.ts';
 import { knownGates } from '../config/feature-gates.ts';
 import { validateConfig } from '../config/validate.ts';
 import { validateLogging } from '../config/validate-logging.ts';
+import { messageOf } from '../lib/thrown.ts';
 import type { RootLogger } from '../obs/klog.ts';
 import { cleanUp, removeLeftovers } from './cleanup.ts';
 import { type Completed, complete, gateReport } from './complete.ts';
@@ -64,7 +65,7 @@ async function within<T>(step: string, work: () => T | Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
-    throw new Error(`${step}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+    throw new Error(`${step}: ${messageOf(error)}`, { cause: error });
   }
 }
 

@@ -4,6 +4,7 @@ import { decodeConfig, strictDecodingError } from '../config/decode.ts';
 import { applyPlatformDefaults } from '../config/defaults.ts';
 import { FeatureGates, type GateReport } from '../config/feature-gates.ts';
 import type { ProxyConfig } from '../config/types.ts';
+import { messageOf } from '../lib/thrown.ts';
 import type { Logger } from '../obs/log.ts';
 
 /** The effective configuration, before validation. */
@@ -43,9 +44,7 @@ async function decode(text: string): ReturnType<typeof decodeConfig> {
   try {
     return await decodeConfig(text);
   } catch (error) {
-    throw new Error(`failed to decode: ${error instanceof Error ? error.message : String(error)}`, {
-      cause: error,
-    });
+    throw new Error(`failed to decode: ${messageOf(error)}`, { cause: error });
   }
 }
 

@@ -8,6 +8,7 @@ import { openConntrackClient } from '../kernel/ct/client.ts';
 import type { EventRecorder } from '../kube/events/recorder.ts';
 import { systemClock } from '../lib/clock.ts';
 import { toMillis } from '../lib/duration.ts';
+import { messageOf } from '../lib/thrown.ts';
 import type { Family } from '../model/ip.ts';
 import { nodePortIPs } from '../model/node-port-addresses.ts';
 import { loadLibc } from '../native/koffi-libc.ts';
@@ -115,8 +116,7 @@ async function createBackend(
   } catch (error) {
     const isDualStack = setup.families.length > 1;
     const prefix = isDualStack ? `unable to create ${family.toLowerCase()} proxier: ` : '';
-    const reason = error instanceof Error ? error.message : String(error);
-    throw new Error(`unable to create proxier: ${prefix}${reason}`, { cause: error });
+    throw new Error(`unable to create proxier: ${prefix}${messageOf(error)}`, { cause: error });
   }
 }
 

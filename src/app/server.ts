@@ -7,6 +7,7 @@ import { systemFiles } from '../kernel/system-files.ts';
 import { EventRecorder } from '../kube/events/recorder.ts';
 import { systemClock } from '../lib/clock.ts';
 import { toMillis } from '../lib/duration.ts';
+import { messageOf } from '../lib/thrown.ts';
 import type { RootLogger } from '../obs/klog.ts';
 import type { Completed } from './complete.ts';
 import { NodeEvents } from './events.ts';
@@ -79,7 +80,7 @@ function tune({ config }: Completed, logger: RootLogger): void {
   try {
     tuneConntrack(config.linux.conntrack, systemFiles, logger);
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = messageOf(error);
     // This mode also runs without the privilege to set them, and then has no use for them.
     if (config.mode === 'userspace') {
       logger.info('Conntrack parameters are left as they are', { reason });

@@ -1,6 +1,7 @@
 import { parseDuration } from '../lib/duration.ts';
 import { quote } from '../lib/go-quote.ts';
 import { parseQuantity } from '../lib/quantity.ts';
+import { messageOf } from '../lib/thrown.ts';
 import { ConfigError } from './errors.ts';
 import { type Json, type JsonArray, type JsonObject, jsonKind, jsonText } from './json-tree.ts';
 import { type MapType, type ScalarType, type StructType, type Type, type Value, zeroOf } from './schema.ts';
@@ -179,7 +180,7 @@ function rethrown<T>(parse: () => T): T {
   try {
     return parse();
   } catch (error) {
-    throw new ConfigError(error instanceof Error ? error.message : String(error), { cause: error });
+    throw new ConfigError(messageOf(error), { cause: error });
   }
 }
 

@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto';
 import { statSync } from 'node:fs';
 import type { Clock, Timer } from '../lib/clock.ts';
+import { asError } from '../lib/thrown.ts';
 import { readConfigFile } from './config-file.ts';
 import { decodeConfig } from './decode.ts';
 import { applyPlatformDefaults } from './defaults.ts';
@@ -111,7 +112,7 @@ class FileWatch implements ConfigWatch {
     try {
       await this.#examine();
     } catch (error) {
-      const problem = error instanceof Error ? error : new Error(String(error));
+      const problem = asError(error);
       this.#complain(`watch:${problem.message}`, problem);
     } finally {
       this.#examining = false;

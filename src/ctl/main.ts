@@ -4,6 +4,7 @@ import { KUBERNETES_VERSION } from '../cli/version.ts';
 import { systemClock } from '../lib/clock.ts';
 import { toMillis } from '../lib/duration.ts';
 import { quote } from '../lib/go-quote.ts';
+import { messageOf } from '../lib/thrown.ts';
 import type { Command } from './command.ts';
 import { commands } from './commands.ts';
 import { allFlags, type CtlOptions, commonFlags, defaultOptions } from './flags.ts';
@@ -21,7 +22,7 @@ export async function main(args: string[], terminal: Terminal = process): Promis
     terminal.exitCode = await run(args, terminal);
   } catch (error) {
     const hint = error instanceof UsageError ? '; see kube-proxyctl --help' : '';
-    terminal.stderr.write(`Error: ${error instanceof Error ? error.message : String(error)}${hint}\n`);
+    terminal.stderr.write(`Error: ${messageOf(error)}${hint}\n`);
     terminal.exitCode = EXIT_ERROR;
   }
 }

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { API_PATH, API_VERSION } from '../inspect/api.ts';
 import { http } from '../lib/http.ts';
+import { messageOf } from '../lib/thrown.ts';
 import type { AskedPacket, ReportSource } from './source.ts';
 
 /** More than any answer needs, of the largest cluster, and less than a string can hold. */
@@ -70,7 +71,7 @@ async function fetchText(url: URL, timeoutMs: number): Promise<{ status: number;
     }
     return { status: response.statusCode ?? 0, body };
   } catch (error) {
-    const reason = signal.aborted ? `no answer within ${timeoutMs / 1000} s` : messageOf(error);
+    const reason = signal.aborted ? `no answer within ${timeoutMs / 1000} s` : reasonOf(error);
     throw new Error(`cannot ask kube-proxy at ${url.origin}: ${reason}`, { cause: error });
   }
 }
@@ -82,7 +83,7 @@ function send(url: URL, signal: AbortSignal): Promise<IncomingMessage> {
 }
 
 /** With both families of a name to try, Node says why only one by one. */
-function messageOf(error: unknown): string {
-  if (error instanceof AggregateError) return error.errors.map(messageOf).join('; ');
-  return error instanceof Error ? error.message : String(error);
+function reasonOf(error: unknown): string {
+  if (error instanceof AggregateError) return error.errors.map(reasonOf).join('; ');
+  return messageOf(error);
 }

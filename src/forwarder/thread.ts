@@ -1,6 +1,7 @@
 import { writeSync } from 'node:fs';
 import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads';
 import type { Clock } from '../lib/clock.ts';
+import { messageOf } from '../lib/thrown.ts';
 import type { Sockets } from '../native/sockets.ts';
 import type {
   ForwardedService,
@@ -196,7 +197,7 @@ export class ForwarderThread implements Forwarder {
     this.#ask({ op: 'listen', id, listening: wanted.listening }).catch((error: unknown) => {
       // A thread that was lost in turn has been replaced, and its replacement asked.
       if (!isWanted()) return;
-      onFailure(`${id}: ${error instanceof Error ? error.message : error}`);
+      onFailure(`${id}: ${messageOf(error)}`);
       this.#options.clock.setTimeout(() => isWanted() && this.#reopen(id, wanted, () => {}), restartMs);
     });
   }

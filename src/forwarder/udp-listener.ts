@@ -1,4 +1,5 @@
 import type { Timer } from '../lib/clock.ts';
+import { messageOf } from '../lib/thrown.ts';
 import { EAGAIN, EINTR, EPOLLIN, SO_RCVBUF, SOCK_DGRAM, SOL_SOCKET } from '../native/sockets.ts';
 import { errnoName, SystemError } from '../native/system-error.ts';
 import type { Admission } from './admission.ts';
@@ -195,7 +196,7 @@ export class UDPListener {
     try {
       this.#fd = this.#open(this.#at);
     } catch (error) {
-      const text = error instanceof Error ? error.message : String(error);
+      const text = messageOf(error);
       this.#reopen = clock.setTimeout(() => this.#restart(text), reopenMs);
     }
   }

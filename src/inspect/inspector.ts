@@ -1,5 +1,6 @@
 import type { Packet } from '../backends/inspection.ts';
 import type { Clock } from '../lib/clock.ts';
+import { messageOf } from '../lib/thrown.ts';
 import type { Family } from '../model/ip.ts';
 import {
   API_VERSION,
@@ -222,7 +223,7 @@ export class Inspector {
     try {
       return { answer: await question(kernel), error: null };
     } catch (error) {
-      return { answer: undefined, error: error instanceof Error ? error.message : String(error) };
+      return { answer: undefined, error: messageOf(error) };
     }
   }
 }

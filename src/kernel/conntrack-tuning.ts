@@ -1,5 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { formatDuration, SECOND } from '../lib/duration.ts';
+import { messageOf } from '../lib/thrown.ts';
 import type { Logger } from '../obs/log.ts';
 import { Sysctl } from './sysctl.ts';
 import type { SystemFiles } from './system-files.ts';
@@ -94,7 +95,6 @@ function raiseHashSize(wanted: number, files: SystemFiles, logger: Logger): void
     logger.info('Setting conntrack hashsize', { conntrackHashsize: wanted });
     files.write(HASH_SIZE, String(wanted));
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    throw new Error(`can't raise ${HASH_SIZE} to ${wanted}: ${reason}`, { cause: error });
+    throw new Error(`can't raise ${HASH_SIZE} to ${wanted}: ${messageOf(error)}`, { cause: error });
   }
 }

@@ -1,4 +1,5 @@
 import type { Clock } from '../lib/clock.ts';
+import { hasCode } from '../lib/thrown.ts';
 import type { SystemFiles } from './system-files.ts';
 
 const PATH = '/proc/self/oom_score_adj';
@@ -15,8 +16,7 @@ export async function applyOOMScoreAdj(score: number, files: SystemFiles, clock:
       files.write(PATH, String(score));
       return;
     } catch (error) {
-      const missing = error instanceof Error && 'code' in error && error.code === 'ENOENT';
-      if (missing || attempt === TRIES) throw error;
+      if (hasCode(error, 'ENOENT') || attempt === TRIES) throw error;
       await new Promise<void>((resolve) => clock.setTimeout(resolve, PAUSE_MS));
     }
   }

@@ -1,3 +1,4 @@
+import { messageOf } from '../lib/thrown.ts';
 import type { SystemFiles } from './system-files.ts';
 
 /** A kernel setting that could not be written. */
@@ -7,12 +8,7 @@ export class SysctlError extends Error {
   readonly sysctl: string;
 
   constructor(sysctl: string, value: number, cause: unknown) {
-    super(
-      `can't set sysctl ${sysctl} to ${value}: ${cause instanceof Error ? cause.message : String(cause)}`,
-      {
-        cause,
-      },
-    );
+    super(`can't set sysctl ${sysctl} to ${value}: ${messageOf(cause)}`, { cause });
     this.name = 'SysctlError';
     this.sysctl = sysctl;
   }

@@ -51,7 +51,7 @@ export function transportErrorOf(error: unknown, signal?: AbortSignal): unknown 
   if (error instanceof TransportError) return error;
   // Several addresses tried in vain: the message is in the parts.
   const first = error instanceof AggregateError ? error.errors[0] : error;
-  return new TransportError(first instanceof Error ? messageOf(first) : String(first), { cause: error });
+  return new TransportError(first instanceof Error ? plainMessage(first) : String(first), { cause: error });
 }
 
 const unknownAuthority: readonly string[] = [
@@ -63,7 +63,7 @@ const unknownAuthority: readonly string[] = [
 ];
 
 /** Says in an operator's words what Node says in those of a programmer. */
-function messageOf(error: Error): string {
+function plainMessage(error: Error): string {
   const code = 'code' in error ? String(error.code) : '';
   if (unknownAuthority.includes(code)) return "the server's certificate is signed by an unknown authority";
   // That is all Node says of an answer that breaks off.

@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises';
+import { hasCode, messageOf } from '../lib/thrown.ts';
 import type { Logger } from '../obs/log.ts';
 
 const texts: Readonly<Record<string, string>> = {
@@ -17,7 +18,7 @@ export class FileError extends Error {
 
   constructor(operation: string, path: string, cause: unknown) {
     const code = cause instanceof Error && 'code' in cause ? String(cause.code) : '';
-    const text = texts[code] ?? (cause instanceof Error ? cause.message : String(cause));
+    const text = texts[code] ?? messageOf(cause);
     super(`${operation} ${path}: ${text}`, { cause });
   }
 }
@@ -27,7 +28,7 @@ export async function readText(path: string): Promise<string> {
     return await readFile(path, 'utf8');
   } catch (error) {
     // A directory can be opened; it is the reading that fails.
-    const isDirectory = error instanceof Error && 'code' in error && error.code === 'EISDIR';
+    const isDirectory = hasCode(error, 'EISDIR');
     throw new FileError(isDirectory ? 'read' : 'open', path, error);
   }
 }

@@ -1,4 +1,5 @@
 import { quote } from '../lib/go-quote.ts';
+import { messageOf } from '../lib/thrown.ts';
 
 const needsNoEscape = /^[\x20\x21\x23-\x5b\x5d-\x7e]*$/;
 
@@ -33,7 +34,7 @@ export function describe(value: unknown): string {
   try {
     return JSON.stringify(value, replaceForJson) ?? String(value);
   } catch (error) {
-    return quoteText(`cannot be shown: ${error instanceof Error ? error.message : String(error)}`);
+    return quoteText(`cannot be shown: ${messageOf(error)}`);
   }
 }
 

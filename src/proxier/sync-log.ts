@@ -1,4 +1,5 @@
 import type { SyncActivity, SyncRecord } from '../inspect/family-view.ts';
+import { messageOf } from '../lib/thrown.ts';
 
 /** Remembers what came of the syncs of one family. Costs a sync one small object. */
 export class SyncLog implements SyncActivity {
@@ -23,7 +24,7 @@ export class SyncLog implements SyncActivity {
   failed(at: number, error: unknown): void {
     this.isSyncing = false;
     this.failures++;
-    this.lastFailure = { at, message: error instanceof Error ? error.message : String(error) };
+    this.lastFailure = { at, message: messageOf(error) };
   }
 
   repaired(at: number, objects: number): void {

@@ -1,8 +1,9 @@
 import type { Clock } from '../lib/clock.ts';
 import { createIntern } from '../lib/intern.ts';
+import { messageOf } from '../lib/thrown.ts';
 import type { ResourceName } from '../model/objects.ts';
 import type { Logger } from '../obs/log.ts';
-import { ManifestFiles, messageOf } from './manifests/files.ts';
+import { ManifestFiles } from './manifests/files.ts';
 import { type Merged, mergeContents, type ObjectState } from './manifests/merge.ts';
 import { type ManifestProblem, printProblem } from './manifests/problem.ts';
 import { DirectoryWatcher } from './manifests/watcher.ts';

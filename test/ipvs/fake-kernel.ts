@@ -11,6 +11,7 @@ import {
   type VirtualServerKey,
 } from '../../src/kernel/ipvs/objects.ts';
 import { NetlinkError } from '../../src/kernel/netlink/error.ts';
+import { asError } from '../../src/lib/thrown.ts';
 
 const EPERM = 1;
 const ENOENT = 2;
@@ -257,6 +258,6 @@ function errorOf(work: () => void): Error | undefined {
     work();
     return undefined;
   } catch (error) {
-    return error instanceof Error ? error : new Error(String(error));
+    return asError(error);
   }
 }

@@ -1,5 +1,6 @@
 import type { AcctClient } from '../../kernel/acct/client.ts';
 import { isNetlinkError } from '../../kernel/netlink/error.ts';
+import { messageOf } from '../../lib/thrown.ts';
 import type { Logger } from '../../obs/log.ts';
 import type { Sample } from '../../obs/metrics.ts';
 import type { ProxyMetrics } from '../../obs/proxy-metrics.ts';
@@ -28,9 +29,8 @@ export class PacketCounters {
       return new PacketCounters(client);
     } catch (error) {
       client.close();
-      const reason = error instanceof Error ? error.message : String(error);
       logger.info('This kernel has no nfacct counters; packets dropped as invalid are not counted', {
-        reason,
+        reason: messageOf(error),
       });
       return undefined;
     }

@@ -3,6 +3,7 @@ import { type Flavour, flavourOf } from '../../kernel/iptables/table-reader.ts';
 import { hasIPv6 } from '../../kernel/probe.ts';
 import { Sysctl } from '../../kernel/sysctl.ts';
 import type { SystemFiles } from '../../kernel/system-files.ts';
+import { messageOf } from '../../lib/thrown.ts';
 import { type Family, families } from '../../model/ip.ts';
 import type { NodePortAddresses } from '../../model/node-port-addresses.ts';
 import type { Logger } from '../../obs/log.ts';
@@ -82,7 +83,7 @@ async function failureOf(commands: Commands): Promise<string | undefined> {
     await commands.rules('nat', 'POSTROUTING');
     return undefined;
   } catch (error) {
-    return error instanceof Error ? error.message : String(error);
+    return messageOf(error);
   }
 }
 

@@ -1,4 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { asError } from '../../lib/thrown.ts';
 import type { ServicePlan } from '../../plan/service-plan.ts';
 import { chainOf, differingChains } from './chain-diff.ts';
 import {
@@ -126,7 +127,7 @@ export class Ruleset {
     try {
       return compileService(plan, this.#settings, variant);
     } catch (error) {
-      this.failures.set(key, error instanceof Error ? error : new Error(String(error)));
+      this.failures.set(key, asError(error));
       return undefined;
     }
   }

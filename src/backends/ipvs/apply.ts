@@ -6,11 +6,12 @@ import {
   type RealServer,
   type VirtualServer,
 } from '../../kernel/ipvs/objects.ts';
+import { messageOf } from '../../lib/thrown.ts';
 import type { Logger } from '../../obs/log.ts';
 import type { CurrentState } from './current.ts';
 import type { DesiredState } from './desired.ts';
 import type { ServerChange, SetChange } from './diff.ts';
-import { asError, isAbsent } from './errors.ts';
+import { isAbsent } from './errors.ts';
 import type { GracefulTermination } from './graceful.ts';
 import type { IpvsKernel } from './kernel.ts';
 import { boundAddressSet, type SetName, setDefinition } from './sets.ts';
@@ -95,7 +96,7 @@ export class Application {
       await change(definition, current.sets.get(set) ?? new Set());
     } catch (cause) {
       this.problems.push(
-        new Error(`failed to change ipset ${definition.name}: ${asError(cause).message}`, { cause }),
+        new Error(`failed to change ipset ${definition.name}: ${messageOf(cause)}`, { cause }),
       );
     }
   }

@@ -4,10 +4,10 @@ import type { IpvsOpeners } from '../../kernel/ipvs/openers.ts';
 import type { RunProgram } from '../../kernel/program.ts';
 import type { SystemFiles } from '../../kernel/system-files.ts';
 import type { Clock } from '../../lib/clock.ts';
+import { asError, messageOf } from '../../lib/thrown.ts';
 import { type Family, families } from '../../model/ip.ts';
 import type { Logger } from '../../obs/log.ts';
 import { chains, jumps, tables } from './chains.ts';
-import { asError } from './errors.ts';
 import { IptablesPrograms } from './iptables-programs.ts';
 import { deviceName } from './kernel.ts';
 import { kernelName, setNames } from './sets.ts';
@@ -81,7 +81,7 @@ async function removeSets({ open, logger }: CleanupContext): Promise<void> {
     try {
       await sets.protocol();
     } catch (error) {
-      logger.v(2).info('No ipsets to clean up', { reason: asError(error).message });
+      logger.v(2).info('No ipsets to clean up', { reason: messageOf(error) });
       return;
     }
     const failures: Error[] = [];

@@ -14,7 +14,3 @@ export class AbsentError extends Error {
 export function isAbsent(error: unknown): boolean {
   return isNetlinkError(error, 'ESRCH') || isNetlinkError(error, 'ENOENT') || error instanceof AbsentError;
 }
-
-export function asError(error: unknown): Error {
-  return error instanceof Error ? error : new Error(String(error));
-}

@@ -5,6 +5,7 @@ import { runProgram } from '../../kernel/program.ts';
 import { systemFiles } from '../../kernel/system-files.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { toMillis } from '../../lib/duration.ts';
+import { messageOf } from '../../lib/thrown.ts';
 import { type Family, families } from '../../model/ip.ts';
 import type { Logger } from '../../obs/log.ts';
 import type { Backend } from '../backend.ts';
@@ -13,7 +14,6 @@ import type { BackendContext, InspectionContext, Mode } from '../mode.ts';
 import { SharedByFamilies } from '../shared-by-families.ts';
 import { IpvsBackend } from './backend.ts';
 import { removeAll } from './cleanup.ts';
-import { asError } from './errors.ts';
 import { openInspection } from './inspection.ts';
 import { serviceableAddresses } from './interface-facts.ts';
 import { IptablesPrograms } from './iptables-programs.ts';
@@ -118,6 +118,6 @@ async function unavailable(family: Family, logger: Logger): Promise<string | und
     await new IptablesPrograms(commands).check();
     return undefined;
   } catch (error) {
-    return asError(error).message;
+    return messageOf(error);
   }
 }

@@ -1,6 +1,7 @@
 import { isAtLeast, parseKernelRelease } from '../../kernel/probe.ts';
 import type { RunProgram } from '../../kernel/program.ts';
 import type { SystemFiles } from '../../kernel/system-files.ts';
+import { messageOf } from '../../lib/thrown.ts';
 
 /** Access to what says which modules a kernel has. */
 export interface ModuleContext {
@@ -94,7 +95,7 @@ async function load(run: RunProgram, module: string): Promise<string | undefined
     const { status, output } = await run('modprobe', ['--', module], { timeoutMs: modprobeTimeoutMs });
     return status === 0 ? undefined : (output.trim().split('\n', 1)[0] ?? '');
   } catch (error) {
-    return error instanceof Error ? error.message : String(error);
+    return messageOf(error);
   }
 }
 

@@ -6,8 +6,8 @@ import {
   isForeign,
   type VirtualServer,
 } from '../../kernel/ipvs/objects.ts';
+import { messageOf } from '../../lib/thrown.ts';
 import type { Logger } from '../../obs/log.ts';
-import { asError } from './errors.ts';
 import { checkModules, explainModules, type ModuleContext } from './module-check.ts';
 
 /** What the kernel is asked in order to find out whether it can run ipvs mode. */
@@ -28,7 +28,7 @@ export async function loadIpvsModule(run: ModuleContext['run'], logger: Logger):
     const { status, output } = await run('modprobe', ['-va', 'ip_vs'], { timeoutMs: 10_000 });
     if (status !== 0) logger.info('Could not load module ip_vs', { status, output: output.trim() });
   } catch (error) {
-    logger.info('Could not run modprobe to load module ip_vs', { reason: asError(error).message });
+    logger.info('Could not run modprobe to load module ip_vs', { reason: messageOf(error) });
   }
 }
 
@@ -57,7 +57,7 @@ export async function checkUsable({ ipvs, sets }: ProbedKernel, scheduler: strin
 /** Adds to the reason why ipvs mode is unusable what the node's modules have to do with it. */
 export async function explain(reason: unknown, scheduler: string, context: ModuleContext): Promise<Error> {
   const explanation = explainModules(await checkModules(context, scheduler));
-  const text = [asError(reason).message, explanation].filter((part) => part !== '').join('; ');
+  const text = [messageOf(reason), explanation].filter((part) => part !== '').join('; ');
   return new Error(`can't use the IPVS proxier: ${text}`, { cause: reason });
 }
 
@@ -66,7 +66,7 @@ async function checkProtocol(sets: ProbedKernel['sets']): Promise<void> {
   try {
     protocol = await sets.protocol();
   } catch (error) {
-    throw new Error(`this kernel has no ipset (module ip_set): ${asError(error).message}`, { cause: error });
+    throw new Error(`this kernel has no ipset (module ip_set): ${messageOf(error)}`, { cause: error });
   }
   if (protocol >= minimumProtocol) return;
   throw new Error(`this kernel's ipset speaks protocol ${protocol}, at least ${minimumProtocol} is needed`);

@@ -1,8 +1,9 @@
 import { formatRealServer, formatVirtualServer, isForeign } from '../../kernel/ipvs/objects.ts';
+import { asError, messageOf } from '../../lib/thrown.ts';
 import { canonicalIPOf } from '../../model/ip.ts';
 import { CurrentState } from './current.ts';
 import type { DesiredState } from './desired.ts';
-import { AbsentError, asError } from './errors.ts';
+import { AbsentError } from './errors.ts';
 import { serviceableAddresses } from './interface-facts.ts';
 import { deviceName, type IpvsKernel } from './kernel.ts';
 import { kernelName, setNames } from './sets.ts';
@@ -25,9 +26,7 @@ export async function readCurrent(
       current.addresses.add(address);
     }
   } catch (cause) {
-    problems.push(
-      new Error(`failed to list the addresses of ${deviceName}: ${asError(cause).message}`, { cause }),
-    );
+    problems.push(new Error(`failed to list the addresses of ${deviceName}: ${messageOf(cause)}`, { cause }));
   }
   return current;
 }
@@ -73,7 +72,7 @@ async function readSets(
       if (!listed) throw new AbsentError('such set');
       current.sets.set(set, new Set(listed.entries));
     } catch (cause) {
-      problems.push(new Error(`failed to list ipset ${name}: ${asError(cause).message}`, { cause }));
+      problems.push(new Error(`failed to list ipset ${name}: ${messageOf(cause)}`, { cause }));
     }
   }
 }

@@ -1,6 +1,6 @@
+import { messageOf } from '../../lib/thrown.ts';
 import type { Family } from '../../model/ip.ts';
 import { chains, jumps, tables } from './chains.ts';
-import { asError } from './errors.ts';
 import { deviceName, type IpvsKernel } from './kernel.ts';
 import { setDefinition, setNames } from './sets.ts';
 
@@ -35,6 +35,6 @@ async function naming(what: string, work: Promise<void>): Promise<void> {
   try {
     await work;
   } catch (cause) {
-    throw new Error(`${what}: ${asError(cause).message}`, { cause });
+    throw new Error(`${what}: ${messageOf(cause)}`, { cause });
   }
 }

@@ -2,6 +2,7 @@ import { removeTable } from '../../kernel/nft/remove-table.ts';
 import { type KernelInterfaces, openKernel } from '../../kernel/open.ts';
 import { systemFiles } from '../../kernel/system-files.ts';
 import { type Clock, systemClock } from '../../lib/clock.ts';
+import { messageOf } from '../../lib/thrown.ts';
 import { type Family, families } from '../../model/ip.ts';
 import type { Logger } from '../../obs/log.ts';
 import type { Sample } from '../../obs/metrics.ts';
@@ -79,8 +80,7 @@ class NftablesMode implements Mode {
       this.#users.set(family, kernel);
       return kernel;
     } catch (error) {
-      const text = error instanceof Error ? error.message : String(error);
-      throw new Error(`failed to create netlink adapter: ${text}`, { cause: error });
+      throw new Error(`failed to create netlink adapter: ${messageOf(error)}`, { cause: error });
     }
   }
 

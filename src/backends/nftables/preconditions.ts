@@ -2,6 +2,7 @@ import { hasNetAdmin } from '../../kernel/capabilities.ts';
 import type { NftClient } from '../../kernel/nft/client.ts';
 import { hasIPv6, isAtLeast, type KernelVersion, kernelVersion } from '../../kernel/probe.ts';
 import type { SystemFiles } from '../../kernel/system-files.ts';
+import { messageOf } from '../../lib/thrown.ts';
 import type { Family } from '../../model/ip.ts';
 import type { NftablesSettings } from './settings.ts';
 import { writeStructure } from './structure.ts';
@@ -40,7 +41,7 @@ export async function checkRuleset(
     await client.check(transaction.finish());
   } catch (error) {
     const hint = hasNetAdmin(files) ? '' : ' (CAP_NET_ADMIN is missing)';
-    throw new Error(`could not run nftables command: ${text(error)}${hint}`, { cause: error });
+    throw new Error(`could not run nftables command: ${messageOf(error)}${hint}`, { cause: error });
   }
 }
 
@@ -53,10 +54,6 @@ function runningKernel(files: SystemFiles): KernelVersion {
   try {
     return kernelVersion(files);
   } catch (error) {
-    throw new Error(`could not check kernel version: ${text(error)}`, { cause: error });
+    throw new Error(`could not check kernel version: ${messageOf(error)}`, { cause: error });
   }
-}
-
-function text(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -1,3 +1,4 @@
+import { asError } from '../../lib/thrown.ts';
 import { claimingKey } from '../../plan/claim.ts';
 import type { ServicePlan } from '../../plan/service-plan.ts';
 import { Claims } from '../claims.ts';
@@ -216,7 +217,7 @@ export class Shadow {
     try {
       return place(plan, owned, earlierOf(plan, owned), this.#numbers);
     } catch (error) {
-      onFailure(error instanceof Error ? error : new Error(String(error)));
+      onFailure(asError(error));
       return { plan, frontends: [], cluster: [], local: [] };
     }
   }

@@ -1,6 +1,7 @@
 import { hasNetAdmin } from '../../kernel/capabilities.ts';
 import { type KernelInterfaces, openKernel } from '../../kernel/open.ts';
 import { type SystemFiles, systemFiles } from '../../kernel/system-files.ts';
+import { messageOf } from '../../lib/thrown.ts';
 import type { InspectionContext } from '../mode.ts';
 import { Portals } from './portals/portals.ts';
 import type { UserspaceSettings } from './settings.ts';
@@ -31,7 +32,7 @@ export async function tryCapture(
 
 /** The reason for people to read: what to do about it, where that is known, else the kernel's own. */
 export function obstacleText(error: unknown, isRoot: boolean, files: Pick<SystemFiles, 'read'>): string {
-  const text = error instanceof Error ? error.message : String(error);
+  const text = messageOf(error);
   const isForbidden = /EPERM|EACCES/.test(text) && !hasNetAdmin(files);
   if (!isForbidden) return `nftables: ${text}`;
   return isRoot ? 'CAP_NET_ADMIN is missing' : 'not running as root (CAP_NET_ADMIN is needed)';

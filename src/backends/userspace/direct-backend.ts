@@ -1,4 +1,5 @@
 import type { Clock } from '../../lib/clock.ts';
+import { messageOf } from '../../lib/thrown.ts';
 import { type Family, joinHostPort } from '../../model/ip.ts';
 import type { Logger } from '../../obs/log.ts';
 import type { ServicePlan } from '../../plan/service-plan.ts';
@@ -153,7 +154,7 @@ export class DirectBackend implements Backend {
       try {
         socket = await this.#options.sockets.open(plan, list, place);
       } catch (error) {
-        failure = `cannot listen at ${joinHostPort(place.ip, place.port)}: ${textOf(error)}`;
+        failure = `cannot listen at ${joinHostPort(place.ip, place.port)}: ${messageOf(error)}`;
       }
     }
     if (!socket) {
@@ -180,8 +181,4 @@ export class DirectBackend implements Backend {
     this.#isAnnounced = true;
     if (rows.length > 0) logger.info('Services and their addresses', { table: renderAddressTable(rows) });
   }
-}
-
-function textOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

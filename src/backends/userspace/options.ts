@@ -2,6 +2,7 @@ import type { ProxyConfig } from '../../config/types.ts';
 import type { Choice } from '../../forwarder/balancer.ts';
 import { type PortRange, parsePortRange } from '../../forwarder/port-range.ts';
 import { parseDuration, toMillis } from '../../lib/duration.ts';
+import { messageOf } from '../../lib/thrown.ts';
 
 /** What the configuration says about this mode alone. */
 export interface UserspaceOptions {
@@ -35,6 +36,6 @@ function named<T>(field: string, read: () => T): T {
   try {
     return read();
   } catch (error) {
-    throw new Error(`${field}: ${error instanceof Error ? error.message : error}`, { cause: error });
+    throw new Error(`${field}: ${messageOf(error)}`, { cause: error });
   }
 }

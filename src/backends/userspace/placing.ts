@@ -1,4 +1,5 @@
 import type { NodeForwarder } from '../../forwarder/open.ts';
+import { messageOf } from '../../lib/thrown.ts';
 import type { EndpointList, ServicePlan } from '../../plan/service-plan.ts';
 import { type Frontend, frontendName, frontendsOf, listsOf } from './frontends.ts';
 import { Holders } from './holders.ts';
@@ -98,7 +99,7 @@ export class Placing {
         this.#claims.hold(key, frontend, addresses);
         return true;
       } catch (error) {
-        problems.push(new Error(`cannot hold ${name}: ${textOf(error)}`, { cause: error }));
+        problems.push(new Error(`cannot hold ${name}: ${messageOf(error)}`, { cause: error }));
         return false;
       }
     });
@@ -122,7 +123,7 @@ export class Placing {
       } catch (error) {
         // Better the socket that it had than none.
         if (known) open.set(list, this.#kept(plan, list, known));
-        else problems.push(new Error(`no proxy socket: ${textOf(error)}`, { cause: error }));
+        else problems.push(new Error(`no proxy socket: ${messageOf(error)}`, { cause: error }));
       }
     }
     return open;
@@ -150,8 +151,4 @@ export function signatureOf({ port, externalIPs }: ServicePlan): string {
     port.loadBalancerVIPs,
     port.affinitySeconds > 0,
   ]);
-}
-
-function textOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

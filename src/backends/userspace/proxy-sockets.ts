@@ -2,6 +2,7 @@ import type { Choice } from '../../forwarder/balancer.ts';
 import type { Forwarder } from '../../forwarder/forwarder.ts';
 import type { PortPool } from '../../forwarder/port-pool.ts';
 import type { SocketAddress } from '../../forwarder/socket-address.ts';
+import { hasCode } from '../../lib/thrown.ts';
 import type { ServicePort } from '../../model/service-port.ts';
 import type { EndpointList, ServicePlan } from '../../plan/service-plan.ts';
 
@@ -98,7 +99,7 @@ export class ProxySockets {
           return await listen(port);
         } catch (error) {
           taken.push(port);
-          if (taken.length >= pool.attempts || !isInUse(error)) throw error;
+          if (taken.length >= pool.attempts || !hasCode(error, 'EADDRINUSE')) throw error;
         }
       }
     } finally {
@@ -109,8 +110,4 @@ export class ProxySockets {
 
 function addressOf({ ip, port }: SocketAddress): SocketAddress {
   return { ip, port };
-}
-
-function isInUse(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && error.code === 'EADDRINUSE';
 }

@@ -2,6 +2,7 @@ import type { ExplanationReport } from '../../inspect/api.ts';
 import { followTraces, type TraceStep } from '../../kernel/nft/trace.ts';
 import { type KernelInterfaces, openKernel } from '../../kernel/open.ts';
 import type { Clock } from '../../lib/clock.ts';
+import { messageOf } from '../../lib/thrown.ts';
 import { joinHostPort } from '../../model/ip.ts';
 import { loadLibc } from '../../native/koffi-libc.ts';
 import { type Journey, journeyOf } from './journey.ts';
@@ -38,7 +39,7 @@ export async function sendLive(report: ExplanationReport, clock: Clock): Promise
       kernel.close();
     }
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = messageOf(error);
     const hint = /\bEPERM\b/.test(reason) ? '; it takes CAP_NET_ADMIN' : '';
     throw new Error(`a packet cannot be followed: ${reason}${hint}`, { cause: error });
   } finally {

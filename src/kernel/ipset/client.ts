@@ -1,3 +1,4 @@
+import { asError } from '../../lib/thrown.ts';
 import type { Libc } from '../../native/libc.ts';
 import {
   NETLINK_NETFILTER,
@@ -254,7 +255,7 @@ function parseAll(type: SetType, texts: readonly string[], failures: EntryFailur
     try {
       return [{ text, entry: parseEntry(text, type) }];
     } catch (error) {
-      failures.push({ entry: text, error: error instanceof Error ? error : new Error(String(error)) });
+      failures.push({ entry: text, error: asError(error) });
       return [];
     }
   });

@@ -1,4 +1,5 @@
 import type { Clock } from '../../lib/clock.ts';
+import { hasCode } from '../../lib/thrown.ts';
 import type { Family } from '../../model/ip.ts';
 import type { Logger } from '../../obs/log.ts';
 import type { ProgramEnd, ProgramOptions, RunProgram } from '../program.ts';
@@ -192,5 +193,5 @@ export class Commands {
 }
 
 function isMissing(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && error.code === 'ENOENT' && 'syscall' in error;
+  return hasCode(error, 'ENOENT') && 'syscall' in error;
 }

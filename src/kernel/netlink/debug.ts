@@ -1,3 +1,4 @@
+import { messageOf } from '../../lib/thrown.ts';
 import { hostLittleEndian } from '../../native/byte-order.ts';
 import type { Logger } from '../../obs/log.ts';
 import { align, headerLength, NLA_F_NESTED, NLMSG_MIN_TYPE } from './constants.ts';
@@ -28,7 +29,7 @@ export function formatDatagram(bytes: Uint8Array, familyHeader = 4): string {
   try {
     forEachMessage(bytes, (message) => formatMessage(message, familyHeader, lines));
   } catch (error) {
-    lines.push(`(${error instanceof Error ? error.message : String(error)})`);
+    lines.push(`(${messageOf(error)})`);
   }
   return lines.join('\n');
 }

@@ -1,3 +1,4 @@
+import { asError } from '../../lib/thrown.ts';
 import { isSystemError } from '../../native/system-error.ts';
 import { forEachMessage, type NetlinkMessage } from './reader.ts';
 import type { NetlinkTransport } from './transport.ts';
@@ -52,7 +53,7 @@ export function subscribe(
       for (let i = 0; open && i < datagramsPerTurn; i++) if (!receiveOne(transport, handler)) return;
     } catch (error) {
       close();
-      handler.failed(error instanceof Error ? error : new Error(String(error)));
+      handler.failed(asError(error));
     }
   });
   return {

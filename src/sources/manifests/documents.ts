@@ -1,4 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
+import { messageOf } from '../../lib/thrown.ts';
 
 /** A place in a file; both count from 1. */
 export interface Position {
@@ -63,7 +64,7 @@ function toPlain(document: { toJS(): unknown }, position: Position): unknown {
   try {
     return document.toJS();
   } catch (error) {
-    throw new ManifestError(error instanceof Error ? error.message : String(error), position);
+    throw new ManifestError(messageOf(error), position);
   }
 }
 

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import type { BigIntStats } from 'node:fs';
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
+import { hasCode, messageOf } from '../../lib/thrown.ts';
 import { type ContentOptions, type ManifestContent, readContent } from './content.ts';
 import { ManifestError } from './documents.ts';
 import type { ManifestProblem } from './problem.ts';
@@ -97,7 +98,7 @@ export class ManifestFiles {
         return before.signature === signature ? before : { ...before, signature };
       return { signature, digest, ...(await this.#parse(name, text, before?.content)) };
     } catch (error) {
-      if (isMissing(error)) return undefined;
+      if (hasCode(error, 'ENOENT')) return undefined;
       return {
         signature,
         digest: '',
@@ -139,12 +140,4 @@ function sameFiles(left: ReadonlyMap<string, FileState>, right: ReadonlyMap<stri
       other?.digest === digest && other.content === content && other.problem?.message === problem?.message
     );
   });
-}
-
-function isMissing(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && error.code === 'ENOENT';
-}
-
-export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
