@@ -31,9 +31,9 @@ function main(args: readonly string[]): void {
     [
       'src/**/*.test.ts',
       'bench/**/*.test.ts',
-      'test/docs/*.test.ts',
-      'test/imports.test.ts',
-      'test/vm/*.test.ts',
+      'test/*.test.ts',
+      'test/{cluster,docs,plan,vm}/**/*.test.ts',
+      'test/{iptables,ipvs}/{*-recorded,incremental,properties}.test.ts',
     ],
     wanted,
   );
