@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, describe, test } from 'node:test';
@@ -132,6 +132,26 @@ users:
       assert.equal((await access(file('written', config({ server: written })))).authority, authority);
       assert.equal((await access('', written)).authority, authority);
     }
+  });
+
+  test('tells an exec plugin the server as written, and a certificate name only if it goes with it', async () => {
+    const apiVersion = 'client.authentication.k8s.io/v1';
+    const answer = JSON.stringify({ kind: 'ExecCredential', apiVersion, status: { token: 'x' } });
+    const told = join(directory, 'told');
+    const command = file(
+      'plugin',
+      `#!/bin/sh\nprintf %s "$KUBERNETES_EXEC_INFO" > "${told}"\necho '${answer}'\n`,
+    );
+    chmodSync(command, 0o755);
+    const exec = { apiVersion, command, interactiveMode: 'Never', provideClusterInfo: true };
+    const cluster = { server: 'https://API.example.com:443/', 'tls-server-name': 'kubernetes' };
+    const path = file('exec', config(cluster, { exec }));
+    await (await access(path)).credentials.current();
+    assert.deepEqual(JSON.parse(readFileSync(told, 'utf8')).spec.cluster, cluster);
+    await (await access(path, 'https://192.0.2.1:443')).credentials.current();
+    assert.deepEqual(JSON.parse(readFileSync(told, 'utf8')).spec.cluster, {
+      server: 'https://192.0.2.1:443',
+    });
   });
 });
 

@@ -110,7 +110,7 @@ class AccessBuilder {
       skipVerify,
       ...(proxy && { proxy }),
       disableCompression: cluster?.disableCompression ?? false,
-      credentials: await this.#credentials(user, cluster && { cluster, server, ca }),
+      credentials: await this.#credentials(user, cluster && { cluster, server: written, serverName, ca }),
       headers: impersonationHeaders(user?.impersonate),
     };
   }
@@ -206,16 +206,18 @@ function withScheme(server: string, usesTls: boolean): string {
 /** The cluster as it is reached: what a plugin may be told about it. */
 interface Reached {
   readonly cluster: KubeconfigCluster;
-  readonly server: URL;
+  /** As written: a plugin may look for it among texts it knows, where `:443` makes a difference. */
+  readonly server: string;
+  readonly serverName: string | undefined;
   readonly ca: PemSource | undefined;
 }
 
 /** `spec.cluster` of an ExecCredential. */
-async function clusterInfo({ cluster, server, ca }: Reached): Promise<Fields> {
+async function clusterInfo({ cluster, server, serverName, ca }: Reached): Promise<Fields> {
   const pem = ca === undefined ? '' : 'text' in ca ? ca.text : await readText(ca.file);
   const said = {
-    server: server.href.replace(/\/$/, ''),
-    'tls-server-name': cluster.tlsServerName,
+    server,
+    'tls-server-name': serverName,
     'insecure-skip-tls-verify': cluster.insecureSkipTlsVerify,
     'certificate-authority-data': Buffer.from(pem).toString('base64'),
     'proxy-url': cluster.proxyUrl,
