@@ -1,6 +1,6 @@
 import { isFields } from './fields.ts';
 
-const temporaryStatuses: readonly number[] = [401, 429, 502, 503, 504];
+const temporaryStatuses: readonly number[] = [401, 403, 429, 502, 503, 504];
 
 /** The API server answered, and the answer is a refusal. */
 export class ApiError extends Error {
@@ -26,8 +26,9 @@ export class ApiError extends Error {
   }
 
   /**
-   * The server is away, busy or cannot tell who asks, and said nothing about what was asked: the same request may
-   * succeed later. A version that the server has not reached comes as a time-out too, but may never be reached.
+   * The server is away, busy, or does not know who asks or what they may do, and said nothing about what was asked:
+   * the same request may succeed later. One that has just started refuses everybody until it has read the roles. A
+   * version that the server has not reached comes as a time-out too, but may never be reached.
    */
   get temporary(): boolean {
     return temporaryStatuses.includes(this.status) && !/too large resource version/i.test(this.message);

@@ -272,8 +272,8 @@ describe('refusals that are no reason for a list', () => {
     return client.queries.slice(0, 5).map(({ resourceVersion }) => resourceVersion ?? 'list');
   };
 
-  for (const status of [401, 429, 502, 503, 504]) {
-    test(`${status}: the server is away or busy`, async () => {
+  for (const status of [401, 403, 429, 502, 503, 504]) {
+    test(`${status}: the server is away, busy or does not know us`, async () => {
       const error = apiErrorOf(status, { kind: 'Status', reason: 'Any', message: 'come back later' });
       assert.deepEqual(await startsOfWatches(error), ['list', '5', '5', '5', '5']);
     });
