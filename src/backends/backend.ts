@@ -31,6 +31,8 @@ export interface Backend {
   readonly family: Family;
   /** Writing everything anew once an hour, just in case, would cost more than it is worth. */
   readonly skipsHourlySync?: boolean;
+  /** Refuses addresses in them that no service has; for other backends a change of ServiceCIDRs is no news. */
+  readonly usesServiceCIDRs?: boolean;
   /**
    * Who answers UDP flows of a service port (`ip:port`, a set that follows every sync), where that is not the
    * endpoints themselves; `none` where no flow is rewritten.

@@ -50,6 +50,7 @@ class RecordingBackend implements Backend {
   readonly family = 'IPv4';
   readonly requests: { changed: string[] | 'all'; endpoints: Record<string, string[]> }[] = [];
   skipsHourlySync = false;
+  usesServiceCIDRs = true;
   failure: Error | undefined;
   result: SyncResult = { refused: [] };
 
@@ -265,6 +266,21 @@ test('ServiceCIDRs take effect at once', async () => {
   proxier.setServiceCIDRs(['10.96.0.0/16']);
   await clock.advance(1);
   assert.equal(backend.requests.length, before + 1);
+});
+
+test('ServiceCIDRs ask no sync of a backend that does not use them', async () => {
+  const { clock, backend, proxier, log } = harness();
+  backend.usesServiceCIDRs = false;
+  proxier.start();
+  listed(proxier);
+  await clock.advance(2 * SECOND);
+  const before = backend.requests.length;
+  log.length = 0;
+  proxier.setServiceCIDRs(['10.96.0.0/16']);
+  await clock.advance(2 * SECOND);
+  assert.equal(backend.requests.length, before);
+  assert.deepEqual(log, []);
+  assert.deepEqual(proxier.serviceCIDRs, ['10.96.0.0/16']);
 });
 
 test('after an hour without a full sync the next one is full', async () => {

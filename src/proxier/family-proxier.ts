@@ -149,7 +149,7 @@ export class FamilyProxier implements FamilyView, FamilySink {
   setServiceCIDRs(cidrs: readonly string[]): void {
     if (cidrs === this.#serviceCIDRs) return;
     this.#serviceCIDRs = cidrs;
-    this.#requestSync();
+    if (this.#options.backend.usesServiceCIDRs) this.#requestSync();
   }
 
   /** The kernel no longer holds what was written: everything is compared with it and put right, at once. */

@@ -27,6 +27,7 @@ export interface WatchedBackendOptions {
 /** The backend together with the watches that tell when the kernel or the node went another way. */
 export class WatchedBackend implements Backend {
   readonly family: Family;
+  readonly usesServiceCIDRs = true;
   readonly #options: WatchedBackendOptions;
   readonly #backend: NftablesBackend;
   readonly #repairs: Repairs;

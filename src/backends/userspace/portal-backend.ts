@@ -34,6 +34,7 @@ export interface PortalBackendOptions {
 /** Userspace mode where packets can be captured: a table of ours sends them to proxy sockets. */
 export class PortalBackend implements Backend {
   readonly family: Family;
+  readonly usesServiceCIDRs = true;
   readonly #options: PortalBackendOptions;
   readonly #portals: Portals;
   readonly #placing: Placing;
