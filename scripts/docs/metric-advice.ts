@@ -41,7 +41,7 @@ export const metricAdvice: Readonly<Record<string, string>> = {
   kubeproxy_sync_proxy_rules_nftables_sync_failures_total:
     "Growing: rules on the node stand still. The log has the kernel's words.",
   kubeproxy_sync_proxy_rules_no_local_endpoints_total:
-    'Not 0: traffic to these Services is dropped here by their policy. Right behind a load balancer with health checks, wrong elsewhere.',
+    'Not 0: traffic to these Services is dropped here by their policy. Right behind a load balancer with health checks, wrong elsewhere. In ipvs mode it counts Services, and outside traffic goes to endpoints on other nodes.',
   kubeproxy_sync_proxy_rules_service_changes_pending: 'As with endpoint changes.',
   kubeproxy_sync_proxy_rules_service_changes_total: 'Nothing.',
   kubeproxy_ts_repairs_total:

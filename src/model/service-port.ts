@@ -51,7 +51,9 @@ export function servicePortKey(
 }
 
 /** Reachable through an address other than the cluster IP, whether or not a feature gate hides it. */
-export function isExternallyAccessible(port: ServicePort): boolean {
+export function isExternallyAccessible(
+  port: Pick<ServicePort, 'nodePort' | 'loadBalancerVIPs' | 'externalIPs'>,
+): boolean {
   return port.nodePort !== 0 || port.loadBalancerVIPs.length > 0 || port.externalIPs.length > 0;
 }
 

@@ -71,6 +71,13 @@ export class PlannedPort implements ServicePlan, Explainable {
   get lacksExternalEndpoints(): boolean {
     return this.hasAnyEndpoints && this.port.externalPolicyLocal && this.local.length === 0;
   }
+
+  /** Some address that the port is served at is under policy Local. */
+  get hasLocalPolicyAddress(): boolean {
+    const { port, externalIPs } = this;
+    const isReachable = isExternallyAccessible({ ...port, externalIPs });
+    return port.internalPolicyLocal || (port.externalPolicyLocal && isReachable);
+  }
 }
 
 function decide(plan: PlannedPort, subject: Subject, isLocal: boolean): Decision {

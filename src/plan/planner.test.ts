@@ -93,23 +93,35 @@ test('service ports and Services without local endpoints are counted', () => {
   const world: World = {
     // Both policies, two ports: twice in the one count, once in the other.
     'a/both': { ports: { p: 'iL eL np', q: 'iL eL np' }, endpoints: '1R@n2' },
-    // Policy Local outside counts even while nothing can come in.
+    // Policy Local outside counts even while nothing can come in, for the port but not for the Service …
     'a/quirk': { ports: { p: 'eL' }, endpoints: '1R@n1' },
+    // … unless the cluster IP is under policy Local.
+    'a/inside': { ports: { p: 'iL eL' }, endpoints: '1R@n2' },
     'a/here': { ports: { p: 'iL eL np' }, endpoints: '1R@n1' },
     'a/nothing': { ports: { p: 'iL eL np' }, endpoints: '1X@n2' },
   };
   planner.apply('all', input(world), here);
   assert.deepEqual(counts(), [
-    { internal: 2, external: 3 },
-    { internal: 1, external: 2 },
+    { internal: 3, external: 4 },
+    { internal: 2, external: 2 },
   ]);
   world['a/both'] = { ports: { p: 'iL eL np' }, endpoints: '1T@n1 2R@n2' };
   delete world['a/quirk'];
-  planner.apply(['a/both', 'a/quirk'], input(world), here);
+  delete world['a/inside'];
+  planner.apply(['a/both', 'a/quirk', 'a/inside'], input(world), here);
   assert.deepEqual(counts(), [
     { internal: 0, external: 0 },
     { internal: 0, external: 0 },
   ]);
+});
+
+test('an external IP that is not served makes no Service count', () => {
+  const planner = new Planner();
+  const world = input({ 'a/x': { ports: { p: 'eL xip' }, endpoints: '1R@n2' } });
+  planner.apply('all', world, here);
+  assert.equal(planner.servicesWithoutLocalEndpoints.external, 1);
+  planner.apply('all', world, { ...here, allowExternalIPs: false });
+  assert.equal(planner.servicesWithoutLocalEndpoints.external, 0);
 });
 
 test('planning in turns gives the same as planning at once', async () => {

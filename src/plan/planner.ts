@@ -46,7 +46,7 @@ export class Planner {
     return { ...this.#portsWithoutLocal };
   }
 
-  /** Counted per Service. */
+  /** Counted per Service, as ipvs mode does: where no address is under policy Local, nothing is kept away. */
   get servicesWithoutLocalEndpoints(): NoLocalEndpoints {
     return { ...this.#servicesWithoutLocal };
   }
@@ -116,17 +116,13 @@ export class Planner {
   }
 
   #count(ports: readonly ServicePort[], sign: 1 | -1): void {
-    let internal = 0;
-    let external = 0;
-    for (const { key } of ports) {
-      const plan = this.#plans.get(key);
-      if (plan?.lacksInternalEndpoints) internal++;
-      if (plan?.lacksExternalEndpoints) external++;
-    }
-    this.#portsWithoutLocal.internal += sign * internal;
-    this.#portsWithoutLocal.external += sign * external;
-    this.#servicesWithoutLocal.internal += sign * Math.min(1, internal);
-    this.#servicesWithoutLocal.external += sign * Math.min(1, external);
+    const plans = ports.flatMap(({ key }) => this.#plans.get(key) ?? []);
+    const internal = plans.filter((plan) => plan.lacksInternalEndpoints);
+    const external = plans.filter((plan) => plan.lacksExternalEndpoints);
+    this.#portsWithoutLocal.internal += sign * internal.length;
+    this.#portsWithoutLocal.external += sign * external.length;
+    if (internal.length > 0) this.#servicesWithoutLocal.internal += sign;
+    if (external.some((plan) => plan.hasLocalPolicyAddress)) this.#servicesWithoutLocal.external += sign;
   }
 }
 
