@@ -98,8 +98,11 @@ const winkernel = struct('v1alpha1.KubeProxyWinkernelConfiguration', {
 });
 
 const detectLocal = struct('v1alpha1.DetectLocalConfiguration', {
-  bridgeInterface: field(string, 'Bridge that pods hang on (BridgeInterface).'),
-  interfaceNamePrefix: field(string, 'Start of the names of pod interfaces (InterfaceNamePrefix).'),
+  bridgeInterface: field(string, 'Bridge that pods hang on (BridgeInterface); at most 15 bytes.'),
+  interfaceNamePrefix: field(
+    string,
+    'Start of the names of pod interfaces (InterfaceNamePrefix); at most 14 bytes.',
+  ),
 });
 
 const conntrack = struct('v1alpha1.KubeProxyConntrackConfiguration', {

@@ -95,3 +95,17 @@ test('a bad CIDR is named', () => {
     { severity: 'error', text: 'clusterCIDR: "10.0.0.0/33" is not a CIDR; ignored' },
   ]);
 });
+
+test('an interface name that rules cannot hold is refused', () => {
+  const named = (bridgeInterface: string) => localDetectors(options('BridgeInterface', { bridgeInterface }));
+  const begins = (interfaceNamePrefix: string) =>
+    localDetectors(options('InterfaceNamePrefix', { interfaceNamePrefix }));
+  named('fifteen-bytes15');
+  assert.throws(() => named('fifteen-bytes-ü'), {
+    message: 'detectLocal.bridgeInterface: "fifteen-bytes-ü" is longer than 15 bytes',
+  });
+  begins('fourteen-bytes');
+  assert.throws(() => begins('fifteen-bytes15'), {
+    message: 'detectLocal.interfaceNamePrefix: "fifteen-bytes15" is longer than 14 bytes',
+  });
+});

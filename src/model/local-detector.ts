@@ -30,8 +30,11 @@ export interface LocalDetectors {
 }
 
 const none: LocalDetector = { kind: 'none' };
+/** The longest name that an interface can have, and the longest prefix with room for a wildcard after it. */
+const nameBytes = 15;
+const prefixBytes = nameBytes - 1;
 
-/** Chooses the detector of each family. */
+/** Chooses the detector of each family. Throws, naming field and value, when rules cannot hold the name to look for. */
 export function localDetectors(options: LocalDetectorOptions): LocalDetectors {
   switch (options.mode) {
     case 'ClusterCIDR':
@@ -39,12 +42,20 @@ export function localDetectors(options: LocalDetectorOptions): LocalDetectors {
     case 'NodeCIDR':
       return fromCIDRs('spec.podCIDRs of the node', options.podCIDRs, options.primary);
     case 'BridgeInterface':
+      checkLength('bridgeInterface', options.bridgeInterface, nameBytes);
       return forBoth({ kind: 'interface', name: options.bridgeInterface });
     case 'InterfaceNamePrefix':
+      checkLength('interfaceNamePrefix', options.interfaceNamePrefix, prefixBytes);
       return forBoth({ kind: 'prefix', prefix: options.interfaceNamePrefix });
     default:
       return forBoth(none);
   }
+}
+
+/** Differs from upstream, which starts, and then fails every sync. */
+function checkLength(field: string, value: string, maxBytes: number): void {
+  if (Buffer.byteLength(value) <= maxBytes) return;
+  throw new Error(`detectLocal.${field}: ${JSON.stringify(value)} is longer than ${maxBytes} bytes`);
 }
 
 function forBoth(detector: LocalDetector): LocalDetectors {
