@@ -55,6 +55,7 @@ test('addresses are read as Kubernetes reads them', () => {
   assert.deepEqual(parseListenAddress('[::1]:10249'), { host: '::1', port: 10249 });
   assert.deepEqual(parseListenAddress('010.0.0.01:1'), { host: '10.0.0.1', port: 1 });
   assert.deepEqual(parseListenAddress('0000.000.0.00:0010249'), { host: '0.0.0.0', port: 10249 });
+  assert.deepEqual(parseListenAddress('127.0.0.1:+080'), { host: '127.0.0.1', port: 80 });
   assert.deepEqual(parseListenAddress('[00001::00aB:0]:1'), { host: '1::aB:0', port: 1 });
   assert.deepEqual(parseListenAddress('[::ffff:010.0.0.1]:1'), { host: '::ffff:10.0.0.1', port: 1 });
   assert.deepEqual(parseListenAddress('[00000::0000]:1'), { host: '0::0', port: 1 });

@@ -46,9 +46,12 @@ interface ListenTarget extends ListenAddress {
   readonly ipv6Only: boolean;
 }
 
-/** Reads `IP:port`. Every number may have leading zeros and those of IPv4 are decimal, as everywhere in Kubernetes. */
+/**
+ * Reads `IP:port`. Every number may have leading zeros and those of IPv4 are decimal, as everywhere in Kubernetes; the
+ * port may have a plus sign.
+ */
 export function parseListenAddress(address: string): ListenAddress {
-  const [, bracketed, bare, digits = ''] = /^(?:\[([^\]]+)\]|([^:]+)):(\d+)$/.exec(address) ?? [];
+  const [, bracketed, bare, digits = ''] = /^(?:\[([^\]]+)\]|([^:]+)):(\+?\d+)$/.exec(address) ?? [];
   const host = (bracketed ?? bare ?? '').replace(/(^|[:.])0+(?=[\da-f])/gi, '$1');
   const port = Number(digits);
   if (!isIP(host) || digits === '' || port > 65535) {

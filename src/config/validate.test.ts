@@ -30,6 +30,7 @@ test('the defaults are valid', () => {
 });
 
 const valid: [what: string, change: Change][] = [
+  ['a port with a plus sign', { healthzBindAddress: '1.2.3.4:+80', metricsBindAddress: '[::1]:+080' }],
   ['each mode, userspace included', { mode: 'userspace' }],
   ['a blank mode', { mode: '' }],
   ['ipvs with its gate on', { mode: 'ipvs' }],
@@ -138,6 +139,11 @@ const invalid: [change: Change, ...messages: string[]][] = [
     { healthzBindAddress: 'foo:0' },
     'HealthzBindAddress: Invalid value: "foo": must be a valid IP',
     'HealthzBindAddress: Invalid value: "0": must be a valid port',
+  ],
+  [
+    { healthzBindAddress: '1.2.3.4:-80', metricsBindAddress: '1.2.3.4:++80' },
+    'HealthzBindAddress: Invalid value: "-80": must be a valid port',
+    'MetricsBindAddress: Invalid value: "++80": must be a valid port',
   ],
   [{ metricsBindAddress: '' }, 'MetricsBindAddress: Invalid value: "": must be IP:port'],
   [{ metricsBindAddress: '[::]:65536' }, 'MetricsBindAddress: Invalid value: "65536": must be a valid port'],

@@ -119,7 +119,7 @@ function validateHostPort(path: string, address: string, errors: FieldErrors): v
   const [, bracketed, plain, port = ''] = match;
   const host = bracketed ?? plain ?? '';
   if (!parseIP(host)) errors.invalid(path, host, 'must be a valid IP');
-  const isPort = /^[0-9]+$/.test(port) && Number(port) >= 1 && Number(port) <= 65535;
+  const isPort = /^\+?[0-9]+$/.test(port) && Number(port) >= 1 && Number(port) <= 65535;
   if (!isPort) errors.invalid(path, port, 'must be a valid port');
 }
 

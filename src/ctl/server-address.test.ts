@@ -21,6 +21,7 @@ for (const [address, url] of [
   ['0.0.0.0:10249', 'http://127.0.0.1:10249'],
   ['[::]:10249', 'http://[::1]:10249'],
   ['192.0.2.7:99', 'http://192.0.2.7:99'],
+  ['010.0.0.1:+099', 'http://10.0.0.1:99'],
   [undefined, 'http://127.0.0.1:10249'],
 ] as const) {
   test(`metricsBindAddress ${address} is asked at ${url}`, async () => {

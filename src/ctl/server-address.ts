@@ -1,9 +1,13 @@
+import { parseListenAddress } from '../admin/listen.ts';
 import { readConfigFile } from '../config/config-file.ts';
 import { decodeConfig } from '../config/decode.ts';
 import { applyPlatformDefaults } from '../config/defaults.ts';
+import { canonicalIP, joinHostPort } from '../model/ip.ts';
 import type { CtlOptions } from './flags.ts';
 
 const DEFAULT_SERVER = 'http://127.0.0.1:10249';
+/** Where who listens everywhere is found. */
+const loopbackOf: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' };
 
 /** Where the metrics server of kube-proxy is: as said, as its configuration file says, or where it is by default. */
 export async function serverAddress({ server, config }: CtlOptions): Promise<string> {
@@ -12,5 +16,7 @@ export async function serverAddress({ server, config }: CtlOptions): Promise<str
   const decoded = await decodeConfig(await readConfigFile(config));
   const { metricsBindAddress } = applyPlatformDefaults(decoded.config).config;
   if (metricsBindAddress === '') throw new Error(`${config} switches the metrics server off`);
-  return `http://${metricsBindAddress.replace(/^0\.0\.0\.0(?=:)/, '127.0.0.1').replace(/^\[::\]/, '[::1]')}`;
+  const { host, port } = parseListenAddress(metricsBindAddress);
+  const ip = canonicalIP(host) ?? host;
+  return `http://${joinHostPort(loopbackOf[ip] ?? ip, port)}`;
 }
