@@ -82,7 +82,17 @@ export async function readKubeconfig(path: string): Promise<Kubeconfig> {
   } catch (error) {
     throw new FileError('stat', path, error);
   }
-  return parseKubeconfig(await readText(path), path);
+  return parseKubeconfig(await readFor(`error loading config file ${JSON.stringify(path)}`, path), path);
+}
+
+/** Reads a file; `what` says what it is for when it cannot be read. */
+export async function readFor(what: string, path: string): Promise<string> {
+  try {
+    return await readText(path);
+  } catch (error) {
+    if (!(error instanceof FileError)) throw error;
+    throw new AccessError(`${what}: ${error.message}`, { cause: error });
+  }
 }
 
 /** `path` is only used in messages. */

@@ -266,7 +266,9 @@ describe('a bad kubeconfig is refused with one clear error', () => {
     await assert.rejects(access('/does/not/exist'), {
       message: 'stat /does/not/exist: no such file or directory',
     });
-    await assert.rejects(access(directory), { message: `read ${directory}: is a directory` });
+    await assert.rejects(access(directory), {
+      message: `error loading config file "${directory}": read ${directory}: is a directory`,
+    });
     const missing = join(directory, 'missing');
     for (const [name, cluster, user] of [
       ['cluster "c": certificate-authority', { server, 'certificate-authority': 'missing' }, {}],

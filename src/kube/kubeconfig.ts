@@ -5,13 +5,14 @@ import { AccessError, authorityOf, type ClusterAccess, type PemSource, urlOf } f
 import { type Credentials, fixedCredentials, tokenFileCredentials } from './credentials.ts';
 import { ExecPlugin } from './exec-plugin.ts';
 import type { Fields } from './fields.ts';
-import { FileError, RotatedFile, readText } from './files.ts';
+import { RotatedFile, readText } from './files.ts';
 import {
   type Impersonation,
   type KubeconfigCluster,
   type KubeconfigExec,
   type KubeconfigUser,
   parseKubeconfig,
+  readFor,
   readKubeconfig,
 } from './kubeconfig-file.ts';
 
@@ -145,18 +146,8 @@ class AccessBuilder {
     }
     if (file === undefined || file === '') return undefined;
     const path = resolve(this.#directory, file);
-    await this.#mustRead(path, what);
+    await readFor(what, path);
     return { file: path };
-  }
-
-  async #mustRead(path: string, what: string): Promise<void> {
-    try {
-      await readText(path);
-    } catch (error) {
-      throw error instanceof FileError
-        ? new AccessError(`${what}: ${error.message}`, { cause: error })
-        : error;
-    }
   }
 
   async #credentials(user: KubeconfigUser | undefined, reached: Reached | undefined): Promise<Credentials> {
@@ -168,7 +159,7 @@ class AccessBuilder {
     }
     if (user.tokenFile !== '') {
       const path = resolve(this.#directory, user.tokenFile);
-      await this.#mustRead(path, `${where}: tokenFile`);
+      await readFor(`${where}: tokenFile`, path);
       return tokenFileCredentials(new RotatedFile(path, this.#options.logger));
     }
     if (user.token !== '') return fixedCredentials({ token: user.token });
