@@ -31,7 +31,9 @@ export class AccessError extends Error {
 /** Reads an http or https URL; `what` says where it was found. */
 export function urlOf(text: string, what: string): URL {
   const url = URL.parse(text);
-  if (url === null) throw new AccessError(`${what}: want a URL, got "${redact(text)}"`);
+  // The parser takes the path for the host where there is none.
+  if (url === null || authorityOf(text) === undefined)
+    throw new AccessError(`${what}: want a URL, got "${redact(text)}"`);
   if (url.protocol !== 'http:' && url.protocol !== 'https:') {
     throw new AccessError(
       `${what}: scheme "${url.protocol.slice(0, -1)}" is not supported; use http or https`,

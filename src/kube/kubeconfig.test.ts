@@ -98,6 +98,7 @@ users:
 
   test('a --master that is no URL is named as such', async () => {
     await assert.rejects(access('', 'a b'), { message: '--master: want a URL, got "http://a b"' });
+    await assert.rejects(access('', 'https:///x'), { message: '--master: want a URL, got "https:///x"' });
     await assert.rejects(access('', 'ftp://x'), {
       message: '--master: scheme "ftp" is not supported; use http or https',
     });
