@@ -42,7 +42,7 @@ export class DirectBackend implements Backend {
   /** No packet is rewritten, so there is nothing for conntrack to remember wrongly. */
   readonly flows = 'none' as const;
   readonly #options: DirectBackendOptions;
-  readonly #owners = new Holders();
+  readonly #holders = new Holders();
   readonly #served = new Map<string, DirectlyServed>();
   readonly #retry: Retry;
   #isAnnounced = false;
@@ -84,7 +84,7 @@ export class DirectBackend implements Backend {
 
   /** What is served now, to compare with. */
   holdings(): Holdings<DirectlyServed> {
-    return { served: new Map(this.#served), owners: this.#owners.copy() };
+    return { served: new Map(this.#served), holders: this.#holders.copy() };
   }
 
   async close(): Promise<void> {
@@ -95,13 +95,15 @@ export class DirectBackend implements Backend {
   /** Service ports of which another one has a frontend: it may be free now. */
   *#contenders(): Generator<string> {
     for (const [key, { plan }] of this.#served) {
-      const isLost = frontendsOf(plan).some((frontend) => this.#owners.owner(frontendName(frontend)) !== key);
+      const isLost = frontendsOf(plan).some(
+        (frontend) => this.#holders.holder(frontendName(frontend)) !== key,
+      );
       if (isLost && plan.port.protocol !== 'SCTP') yield key;
     }
   }
 
   #giveUp(key: string, plan: ServicePlan | undefined): void {
-    this.#owners.retain(key, new Set(plan ? frontendsOf(plan).map(frontendName) : []));
+    this.#holders.retain(key, new Set(plan ? frontendsOf(plan).map(frontendName) : []));
     if (plan) return;
     for (const socket of this.#served.get(key)?.sockets.values() ?? []) this.#options.sockets.close(socket);
     this.#served.delete(key);
@@ -132,7 +134,7 @@ export class DirectBackend implements Backend {
   #obstacle(key: string, frontend: Frontend, plan: ServicePlan): string {
     if (frontend.protocol === 'SCTP') return 'protocol SCTP is not supported';
     const name = frontendName(frontend);
-    if (!this.#owners.claim(name, key)) return `in use by ${this.#owners.owner(name)}`;
+    if (!this.#holders.claim(name, key)) return `in use by ${this.#holders.holder(name)}`;
     if (frontend.guarded) return 'not served: its source ranges can only be kept where packets are captured';
     return refusalNote(frontend, plan);
   }
@@ -146,9 +148,9 @@ export class DirectBackend implements Backend {
     const { frontend, list, places } = listening;
     const name = frontendName(frontend);
     const id = listeningName(listening);
-    this.#options.sockets.setEndpoints(plan, list);
     let failure = '';
     let socket = before.get(id);
+    if (socket) this.#options.sockets.setEndpoints(plan, list);
     for (const place of places) {
       if (socket) break;
       try {

@@ -3,20 +3,20 @@ import { test } from 'node:test';
 import { Holders } from './holders.ts';
 
 test('who has a name keeps it, until it is given up', () => {
-  const owners = new Holders();
-  assert.ok(owners.claim(':30080/TCP', 'b'));
-  assert.ok(!owners.claim(':30080/TCP', 'a'));
-  assert.ok(owners.claim(':30080/TCP', 'b'));
-  assert.equal(owners.owner(':30080/TCP'), 'b');
-  owners.retain('b', new Set());
-  assert.ok(owners.claim(':30080/TCP', 'a'));
+  const holders = new Holders();
+  assert.ok(holders.claim(':30080/TCP', 'b'));
+  assert.ok(!holders.claim(':30080/TCP', 'a'));
+  assert.ok(holders.claim(':30080/TCP', 'b'));
+  assert.equal(holders.holder(':30080/TCP'), 'b');
+  holders.retain('b', new Set());
+  assert.ok(holders.claim(':30080/TCP', 'a'));
 });
 
 test('what is retained stays, and giving up what one has not changes nothing', () => {
-  const owners = new Holders();
-  owners.claim('x', 'a');
-  owners.claim('y', 'a');
-  owners.retain('a', new Set(['y']));
-  owners.retain('nobody', new Set());
-  assert.deepEqual([owners.owner('x'), owners.owner('y')], [undefined, 'a']);
+  const holders = new Holders();
+  holders.claim('x', 'a');
+  holders.claim('y', 'a');
+  holders.retain('a', new Set(['y']));
+  holders.retain('nobody', new Set());
+  assert.deepEqual([holders.holder('x'), holders.holder('y')], [undefined, 'a']);
 });

@@ -3,44 +3,44 @@
  * that, traffic would move whenever a second service is made by mistake.
  */
 export class Holders {
-  readonly #owners = new Map<string, string>();
-  readonly #owned = new Map<string, Set<string>>();
+  readonly #holders = new Map<string, string>();
+  readonly #held = new Map<string, Set<string>>();
 
   /** True when the key has the name now. */
   claim(name: string, key: string): boolean {
-    const owner = this.#owners.get(name);
-    if (owner !== undefined) return owner === key;
-    this.#owners.set(name, key);
-    const owned = this.#owned.get(key) ?? new Set();
-    this.#owned.set(key, owned.add(name));
+    const holder = this.#holders.get(name);
+    if (holder !== undefined) return holder === key;
+    this.#holders.set(name, key);
+    const held = this.#held.get(key) ?? new Set();
+    this.#held.set(key, held.add(name));
     return true;
   }
 
   /** The same state, to try something out with. */
   copy(): Holders {
     const copy = new Holders();
-    for (const [name, key] of this.#owners) copy.claim(name, key);
+    for (const [name, key] of this.#holders) copy.claim(name, key);
     return copy;
   }
 
-  owner(name: string): string | undefined {
-    return this.#owners.get(name);
+  holder(name: string): string | undefined {
+    return this.#holders.get(name);
   }
 
   /** Everybody who has something. */
   keys(): Iterable<string> {
-    return this.#owned.keys();
+    return this.#held.keys();
   }
 
   /** Gives up every name of the key that is not among these. */
   retain(key: string, names: ReadonlySet<string>): void {
-    const owned = this.#owned.get(key);
-    if (!owned) return;
-    for (const name of owned) {
+    const held = this.#held.get(key);
+    if (!held) return;
+    for (const name of held) {
       if (names.has(name)) continue;
-      owned.delete(name);
-      this.#owners.delete(name);
+      held.delete(name);
+      this.#holders.delete(name);
     }
-    if (owned.size === 0) this.#owned.delete(key);
+    if (held.size === 0) this.#held.delete(key);
   }
 }

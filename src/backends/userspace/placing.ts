@@ -34,7 +34,7 @@ export interface Step {
 /** Finds out what each service port can have: frontends, ports of the node, proxy sockets, and so its elements. */
 export class Placing {
   readonly #options: PlacingOptions;
-  readonly #owners = new Holders();
+  readonly #holders = new Holders();
   readonly #claims: PortClaims;
 
   constructor(options: PlacingOptions) {
@@ -45,18 +45,18 @@ export class Placing {
   /** Gives up what a service port no longer asks for, so that others can have it. */
   giveUp(key: string, plan: ServicePlan | undefined): void {
     const names = new Set(plan ? frontendsOf(plan).map(frontendName) : []);
-    this.#owners.retain(key, names);
+    this.#holders.retain(key, names);
     this.#claims.retain(key, names);
   }
 
   /** Service ports that have a frontend, served or not: a write that failed leaves them what they were given. */
   keys(): Iterable<string> {
-    return this.#owners.keys();
+    return this.#holders.keys();
   }
 
   /** Who has which frontend now. */
-  get owners(): Holders {
-    return this.#owners.copy();
+  get holders(): Holders {
+    return this.#holders.copy();
   }
 
   close(): void {
@@ -75,7 +75,7 @@ export class Placing {
     const problems: Error[] = [];
     const frontends = this.#frontends(key, plan, addresses, problems);
     const signature = signatureOf(plan);
-    const sockets = await this.#sockets(plan, frontends, before, problems);
+    const sockets = await this.#sockets({ plan, signature }, frontends, before, problems);
     const proxyPorts = new Map([...sockets].map(([list, { port }]) => [list, port] as const));
     const elements = elementsOf({ plan, frontends, proxyPorts }, this.#options.settings.nodeIP);
     const kept = new Set([...sockets.values()]);
@@ -91,8 +91,8 @@ export class Placing {
     }
     return frontendsOf(plan).filter((frontend) => {
       const name = frontendName(frontend);
-      if (!this.#owners.claim(name, key)) {
-        problems.push(new Error(`${name} is in use by ${this.#owners.owner(name)}`));
+      if (!this.#holders.claim(name, key)) {
+        problems.push(new Error(`${name} is in use by ${this.#holders.holder(name)}`));
         return false;
       }
       try {
@@ -106,15 +106,15 @@ export class Placing {
   }
 
   async #sockets(
-    plan: ServicePlan,
+    { plan, signature }: Pick<Served, 'plan' | 'signature'>,
     frontends: readonly Frontend[],
     before: Served | undefined,
     problems: Error[],
   ): Promise<Map<EndpointList, ProxySocket>> {
+    const isNewWanted = before?.signature !== signature;
     const open = new Map<EndpointList, ProxySocket>();
     for (const list of listsOf(frontends)) {
       const known = before?.plan.port.protocol === plan.port.protocol ? before.sockets.get(list) : undefined;
-      const isNewWanted = before?.signature !== signatureOf(plan);
       try {
         open.set(
           list,

@@ -90,7 +90,7 @@ export class PortalBackend implements Backend {
 
   /** What is served now, to compare with. */
   holdings(): Holdings<Served> {
-    return { served: new Map(this.#served), owners: this.#placing.owners };
+    return { served: new Map(this.#served), holders: this.#placing.holders };
   }
 
   async close(): Promise<void> {

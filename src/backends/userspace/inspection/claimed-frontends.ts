@@ -5,7 +5,7 @@ import type { Holders } from '../holders.ts';
 /** What a backend serves, by service port key, and who has which frontend. */
 export interface Holdings<Served> {
   readonly served: ReadonlyMap<string, Served>;
-  readonly owners: Holders;
+  readonly holders: Holders;
 }
 
 /** A service port and the frontends that it gets. */
@@ -21,17 +21,17 @@ export interface Claimed {
  */
 export function claimedFrontends(
   plans: ReadonlyMap<string, ServicePlan>,
-  { served, owners: current }: Holdings<unknown>,
+  { served, holders: current }: Holdings<unknown>,
 ): Claimed[] {
-  const owners = current.copy();
+  const holders = current.copy();
   const keys = [...new Set([...served.keys(), ...plans.keys()])].sort();
   const wanted = new Map(
     [...plans].map(([key, plan]) => [key, plan.port.protocol === 'SCTP' ? [] : frontendsOf(plan)]),
   );
-  for (const key of keys) owners.retain(key, new Set(wanted.get(key)?.map(frontendName)));
+  for (const key of keys) holders.retain(key, new Set(wanted.get(key)?.map(frontendName)));
   return keys.flatMap((key) => {
     const plan = plans.get(key);
-    const frontends = wanted.get(key)?.filter((frontend) => owners.claim(frontendName(frontend), key));
+    const frontends = wanted.get(key)?.filter((frontend) => holders.claim(frontendName(frontend), key));
     return plan && frontends ? [{ key, plan, frontends }] : [];
   });
 }

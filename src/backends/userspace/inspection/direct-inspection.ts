@@ -47,7 +47,7 @@ export async function compareListeners(
 ): Promise<readonly Difference[]> {
   const holdings: Holdings<DirectlyServed> = running?.holdings ?? {
     served: new Map(),
-    owners: new Holders(),
+    holders: new Holders(),
   };
   const { served } = holdings;
   const addresses = interfaceAddresses();

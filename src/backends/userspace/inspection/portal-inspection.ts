@@ -56,7 +56,7 @@ export async function comparePortals(
   request: Omit<SyncRequest, 'changed'>,
   { settings, kernel, running }: PortalInspectionOptions,
 ): Promise<readonly Difference[]> {
-  const holdings: Holdings<Served> = running?.holdings ?? { served: new Map(), owners: new Holders() };
+  const holdings: Holdings<Served> = running?.holdings ?? { served: new Map(), holders: new Holders() };
   const { served } = holdings;
   const wanted = wantedServices(request.plans, holdings, settings.nodeIP);
   const [table, addresses, listeners] = await Promise.all([
