@@ -1,12 +1,22 @@
-/** A map of so many entries at most: the one that was set longest ago gives way to a new one. */
+interface Entry<K, V> {
+  readonly key: K;
+  value: V;
+  older: Entry<K, V> | undefined;
+  newer: Entry<K, V> | undefined;
+}
+
+/**
+ * A map in the order in which entries were set, also those that were set again; with a maximum, the oldest gives way
+ * to a new one. Entries are linked: a Map knows that order, too, but a new iterator of it steps over all the places
+ * that were left since the beginning, and one that is kept retains every table that the Map has outgrown.
+ */
 export class RecentMap<K, V> {
   readonly #max: number;
-  /** In the order in which they were set. */
-  readonly #entries = new Map<K, V>();
-  /** Kept from one removal to the next: a new iterator would step over every place that was left since the beginning. */
-  #oldest: Iterator<K> = this.#entries.keys();
+  readonly #entries = new Map<K, Entry<K, V>>();
+  #oldest: Entry<K, V> | undefined;
+  #newest: Entry<K, V> | undefined;
 
-  constructor(max: number) {
+  constructor(max = Number.POSITIVE_INFINITY) {
     this.#max = max;
   }
 
@@ -15,34 +25,61 @@ export class RecentMap<K, V> {
   }
 
   get(key: K): V | undefined {
-    return this.#entries.get(key);
+    return this.#entries.get(key)?.value;
   }
 
   set(key: K, value: V): void {
-    this.#entries.delete(key);
-    if (this.#entries.size >= this.#max) this.#dropOldest();
-    this.#entries.set(key, value);
+    const known = this.#entries.get(key);
+    if (known) {
+      known.value = value;
+      this.#unlink(known);
+      this.#append(known);
+      return;
+    }
+    if (this.#entries.size >= this.#max) this.dropOldest();
+    const entry = { key, value, older: undefined, newer: undefined };
+    this.#entries.set(key, entry);
+    this.#append(entry);
   }
 
   delete(key: K): void {
+    const entry = this.#entries.get(key);
+    if (!entry) return;
     this.#entries.delete(key);
+    this.#unlink(entry);
+  }
+
+  /** Removes the entry that was set longest ago, and gives its value. */
+  dropOldest(): V | undefined {
+    const oldest = this.#oldest;
+    if (oldest) this.delete(oldest.key);
+    return oldest?.value;
   }
 
   clear(): void {
     this.#entries.clear();
+    this.#oldest = undefined;
+    this.#newest = undefined;
   }
 
-  [Symbol.iterator](): Iterator<[K, V]> {
-    return this.#entries[Symbol.iterator]();
+  /** The oldest first. The one at hand may be deleted meanwhile. */
+  *[Symbol.iterator](): Generator<[K, V]> {
+    for (let entry = this.#oldest; entry; entry = entry.newer) yield [entry.key, entry.value];
   }
 
-  /** Everything before the iterator has been removed, or set again behind it. */
-  #dropOldest(): void {
-    let next = this.#oldest.next();
-    if (next.done) {
-      this.#oldest = this.#entries.keys();
-      next = this.#oldest.next();
-    }
-    if (!next.done) this.#entries.delete(next.value);
+  #append(entry: Entry<K, V>): void {
+    entry.older = this.#newest;
+    entry.newer = undefined;
+    if (this.#newest) this.#newest.newer = entry;
+    else this.#oldest = entry;
+    this.#newest = entry;
+  }
+
+  /** The entry itself still leads on, for who is on the way. */
+  #unlink({ older, newer }: Entry<K, V>): void {
+    if (older) older.newer = newer;
+    else this.#oldest = newer;
+    if (newer) newer.older = older;
+    else this.#newest = older;
   }
 }

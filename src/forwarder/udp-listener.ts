@@ -6,6 +6,7 @@ import type { Admission } from './admission.ts';
 import { NoEndpointError } from './balancer.ts';
 import { FailedEndpoints } from './failed-endpoints.ts';
 import { boundPort, openSocket } from './open-socket.ts';
+import { RecentMap } from './recent-map.ts';
 import type { ServiceHandle } from './service.ts';
 import { decodeAddress, maxAddressBytes, type SocketAddress, trimAddress } from './socket-address.ts';
 import type { SessionContext } from './tcp-session.ts';
@@ -35,7 +36,7 @@ export class UDPListener {
   readonly #sender = new Uint8Array(maxAddressBytes);
   readonly #senderText = Buffer.from(this.#sender.buffer);
   /** By the client's address as the kernel writes it; the one that was silent for longest comes first. */
-  readonly #sessions = new Map<string, UDPSession>();
+  readonly #sessions = new RecentMap<string, UDPSession>();
   readonly #failures: FailedEndpoints;
   #fd: number;
   #token = -1;
@@ -59,13 +60,13 @@ export class UDPListener {
     this.#isClosed = true;
     this.#sweep?.cancel();
     this.#reopen?.cancel();
-    for (const session of [...this.#sessions.values()]) session.end();
+    for (const [, session] of [...this.#sessions]) session.end();
     if (this.#fd >= 0) this.#shut();
   }
 
   /** Ends sessions whose endpoint is gone. */
   endpointsChanged(): void {
-    for (const session of [...this.#sessions.values()]) {
+    for (const [, session] of [...this.#sessions]) {
       if (!this.service.keeps(session.endpoint)) session.end();
     }
   }
@@ -127,7 +128,7 @@ export class UDPListener {
       reply: (data, size) => this.#context.sockets.sendTo(this.#fd, data, size, client),
       used: () => this.#touch(key, session),
       failed: () => this.#failures.add(decodeAddress(client).ip, endpoint),
-      ended: () => this.#forget(key, session),
+      ended: () => this.#forget(key),
     });
     this.#admission.enter();
     this.#sessions.set(key, session);
@@ -156,18 +157,15 @@ export class UDPListener {
       'Old UDP sessions give way to new ones',
       `${this.service.key}: the limit is reached`,
     );
-    const [oldest] = this.#sessions.values();
-    oldest?.end();
+    this.#sessions.dropOldest()?.end();
   }
 
   #touch(key: string, session: UDPSession): void {
     session.usedAt = this.#context.clock.monotonic();
-    this.#sessions.delete(key);
     this.#sessions.set(key, session);
   }
 
-  #forget(key: string, session: UDPSession): void {
-    if (this.#sessions.get(key) !== session) return;
+  #forget(key: string): void {
     this.#sessions.delete(key);
     this.#admission.leave();
   }
@@ -177,7 +175,7 @@ export class UDPListener {
     const { clock, idleMs } = this.#context;
     this.#sweep = undefined;
     const now = clock.monotonic();
-    for (const session of this.#sessions.values()) {
+    for (const [, session] of this.#sessions) {
       const left = session.usedAt + idleMs - now;
       if (left > 0) {
         this.#sweep = clock.setTimeout(() => this.#expire(), Math.ceil(left));
