@@ -87,9 +87,7 @@ export class Engine {
   }
 
   removeService(key: string): void {
-    this.#balancer.setEndpoints(key, []);
-    this.#balancer.deleteService(key);
-    this.#counters.forget(key);
+    this.#services.get(key)?.remove();
     this.#services.delete(key);
   }
 

@@ -1,4 +1,4 @@
-import type { Balancer, Distribution } from './balancer.ts';
+import { type Balancer, type Distribution, NoEndpointError } from './balancer.ts';
 import type { Counters, EndpointTraffic, ServiceTraffic } from './counters.ts';
 import type { Outlook } from './forwarder.ts';
 import { encodeAddress, type SocketAddress } from './socket-address.ts';
@@ -12,6 +12,7 @@ export class ServiceHandle {
   /** Encoded addresses of the endpoints, by their name in the balancer. */
   #addresses: ReadonlyMap<string, Uint8Array> = new Map();
   #draining: ReadonlySet<string> = new Set();
+  #isRemoved = false;
 
   constructor(key: string, balancer: Balancer, counters: Counters) {
     this.key = key;
@@ -25,6 +26,14 @@ export class ServiceHandle {
     this.#addresses = new Map([...endpoints].map(([name, address]) => [name, encodeAddress(address)]));
     this.#balancer.setEndpoints(this.key, [...endpoints.keys()]);
     this.#counters.retain(this.key, new Set(endpoints.keys()));
+  }
+
+  /** From now on nobody gets an endpoint here. A service of the same key that comes later has a handle of its own. */
+  remove(): void {
+    this.#isRemoved = true;
+    this.#balancer.setEndpoints(this.key, []);
+    this.#balancer.deleteService(this.key);
+    this.#counters.forget(this.key);
   }
 
   /** The endpoint for a new connection, not one of those that failed it if possible; throws NoEndpointError. */
@@ -64,6 +73,8 @@ export class ServiceHandle {
   }
 
   #next(client: () => string, avoid: ReadonlySet<string> | undefined, reset: boolean): string {
+    // By now the key may stand for another service, whose endpoints are not known here.
+    if (this.#isRemoved) throw new NoEndpointError(this.key, 'missing service entry');
     return this.#balancer.nextEndpoint(this.key, {
       client,
       reset,

@@ -320,6 +320,21 @@ test('a service that is removed while connections are being made is not counted 
   assert.deepEqual([...(await under.engine.traffic()).keys()], []);
 });
 
+test('a connection that waits for an endpoint ends with its service, also when that comes back with others', async () => {
+  const under = await EngineUnderTest.open(cleanups);
+  under.serve([blackHole(under.sockets, cleanups)]);
+  const at = await under.listen('TCP');
+  const fate = fateOf(at);
+  const isDialling = async () => [...(await under.traffic()).endpoints.values()][0]?.dialling === 1;
+  await eventually('an endpoint is tried', isDialling);
+  under.engine.unlisten(at.id, false);
+  under.engine.removeService('web');
+  under.serve([await tcpPeer(cleanups, echoAs('new'))]);
+  assert.equal(await fate, 'end');
+  assert.equal(await talk(await under.listen('TCP'), 'x'), 'new:x');
+  assert.deepEqual([(await under.traffic()).connections, (await under.traffic()).open], [1, 0]);
+});
+
 test('least connections: idle endpoints come before busy ones', async () => {
   const under = await EngineUnderTest.open(cleanups);
   under.serve(
