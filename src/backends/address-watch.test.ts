@@ -1,39 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { InterfaceAddresses } from '../kernel/route/addresses.ts';
+import { FakeAddresses } from '../kernel/route/fake-addresses.ts';
 import { FakeClock } from '../lib/fake-clock.ts';
 import { nodePortAddresses } from '../model/node-port-addresses.ts';
 import { silentLogger } from '../obs/log.ts';
 import { AddressWatch, servingNodePorts } from './address-watch.ts';
 
-class FakeAddresses implements InterfaceAddresses {
-  current: string[] = ['192.0.2.10'];
-  watches = 0;
-  lists = 0;
-  onChange: () => void = () => assert.fail('nobody watches');
-  onFailure: (error: Error) => void = () => assert.fail('nobody watches');
-
-  async list(): Promise<string[]> {
-    this.lists++;
-    return this.current;
-  }
-
-  watch(onChange: () => void, onFailure: (error: Error) => void): { close(): void } {
-    this.watches++;
-    this.onChange = onChange;
-    this.onFailure = onFailure;
-    return {
-      close: () => {
-        this.watches--;
-      },
-    };
-  }
-
-  close(): void {}
-}
-
 async function start(cidrs: string[]) {
-  const addresses = new FakeAddresses();
+  const addresses = new FakeAddresses('192.0.2.10');
   const clock = new FakeClock();
   let changes = 0;
   const watch = new AddressWatch({

@@ -1,7 +1,8 @@
 import type { Clock } from '../lib/clock.ts';
 import { loadLibc } from '../native/koffi-libc.ts';
-import { silentLogger } from '../obs/log.ts';
+import { type Logger, silentLogger } from '../obs/log.ts';
 import { datagramLog } from './netlink/debug.ts';
+import type { SocketOptions } from './netlink/socket.ts';
 import type { NftClient } from './nft/client.ts';
 import { openNftClient } from './nft/netlink-client.ts';
 import { type InterfaceAddresses, openInterfaceAddresses } from './route/addresses.ts';
@@ -16,8 +17,7 @@ export interface KernelInterfaces {
 /** Opens them; rejects when a socket cannot be had. */
 export async function openKernel(clock: Clock, logger = silentLogger): Promise<KernelInterfaces> {
   const libc = await loadLibc();
-  const onDatagram = datagramLog(logger);
-  const options = { clock, ...(onDatagram && { onDatagram }) };
+  const options = socketOptions(clock, logger);
   const nft = openNftClient(libc, options);
   try {
     const addresses = openInterfaceAddresses(libc, options);
@@ -26,4 +26,14 @@ export async function openKernel(clock: Clock, logger = silentLogger): Promise<K
     nft.close();
     throw error;
   }
+}
+
+/** Opens what needs neither a privilege nor nf_tables; rejects when a socket cannot be had. */
+export async function openAddresses(clock: Clock, logger = silentLogger): Promise<InterfaceAddresses> {
+  return openInterfaceAddresses(await loadLibc(), socketOptions(clock, logger));
+}
+
+function socketOptions(clock: Clock, logger: Logger): SocketOptions {
+  const onDatagram = datagramLog(logger);
+  return { clock, ...(onDatagram && { onDatagram }) };
 }

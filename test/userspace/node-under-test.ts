@@ -85,7 +85,6 @@ export class UserspaceNode {
       settings,
       kernel,
       running: () => ({ backend: this.backend, forwarder: node.forwarder }),
-      interfaceAddresses: () => [],
     });
   }
 

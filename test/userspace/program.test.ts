@@ -47,9 +47,9 @@ function unescaped(stderr: string): string {
   return stderr.replaceAll('\\"', '"');
 }
 
-function answers(at: Peer): Promise<void> {
-  const ask = () => talk(at, '!').catch((error: Error) => error.message);
-  return eventuallyEqual(`${at.ip}:${at.port} answers`, ask, 'web:!', { everyMs: 20 });
+function answers(at: Peer, answer = 'web:!'): Promise<void> {
+  const ask = () => talk(at, '!').catch(({ code, message }: NodeJS.ErrnoException) => code ?? message);
+  return eventuallyEqual(`${at.ip}:${at.port} answers`, ask, answer, { everyMs: 20 });
 }
 
 inNetworkNamespace(import.meta.filename, () => {
@@ -127,6 +127,25 @@ inNetworkNamespace(import.meta.filename, () => {
       assert.doesNotMatch(sh('nft list tables'), /kube-proxy/);
     });
   }
+
+  test('without privileges, node ports follow the addresses that come and go', async () => {
+    const [first, second] = [
+      { ip: '203.0.115.1', port: 30_080 },
+      { ip: '203.0.115.2', port: 30_080 },
+    ];
+    const flags = ['--conntrack-max-per-core=0', '--nodeport-addresses=203.0.115.0/24'];
+    // Connections to an address that the node has no longer are refused, and not lost.
+    sh('ip route add local 203.0.115.0/24 dev lo');
+    cleanups.add(() => sh('ip route del local 203.0.115.0/24 dev lo; ip addr del 203.0.115.2/32 dev lo'));
+    sh('ip addr add 203.0.115.1/32 dev lo');
+    await start(/Services and their addresses/, { uid: NOBODY, flags });
+    await answers(first);
+    sh('ip addr add 203.0.115.2/32 dev lo');
+    await answers(second);
+    sh('ip addr del 203.0.115.1/32 dev lo');
+    await answers(first, 'ECONNREFUSED');
+    await answers(second);
+  });
 
   test('it cannot bind to localhost, but to other addresses of loopback', async () => {
     const args = ['--proxy-mode=userspace', `--manifests=${await manifests()}`, '--init-only'];

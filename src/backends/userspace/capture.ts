@@ -1,13 +1,14 @@
 import { hasNetAdmin } from '../../kernel/capabilities.ts';
-import { type KernelInterfaces, openKernel } from '../../kernel/open.ts';
+import { type KernelInterfaces, openAddresses, openKernel } from '../../kernel/open.ts';
 import { type SystemFiles, systemFiles } from '../../kernel/system-files.ts';
 import { messageOf } from '../../lib/thrown.ts';
 import type { InspectionContext } from '../mode.ts';
 import { Portals } from './portals/portals.ts';
 import type { UserspaceSettings } from './settings.ts';
 
-/** Why packets cannot be captured, in words. */
-export interface Obstacle {
+/** What is left of the kernel where packets cannot be captured. */
+export interface Uncaptured extends Omit<KernelInterfaces, 'nft'> {
+  /** Why they cannot, in words. */
   readonly reason: string;
 }
 
@@ -18,7 +19,7 @@ export interface Obstacle {
 export async function tryCapture(
   settings: UserspaceSettings,
   { clock, logger }: Pick<InspectionContext, 'clock' | 'logger'>,
-): Promise<KernelInterfaces | Obstacle> {
+): Promise<KernelInterfaces | Uncaptured> {
   let kernel: KernelInterfaces | undefined;
   try {
     kernel = await openKernel(clock, logger);
@@ -26,7 +27,9 @@ export async function tryCapture(
     return kernel;
   } catch (error) {
     kernel?.close();
-    return { reason: obstacleText(error, process.getuid?.() === 0, systemFiles) };
+    const addresses = await openAddresses(clock, logger);
+    const reason = obstacleText(error, process.getuid?.() === 0, systemFiles);
+    return { reason, addresses, close: () => addresses.close() };
   }
 }
 

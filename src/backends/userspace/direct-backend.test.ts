@@ -13,6 +13,7 @@ import {
 } from '../../../test/userspace/peers.ts';
 import { openLocalForwarder } from '../../forwarder/open.ts';
 import { PortPool } from '../../forwarder/port-pool.ts';
+import { FakeAddresses } from '../../kernel/route/fake-addresses.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { nodePortAddresses } from '../../model/node-port-addresses.ts';
 import { silentLogger } from '../../obs/log.ts';
@@ -48,7 +49,7 @@ async function open() {
       pool: new PortPool(undefined, Math.random),
       choice: 'round-robin',
     }),
-    interfaceAddresses: () => ['127.0.0.1'],
+    addresses: new FakeAddresses('127.0.0.1'),
     reason: 'no privileges',
     logger: { ...silentLogger, info: (_message, attributes) => void told.push(String(attributes?.table)) },
     clock: systemClock,

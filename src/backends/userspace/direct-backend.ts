@@ -1,8 +1,10 @@
+import type { InterfaceAddresses } from '../../kernel/route/addresses.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { messageOf } from '../../lib/thrown.ts';
-import { type Family, joinHostPort } from '../../model/ip.ts';
+import { type Family, familyOf, isLinkLocalIPv6, joinHostPort } from '../../model/ip.ts';
 import type { Logger } from '../../obs/log.ts';
 import type { ServicePlan } from '../../plan/service-plan.ts';
+import { AddressWatch } from '../address-watch.ts';
 import type { Backend, SyncRequest, SyncResult } from '../backend.ts';
 import { type AddressRow, addressRow, refusalNote, renderAddressTable } from './address-table.ts';
 import { type Listening, listeningName, listeningsOf } from './direct-places.ts';
@@ -16,7 +18,7 @@ import type { UserspaceSettings } from './settings.ts';
 export interface DirectBackendOptions {
   readonly settings: UserspaceSettings;
   readonly sockets: ProxySockets;
-  readonly interfaceAddresses: () => readonly string[];
+  readonly addresses: Pick<InterfaceAddresses, 'list' | 'watch'>;
   /** Why packets cannot be captured. */
   readonly reason: string;
   readonly logger: Logger;
@@ -46,6 +48,7 @@ export class DirectBackend implements Backend {
   readonly #served = new Map<string, DirectlyServed>();
   readonly #retry: Retry;
   #isAnnounced = false;
+  #watch: AddressWatch | undefined;
 
   constructor(options: DirectBackendOptions) {
     this.#options = options;
@@ -54,11 +57,12 @@ export class DirectBackend implements Backend {
   }
 
   async sync({ plans, changed }: SyncRequest): Promise<SyncResult> {
+    this.#watch ??= this.#watchAddresses();
     const keys =
       changed === 'all' ? [...this.#served.keys(), ...plans.keys()] : [...changed, ...this.#contenders()];
     const sorted = [...new Set(keys)].sort();
     for (const key of sorted) this.#giveUp(key, plans.get(key));
-    const addresses = this.#options.interfaceAddresses();
+    const addresses = await this.#options.addresses.list();
     const told: AddressRow[] = [];
     for (const key of sorted) {
       const plan = plans.get(key);
@@ -89,7 +93,21 @@ export class DirectBackend implements Backend {
 
   async close(): Promise<void> {
     this.#retry.cancel();
+    this.#watch?.close();
     this.#options.onClose();
+  }
+
+  /** Any address of the family may be a service's; nobody can listen at a link-local one without naming the link. */
+  #watchAddresses(): AddressWatch {
+    const { addresses, clock, logger, requestFullSync } = this.#options;
+    const isRelevant = (ip: string): boolean => familyOf(ip) === this.family && !isLinkLocalIPv6(ip);
+    return new AddressWatch({
+      addresses,
+      relevant: (listed) => listed.filter(isRelevant),
+      clock,
+      logger,
+      onChange: requestFullSync,
+    });
   }
 
   /** Service ports of which another one has a frontend: it may be free now. */

@@ -8,7 +8,7 @@ import { runProgram } from '../../kernel/program.ts';
 import { systemFiles } from '../../kernel/system-files.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { toMillis } from '../../lib/duration.ts';
-import { canonicalIP, type Family, families } from '../../model/ip.ts';
+import { type Family, families } from '../../model/ip.ts';
 import type { Logger } from '../../obs/log.ts';
 import type { Backend } from '../backend.ts';
 import type { Inspection } from '../inspection.ts';
@@ -71,7 +71,6 @@ class UserspaceMode implements Mode {
       settings,
       running: () => this.#running.get(context.family),
       kernel: await tryCapture(settings, context),
-      interfaceAddresses,
     });
   }
 
@@ -100,19 +99,14 @@ class UserspaceMode implements Mode {
     const sockets = new ProxySockets({ forwarder: node.forwarder, pool, choice: options.choice });
     const captured = await tryCapture(settings, context);
     const common = { settings, sockets, logger, clock, requestFullSync };
-    if ('reason' in captured) {
-      const { reason } = captured;
-      return new DirectBackend({
-        ...common,
-        reason,
-        interfaceAddresses,
-        onClose: () => this.#release(family),
-      });
-    }
     const onClose = () => {
       captured.close();
       this.#release(family);
     };
+    if ('reason' in captured) {
+      const { reason, addresses } = captured;
+      return new DirectBackend({ ...common, reason, addresses, onClose });
+    }
     return new PortalBackend({ ...common, kernel: captured, claim: node.claim, metrics, onClose });
   }
 
@@ -157,9 +151,4 @@ function settingsOf(context: InspectionContext, options: UserspaceOptions): User
     choice: options.choice,
     retryMs: toMillis(config.syncPeriod),
   };
-}
-
-function interfaceAddresses(): string[] {
-  const all = Object.values(networkInterfaces()).flatMap((addresses = []) => addresses);
-  return all.flatMap(({ address }) => canonicalIP(address) ?? []);
 }

@@ -4,6 +4,7 @@ import { planOf, plansByKey } from '../../../../test/cluster/plans.ts';
 import { Cleanups, echoAs, freePort, talk, tcpPeer } from '../../../../test/userspace/peers.ts';
 import { openLocalForwarder } from '../../../forwarder/open.ts';
 import { PortPool } from '../../../forwarder/port-pool.ts';
+import { FakeAddresses } from '../../../kernel/route/fake-addresses.ts';
 import { systemClock } from '../../../lib/clock.ts';
 import { joinHostPort } from '../../../model/ip.ts';
 import { nodePortAddresses } from '../../../model/node-port-addresses.ts';
@@ -28,8 +29,8 @@ const settings: UserspaceSettings = {
   choice: 'round-robin',
   retryMs: 60_000,
 };
-const interfaceAddresses = () => ['127.0.0.1'];
-const kernel = { reason: 'no privileges' };
+const addresses = new FakeAddresses('127.0.0.1');
+const kernel = { reason: 'no privileges', addresses, close: () => {} };
 
 async function open() {
   const clock = systemClock;
@@ -39,7 +40,7 @@ async function open() {
   const backend = new DirectBackend({
     settings,
     sockets: new ProxySockets({ forwarder, pool, choice: 'round-robin' }),
-    interfaceAddresses,
+    addresses,
     reason: 'no privileges',
     logger: silentLogger,
     clock,
@@ -49,7 +50,7 @@ async function open() {
   cleanups.add(() => forwarder.close());
   cleanups.add(() => backend.close());
   const running = () => ({ backend, forwarder });
-  const inspection = new UserspaceInspection({ settings, running, kernel, interfaceAddresses });
+  const inspection = new UserspaceInspection({ settings, running, kernel });
   const program = (...plans: ServicePlan[]) => backend.sync({ ...request(...plans), changed: 'all' });
   return { backend, inspection, program };
 }
@@ -116,7 +117,6 @@ test('where nothing runs every listener is missing, and none is opened', async (
   const inspection = new UserspaceInspection({
     settings,
     kernel,
-    interfaceAddresses,
     running: () => undefined,
   });
   const plan = planOf({ clusterIP: '10.96.0.1', port, nodePort: port }, [{ ip: '10.244.1.5' }]);

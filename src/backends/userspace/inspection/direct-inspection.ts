@@ -1,4 +1,5 @@
 import type { Forwarder } from '../../../forwarder/forwarder.ts';
+import type { InterfaceAddresses } from '../../../kernel/route/addresses.ts';
 import { isLoopback, joinHostPort, toIP } from '../../../model/ip.ts';
 import type { SyncRequest } from '../../backend.ts';
 import type { Difference, KernelAnswer, Packet } from '../../inspection.ts';
@@ -13,7 +14,7 @@ import { listenerDifferences, type WantedListener } from './listener-differences
 
 export interface DirectInspectionOptions {
   readonly settings: UserspaceSettings;
-  readonly interfaceAddresses: () => readonly string[];
+  readonly addresses: Pick<InterfaceAddresses, 'list'>;
   /** Why packets are not captured. */
   readonly reason: string;
   /** Of the backend that runs in this process; undefined when none does. */
@@ -24,9 +25,9 @@ export interface DirectInspectionOptions {
 
 /** Only what is sent to a listener's own address comes here; everything else goes its way. */
 export async function askListeners(packet: Packet, options: DirectInspectionOptions): Promise<KernelAnswer> {
-  const { running, interfaceAddresses, reason } = options;
+  const { running, addresses, reason } = options;
   const { protocol, source, destination: ip, port } = packet;
-  const isOwn = isLoopback(toIP(ip)) || interfaceAddresses().includes(ip);
+  const isOwn = isLoopback(toIP(ip)) || (await addresses.list()).includes(ip);
   if (running && isOwn && protocol !== 'SCTP') {
     const outlook = await running.forwarder.outlook(protocol, { ip, port }, source);
     if (outlook) return forwardedAnswer(outlook, source);
@@ -43,16 +44,16 @@ export async function askListeners(packet: Packet, options: DirectInspectionOpti
 /** Listeners that a sync would open, tell something else, or close. */
 export async function compareListeners(
   { plans }: Pick<SyncRequest, 'plans'>,
-  { settings, interfaceAddresses, running }: DirectInspectionOptions,
+  { settings, addresses, running }: DirectInspectionOptions,
 ): Promise<readonly Difference[]> {
   const holdings: Holdings<DirectlyServed> = running?.holdings ?? {
     served: new Map(),
     holders: new Holders(),
   };
   const { served } = holdings;
-  const addresses = interfaceAddresses();
+  const own = await addresses.list();
   const wanted = claimedFrontends(plans, holdings).flatMap((claimed) =>
-    wantedListeners(claimed, served.get(claimed.key)?.sockets, addresses, settings),
+    wantedListeners(claimed, served.get(claimed.key)?.sockets, own, settings),
   );
   const open = [...served].flatMap(([service, { sockets }]) =>
     [...sockets.values()].map((socket) => ({ service, socket })),

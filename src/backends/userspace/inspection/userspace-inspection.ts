@@ -2,6 +2,7 @@ import type { Forwarder } from '../../../forwarder/forwarder.ts';
 import type { KernelInterfaces } from '../../../kernel/open.ts';
 import type { SyncRequest } from '../../backend.ts';
 import type { Difference, Inspection, KernelAnswer, Packet, ServiceCounters } from '../../inspection.ts';
+import type { Uncaptured } from '../capture.ts';
 import { DirectBackend } from '../direct-backend.ts';
 import type { PortalBackend } from '../portal-backend.ts';
 import { serviceName } from '../proxy-sockets.ts';
@@ -20,8 +21,7 @@ export interface UserspaceInspectionOptions {
   /** What runs in this process at the moment; undefined when nothing does, as in a dry run. */
   readonly running: () => Running | undefined;
   /** The means to read the kernel, or why packets cannot be captured. */
-  readonly kernel: KernelInterfaces | { readonly reason: string };
-  readonly interfaceAddresses: () => readonly string[];
+  readonly kernel: KernelInterfaces | Uncaptured;
 }
 
 type Subject =
@@ -65,8 +65,7 @@ export class UserspaceInspection implements Inspection {
   }
 
   async close(): Promise<void> {
-    const { kernel } = this.#options;
-    if ('close' in kernel) kernel.close();
+    this.#options.kernel.close();
   }
 
   #subject(): Subject {
@@ -80,8 +79,8 @@ export class UserspaceInspection implements Inspection {
   }
 
   #listeners(reason: string, running?: DirectInspectionOptions['running']): Subject {
-    const { settings, interfaceAddresses } = this.#options;
-    return { kind: 'listeners', options: { settings, interfaceAddresses, reason, running } };
+    const { settings, kernel } = this.#options;
+    return { kind: 'listeners', options: { settings, addresses: kernel.addresses, reason, running } };
   }
 
   #portals(running?: PortalInspectionOptions['running']): Subject {
