@@ -67,7 +67,7 @@ export class Engine {
       sockets,
       loop: this.loop,
       scratch: new Uint8Array(new ArrayBuffer(scratchBytes)),
-      splices: new SplicePool(sockets),
+      splices: new SplicePool(sockets, this.#admission),
       clock,
       dialTimeouts,
       idleMs: udpIdleMs,
@@ -95,7 +95,9 @@ export class Engine {
   listen(id: string, { service, protocol, at }: Listening): number {
     if (this.#listeners.has(id)) throw new Error(`there is a listener ${id} already`);
     const Listener = protocol === 'TCP' ? TCPListener : UDPListener;
-    const listener = new Listener(this.#context, this.#service(service), this.#admission, at);
+    const listener = this.#admission.listen(
+      () => new Listener(this.#context, this.#service(service), this.#admission, at),
+    );
     this.#listeners.set(id, { listener, service, protocol, at: { ip: at.ip, port: listener.port } });
     if (listener instanceof UDPListener) {
       const others = this.#datagramListeners.get(service) ?? new Set();
@@ -109,6 +111,7 @@ export class Engine {
     if (!listener) return;
     this.#listeners.delete(id);
     listener.close(endConnections);
+    this.#admission.unlisten();
     if (listener instanceof UDPListener) this.#forgetDatagrams(listener);
     else if (listener.hasConnections) this.#retired.add(listener);
   }

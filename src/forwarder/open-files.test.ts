@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { limitsFor, raiseOpenFileLimit } from './open-files.ts';
+import { connectionsIn, limitsFor, raiseOpenFileLimit } from './open-files.ts';
 
 function fakeLimits(soft: number, hard: number, mayRaise: boolean) {
   const state = { soft, hard };
@@ -38,12 +38,20 @@ test('goes as far as it may, and says why no further', () => {
 });
 
 test('connections take two files each, and one service cannot have them all', () => {
-  assert.deepEqual(limitsFor(64_000), { total: 31_500, perService: 23_625 });
+  const { files, perService } = limitsFor(64_000);
+  assert.deepEqual([files, connectionsIn(files), perService], [63_000, 31_500, 23_625]);
   const small = limitsFor(100);
-  assert.ok(small.total * 2 < 100 && small.perService < small.total);
+  assert.ok(small.files < 100 && small.perService < connectionsIn(small.files));
+});
+
+test('listeners leave files for connections, and for the rest of the program when they come late', () => {
+  for (const openFiles of [256, 1_024, 4_096, 64_000]) {
+    const { files, listening, spare } = limitsFor(openFiles);
+    assert.ok(listening < files && files + spare < openFiles);
+  }
 });
 
 test('where files have no limit worth the name, connections have one', () => {
   assert.deepEqual(limitsFor(1_073_741_816), limitsFor(1_048_576));
-  assert.deepEqual(limitsFor(1_048_576), { total: 523_788, perService: 392_841 });
+  assert.equal(connectionsIn(limitsFor(1_048_576).files), 523_788);
 });

@@ -9,8 +9,10 @@ const wantedFiles = 64_000;
  * which says that nobody set one: memory ends long before, and for every service at once.
  */
 const countedFiles = 1 << 20;
-/** For everything but traffic: watches, files, netlink and listening sockets. */
+/** For everything but traffic: watches, servers, files and netlink. */
 const reservedFiles = 1_000;
+/** What one service may have of all connections, and listeners of all files. */
+const largestShare = 0.75;
 
 /** The limit of open files that is in force, and what stood in the way of a higher one. */
 export interface OpenFiles {
@@ -29,9 +31,20 @@ export function raiseOpenFileLimit(sockets: Pick<Sockets, 'openFileLimit' | 'set
   return { limit, problem: `cannot raise the limit of open files to ${wantedFiles}: ${errnoName(-raised)}` };
 }
 
-/** How many connections may be open with so many files: each takes two. */
+/** What may be open of so many files. Half of the reserve is for listeners that come late. */
 export function limitsFor(openFiles: number): Limits {
-  const files = Math.min(openFiles, countedFiles);
-  const total = Math.max(16, Math.floor((files - Math.min(reservedFiles, files / 4)) / 2));
-  return { total, perService: Math.max(16, Math.floor(total * 0.75)) };
+  const counted = Math.min(openFiles, countedFiles);
+  const reserved = Math.min(reservedFiles, counted / 4);
+  const files = Math.max(32, Math.floor(counted - reserved));
+  return {
+    files,
+    listening: Math.floor(files * largestShare),
+    spare: Math.floor(reserved / 2),
+    perService: Math.floor(connectionsIn(files) * largestShare),
+  };
+}
+
+/** A connection takes two files, as long as it carries little. */
+export function connectionsIn(files: number): number {
+  return Math.floor(files / 2);
 }

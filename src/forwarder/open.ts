@@ -1,11 +1,11 @@
 import { availableParallelism } from 'node:os';
 import type { Clock } from '../lib/clock.ts';
 import { loadSockets } from '../native/koffi-sockets.ts';
-import { type Limits, sharedOccupancy } from './admission.ts';
+import { Admission, sharedOccupancy } from './admission.ts';
 import type { Forwarder, ForwarderOptions } from './forwarder.ts';
 import { ForwarderPool } from './forwarder-pool.ts';
 import { LocalForwarder } from './local-forwarder.ts';
-import { limitsFor, raiseOpenFileLimit } from './open-files.ts';
+import { connectionsIn, limitsFor, raiseOpenFileLimit } from './open-files.ts';
 import { claimPort, type PortClaim } from './port-claim.ts';
 import type { Report } from './reports.ts';
 import type { SocketAddress } from './socket-address.ts';
@@ -20,8 +20,8 @@ export interface OpenOptions extends ForwarderOptions {
 export interface NodeForwarder {
   readonly forwarder: Forwarder;
   claim(protocol: 'TCP' | 'UDP', at: SocketAddress): PortClaim;
-  /** How many files and connections can be open. */
-  readonly room: Limits & { readonly openFiles: number };
+  /** How many files and connections can be open, where no socket listens yet. */
+  readonly room: { readonly openFiles: number; readonly connections: number; readonly perService: number };
   /** Why there can be fewer than wanted; undefined when there is nothing to say. */
   readonly problem: string | undefined;
 }
@@ -36,14 +36,16 @@ export async function openNodeForwarder(options: OpenOptions): Promise<NodeForwa
   const { limit, problem } = raiseOpenFileLimit(sockets);
   const count = Math.min(maxThreads, availableParallelism());
   const limits = limitsFor(limit);
-  const threads = sharedOccupancy(count).map((occupancy) => {
+  const [own, ...places] = sharedOccupancy(1 + count);
+  const claims = new Admission(limits, own);
+  const threads = places.map((occupancy) => {
     const settings = { dialTimeouts, udpIdleMs, limits, occupancy };
     return new ForwarderThread({ settings, sockets, clock, report });
   });
   return {
     forwarder: new ForwarderPool(threads),
-    claim: (protocol, at) => claimPort(sockets, protocol, at),
-    room: { ...limits, openFiles: limit },
+    claim: (protocol, at) => claimPort(sockets, claims, protocol, at),
+    room: { openFiles: limit, connections: connectionsIn(limits.files), perService: limits.perService },
     problem,
   };
 }

@@ -1,4 +1,5 @@
 import { SOCK_DGRAM, SOCK_STREAM, type Sockets } from '../native/sockets.ts';
+import type { Admission } from './admission.ts';
 import { openSocket } from './open-socket.ts';
 import type { SocketAddress } from './socket-address.ts';
 
@@ -8,10 +9,21 @@ export interface PortClaim {
 }
 
 /**
- * Holds a port; throws SystemError when somebody has it. The socket is bound and no more: a connection that comes to
+ * Holds a port; throws SystemError when somebody has it, or too many are held. The socket is bound and no more: a connection that comes to
  * it all the same is refused by the kernel instead of waiting for nobody.
  */
-export function claimPort(sockets: Sockets, protocol: 'TCP' | 'UDP', at: SocketAddress): PortClaim {
-  const fd = openSocket(sockets, protocol === 'TCP' ? SOCK_STREAM : SOCK_DGRAM, at);
-  return { release: () => void sockets.close(fd) };
+export function claimPort(
+  sockets: Sockets,
+  admission: Admission,
+  protocol: 'TCP' | 'UDP',
+  at: SocketAddress,
+): PortClaim {
+  const type = protocol === 'TCP' ? SOCK_STREAM : SOCK_DGRAM;
+  const fd = admission.listen(() => openSocket(sockets, type, at));
+  return {
+    release: () => {
+      sockets.close(fd);
+      admission.unlisten();
+    },
+  };
 }

@@ -1,4 +1,5 @@
 import type { Sockets } from '../native/sockets.ts';
+import type { Admission } from './admission.ts';
 
 /** A pipe that bytes pass through on their way between two sockets. */
 export interface Splice {
@@ -12,16 +13,19 @@ const pipeBytes = 1 << 20;
 /** Pipes kept for the next connection, and pipes in use at most: what a pipe holds counts against the user's limit. */
 const maxIdle = 16;
 const maxInUse = 256;
+const filesOfPipe = 2;
 
 /** Pipes for connections that carry much. There may be none left; copying then goes on. */
 export class SplicePool {
   readonly #sockets: Sockets;
+  readonly #admission: Admission;
   readonly #idle: Splice[] = [];
   #inUse = 0;
   #isUsable = true;
 
-  constructor(sockets: Sockets) {
+  constructor(sockets: Sockets, admission: Admission) {
     this.#sockets = sockets;
+    this.#admission = admission;
   }
 
   take(): Splice | undefined {
@@ -48,12 +52,15 @@ export class SplicePool {
   }
 
   #open(): Splice | undefined {
-    const pipe = this.#sockets.pipe(pipeBytes);
-    return pipe && { output: pipe[0], input: pipe[1], held: 0 };
+    const pipe = this.#admission.hasPlenty ? this.#sockets.pipe(pipeBytes) : undefined;
+    if (!pipe) return undefined;
+    this.#admission.enter(filesOfPipe);
+    return { output: pipe[0], input: pipe[1], held: 0 };
   }
 
   #close({ input, output }: Splice): void {
     this.#sockets.close(input);
     this.#sockets.close(output);
+    this.#admission.leave(filesOfPipe);
   }
 }

@@ -24,6 +24,8 @@ const backlog = 4096;
 const acceptsAtOnce = 64;
 /** After an error that only time can heal. */
 const pauseMs = 100;
+/** To the client and to the endpoint. */
+const filesOfConnection = 2;
 const outOfResources = new Set([-EMFILE, -ENFILE, -ENOBUFS, -ENOMEM]);
 
 /** Accepts connections at one address for one service. */
@@ -104,10 +106,10 @@ export class TCPListener {
   }
 
   #begin(fd: number): void {
-    this.#admission.enter();
+    this.#admission.enter(filesOfConnection);
     const session = new TCPSession(this.#context, this.service, fd, this.#peer, (ended) => {
       this.#sessions.delete(ended);
-      this.#admission.leave();
+      this.#admission.leave(filesOfConnection);
     });
     this.#sessions.add(session);
     session.start();

@@ -15,7 +15,7 @@ import {
   talk,
   tcpPeer,
 } from '../../test/userspace/peers.ts';
-import { AF_INET, SOCK_STREAM } from '../native/sockets.ts';
+import { AF_INET, SOCK_STREAM, type Sockets } from '../native/sockets.ts';
 import { decodeAddress, encodeAddress, maxAddressBytes } from './socket-address.ts';
 
 const cleanups = new Cleanups();
@@ -69,27 +69,47 @@ test('much data in both directions at once arrives unchanged, past a receiver th
   assert.deepEqual([bytesIn, bytesOut], [data.length, data.length]);
 });
 
-test('where the kernel does not move bytes through pipes they are copied', async () => {
-  const EINVAL = 22;
-  let tries = 0;
-  const under = await EngineUnderTest.open(cleanups, {
-    sockets: (real) =>
-      new Proxy(real, {
-        get(target, name) {
-          const member: unknown = Reflect.get(target, name, target);
-          if (name === 'splice') return () => (++tries > 0 ? -EINVAL : 0);
-          return typeof member === 'function' ? member.bind(target) : member;
-        },
-      }),
-  });
+/** Real sockets, but for one call. */
+function butFor<Name extends 'splice' | 'pipe'>(name: Name, call: (real: Sockets) => Sockets[Name]) {
+  return (real: Sockets): Sockets =>
+    new Proxy(real, {
+      get(target, each) {
+        if (each === name) return call(target);
+        const member: unknown = Reflect.get(target, each, target);
+        return typeof member === 'function' ? member.bind(target) : member;
+      },
+    });
+}
+
+/** Whether much data comes back unchanged from an endpoint that returns everything. */
+async function isReturned(under: EngineUnderTest): Promise<boolean> {
   const data = randomBytes(8_000_000);
   under.serve([await tcpPeer(cleanups, (socket) => socket.pipe(socket))]);
   const socket = connect(await under.listen('TCP'));
   socket.end(data);
   const chunks: Buffer[] = [];
   for await (const chunk of socket) chunks.push(chunk as Buffer);
-  assert.ok(Buffer.concat(chunks).equals(data));
+  return Buffer.concat(chunks).equals(data);
+}
+
+test('where the kernel does not move bytes through pipes they are copied', async () => {
+  const EINVAL = 22;
+  let tries = 0;
+  const sockets = butFor('splice', () => () => (++tries > 0 ? -EINVAL : 0));
+  assert.ok(await isReturned(await EngineUnderTest.open(cleanups, { sockets })));
   assert.ok(tries > 0);
+});
+
+test('where files are short, bytes are copied and no pipe is opened', async () => {
+  let pipes = 0;
+  const sockets = butFor('pipe', (real) => (bytes) => {
+    pipes++;
+    return real.pipe(bytes);
+  });
+  assert.ok(await isReturned(await EngineUnderTest.open(cleanups, { sockets, limits: { files: 6 } })));
+  assert.equal(pipes, 0);
+  assert.ok(await isReturned(await EngineUnderTest.open(cleanups, { sockets })));
+  assert.ok(pipes > 0);
 });
 
 test('a receiver that takes nothing stops the sender', async () => {
@@ -364,7 +384,7 @@ test('least connections: connections that are being made count', async () => {
 });
 
 test('at the limit new connections wait until others end, and a service cannot use up what others need', async () => {
-  const under = await EngineUnderTest.open(cleanups, { limits: { total: 4, perService: 2 } });
+  const under = await EngineUnderTest.open(cleanups, { limits: { perService: 2 } });
   const peer = await tcpPeer(cleanups, echoAs('a'));
   under.serve([peer]);
   under.serve([peer], 0, 'round-robin', 'other');

@@ -8,6 +8,7 @@ import { systemClock } from '../lib/clock.ts';
 import { loadSockets } from '../native/koffi-sockets.ts';
 import { sharedOccupancy } from './admission.ts';
 import { ForwarderPool } from './forwarder-pool.ts';
+import { limitsFor } from './open-files.ts';
 import type { Report } from './reports.ts';
 import { ForwarderThread } from './thread.ts';
 import type { ThreadSettings } from './thread-protocol.ts';
@@ -23,7 +24,7 @@ async function startThread(
     sockets: await loadSockets(),
     clock: systemClock,
     settings: {
-      limits: { total: 1_000, perService: 1_000 },
+      limits: limitsFor(2_000),
       dialTimeouts: [250, 500],
       udpIdleMs: 250,
       ...settings,
@@ -111,7 +112,8 @@ test('an address that is taken is told with its reason', async () => {
 });
 
 test('threads share their limit: who comes to one waits for what another has open', async () => {
-  const limits = { total: 2, perService: 2 };
+  // Two connections, and a listener of each thread.
+  const limits = { ...limitsFor(2_000), files: 2 * 2 + 2 };
   const [a, b] = await Promise.all(
     sharedOccupancy(2).map((occupancy) => startThread([], { limits, occupancy })),
   );

@@ -17,6 +17,8 @@ const datagramsAtOnce = 64;
 /** A burst while this thread is busy; the kernel gives as much of it as its own limit allows. */
 const receiveBufferBytes = 4 << 20;
 const reopenMs = 100;
+/** To the endpoint; clients share the one that listens. */
+const filesOfSession = 1;
 
 export interface UDPContext extends SessionContext {
   /** Milliseconds after which a client that neither sends nor receives is forgotten. */
@@ -121,8 +123,7 @@ export class UDPListener {
   /** A session that is over already when its endpoint failed; undefined when no other would do better. */
   #begin(key: string): UDPSession | undefined {
     const endpoint = this.#endpoint();
-    if (endpoint === undefined) return undefined;
-    this.#makeRoom();
+    if (endpoint === undefined || !this.#makeRoom()) return undefined;
     const client = trimAddress(this.#sender);
     const session = new UDPSession(this.#context, this.service, endpoint, {
       reply: (data, size) => this.#context.sockets.sendTo(this.#fd, data, size, client),
@@ -130,7 +131,7 @@ export class UDPListener {
       failed: () => this.#failures.add(decodeAddress(client).ip, endpoint),
       ended: () => this.#forget(key),
     });
-    this.#admission.enter();
+    this.#admission.enter(filesOfSession);
     this.#sessions.set(key, session);
     if (!session.start()) return undefined;
     this.#sweep ??= this.#context.clock.setTimeout(() => this.#expire(), this.#context.idleMs);
@@ -150,14 +151,15 @@ export class UDPListener {
     }
   }
 
-  /** The client that was silent for longest gives way. */
-  #makeRoom(): void {
-    if (this.#admission.isOpen(this.service.traffic.open)) return;
+  /** The client that was silent for longest gives way; with none, the first one cannot wait. False when it has to. */
+  #makeRoom(): boolean {
+    if (this.#admission.isOpen(this.service.traffic.open)) return true;
     this.#context.report(
       'Old UDP sessions give way to new ones',
       `${this.service.key}: the limit is reached`,
     );
     this.#sessions.dropOldest()?.end();
+    return this.#admission.hasSpare;
   }
 
   #touch(key: string, session: UDPSession): void {
@@ -167,7 +169,7 @@ export class UDPListener {
 
   #forget(key: string): void {
     this.#sessions.delete(key);
-    this.#admission.leave();
+    this.#admission.leave(filesOfSession);
   }
 
   /** Ends what was silent for too long, and comes back when the next one will have been. */

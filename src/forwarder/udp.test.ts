@@ -184,7 +184,7 @@ test('without endpoints a datagram is dropped and counted', async () => {
 test('at the limit the client that was silent for longest gives way', async () => {
   const under = await EngineUnderTest.open(cleanups, {
     udpIdleMs: 60_000,
-    limits: { total: 4, perService: 2 },
+    limits: { perService: 2 },
   });
   under.serve([await udpPeer(cleanups, 'a')]);
   const at = await under.listen('UDP');

@@ -1,6 +1,7 @@
 import type { Limits } from '../../src/forwarder/admission.ts';
 import type { Choice } from '../../src/forwarder/balancer.ts';
 import { LocalForwarder } from '../../src/forwarder/local-forwarder.ts';
+import { limitsFor } from '../../src/forwarder/open-files.ts';
 import type { Report } from '../../src/forwarder/reports.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { loadSockets } from '../../src/native/koffi-sockets.ts';
@@ -8,7 +9,7 @@ import type { Sockets } from '../../src/native/sockets.ts';
 import type { Cleanups, Peer } from './peers.ts';
 
 export interface EngineSettings {
-  readonly limits?: Limits;
+  readonly limits?: Partial<Limits>;
   readonly udpIdleMs?: number;
   readonly sockets?: (real: Sockets) => Sockets;
 }
@@ -31,7 +32,7 @@ export class EngineUnderTest {
     this.sockets = sockets;
     this.engine = new LocalForwarder({
       sockets,
-      limits: limits ?? { total: 10_000, perService: 10_000 },
+      limits: { ...limitsFor(20_000), ...limits },
       clock: systemClock,
       random: Math.random,
       report: (report) => this.reports.push(report),

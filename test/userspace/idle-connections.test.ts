@@ -44,9 +44,13 @@ class Crowd {
   }
 }
 
-/** The program with services of silent endpoints, each a process of its own, and one service that answers. */
+/**
+ * The program with services of silent endpoints, each a process of its own, one service that answers, and node ports of
+ * so many others.
+ */
 async function start(
   through: readonly string[] = [],
+  nodePorts = 0,
 ): Promise<{ program: RunningProgram; servers: Crowd[] }> {
   const servers = idleIPs.map(() => new Crowd('serve', nodeIPs.IPv4));
   await eventually('the servers listen', () => servers.every(({ told }) => told.length > 0), patience);
@@ -57,6 +61,9 @@ async function start(
     ...idleIPs.map((clusterIP, i) => {
       const peer = { ip: nodeIPs.IPv4, port: servers[i]?.told[0] ?? 0 };
       return { name: `idle-${i}`, clusterIP, peer };
+    }),
+    ...Array.from({ length: nodePorts }, (_, i) => {
+      return { name: `other-${i}`, clusterIP: `10.96.2.${i + 1}`, nodePort: 30_000 + i, peer: echo };
     }),
   );
   const flags = ['--conntrack-max-per-core=0'];
@@ -134,24 +141,31 @@ inNetworkNamespace(import.meta.filename, () => {
     await isAlive();
   });
 
-  test('more connections than files wait, and are served when there is room', async () => {
-    const few = 'ulimit -n 600; exec "$0" "$@"';
-    const lock = ['setpriv', '--bounding-set=-sys_resource', '--inh-caps=-sys_resource', '--'];
-    const { program, servers } = await start([...lock, 'sh', '-c', few]);
-    const limit = room(program);
-    assert.ok(limit < 300, `room for ${limit}`);
-    const clients = hold(limit * 2);
-    await eventually(
-      'there is no more room',
-      () => /New connections have to wait/.test(program.stderr()),
-      patience,
-    );
-    await eventually('it is used', () => atEndpoints(servers) > limit * 0.9, patience);
-    assert.ok(atEndpoints(servers) <= limit);
-    const { status } = await fetch(`http://${nodeIPs.IPv4}:10256/healthz`);
-    assert.equal(status, 200);
-    await Promise.all(clients.map((crowd) => crowd.end()));
-    await eventually('endpoints are left', () => atEndpoints(servers) === 0, patience);
-    await isAlive();
-  });
+  const crowds: [string, number][] = [
+    ['', 0],
+    [', also where many files listen', 150],
+  ];
+  for (const [where, nodePorts] of crowds)
+    test(`more connections than files wait, and are served when there is room${where}`, async () => {
+      const few = 'ulimit -n 600; exec "$0" "$@"';
+      const lock = ['setpriv', '--bounding-set=-sys_resource', '--inh-caps=-sys_resource', '--'];
+      const { program, servers } = await start([...lock, 'sh', '-c', few], nodePorts);
+      assert.ok(room(program) < 300, `room for ${room(program)}`);
+      // A node port takes as many files as a connection: one listens, the other holds the port.
+      const limit = room(program) - nodePorts;
+      const clients = hold(limit * 2);
+      await eventually(
+        'there is no more room',
+        () => /New connections have to wait/.test(program.stderr()),
+        patience,
+      );
+      await eventually('it is used', () => atEndpoints(servers) > limit * 0.9, patience);
+      assert.ok(atEndpoints(servers) <= limit);
+      const { status } = await fetch(`http://${nodeIPs.IPv4}:10256/healthz`);
+      assert.equal(status, 200);
+      assert.doesNotMatch(program.stderr(), /EMFILE/);
+      await Promise.all(clients.map((crowd) => crowd.end()));
+      await eventually('endpoints are left', () => atEndpoints(servers) === 0, patience);
+      await isAlive();
+    });
 });

@@ -127,8 +127,7 @@ async function openShared({ portRange, udpIdleMs }: UserspaceOptions, logger: Lo
     report: ({ problem, detail, times }) => logger.info(problem, { detail, times }),
   });
   if (node.problem !== undefined) logger.info(node.problem);
-  const { openFiles, total, perService } = node.room;
-  logger.info('Room for connections', { openFiles, connections: total, perService });
+  logger.info('Room for connections', node.room);
   return { node, pool: new PortPool(portRange, Math.random) };
 }
 
