@@ -154,15 +154,15 @@ export class NftBatch {
   }
 
   /** Adds elements; one that is there already, with the same data, is left alone. */
-  addElements(set: SetRef, elements: readonly Element[]): this {
+  addElements(set: SetRef, elements: Iterable<Element>): this {
     return this.#elements('add', set, elements, NFT_MSG.NEWSETELEM, NLM_F_CREATE);
   }
 
-  createElements(set: SetRef, elements: readonly Element[]): this {
+  createElements(set: SetRef, elements: Iterable<Element>): this {
     return this.#elements('create', set, elements, NFT_MSG.NEWSETELEM, CREATE_EXCL);
   }
 
-  deleteElements(set: SetRef, elements: readonly Element[]): this {
+  deleteElements(set: SetRef, elements: Iterable<Element>): this {
     return this.#elements('delete', set, elements, NFT_MSG.DELSETELEM, 0);
   }
 
@@ -212,32 +212,36 @@ export class NftBatch {
   #elements(
     verb: Operation['verb'],
     set: SetRef,
-    elements: readonly Element[],
+    elements: Iterable<Element>,
     kind: NftMessageKind,
     flags: number,
   ): this {
     return this.#atomically(() => {
-      for (let next = 0; next < elements.length; ) {
+      const source = elements[Symbol.iterator]();
+      let next = source.next();
+      while (next.done !== true) {
         const operation: Operation = { verb, kind: 'element', object: set };
         const offset = this.#begin(operation, kind, flags);
-        const end = this.#elementList(set, elements, next);
+        next = this.#elementList(set, next, source);
         this.#writer.endMessage();
         this.#entries.push(new ElementEntry(verb, set, offset, this.#writer));
-        next = end;
       }
     });
   }
 
-  /** Writes elements from the given one on, as many as fit, and returns the first that did not. */
-  #elementList(set: SetRef, elements: readonly Element[], from: number): number {
+  /** Writes an element and those after it, as many as fit, and returns the first that did not. */
+  #elementList(
+    set: SetRef,
+    first: IteratorResult<Element>,
+    source: Iterator<Element>,
+  ): IteratorResult<Element> {
     const writer = this.#writer;
     writeElementListRef(writer, set);
     const list = writer.beginNested(NFTA_SET_ELEM_LIST.ELEMENTS);
-    let next = from;
-    for (; next < elements.length; next++) {
-      const element = elements[next];
+    let next = first;
+    for (; next.done !== true; next = source.next()) {
       const before = writer.length;
-      if (element) writeElement(writer, element);
+      writeElement(writer, next.value);
       if (writer.length - list > maxAttributeLength) {
         writer.truncate(before);
         break;
