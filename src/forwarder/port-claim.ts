@@ -9,8 +9,8 @@ export interface PortClaim {
 }
 
 /**
- * Holds a port; throws SystemError when somebody has it, or too many are held. The socket is bound and no more: a connection that comes to
- * it all the same is refused by the kernel instead of waiting for nobody.
+ * Holds a port; throws SystemError when somebody has it, or too many are held. The socket is bound and no more: a
+ * connection that comes to it all the same is refused by the kernel instead of waiting for nobody.
  */
 export function claimPort(
   sockets: Sockets,
