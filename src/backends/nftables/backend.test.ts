@@ -2,25 +2,14 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { planOf, plansByKey } from '../../../test/cluster/plans.ts';
 import { FakeNft } from '../../../test/nftables/fake-nft.ts';
+import { plainSettings } from '../../../test/nftables/settings.ts';
 import { NftError } from '../../kernel/nft/errors.ts';
 import type { Element } from '../../kernel/nft/objects.ts';
 import { FakeClock } from '../../lib/fake-clock.ts';
-import { nodePortAddresses } from '../../model/node-port-addresses.ts';
 import { silentLogger } from '../../obs/log.ts';
 import type { ServicePlan } from '../../plan/service-plan.ts';
 import type { SyncResult } from '../backend.ts';
 import { NftablesBackend } from './backend.ts';
-import type { NftablesSettings } from './settings.ts';
-
-const settings: NftablesSettings = {
-  family: 'IPv4',
-  masqueradeBit: 14,
-  masqueradeAll: false,
-  localDetector: { kind: 'none' },
-  nodePortAddresses: nodePortAddresses('IPv4', ['192.0.2.0/24']),
-  nodeIP: '192.0.2.10',
-  localhostNodePorts: false,
-};
 
 class Fixture {
   readonly nft = new FakeNft();
@@ -30,7 +19,7 @@ class Fixture {
 
   newBackend(endpointsToRead?: number): NftablesBackend {
     return new NftablesBackend({
-      settings,
+      settings: plainSettings,
       client: this.nft,
       interfaceAddresses: () => this.interfaceAddresses(),
       metrics: {

@@ -3,8 +3,8 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { planOf, plansByKey } from '../../../test/cluster/plans.ts';
 import { FakeNft } from '../../../test/nftables/fake-nft.ts';
+import { plainSettings } from '../../../test/nftables/settings.ts';
 import { FakeClock } from '../../lib/fake-clock.ts';
-import { nodePortAddresses } from '../../model/node-port-addresses.ts';
 import { silentLogger } from '../../obs/log.ts';
 import { ignoredMetric } from '../../obs/metrics.ts';
 import type { ServicePlan } from '../../plan/service-plan.ts';
@@ -28,15 +28,7 @@ class Fixture {
 
   constructor(endpointsToRead?: number) {
     this.backend = new NftablesBackend({
-      settings: {
-        family: 'IPv4',
-        masqueradeBit: 14,
-        masqueradeAll: false,
-        localDetector: { kind: 'none' },
-        nodePortAddresses: nodePortAddresses('IPv4', ['192.0.2.0/24']),
-        nodeIP: '192.0.2.10',
-        localhostNodePorts: false,
-      },
+      settings: plainSettings,
       client: this.nft,
       interfaceAddresses: async () => ['192.0.2.10'],
       metrics: { nftablesSyncFailures: ignoredMetric, nftablesCleanupFailures: ignoredMetric },
