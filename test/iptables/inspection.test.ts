@@ -14,6 +14,7 @@ import { type Family, families } from '../../src/model/ip.ts';
 import { silentLogger } from '../../src/obs/log.ts';
 import type { ServicePlan } from '../../src/plan/service-plan.ts';
 import { planOf, plansByKey } from '../cluster/plans.ts';
+import { sendDatagrams } from '../kernel/datagrams.ts';
 import { inNetworkNamespace, sh } from '../kernel/namespace.ts';
 import { type Flavour, flavourUnavailable } from './flavours.ts';
 import { SyncHarness, settingsOf } from './harness.ts';
@@ -126,7 +127,7 @@ async function tamper(flavour: Flavour, family: Family): Promise<void> {
 async function countSome(flavour: Flavour): Promise<void> {
   await synced(flavour, 'IPv4', [web.IPv4, dns, empty]);
   sh('ip link set lo up; ip route replace default dev lo');
-  sh(`bash -c 'for i in 1 2 3; do echo hello > /dev/udp/10.96.0.10/53; done'`);
+  await sendDatagrams(3, '10.96.0.10', 53);
   await inspecting(flavour, 'IPv4', async (inspection) => {
     const counted = await inspection.counters?.({ plans: new Map() });
     const uncounted = { packets: undefined, bytes: undefined };
