@@ -10,6 +10,9 @@ import { inNetworkNamespace } from './namespace.ts';
 
 /** Times are printed for people to read; asserted is only that it works and that the event loop keeps turning. */
 
+/** A commit of fewer services takes so few milliseconds that a busy machine may not let the event loop turn at all. */
+const MANY = 10_000;
+
 const table = { family: 'ip', name: 'kube-proxy' } as const;
 const frontends: NftSet = {
   table,
@@ -41,7 +44,7 @@ inNetworkNamespace(import.meta.filename, () => {
         const encoded = performance.now();
         const { result, turns } = await whileTurning(() => client.commit(batch));
         const committed = performance.now();
-        assert.ok(turns > 0, 'the event loop stood still during the commit');
+        assert.ok(turns > 0 || services < MANY, 'the event loop stood still during the commit');
         let count = 0;
         await client.listElements(frontends, (some, restarted) => {
           count = restarted ? 0 : count + some.length;
