@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
 import { test } from 'node:test';
+import { paced } from '../cluster/lab/pace.ts';
 
 /**
  * Tests of the real kernel run in a network namespace of their own. A process cannot change over to one with all its
@@ -8,7 +9,7 @@ import { test } from 'node:test';
  */
 
 const marker = 'KPT_IN_NAMESPACE';
-const limitMs = 300_000;
+const limitMs = paced(300_000);
 
 /** Runs `tests` inside a fresh namespace when called as root; otherwise reports why they are skipped. */
 export function inNetworkNamespace(file: string, tests: () => void): void {
