@@ -4,6 +4,8 @@ import { type AddressInfo, connect, createServer, type Server, type Socket } fro
 import { encodeAddress } from '../../src/forwarder/socket-address.ts';
 import { AF_INET, SOCK_STREAM, type Sockets } from '../../src/native/sockets.ts';
 
+export { freePort } from '../free-port.ts';
+
 /** Things to undo after a test, newest first. */
 export class Cleanups {
   readonly #undo: (() => unknown)[] = [];
@@ -128,14 +130,4 @@ export function blackHole(sockets: Sockets, cleanups: Cleanups): Peer {
     for (const each of [fd, ...fillers]) sockets.close(each);
   });
   return { ip: '127.0.0.1', port };
-}
-
-/** A port that nobody has at the moment. */
-export async function freePort(ip = '127.0.0.1'): Promise<number> {
-  const server = createServer().listen(0, ip);
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
 }

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import { afterEach, test } from 'node:test';
 import { planOf, plansByKey } from '../../../test/cluster/plans.ts';
+import { freePort } from '../../../test/free-port.ts';
 import { Cleanups, UDPClient, udpPeer } from '../../../test/userspace/peers.ts';
 import { openLocalForwarder } from '../../forwarder/open.ts';
 import { FakeClock } from '../../lib/fake-clock.ts';
@@ -31,16 +32,6 @@ async function startEndpoint(name: string): Promise<number> {
     for (const socket of sockets) socket.destroy();
   });
   return (server.address() as AddressInfo).port;
-}
-
-/** A port that nobody listens on at the moment. */
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
 }
 
 function startProxy(options: Pick<LoopbackProxyOptions, 'openForwarder'> = {}) {

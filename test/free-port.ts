@@ -1,0 +1,32 @@
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+
+/** Below all ports that the kernel chooses itself: one of those may be somebody's a moment later. */
+const LOWEST = 12_000;
+/** Test files run beside each other, so that every process has some for itself. */
+const PER_PROCESS = 100;
+const PROCESSES = 200;
+
+const first = LOWEST + (process.pid % PROCESSES) * PER_PROCESS;
+let given = 0;
+
+/** A port that nobody has, and that nobody takes who does not ask for it by number. Each call gives another one. */
+export async function freePort(ip = '127.0.0.1'): Promise<number> {
+  while (given < PER_PROCESS) {
+    const port = first + given++;
+    if (await isFree(port, ip)) return port;
+  }
+  throw new Error(`no port is left from ${first} on`);
+}
+
+async function isFree(port: number, ip: string): Promise<boolean> {
+  const server = createServer().listen(port, ip);
+  try {
+    await once(server, 'listening');
+  } catch {
+    return false;
+  }
+  server.close();
+  await once(server, 'close');
+  return true;
+}
