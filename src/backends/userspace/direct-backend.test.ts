@@ -26,8 +26,8 @@ afterEach(() => cleanups.run());
 
 async function open() {
   const forwarder = await openLocalForwarder({
-    dialTimeouts: [250],
-    udpIdleMs: 250,
+    dialTimeouts: [5_000],
+    udpIdleMs: 30_000,
     clock: systemClock,
     random: Math.random,
     report: () => {},

@@ -34,7 +34,7 @@ const kernel = { reason: 'no privileges', addresses, close: () => {} };
 
 async function open() {
   const clock = systemClock;
-  const options = { dialTimeouts: [250], udpIdleMs: 250, clock, random: Math.random, report: () => {} };
+  const options = { dialTimeouts: [5_000], udpIdleMs: 30_000, clock, random: Math.random, report: () => {} };
   const forwarder = await openLocalForwarder(options);
   const pool = new PortPool(undefined, Math.random);
   const backend = new DirectBackend({
