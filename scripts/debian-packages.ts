@@ -15,7 +15,8 @@ export function installMissing(tools: Readonly<Record<string, string>>): void {
   }
   console.log(`installing Debian packages: ${packages.join(' ')}`);
   aptGet('update', '-qq');
-  aptGet('install', '-y', '-qq', '--no-install-recommends', ...packages);
+  // A machine that has just started may be updating itself, and keep others from installing until it is done.
+  aptGet('install', '-y', '-qq', '--no-install-recommends', '-o', 'DPkg::Lock::Timeout=600', ...packages);
 }
 
 function aptGet(...args: readonly string[]): void {
