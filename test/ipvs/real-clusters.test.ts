@@ -14,6 +14,7 @@ import { systemClock } from '../../src/lib/clock.ts';
 import { type Family, families } from '../../src/model/ip.ts';
 import { silentLogger } from '../../src/obs/log.ts';
 import { enterNamespace, labUnavailable } from '../cluster/lab/namespace.ts';
+import { paced } from '../cluster/lab/pace.ts';
 import { runInNode } from '../contract/node-commands.ts';
 import { eventuallyEqual } from '../eventually.ts';
 import { plansOf } from '../plan/recorded-cluster.ts';
@@ -74,7 +75,8 @@ describe('recorded clusters on a kernel with ip_vs', { skip }, () => {
   }
 
   test('the last one is removed', async () => {
-    const { code, stderr } = await run(kubeProxy, ['--cleanup']);
+    // Dozens of programs, of which each takes long to start in an emulated machine.
+    const { code, stderr } = await run(kubeProxy, ['--cleanup'], { timeout: paced(60_000) });
     assert.equal(code, 0, stderr);
     assert.equal(await runInNode('ipvsadm', '-Sn'), '');
     assert.equal(await runInNode('ipset', 'list', '-n'), '');
