@@ -23,7 +23,10 @@ import type { ServiceSpec, Setting } from './story.ts';
 
 const METRICS_URL = 'http://127.0.0.1:10249/metrics';
 const STATUS_URL = 'http://127.0.0.1:10249/debug/kube-proxy/status';
+/** What nobody serves yet is often not answered at all, so the first looks are short. */
 const PROBE_MS = paced(50);
+/** Each look is a bit longer than the one before: where everything takes longer, no answer is missed for ever. */
+const PROBE_GROWTH = 1.1;
 const PROBE_PAUSE_MS = 5;
 
 type Command = readonly [string, ...string[]];
@@ -206,8 +209,10 @@ export class Cluster {
 
   async #reached(address: string): Promise<void> {
     const pod = this.landscape.host('pod');
+    let timeoutMs = PROBE_MS;
     const isReached = async () => {
-      const outcome = await pod.ask({ address, port: 80, timeoutMs: PROBE_MS });
+      const outcome = await pod.ask({ address, port: 80, timeoutMs });
+      timeoutMs *= PROBE_GROWTH;
       return outcome.kind === 'answered' && outcome.by === 'B';
     };
     await this.eventually('a service put last works', isReached, { everyMs: PROBE_PAUSE_MS });
