@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { parseIP } from '../../../src/model/ip.ts';
 import { loadLibc } from '../../../src/native/koffi-libc.ts';
 import { SystemError } from '../../../src/native/system-error.ts';
+import { nextSourcePort } from './source-port.ts';
 import type { Outcome, Question, UnreachableWitness } from './traffic.ts';
 
 const AF_INET = 2;
@@ -50,7 +51,7 @@ export async function askSCTP(
   witness: UnreachableWitness | undefined,
   parse: (text: string) => Outcome,
 ): Promise<Outcome> {
-  const { address, port, source, sourcePort = 0, timeoutMs } = question;
+  const { address, port, source, sourcePort = nextSourcePort(), timeoutMs } = question;
   const anywhere = address.includes(':') ? '::' : '0.0.0.0';
   const fd = sctpSocket(sourcePort, source ?? anywhere, SOCK_NONBLOCK);
   startConnecting(fd, socketAddress(address, port));

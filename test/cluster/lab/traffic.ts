@@ -2,6 +2,7 @@ import { createSocket, type Socket as DatagramSocket } from 'node:dgram';
 import { readFileSync } from 'node:fs';
 import { connect, createServer, type ListenOptions, type Server, type Socket } from 'node:net';
 import { askSCTP, sctpSocket } from './sctp.ts';
+import { nextSourcePort } from './source-port.ts';
 
 export type Transport = 'tcp' | 'udp' | 'sctp';
 
@@ -148,19 +149,6 @@ function openSocket({ address, port, source, sourcePort }: Question): Socket {
   });
 }
 
-/** Below all that kernels choose themselves and above what questions name, as far as the lab goes. */
-const [FIRST_DATAGRAM_PORT, LAST_DATAGRAM_PORT] = [23_000, 29_999];
-let datagramPort = LAST_DATAGRAM_PORT;
-
-/**
- * Left to chance, a port comes again after some hundred questions, and the kernel may still know its flow: whoever
- * answered then answers now, whatever rules say.
- */
-function nextDatagramPort(): number {
-  datagramPort = datagramPort === LAST_DATAGRAM_PORT ? FIRST_DATAGRAM_PORT : datagramPort + 1;
-  return datagramPort;
-}
-
 function askUDP(question: Question, witness: UnreachableWitness | undefined): Promise<Outcome> {
   const { address, port, source, sourcePort, timeoutMs } = question;
   return new Promise((resolve) => {
@@ -181,7 +169,7 @@ function askUDP(question: Question, witness: UnreachableWitness | undefined): Pr
       finish({ kind: 'failed', code: error.code ?? '' });
     });
     socket.on('message', (data) => finish(answered(data.toString())));
-    socket.bind(sourcePort ?? nextDatagramPort(), source, () => {
+    socket.bind(sourcePort ?? nextSourcePort(), source, () => {
       socket.connect(port, address, () => isOpen && socket.send('?'));
     });
   });
