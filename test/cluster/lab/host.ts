@@ -15,6 +15,9 @@ export type Ask = { readonly address: string; readonly port: number } & Partial<
  */
 const defaultTimeoutMs = paced(1_600);
 
+/** On an open connection an answer comes within milliseconds; this is for a machine that has other things to do. */
+const conversationTimeoutMs = paced(5_000);
+
 export function questionOf(ask: Ask): Question {
   return { transport: 'tcp', timeoutMs: defaultTimeoutMs, ...ask };
 }
@@ -63,7 +66,7 @@ export class Host {
   async open(question: Ask): Promise<OpenConversation> {
     const conversation = (await this.#do({ op: 'open', question: questionOf(question) })) as number;
     return {
-      ask: async (timeoutMs = defaultTimeoutMs) =>
+      ask: async (timeoutMs = conversationTimeoutMs) =>
         (await this.#do({ op: 'say', conversation, timeoutMs })) as { by: string; source: string } | null,
       close: async () => void (await this.#do({ op: 'hang-up', conversation })),
     };
