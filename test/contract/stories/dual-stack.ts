@@ -61,9 +61,9 @@ export const dualStackStories: readonly Story[] = [
     'dual/affinity',
     'records of one family say nothing about the other',
     async (scene) => {
-      await scene.apply({ ...web, affinitySeconds: 60, endpoints: ['A'] });
+      await scene.apply({ ...web, affinitySeconds: 600, endpoints: ['A'] });
       await scene.expect({ from: 'pod', to: 'clusterIP', expect: { A: 'OWN' } });
-      await scene.apply({ ...web, affinitySeconds: 60, endpoints: ['A', 'B'] });
+      await scene.apply({ ...web, affinitySeconds: 600, endpoints: ['A', 'B'] });
       await scene.expect({ from: 'pod', to: 'clusterIP', expect: { A: 'OWN' } });
       const first = await scene.otherFamily.answerer({ from: 'pod', to: 'clusterIP' });
       await scene.otherFamily.expect({ from: 'pod', to: 'clusterIP', expect: { [first]: 'OWN' } });

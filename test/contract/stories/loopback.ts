@@ -124,7 +124,7 @@ export const loopbackStories: readonly Story[] = [
     'loopback/affinity',
     'with affinity all of loopback is one client',
     async (scene) => {
-      await scene.apply({ ...web, affinitySeconds: 60 });
+      await scene.apply({ ...web, affinitySeconds: 600 });
       await scene.ready({ from: 'node', to: 'loopback' });
       const first = await scene.answerer({ from: 'node', to: 'loopback' });
       await scene.expect({ from: 'node', to: 'loopback', expect: { [first]: 'MASQ' } });

@@ -65,7 +65,7 @@ export const sctpStories: readonly Story[] = [
     );
   }),
   sctp('sctp/affinity', 'a client stays with its endpoint at every address', async (scene) => {
-    const sticky: ServiceSpec = { ...exposed, affinitySeconds: 60 };
+    const sticky: ServiceSpec = { ...exposed, affinitySeconds: 600 };
     await scene.apply({ ...sticky, endpoints: ['A'] });
     await scene.expect({ from: 'client', to: 'clusterIP', expect: { A: 'MASQ' } });
     await scene.apply(sticky);
