@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { StatusReport } from '../../src/inspect/api.ts';
+import { API_PATH, type DiffReport, type ServiceList, type StatusReport } from '../../src/inspect/api.ts';
 import type { Family } from '../../src/model/ip.ts';
 import type { ApiServer } from '../cluster/apiserver/server.ts';
 import { paced } from '../cluster/lab/pace.ts';
@@ -21,8 +21,7 @@ import {
 } from './objects.ts';
 import type { ServiceSpec, Setting } from './story.ts';
 
-const METRICS_URL = 'http://127.0.0.1:10249/metrics';
-const STATUS_URL = 'http://127.0.0.1:10249/debug/kube-proxy/status';
+const METRICS_ADDRESS = 'http://127.0.0.1:10249';
 /** What nobody serves yet is often not answered at all, so the first looks are short. */
 const PROBE_MS = paced(50);
 /** Each look is a bit longer than the one before: where everything takes longer, no answer is missed for ever. */
@@ -53,6 +52,7 @@ export class Cluster {
   #program: StartedProxy | undefined;
   #setting: Setting = {};
   #services = 0;
+  #lastMarker = '';
   #wiped = false;
 
   static async open(mode: string, families: readonly Family[], landscape: Landscape): Promise<Cluster> {
@@ -159,7 +159,7 @@ export class Cluster {
 
   /** The value of a metric, over all labels or those given as the page has them; 0 when it is not there. */
   async metric(name: string, labels?: string): Promise<number> {
-    const page = await (await fetch(METRICS_URL)).text();
+    const page = await (await fetch(`${METRICS_ADDRESS}/metrics`)).text();
     const samples = page
       .split('\n')
       .filter((line) => line.startsWith(`${name}{${labels ?? ''}`) || line.startsWith(`${name} `));
@@ -182,6 +182,7 @@ export class Cluster {
    */
   async settled(): Promise<void> {
     const marker = this.number({ endpoints: ['B'] });
+    this.#lastMarker = serviceName(marker.n);
     this.put(marker);
     let ended: readonly number[] | undefined;
     try {
@@ -194,6 +195,20 @@ export class Cluster {
     if (ended) await this.#moreSyncsThan(ended);
   }
 
+  /**
+   * Waits until the kernel holds what the program wants and nothing more is on its way: the services that tell when all
+   * is settled go only after that.
+   */
+  async quiet(): Promise<void> {
+    const isQuiet = async () => {
+      const { items } = await inspected<ServiceList>('services');
+      if (items.some(({ name }) => name === this.#lastMarker)) return false;
+      const { families } = await inspected<DiffReport>('diff');
+      return families.every(({ settled, differences }) => settled && differences === 0);
+    };
+    await this.eventually('nothing is left to do', isQuiet, { everyMs: PROBE_PAUSE_MS });
+  }
+
   /** Waits until one more sync has ended in every family. */
   async #moreSyncsThan(ended: readonly number[]): Promise<void> {
     const haveMore = async () => (await this.#syncs()).every((syncs, i) => syncs > (ended[i] ?? 0));
@@ -202,7 +217,7 @@ export class Cluster {
 
   /** How many syncs have ended, by family. */
   async #syncs(): Promise<readonly number[]> {
-    const { families } = (await (await fetch(STATUS_URL)).json()) as StatusReport;
+    const { families } = await inspected<StatusReport>('status');
     // The program may be ready for a family that the cluster does not have.
     return families.filter(({ family }) => this.families.includes(family)).map(({ syncs }) => syncs);
   }
@@ -217,6 +232,11 @@ export class Cluster {
     };
     await this.eventually('a service put last works', isReached, { everyMs: PROBE_PAUSE_MS });
   }
+}
+
+/** A page of the running program's inspection API. */
+async function inspected<Report>(page: string): Promise<Report> {
+  return (await (await fetch(`${METRICS_ADDRESS}${API_PATH}${page}`)).json()) as Report;
 }
 
 function configOf(mode: string, setting: Setting, books: readonly AddressBook[]): Record<string, unknown> {

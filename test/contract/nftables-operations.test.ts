@@ -70,7 +70,7 @@ describe('nftables mode in operation', { skip }, () => {
     const changed = performance.now();
     await cluster.eventually(`${what}: put right`, isUndone, { everyMs: 5 });
     t.diagnostic(`${what}: put right within ${Math.round(performance.now() - changed)} ms`);
-    assert.ok((await repairs()) > counted, `${what} is counted`);
+    await cluster.eventually(`${what}: counted`, async () => (await repairs()) > counted);
   }
 
   async function repairs(): Promise<number> {
@@ -148,6 +148,7 @@ describe('nftables mode in operation', { skip }, () => {
       );
       return answers.every((answer) => answer.kind === 'answered' && answer.by !== 'world');
     });
+    await cluster.quiet();
     const whole = await listing();
     const isWhole = async () => (await listing()) === whole;
     const { clusterIP } = scene.book.service(scene.service().n);

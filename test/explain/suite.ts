@@ -80,7 +80,11 @@ export function runExplain({ mode, module, tampering }: ExplainOptions): void {
     });
     if (!tampering) return;
     describe('when somebody else changes what is in the kernel', () => {
-      before(() => cluster.start());
+      before(async () => {
+        await cluster.start();
+        // The program is going to be halted with nothing left to do.
+        await cluster.quiet();
+      });
       after(() => cluster.stop());
       for (const family of families) {
         test(`that is told, and what is missing is named: ${family}`, { timeout: TIMEOUT_MS }, () => {
