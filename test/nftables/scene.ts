@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import { type Ask, type Host, questionOf } from '../cluster/lab/host.ts';
+import { type Ask, Host } from '../cluster/lab/host.ts';
 import { Lab } from '../cluster/lab/lab.ts';
-import { ask, type Outcome } from '../cluster/lab/traffic.ts';
+import type { Outcome } from '../cluster/lab/traffic.ts';
 import type { EndpointParts } from '../cluster/plans.ts';
 
 /** The endpoints of the stories: A on this node, B on another. */
@@ -22,9 +22,10 @@ export type Answers = Readonly<Record<string, string>>;
 /** Enough for a member of two to be missed once in eight million runs. */
 const draws = 24;
 
-/** The node (this process), a pod client and endpoint A on it, endpoint B and a client pod elsewhere, and the world. */
+/** The node (our namespace), a pod client and endpoint A on it, endpoint B and a client pod elsewhere, and the world. */
 export class Scene {
   readonly #lab: Lab;
+  readonly #node: Host;
 
   static async build(namespace: string): Promise<Scene> {
     const lab = Lab.build(namespace, {
@@ -51,11 +52,12 @@ export class Scene {
       await lab.host(name).serve(8080, 'udp');
     }
     await lab.host('outside').serve(80, 'udp');
-    return new Scene(lab);
+    return new Scene(lab, new Host('node', namespace));
   }
 
-  private constructor(lab: Lab) {
+  private constructor(lab: Lab, node: Host) {
     this.#lab = lab;
+    this.#node = node;
   }
 
   host(name: 'pod' | 'A' | 'B' | 'remote' | 'outside'): Host {
@@ -63,6 +65,7 @@ export class Scene {
   }
 
   close(): void {
+    this.#node.close();
     this.#lab.close();
   }
 
@@ -70,8 +73,7 @@ export class Scene {
   async once(who: string, story: Story): Promise<Outcome> {
     const { from, ...rest } = story;
     const question = from === undefined ? rest : { ...rest, source: from };
-    if (who === 'node') return ask(questionOf(question));
-    return this.#lab.host(who).ask(question);
+    return (who === 'node' ? this.#node : this.#lab.host(who)).ask(question);
   }
 
   /** Asks until everybody who may answer has, and tells who did. Fails when a question goes unanswered. */

@@ -48,7 +48,7 @@ export function sctpSocket(port: number, address: string, flags = 0): number {
 /** Asks once, with a new association. `parse` reads an answer. */
 export async function askSCTP(
   question: Question,
-  witness: UnreachableWitness | undefined,
+  witness: UnreachableWitness,
   parse: (text: string) => Outcome,
 ): Promise<Outcome> {
   const { address, port, source, sourcePort = nextSourcePort(), timeoutMs } = question;
@@ -61,15 +61,15 @@ export async function askSCTP(
       if (!isOpen) return;
       isOpen = false;
       clearTimeout(timer);
-      stopWatching?.();
+      stopWatching();
       watch.close();
       libc.close(fd);
       resolve(outcome);
     };
     const timer = setTimeout(() => finish({ kind: 'silence' }), timeoutMs);
-    const stopWatching = witness?.watch(question, () => finish({ kind: 'rejected' }));
+    const stopWatching = witness.watch(question, () => finish({ kind: 'rejected' }));
     const watch = libc.watch(fd, () => {
-      witness?.drain();
+      witness.drain();
       if (!isOpen) return;
       const outcome = received(fd, parse);
       if (outcome) finish(outcome);

@@ -1,5 +1,4 @@
 import { createSocket, type Socket as DatagramSocket } from 'node:dgram';
-import { readFileSync } from 'node:fs';
 import { connect, createServer, type ListenOptions, type Server, type Socket } from 'node:net';
 import { askSCTP, sctpSocket } from './sctp.ts';
 import { nextSourcePort } from './source-port.ts';
@@ -101,15 +100,13 @@ export interface UnreachableWitness {
   drain(): void;
 }
 
-/** Asks once, with a new flow. Without a witness, nothing else may be refused in this namespace meanwhile. */
-export async function ask(question: Question, witness?: UnreachableWitness): Promise<Outcome> {
-  const icmpBefore = witness ? 0 : unreachablesSeen();
+/** Asks once, with a new flow. */
+export async function ask(question: Question, witness: UnreachableWitness): Promise<Outcome> {
   const outcome = await asked(question, witness);
-  if (outcome.kind !== 'failed' || outcome.code !== 'ECONNREFUSED') return outcome;
-  return { kind: !witness && unreachablesSeen() > icmpBefore ? 'rejected' : 'reset' };
+  return outcome.kind === 'failed' && outcome.code === 'ECONNREFUSED' ? { kind: 'reset' } : outcome;
 }
 
-function asked(question: Question, witness: UnreachableWitness | undefined): Promise<Outcome> {
+function asked(question: Question, witness: UnreachableWitness): Promise<Outcome> {
   switch (question.transport) {
     case 'tcp':
       return askTCP(question, witness);
@@ -120,20 +117,20 @@ function asked(question: Question, witness: UnreachableWitness | undefined): Pro
   }
 }
 
-function askTCP(question: Question, witness: UnreachableWitness | undefined): Promise<Outcome> {
+function askTCP(question: Question, witness: UnreachableWitness): Promise<Outcome> {
   return new Promise((resolve) => {
     const socket = openSocket(question);
     const timer = setTimeout(() => finish({ kind: 'silence' }), question.timeoutMs);
     const finish = (outcome: Outcome): void => {
       clearTimeout(timer);
-      stopWatching?.();
+      stopWatching();
       socket.destroy();
       resolve(outcome);
     };
-    const stopWatching = witness?.watch(question, () => finish({ kind: 'rejected' }));
+    const stopWatching = witness.watch(question, () => finish({ kind: 'rejected' }));
     socket.on('data', (data) => finish(answered(data.toString())));
     socket.on('error', (error: NodeJS.ErrnoException) => {
-      witness?.drain();
+      witness.drain();
       finish({ kind: 'failed', code: error.code ?? '' });
     });
     socket.on('end', () => finish({ kind: 'failed', code: 'END' }));
@@ -149,7 +146,7 @@ function openSocket({ address, port, source, sourcePort }: Question): Socket {
   });
 }
 
-function askUDP(question: Question, witness: UnreachableWitness | undefined): Promise<Outcome> {
+function askUDP(question: Question, witness: UnreachableWitness): Promise<Outcome> {
   const { address, port, source, sourcePort, timeoutMs } = question;
   return new Promise((resolve) => {
     const socket: DatagramSocket = createSocket({ type: address.includes(':') ? 'udp6' : 'udp4' });
@@ -159,13 +156,13 @@ function askUDP(question: Question, witness: UnreachableWitness | undefined): Pr
       if (!isOpen) return;
       isOpen = false;
       clearTimeout(timer);
-      stopWatching?.();
+      stopWatching();
       socket.close();
       resolve(outcome);
     };
-    const stopWatching = witness?.watch(question, () => finish({ kind: 'rejected' }));
+    const stopWatching = witness.watch(question, () => finish({ kind: 'rejected' }));
     socket.on('error', (error: NodeJS.ErrnoException) => {
-      witness?.drain();
+      witness.drain();
       finish({ kind: 'failed', code: error.code ?? '' });
     });
     socket.on('message', (data) => finish(answered(data.toString())));
@@ -206,22 +203,4 @@ function answered(text: string): Outcome {
 
 function unmapped(address: string | undefined): string {
   return (address ?? '').replace(/^::ffff:/, '');
-}
-
-/** Destination-unreachable errors that this namespace has received, in both families. */
-function unreachablesSeen(): number {
-  const [names = '', values = ''] = readFileSync('/proc/net/snmp', 'utf8')
-    .split('\n')
-    .filter((line) => line.startsWith('Icmp: '));
-  const v4 = Number(values.split(' ')[names.split(' ').indexOf('InDestUnreachs')] ?? 0);
-  const v6 = /Icmp6InDestUnreachs\s+([0-9]+)/.exec(readSnmp6())?.[1];
-  return v4 + Number(v6 ?? 0);
-}
-
-function readSnmp6(): string {
-  try {
-    return readFileSync('/proc/net/snmp6', 'utf8');
-  } catch {
-    return '';
-  }
 }
