@@ -116,7 +116,7 @@ export class Scene {
   async ping(packet: Packet): Promise<string> {
     const { namespace } = this.#sender(packet.from);
     const { address } = this.question(packet);
-    const pinging = runInNode('ip', 'netns', 'exec', namespace, 'ping', '-c1', '-W1', address);
+    const pinging = runInNode('ip', 'netns', 'exec', namespace, 'ping', '-c1', '-W5', address);
     return pinging.catch((error: { stdout?: string }) => error.stdout ?? String(error));
   }
 

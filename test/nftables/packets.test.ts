@@ -105,7 +105,7 @@ describe('nftables packet stories', { skip }, () => {
       skip: !hasProgram('ping', '-V') && 'needs ping',
     }, async () => {
       await program(web, [A, B]);
-      const ping = ['netns', 'exec', scene.host('pod').namespace, 'ping', '-c1', '-W1', vip.address];
+      const ping = ['netns', 'exec', scene.host('pod').namespace, 'ping', '-c1', '-W5', vip.address];
       assert.throws(() => run('ip', ...ping), /Destination Port Unreachable/);
     });
 
