@@ -9,7 +9,10 @@ const METRICS = 'http://127.0.0.1:10249/metrics';
 const endpointPort = 8080;
 /** Services have addresses in these ranges. */
 const ranges = ['10.96.0.0/16', '198.51.100.0/24'];
+/** So short that what waits for an answer again and again has it soon. */
 const ATTEMPT_MS = 20;
+/** For an answer that must come, on a machine that may have other things to do. */
+const PATIENCE_MS = 5_000;
 
 /** A node without neighbours: the namespace of this process, which is also the only endpoint that answers. */
 export class SoleNode {
@@ -67,15 +70,20 @@ export class SoleNode {
     return samples.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' '))), 0);
   }
 
-  /** Whether port 80 of an address answers a new connection. */
-  answers(address: string): Promise<boolean> {
+  /** Whether port 80 of an address answers a new connection, as it has to. */
+  stillAnswers(address: string): Promise<boolean> {
+    return this.answers(address, PATIENCE_MS);
+  }
+
+  /** Whether port 80 of an address answers a new connection at once. */
+  answers(address: string, withinMs = ATTEMPT_MS): Promise<boolean> {
     return new Promise((resolve) => {
       const socket = connect({ host: address, port: 80 });
       const settle = (isAnswered: boolean) => {
         socket.destroy();
         resolve(isAnswered);
       };
-      socket.setTimeout(ATTEMPT_MS, () => settle(false));
+      socket.setTimeout(withinMs, () => settle(false));
       socket.on('data', () => settle(true)).on('error', () => settle(false));
     });
   }
