@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { Host } from '../cluster/lab/host.ts';
 import { type HostOptions, Lab } from '../cluster/lab/lab.ts';
 import { run, runBatch } from '../cluster/lab/namespace.ts';
@@ -69,6 +69,7 @@ export class Landscape {
   async #serve(): Promise<void> {
     const world = this.host('world');
     liftRejectionLimits(world);
+    forgetClosedConnections();
     preferFirstAddresses();
     ownNetworks(
       world,
@@ -124,6 +125,15 @@ function liftRejectionLimits(world: Host): void {
     writeFileSync(file, value);
     run('ip', 'netns', 'exec', world.namespace, 'sh', '-c', `echo ${value} > ${file}`);
   }
+}
+
+/**
+ * Stories make tens of thousands of connections within the two minutes for which the kernel remembers one after its end:
+ * where memory is small, more than it has room for. It then drops packets at random.
+ */
+function forgetClosedConnections(): void {
+  const file = '/proc/sys/net/netfilter/nf_conntrack_tcp_timeout_time_wait';
+  if (existsSync(file)) writeFileSync(file, '10');
 }
 
 /** So that what is masqueraded always gets the same address, the other ones are not to be chosen. */
