@@ -1,7 +1,7 @@
-import { connect, createServer, type Server } from 'node:net';
+import { connect, createServer, type Server, type Socket } from 'node:net';
 import { run } from '../cluster/lab/namespace.ts';
 import { runInNode } from '../contract/node-commands.ts';
-import { eventually } from '../eventually.ts';
+import { eventually, type Patience } from '../eventually.ts';
 import { node } from '../kube/objects.ts';
 import { Site, type StartedProxy } from './started.ts';
 
@@ -32,7 +32,9 @@ export class SoleNode {
 
   private constructor(site: Site) {
     this.site = site;
-    this.#server = createServer((socket) => socket.end('here')).listen(endpointPort, SoleNode.address);
+    // Who gives up an attempt may do so while the answer is on its way, which the server hears as a reset.
+    const answer = (socket: Socket) => void socket.on('error', () => socket.destroy()).end('here');
+    this.#server = createServer(answer).listen(endpointPort, SoleNode.address);
   }
 
   get log(): string {
@@ -59,8 +61,8 @@ export class SoleNode {
   }
 
   /** Waits for it; a failure tells what the program said last. */
-  eventually(what: string, holds: () => Promise<boolean> | boolean): Promise<void> {
-    return eventually(what, holds, { everyMs: 1, onTimeout: () => this.log.slice(-4000) });
+  eventually(what: string, holds: () => Promise<boolean> | boolean, patience: Patience = {}): Promise<void> {
+    return eventually(what, holds, { everyMs: 1, onTimeout: () => this.log.slice(-4000), ...patience });
   }
 
   /** The sum of all samples that begin so. */
