@@ -1,3 +1,4 @@
+import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 
@@ -5,7 +6,7 @@ import { createServer } from 'node:net';
 const LOWEST = 12_000;
 /** Test files run beside each other, so that every process has some for itself. */
 const PER_PROCESS = 100;
-const PROCESSES = 200;
+const PROCESSES = 150;
 
 const first = LOWEST + (process.pid % PROCESSES) * PER_PROCESS;
 let given = 0;
@@ -19,14 +20,13 @@ export async function freePort(ip = '127.0.0.1'): Promise<number> {
   throw new Error(`no port is left from ${first} on`);
 }
 
+/** For either protocol. */
 async function isFree(port: number, ip: string): Promise<boolean> {
   const server = createServer().listen(port, ip);
-  try {
-    await once(server, 'listening');
-  } catch {
-    return false;
-  }
-  server.close();
-  await once(server, 'close');
-  return true;
+  const datagrams = createSocket(ip.includes(':') ? 'udp6' : 'udp4').bind(port, ip);
+  const held = await Promise.allSettled([once(server, 'listening'), once(datagrams, 'listening')]);
+  await Promise.all(
+    [server, datagrams].map((each) => new Promise<void>((settle) => each.close(() => settle()))),
+  );
+  return held.every(({ status }) => status === 'fulfilled');
 }

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer } from 'node:net';
 import { type TestContext, test } from 'node:test';
+import { freePort } from '../../test/free-port.ts';
 import { silentLogger } from '../obs/log.ts';
 import { type BindFailure, type ServiceHealthOptions, ServiceHealthServers } from './service-health.ts';
 
@@ -22,19 +23,6 @@ function setup(t: TestContext, overrides: Partial<ServiceHealthOptions> = {}) {
   return { servers, failures };
 }
 
-/** Ports that were free a moment ago. */
-async function freePorts(count: number, host = home): Promise<number[]> {
-  const holders = Array.from({ length: count }, () => createServer().listen(0, host));
-  await Promise.all(holders.map((holder) => once(holder, 'listening')));
-  const ports = holders.map((holder) => (holder.address() as AddressInfo).port);
-  await Promise.all(holders.map((holder) => new Promise((resolve) => holder.close(resolve))));
-  return ports;
-}
-
-async function onePort(): Promise<number> {
-  return (await freePorts(1))[0] ?? assert.fail('no free port');
-}
-
 async function get(port: number, path = '/', host = home) {
   const response = await fetch(`http://${host}:${port}${path}`);
   return { status: response.status, headers: response.headers, body: await response.text() };
@@ -42,7 +30,7 @@ async function get(port: number, path = '/', host = home) {
 
 test('a port tells the count of its service, whatever the path', async (t) => {
   const { servers } = setup(t);
-  const port = await onePort();
+  const port = await freePort(home);
   await servers.sync(new Map([['shop/front', port]]), new Map([['shop/front', 2]]));
   const answer = await get(port, '/any/path?x=1');
   assert.equal(answer.status, 200);
@@ -67,7 +55,7 @@ test('a port tells the count of its service, whatever the path', async (t) => {
 test('no endpoints, or a proxy that does not work, is 503; a count not given is 0', async (t) => {
   const proxy = { healthy: true };
   const { servers } = setup(t, { proxyHealthy: () => proxy.healthy });
-  const port = await onePort();
+  const port = await freePort(home);
   const ports = new Map([['shop/front', port]]);
   await servers.sync(ports, new Map());
   const empty = await get(port);
@@ -85,7 +73,7 @@ test('no endpoints, or a proxy that does not work, is 503; a count not given is 
 
 test('ports follow the services: unchanged ones keep their connections, gone ones end them at once', async (t) => {
   const { servers, failures } = setup(t);
-  const [a = 0, b = 0, c = 0] = await freePorts(3);
+  const [a, b, c] = [await freePort(home), await freePort(home), await freePort(home)];
   await servers.sync(
     new Map([
       ['n/keep', a],
@@ -120,7 +108,7 @@ test('ports follow the services: unchanged ones keep their connections, gone one
 
 test('two services can exchange their ports in one sync', async (t) => {
   const { servers, failures } = setup(t);
-  const [a = 0, b = 0] = await freePorts(2);
+  const [a, b] = [await freePort(home), await freePort(home)];
   const counts = new Map([
     ['n/x', 1],
     ['n/y', 2],
@@ -171,7 +159,7 @@ test('a taken port is reported each time and tried again at the next sync', asyn
 test('the families listen side by side on one port and count apart', async (t) => {
   const v4 = setup(t, { addresses: ['0.0.0.0'] });
   const v6 = setup(t, { addresses: ['::'] });
-  const [port = 0] = await freePorts(1, '::');
+  const port = await freePort('::');
   const ports = new Map([['n/x', port]]);
   await v4.servers.sync(ports, new Map([['n/x', 1]]));
   await v6.servers.sync(ports, new Map([['n/x', 0]]));
@@ -182,7 +170,7 @@ test('the families listen side by side on one port and count apart', async (t) =
 
 test('without an address to listen on nothing is opened and nothing is reported', async (t) => {
   const { servers, failures } = setup(t, { addresses: [] });
-  const port = await onePort();
+  const port = await freePort(home);
   await servers.sync(new Map([['n/x', port]]), new Map());
   await assert.rejects(get(port));
   assert.deepEqual(failures, []);
@@ -190,7 +178,7 @@ test('without an address to listen on nothing is opened and nothing is reported'
 
 test('overlapping syncs end with what the last one asked for', async (t) => {
   const { servers, failures } = setup(t);
-  const [a = 0, b = 0] = await freePorts(2);
+  const [a, b] = [await freePort(home), await freePort(home)];
   await Promise.all([
     servers.sync(new Map([['n/x', a]]), new Map()),
     servers.sync(new Map([['n/x', b]]), new Map()),
