@@ -41,7 +41,7 @@ export class EventLoop {
 
   /** Waits so long for something to do, and does it. */
   turn(timeoutMs: number): void {
-    this.#round(this.#unfinished.length > 0 ? 0 : timeoutMs);
+    if (!this.#isClosed) this.#round(this.#unfinished.length > 0 ? 0 : timeoutMs);
   }
 
   /** Begins to watch; a token to stop with, or a negative errno value. */

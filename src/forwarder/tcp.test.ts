@@ -70,7 +70,10 @@ test('much data in both directions at once arrives unchanged, past a receiver th
 });
 
 /** Real sockets, but for one call. */
-function butFor<Name extends 'splice' | 'pipe'>(name: Name, call: (real: Sockets) => Sockets[Name]) {
+function butFor<Name extends 'splice' | 'pipe' | 'connect'>(
+  name: Name,
+  call: (real: Sockets) => Sockets[Name],
+) {
   return (real: Sockets): Sockets =>
     new Proxy(real, {
       get(target, each) {
@@ -145,6 +148,21 @@ test('an endpoint that does not answer is given up for the next, and nobody else
   assert.deepEqual(new Set(texts), new Set(['healthy:!']));
   const { endpoints } = await under.traffic();
   assert.equal(endpoints.get(`127.0.0.1:${hole.port}`)?.dialFailures, 4);
+});
+
+test('an endpoint that answered while this process was held up is not given up', async () => {
+  const held = new Int32Array(new SharedArrayBuffer(4));
+  const sockets = butFor('connect', (real) => (fd, address) => {
+    const result = real.connect(fd, address);
+    Atomics.wait(held, 0, 0, 300);
+    return result;
+  });
+  const under = await EngineUnderTest.open(cleanups, { sockets });
+  const peer = await tcpPeer(cleanups, echoAs('a'));
+  under.serve([peer]);
+  assert.equal(await talk(await under.listen('TCP'), 'x'), 'a:x');
+  const { endpoints } = await under.traffic();
+  assert.equal(endpoints.get(`127.0.0.1:${peer.port}`)?.dialFailures, 0);
 });
 
 test('with affinity the client is bound to the endpoint that answered', async () => {
