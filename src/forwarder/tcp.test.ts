@@ -210,7 +210,7 @@ test('a reset of the endpoint is a reset for the client, and the other way round
 
 function openConnections(under: EngineUnderTest, expected: number): Promise<void> {
   const look = async () => (await under.traffic()).open;
-  return eventuallyEqual(`${expected} open connections`, look, expected, { withinMs: 3_000 });
+  return eventuallyEqual(`${expected} open connections`, look, expected);
 }
 
 /** A client that can end its sending half first and reset the connection later, as Node's sockets cannot. */

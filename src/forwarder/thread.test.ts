@@ -26,7 +26,7 @@ async function startThread(
     settings: {
       limits: limitsFor(2_000),
       dialTimeouts: [250, 500],
-      udpIdleMs: 250,
+      udpIdleMs: 60_000,
       ...settings,
     },
     report: (report) => reports.push(report),

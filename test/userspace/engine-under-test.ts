@@ -28,7 +28,7 @@ export class EngineUnderTest {
     return made;
   }
 
-  private constructor(sockets: Sockets, { limits, udpIdleMs = 250 }: EngineSettings) {
+  private constructor(sockets: Sockets, { limits, udpIdleMs = 60_000 }: EngineSettings) {
     this.sockets = sockets;
     this.engine = new LocalForwarder({
       sockets,

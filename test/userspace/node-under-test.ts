@@ -54,7 +54,7 @@ export class UserspaceNode {
     const kernel = await openKernel(systemClock);
     const node = await openNodeForwarder({
       dialTimeouts: [250, 500, 1_000, 2_000],
-      udpIdleMs: 250,
+      udpIdleMs: 60_000,
       clock: systemClock,
       report: () => {},
     });
