@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { enterNamespace, labUnavailable } from '../cluster/lab/namespace.ts';
+import { eventually } from '../eventually.ts';
 import { Site } from './started.ts';
 
 interface Page {
@@ -80,6 +81,8 @@ describe('pages, as recorded from upstream in nftables mode', { skip: skip ?? fa
 
   it('the start event', async () => {
     const [recorded] = events;
+    // Sent in the background.
+    await eventually('the event', () => site.api.store.list('events').length > 0);
     const sent = site.api.requests.filter(({ method, path }) => method === 'POST' && path.includes('events'));
     assert.equal(sent.length, 1);
     const objects = [...site.api.store.list('events')].map(({ raw }) => withoutTimes(raw));
