@@ -191,7 +191,8 @@ describe('lists', () => {
 });
 
 test('stop ends every watch and leaves nothing running', async () => {
-  await using bed = await testBed({ seed: fill });
+  // No watch is given up as silent and opened again meanwhile.
+  await using bed = await testBed({ seed: fill, tuning: { idleMs: 60_000, listIdleMs: 60_000 } });
   await bed.converge();
   assert.equal(bed.server.watches().length, 4);
   await bed.source.stop();
