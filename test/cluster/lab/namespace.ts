@@ -1,8 +1,9 @@
 import { spawnSync } from 'node:child_process';
-import { readdirSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
 const insideVariable = 'KPT_LAB_NAMESPACE';
+const namePrefix = 'kpt-';
 const namespacesDirectory = '/var/run/netns';
 
 /** Runs a command to its end; throws with what it wrote when it fails. */
@@ -49,7 +50,8 @@ export function ownNamespace(): string | undefined {
  * namespace, and all others whose name starts with its name, are removed at the end whatever happened.
  */
 export function runInNamespace(moduleURL: string): number {
-  const name = `kpt-${process.pid}`;
+  const name = `${namePrefix}${process.pid}`;
+  removeNamespaces(isAbandoned);
   run('ip', 'netns', 'add', name);
   try {
     run('ip', '-n', name, 'link', 'set', 'lo', 'up');
@@ -57,9 +59,7 @@ export function runInNamespace(moduleURL: string): number {
     const env = { ...process.env, [insideVariable]: name };
     return spawnSync('ip', args, { stdio: 'inherit', env }).status ?? 1;
   } finally {
-    for (const leftover of readdirSync(namespacesDirectory).filter((entry) => isPartOf(entry, name))) {
-      spawnSync('ip', ['netns', 'delete', leftover]);
-    }
+    removeNamespaces((namespace) => isPartOf(namespace, name));
   }
 }
 
@@ -69,6 +69,19 @@ export function runInNamespace(moduleURL: string): number {
  */
 export function enterNamespace(moduleURL: string): string {
   return ownNamespace() ?? process.exit(runInNamespace(moduleURL));
+}
+
+function removeNamespaces(isToGo: (namespace: string) => boolean): void {
+  if (!existsSync(namespacesDirectory)) return;
+  for (const namespace of readdirSync(namespacesDirectory).filter(isToGo)) {
+    spawnSync('ip', ['netns', 'delete', namespace]);
+  }
+}
+
+/** Its process was killed before it could remove what it had made. */
+function isAbandoned(namespace: string): boolean {
+  const [pid = ''] = namespace.startsWith(namePrefix) ? namespace.slice(namePrefix.length).split('-') : [];
+  return /^\d+$/.test(pid) && !existsSync(`/proc/${pid}`);
 }
 
 function isPartOf(namespace: string, name: string): boolean {
