@@ -26,6 +26,7 @@ const METRICS_ADDRESS = 'http://127.0.0.1:10249';
 const PROBE_MS = paced(50);
 /** Each look is a bit longer than the one before: where everything takes longer, no answer is missed for ever. */
 const PROBE_GROWTH = 1.1;
+const LONGEST_PROBE_MS = paced(5_000);
 const PROBE_PAUSE_MS = 5;
 
 type Command = readonly [string, ...string[]];
@@ -227,8 +228,9 @@ export class Cluster {
     let timeoutMs = PROBE_MS;
     const isReached = async () => {
       const outcome = await pod.ask({ address, port: 80, timeoutMs });
-      timeoutMs *= PROBE_GROWTH;
-      return outcome.kind === 'answered' && outcome.by === 'B';
+      timeoutMs = Math.min(timeoutMs * PROBE_GROWTH, LONGEST_PROBE_MS);
+      assert.ok(outcome.kind === 'answered' && outcome.by === 'B', `it became ${JSON.stringify(outcome)}`);
+      return true;
     };
     await this.eventually('a service put last works', isReached, { everyMs: PROBE_PAUSE_MS });
   }
