@@ -24,7 +24,7 @@ import type { ServiceSpec, Setting } from './story.ts';
 const METRICS_ADDRESS = 'http://127.0.0.1:10249';
 /** What nobody serves yet is often not answered at all, so the first looks are short. */
 const PROBE_MS = paced(50);
-/** Each look is a bit longer than the one before: where everything takes longer, no answer is missed for ever. */
+/** Each look in vain makes the next a bit longer: where everything takes longer, no answer is missed for ever. */
 const PROBE_GROWTH = 1.1;
 const LONGEST_PROBE_MS = paced(5_000);
 const PROBE_PAUSE_MS = 5;
@@ -228,7 +228,7 @@ export class Cluster {
     let timeoutMs = PROBE_MS;
     const isReached = async () => {
       const outcome = await pod.ask({ address, port: 80, timeoutMs });
-      timeoutMs = Math.min(timeoutMs * PROBE_GROWTH, LONGEST_PROBE_MS);
+      if (outcome.kind === 'silence') timeoutMs = Math.min(timeoutMs * PROBE_GROWTH, LONGEST_PROBE_MS);
       assert.ok(outcome.kind === 'answered' && outcome.by === 'B', `it became ${JSON.stringify(outcome)}`);
       return true;
     };
