@@ -1,6 +1,8 @@
 import { fork } from 'node:child_process';
 import { decoders } from '../src/kube/decode.ts';
+import { systemClock } from '../src/lib/clock.ts';
 import { createIntern } from '../src/lib/intern.ts';
+import { TimeSlice } from '../src/lib/time-slice.ts';
 import type { EndpointSliceObject, ServiceObject } from '../src/model/objects.ts';
 import { Planner } from '../src/plan/planner.ts';
 import { FamilyState } from '../src/state/family-state.ts';
@@ -12,6 +14,8 @@ import { measurements, sizeText } from './report/measurement.ts';
 const sliceSize = 100;
 /** Services, with their slices, that a source delivers before it lets go of the event loop. */
 const batchSize = 500;
+/** Services and slices that the proxier applies between two looks at its time slice. */
+const stepSize = 100;
 const changes = 2_000;
 const defaultSizes = '1000x3,10000x10,50000x10,1x100000';
 const context = { nodeName: 'node-0', zone: 'zone-0', allowExternalIPs: true };
@@ -127,20 +131,13 @@ class World {
 
   /** Applies and plans in turns, as a start does; returns how long each took. */
   async #firstSync(): Promise<number[]> {
-    const turns: number[] = [];
-    let start = performance.now();
-    const pause = async () => {
-      turns.push(performance.now() - start);
-      await nextTurn();
-      start = performance.now();
-    };
-    while (this.#state.applyPending(batchSize)) await pause();
+    const timeSlice = new MeasuredSlice(systemClock);
+    while (this.#state.applyPending(stepSize)) if (timeSlice.isSpent) await timeSlice.yield();
     const delta = this.#state.takeDelta();
-    await pause();
-    await this.#planner.applyInTurns(delta.changed, this.#state, context, pause);
+    await this.#planner.applyInTurns(delta.changed, this.#state, context, timeSlice);
     this.#state.acknowledge(delta);
-    await pause();
-    return turns;
+    await timeSlice.yield();
+    return timeSlice.turns;
   }
 
   #sync(): void {
@@ -190,6 +187,18 @@ class World {
       ports: [{ name: 'http', protocol: 'TCP', port: 8080 }],
     });
     return decoders.endpointSlices(JSON.parse(text), this.#intern);
+  }
+}
+
+/** Notes how long the work before each yield took. */
+class MeasuredSlice extends TimeSlice {
+  readonly turns: number[] = [];
+  #start = performance.now();
+
+  override async yield(): Promise<void> {
+    this.turns.push(performance.now() - this.#start);
+    await super.yield();
+    this.#start = performance.now();
   }
 }
 

@@ -1,3 +1,4 @@
+import { systemClock } from '../../src/lib/clock.ts';
 import { createIntern } from '../../src/lib/intern.ts';
 import { joinHostPort } from '../../src/model/ip.ts';
 import type { EndpointSliceObject, ServiceObject } from '../../src/model/objects.ts';
@@ -32,7 +33,7 @@ export class Shop {
   }
 
   private constructor(path: string) {
-    this.#files = new ManifestFiles(path, { intern: createIntern(), nodeName: '' });
+    this.#files = new ManifestFiles(path, { intern: createIntern(), nodeName: '', clock: systemClock });
   }
 
   /** Reads them again. What is broken keeps its last good content; the proxy reports it. */

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
-import { Breather } from '../lib/breather.ts';
 import type { Clock } from '../lib/clock.ts';
+import { TimeSlice } from '../lib/time-slice.ts';
 
 /** Written in one go. */
 const pieceLength = 64 * 1024;
@@ -15,7 +15,7 @@ export async function sendList(
   items: Iterable<object>,
   clock: Clock,
 ): Promise<void> {
-  const breather = new Breather(clock);
+  const timeSlice = new TimeSlice(clock);
   let piece = `${JSON.stringify(head).slice(0, -1)},"items":[`;
   let separator = '\n';
   for (const item of items) {
@@ -25,7 +25,7 @@ export async function sendList(
       if (!(await written(response, piece))) return;
       piece = '';
     }
-    if (breather.isDue) await breather.rest();
+    if (timeSlice.isSpent) await timeSlice.yield();
   }
   response.end(`${piece}]}\n`);
 }

@@ -30,12 +30,15 @@ export async function loadPlans(
   logger: Logger,
 ): Promise<LoadedPlans> {
   const setAside = new SetAside({ announce: () => {}, logger });
-  const families = [...setup.families]
-    .sort()
-    .map(
-      (family) =>
-        new PlannedFamily({ family, nodeName, onProblem: (problem) => setAside.report(family, problem) }),
-    );
+  const families = [...setup.families].sort().map(
+    (family) =>
+      new PlannedFamily({
+        family,
+        nodeName,
+        onProblem: (problem) => setAside.report(family, problem),
+        clock: systemClock,
+      }),
+  );
   const lists = new FirstLists(new Router(families, setAside, logger));
   cluster.source.start(resources, lists);
   await lists.arrive();

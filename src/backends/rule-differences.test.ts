@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { SavedTable } from '../kernel/iptables/saved-table.ts';
-import { Breather } from '../lib/breather.ts';
 import { FakeClock } from '../lib/fake-clock.ts';
+import { TimeSlice } from '../lib/time-slice.ts';
 import type { Difference } from './inspection.ts';
 import { chainDifferences, missingJump, staleChain } from './rule-differences.ts';
 
@@ -77,7 +77,7 @@ function differences(
     isShared,
     serviceOf: (line: string) => `of ${line}`,
   } as const;
-  return chainDifferences(compared, new Breather(new FakeClock()));
+  return chainDifferences(compared, new TimeSlice(new FakeClock()));
 }
 
 function tableOf(lines: readonly string[]): SavedTable {

@@ -1,6 +1,6 @@
 import { canonicalRule } from '../kernel/iptables/canonical-rule.ts';
 import type { SavedTable } from '../kernel/iptables/saved-table.ts';
-import type { Breather } from '../lib/breather.ts';
+import type { TimeSlice } from '../lib/time-slice.ts';
 import type { Family } from '../model/ip.ts';
 import type { Difference } from './inspection.ts';
 
@@ -26,7 +26,10 @@ export interface ChainToCompare {
  * How a chain differs from what it should hold: rules that are missing, rules too many, or the first out of place. Chains
  * may be long, so that it takes a rest when one is due.
  */
-export async function chainDifferences(compared: ChainToCompare, breather: Breather): Promise<Difference[]> {
+export async function chainDifferences(
+  compared: ChainToCompare,
+  timeSlice: TimeSlice,
+): Promise<Difference[]> {
   const { table, chain, wanted, family, isShared, serviceOf } = compared;
   const object = `${table.name} ${chain}`;
   const found = table.lines(chain);
@@ -34,9 +37,9 @@ export async function chainDifferences(compared: ChainToCompare, breather: Breat
     wanted: await canonicalRules(
       wanted.map(({ line }) => line),
       family,
-      breather,
+      timeSlice,
     ),
-    found: await canonicalRules(found, family, breather),
+    found: await canonicalRules(found, family, timeSlice),
   };
   const missing = lacking(spelled.wanted, spelled.found);
   const extra = isShared ? [] : lacking(spelled.found, spelled.wanted);
@@ -58,11 +61,11 @@ export async function chainDifferences(compared: ChainToCompare, breather: Breat
 async function canonicalRules(
   lines: readonly string[],
   family: Family,
-  breather: Breather,
+  timeSlice: TimeSlice,
 ): Promise<readonly string[]> {
   const rules: string[] = [];
   for (const line of lines) {
-    if (breather.isDue) await breather.rest();
+    if (timeSlice.isSpent) await timeSlice.yield();
     rules.push(canonicalRule(line, family));
   }
   return rules;

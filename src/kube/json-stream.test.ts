@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { systemClock } from '../lib/clock.ts';
+import { TimeSlice } from '../lib/time-slice.ts';
 import { StreamError } from './json-scanner.ts';
 import { FrameSplitter, ListSplitter, readList, watchFrames } from './json-stream.ts';
-import { TimeSlice } from './time-slice.ts';
 
 const bytes = (text: string) => Buffer.from(text, 'utf8');
 

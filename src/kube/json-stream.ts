@@ -1,5 +1,5 @@
+import type { TimeSlice } from '../lib/time-slice.ts';
 import { ByteGatherer, isSpace, StreamError, ValueScanner } from './json-scanner.ts';
-import type { TimeSlice } from './time-slice.ts';
 
 /**
  * Objects are at most 1.5 MiB in etcd unless it is told otherwise, and that is in a denser encoding than JSON.
@@ -19,14 +19,14 @@ type Chunks = AsyncIterable<Uint8Array>;
  */
 export async function* watchFrames(
   chunks: Chunks,
-  slice: TimeSlice,
+  timeSlice: TimeSlice,
   limit = maxObjectBytes,
 ): AsyncGenerator<unknown> {
   const splitter = new FrameSplitter(limit);
   for await (const chunk of chunks) {
     for (const frame of splitter.push(chunk)) {
       yield frame;
-      if (slice.spent) await slice.rest();
+      if (timeSlice.isSpent) await timeSlice.yield();
     }
   }
   splitter.end();
@@ -74,7 +74,7 @@ export class FrameSplitter {
  */
 export async function readList(
   chunks: Chunks,
-  slice: TimeSlice,
+  timeSlice: TimeSlice,
   onItem: (raw: unknown) => void,
   limit = maxObjectBytes,
 ): Promise<Readonly<Record<string, unknown>>> {
@@ -82,7 +82,7 @@ export async function readList(
   for await (const chunk of chunks) {
     for (const item of splitter.push(chunk)) {
       onItem(item);
-      if (slice.spent) await slice.rest();
+      if (timeSlice.isSpent) await timeSlice.yield();
     }
   }
   return splitter.end();

@@ -1,11 +1,11 @@
 import type { Clock } from '../lib/clock.ts';
+import type { TimeSlice } from '../lib/time-slice.ts';
 import { isFields, printValue } from './fields.ts';
 import { StreamError } from './json-scanner.ts';
 import { readList, watchFrames } from './json-stream.ts';
 import type { RestClient } from './rest-client.ts';
 import type { ServerPresence } from './server-presence.ts';
 import { TimeLimit } from './time-limit.ts';
-import type { TimeSlice } from './time-slice.ts';
 import { type WatchEvent, watchEventOf } from './watch-event.ts';
 
 /** What to list and watch; the server does the filtering. */
@@ -65,7 +65,7 @@ export class ListWatch {
   async page(
     parameters: PageParameters,
     onItem: (raw: unknown) => void,
-    slice: TimeSlice,
+    timeSlice: TimeSlice,
   ): Promise<ListPage> {
     const { limit, position, idleMs, signal } = parameters;
     const query: Record<string, string> = {};
@@ -74,14 +74,14 @@ export class ListWatch {
     const timeLimit = new TimeLimit(this.#options.clock, pageTimeoutMs, [signal]);
     try {
       const body = await this.#open(query, () => idleMs, false, timeLimit.signal);
-      return pageOf(await readList(body, slice, onItem));
+      return pageOf(await readList(body, timeSlice, onItem));
     } finally {
       timeLimit.lift();
     }
   }
 
   /** Follows changes until the server ends the watch. */
-  async *watch(parameters: WatchParameters, slice: TimeSlice): AsyncGenerator<WatchEvent> {
+  async *watch(parameters: WatchParameters, timeSlice: TimeSlice): AsyncGenerator<WatchEvent> {
     const { version, seconds, idleMs, signal } = parameters;
     const timeLimit = new TimeLimit(this.#options.clock, seconds * 1000 + watchGraceMs, [signal]);
     const start =
@@ -91,7 +91,7 @@ export class ListWatch {
     const query = { watch: 'true', allowWatchBookmarks: 'true', timeoutSeconds: String(seconds), ...start };
     try {
       const body = await this.#open(query, idleMs, true, timeLimit.signal);
-      for await (const frame of watchFrames(body, slice)) yield watchEventOf(frame);
+      for await (const frame of watchFrames(body, timeSlice)) yield watchEventOf(frame);
     } finally {
       timeLimit.lift();
     }

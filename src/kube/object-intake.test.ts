@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { FakeClock } from '../lib/fake-clock.ts';
+import { TimeSlice } from '../lib/time-slice.ts';
 import { silentLogger } from '../obs/log.ts';
 import { ObjectIntake } from './object-intake.ts';
-import { TimeSlice } from './time-slice.ts';
 
 function setup() {
   const complaints: unknown[] = [];

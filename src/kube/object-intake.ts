@@ -1,11 +1,11 @@
 import type { Intern } from '../lib/intern.ts';
+import type { TimeSlice } from '../lib/time-slice.ts';
 import type { ResourceName, Resources } from '../model/objects.ts';
 import type { Logger } from '../obs/log.ts';
 import { decoders } from './decode.ts';
 import { objectName } from './decode-object.ts';
 import { ObjectCache } from './object-cache.ts';
 import { ObjectError } from './object-error.ts';
-import type { TimeSlice } from './time-slice.ts';
 
 /** Receives the objects of one resource. */
 export interface ObjectSink<T> {
@@ -50,13 +50,13 @@ export class ObjectIntake<R extends ResourceName> {
   }
 
   /** Delivers the removal of everything the listing, made at `version`, did not name. */
-  async endListing(version: string, slice: TimeSlice): Promise<void> {
+  async endListing(version: string, timeSlice: TimeSlice): Promise<void> {
     for (const [key, { listing }] of this.#aside) {
       if (listing !== this.#listing) this.#aside.delete(key);
     }
     for (const object of this.#cache.endListing(version)) {
       this.#options.sink.remove(object);
-      if (slice.spent) await slice.rest();
+      if (timeSlice.isSpent) await timeSlice.yield();
     }
     if (this.#synced) return;
     this.#synced = true;

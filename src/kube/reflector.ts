@@ -1,4 +1,5 @@
 import type { Clock } from '../lib/clock.ts';
+import { TimeSlice } from '../lib/time-slice.ts';
 import type { ResourceName } from '../model/objects.ts';
 import { ApiError, IdleError, TransportError } from './api-error.ts';
 import { Backoff, type BackoffOptions, defaultBackoff } from './backoff.ts';
@@ -9,7 +10,6 @@ import { compareVersions } from './resource-version.ts';
 import type { RestClient } from './rest-client.ts';
 import type { ServerPresence } from './server-presence.ts';
 import { sleep } from './sleep.ts';
-import { TimeSlice } from './time-slice.ts';
 import type { WatchEvent } from './watch-event.ts';
 
 export interface ReflectorTuning {
@@ -172,26 +172,26 @@ export class Reflector<R extends ResourceName> {
   }
 
   async #list(): Promise<void> {
-    const slice = new TimeSlice(this.#options.clock);
+    const timeSlice = new TimeSlice(this.#options.clock);
     try {
-      this.#startFrom(await this.#listPages(this.#tuning.pageSize, slice));
+      this.#startFrom(await this.#listPages(this.#tuning.pageSize, timeSlice));
     } catch (error) {
       if (!(error instanceof ApiError && error.expired)) throw error;
       // The pages took longer than the server remembers; a list in one piece cannot expire half-way.
-      this.#startFrom(await this.#listPages(0, slice));
+      this.#startFrom(await this.#listPages(0, timeSlice));
     }
   }
 
-  async #listPages(limit: number, slice: TimeSlice): Promise<string> {
+  async #listPages(limit: number, timeSlice: TimeSlice): Promise<string> {
     const take = (raw: unknown) => this.#intake.upsert(raw);
     const signal = this.#stop.signal;
     const idleMs = this.#tuning.pageIdleMs;
     this.#intake.beginListing();
     let position = '';
     for (;;) {
-      const page = await this.#server.page({ limit, position, idleMs, signal }, take, slice);
+      const page = await this.#server.page({ limit, position, idleMs, signal }, take, timeSlice);
       if (page.next === '') {
-        await this.#intake.endListing(page.version, slice);
+        await this.#intake.endListing(page.version, timeSlice);
         return page.version;
       }
       if (page.next === position) throw new StreamError('a list whose continue token does not change');
@@ -212,10 +212,10 @@ export class Reflector<R extends ResourceName> {
       signal: this.#stop.signal,
     };
     const startedAt = clock.monotonic();
-    const slice = new TimeSlice(clock);
+    const timeSlice = new TimeSlice(clock);
     this.#heard = false;
-    for await (const event of this.#server.watch(parameters, slice)) {
-      await this.#apply(event, slice);
+    for await (const event of this.#server.watch(parameters, timeSlice)) {
+      await this.#apply(event, timeSlice);
       this.#heard = true;
     }
     if (this.#version === undefined) throw new TransportError('the watch ended before its list was complete');
@@ -224,14 +224,14 @@ export class Reflector<R extends ResourceName> {
     }
   }
 
-  async #apply(event: WatchEvent, slice: TimeSlice): Promise<void> {
+  async #apply(event: WatchEvent, timeSlice: TimeSlice): Promise<void> {
     if (event.type === 'error') throw event.error;
     if (event.type === 'upsert') this.#intake.upsert(event.object);
     if (event.type === 'delete') this.#intake.remove(event.object, event.version);
     if (this.#version !== undefined) {
       this.#advanceTo(event.version, this.#version);
     } else if (event.type === 'bookmark' && event.initialEventsEnd) {
-      await this.#intake.endListing(event.version, slice);
+      await this.#intake.endListing(event.version, timeSlice);
       this.#startFrom(event.version);
     }
   }

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { endpoints, numbers, servicePort } from '../../test/plan/builders.ts';
+import { FakeClock } from '../lib/fake-clock.ts';
+import { TimeSlice } from '../lib/time-slice.ts';
 import type { Endpoint } from '../model/endpoint.ts';
 import type { ServicePort } from '../model/service-port.ts';
 import { Planner, type PlannerInput } from './planner.ts';
@@ -124,15 +126,31 @@ test('an external IP that is not served makes no Service count', () => {
   assert.equal(planner.servicesWithoutLocalEndpoints.external, 0);
 });
 
+/** A millisecond passes with every look at it. */
+class TickingClock extends FakeClock {
+  #ms = 0;
+
+  override monotonic(): number {
+    return this.#ms++;
+  }
+}
+
+class CountedSlice extends TimeSlice {
+  yields = 0;
+
+  override yield(): Promise<void> {
+    this.yields++;
+    return super.yield();
+  }
+}
+
 test('planning in turns gives the same as planning at once', async () => {
   const world: World = {};
   for (let i = 0; i < 1_200; i++) world[`a/s${i}`] = { ports: { p: '' }, endpoints: '1R@n1' };
   const planner = new Planner();
-  let pauses = 0;
-  const keys = await planner.applyInTurns('all', input(world), here, async () => {
-    pauses++;
-  });
-  assert.equal(pauses, 2);
+  const timeSlice = new CountedSlice(new TickingClock(), 400);
+  const keys = await planner.applyInTurns('all', input(world), here, timeSlice);
+  assert.equal(timeSlice.yields, 3);
   assert.equal(keys.size, 1_200);
   assert.deepEqual(sorted(planner.apply('all', input(world), here)), []);
 });

@@ -1,3 +1,4 @@
+import type { TimeSlice } from '../lib/time-slice.ts';
 import { type Endpoint, sameEndpoint } from '../model/endpoint.ts';
 import { type ServicePort, sameServicePort } from '../model/service-port.ts';
 import { type PlanContext, type PlannedPort, planServicePort } from './plan.ts';
@@ -21,9 +22,6 @@ export interface NoLocalEndpoints {
 }
 
 const noPorts: readonly ServicePort[] = [];
-
-/** Services planned between two pauses: a few milliseconds' work. */
-const turnLength = 500;
 
 /**
  * The plans of one family, kept up to date change by change. A plan whose inputs did not change keeps its
@@ -63,21 +61,20 @@ export class Planner {
   }
 
   /**
-   * Like `apply`, awaiting `pause` after every `turnLength` Services, so that planning a whole cluster leaves the
-   * event loop free in between. The input must not change, and nothing else be applied, until it is done.
+   * Like `apply`, yielding to the event loop when the time slice is spent. The input must not change, and nothing
+   * else be applied, until it is done.
    */
   async applyInTurns(
     changed: Iterable<string> | 'all',
     input: PlannerInput,
     context: PlanContext,
-    pause: () => Promise<void>,
+    timeSlice: TimeSlice,
   ): Promise<Set<string>> {
     const keys = new Set<string>();
     const names = this.#begin(changed, input, context);
-    let planned = 0;
     for (const name of names) {
       this.#planService(name, input.service(name), keys);
-      if (++planned % turnLength === 0) await pause();
+      if (timeSlice.isSpent) await timeSlice.yield();
     }
     return keys;
   }

@@ -1,8 +1,8 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Backend, SyncResult } from '../backends/backend.ts';
 import type { FamilyView, SyncActivity } from '../inspect/family-view.ts';
 import { BoundedFrequencyRunner } from '../lib/bounded-frequency-runner.ts';
 import type { Clock } from '../lib/clock.ts';
+import { TimeSlice } from '../lib/time-slice.ts';
 import type { Family } from '../model/ip.ts';
 import type { ObjectProblem } from '../model/object-problem.ts';
 import type { EndpointSliceObject, ServiceObject } from '../model/objects.ts';
@@ -17,8 +17,8 @@ import type { FamilySink } from './router.ts';
 import { SyncLog } from './sync-log.ts';
 
 const HOUR_MS = 3_600_000;
-/** Services and slices applied in one go; a whole cluster at once would hold up health checks and watches. */
-const CHANGES_PER_TURN = 500;
+/** Services and slices applied between two looks at the time slice: a millisecond's work. */
+const CHANGES_PER_STEP = 100;
 
 /** Told about requested and finished syncs; decides what /healthz says. */
 export interface HealthMarks {
@@ -238,10 +238,11 @@ export class FamilyProxier implements FamilyView, FamilySink {
 
   /** Returns how many plans changed. */
   async #write(isFull: boolean): Promise<number> {
-    const { backend, flows, nodeName, allowExternalIPs, onRefused } = this.#options;
-    const delta = await this.#takeDelta();
+    const { backend, flows, nodeName, allowExternalIPs, onRefused, clock } = this.#options;
+    const timeSlice = new TimeSlice(clock);
+    const delta = await this.#takeDelta(timeSlice);
     const context = { nodeName, zone: this.#zone, allowExternalIPs };
-    const changed = await this.#planner.applyInTurns(delta.changed, this.#state, context, nextTurn);
+    const changed = await this.#planner.applyInTurns(delta.changed, this.#state, context, timeSlice);
     const { plans } = this.#planner;
     // Before the write, so that the changes of a failed sync are not forgotten.
     flows.note(changed, plans);
@@ -258,9 +259,9 @@ export class FamilyProxier implements FamilyView, FamilySink {
     return changed.size;
   }
 
-  async #takeDelta(): Promise<Delta> {
+  async #takeDelta(timeSlice: TimeSlice): Promise<Delta> {
     const { metrics } = this.#options;
-    while (this.#state.applyPending(CHANGES_PER_TURN)) await nextTurn();
+    while (this.#state.applyPending(CHANGES_PER_STEP)) if (timeSlice.isSpent) await timeSlice.yield();
     metrics.serviceChangesPending.set(0);
     metrics.endpointChangesPending.set(0);
     return this.#state.takeDelta();

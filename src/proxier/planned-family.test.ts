@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { service, slice } from '../../test/plan/builders.ts';
+import { FakeClock } from '../lib/fake-clock.ts';
 import type { ObjectProblem } from '../model/object-problem.ts';
 import { PlannedFamily } from './planned-family.ts';
 
@@ -11,6 +12,7 @@ function planned(problems: ObjectProblem[] = []): PlannedFamily {
     family: 'IPv4',
     nodeName: 'n1',
     onProblem: (problem) => problems.push(problem),
+    clock: new FakeClock(),
   });
 }
 

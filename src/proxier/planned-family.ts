@@ -1,4 +1,5 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { Clock } from '../lib/clock.ts';
+import { TimeSlice } from '../lib/time-slice.ts';
 import type { Family } from '../model/ip.ts';
 import type { ObjectProblem } from '../model/object-problem.ts';
 import type { EndpointSliceObject, ServiceObject } from '../model/objects.ts';
@@ -11,17 +12,20 @@ export interface PlannedFamilyOptions {
   readonly family: Family;
   readonly nodeName: string;
   readonly onProblem: (problem: ObjectProblem) => void;
+  readonly clock: Clock;
 }
 
 /** The plans of one family without a proxy: takes objects, and plans them when it is told to. */
 export class PlannedFamily implements FamilySink {
   readonly family: Family;
+  readonly #clock: Clock;
   readonly #state: FamilyState;
   readonly #planner = new Planner();
   #serviceCIDRs: readonly string[] = [];
 
   constructor(options: PlannedFamilyOptions) {
     this.family = options.family;
+    this.#clock = options.clock;
     this.#state = new FamilyState({ ...options, startTime: 0 });
   }
 
@@ -54,6 +58,6 @@ export class PlannedFamily implements FamilySink {
   /** Plans everything that has come. */
   async plan(context: PlanContext): Promise<void> {
     const { changed } = this.#state.takeDelta();
-    await this.#planner.applyInTurns(changed, this.#state, context, nextTurn);
+    await this.#planner.applyInTurns(changed, this.#state, context, new TimeSlice(this.#clock));
   }
 }

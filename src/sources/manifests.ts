@@ -33,8 +33,8 @@ export interface ManifestSource extends ObjectSource {
  * when the path cannot be read.
  */
 export async function manifestSource(options: ManifestSourceOptions): Promise<ManifestSource> {
-  const { path, nodeName } = options;
-  const files = new ManifestFiles(path, { intern: createIntern(), nodeName });
+  const { path, nodeName, clock } = options;
+  const files = new ManifestFiles(path, { intern: createIntern(), nodeName, clock });
   const directory = await files.directory().catch((error: unknown) => {
     throw new Error(`cannot read manifests at ${path}: ${messageOf(error)}`, { cause: error });
   });

@@ -66,7 +66,7 @@ export class IptablesBackend implements Backend {
     this.#options = options;
     this.family = options.settings.family;
     this.#labels = { ip_family: this.family };
-    this.#ruleset = new Ruleset(options.settings);
+    this.#ruleset = new Ruleset(options.settings, options.clock);
   }
 
   /** In a large cluster, writing everything anew just in case costs too much. */

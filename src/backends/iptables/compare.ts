@@ -1,7 +1,7 @@
 import type { AnyTable } from '../../kernel/iptables/commands.ts';
 import type { SavedTable } from '../../kernel/iptables/saved-table.ts';
-import { Breather } from '../../lib/breather.ts';
 import type { Clock } from '../../lib/clock.ts';
+import { TimeSlice } from '../../lib/time-slice.ts';
 import type { SyncRequest } from '../backend.ts';
 import type { Difference } from '../inspection.ts';
 import { chainDifferences, missingJump, staleChain, type WantedRule } from '../rule-differences.ts';
@@ -32,8 +32,8 @@ export async function compare(
   request: Pick<SyncRequest, 'plans'>,
   comparison: Comparison,
 ): Promise<Difference[]> {
-  const { settings, tables, counters } = comparison;
-  const ruleset = new Ruleset(settings);
+  const { settings, tables, counters, clock } = comparison;
+  const ruleset = new Ruleset(settings, clock);
   // Whether the cluster is large decides on comments alone.
   const variant = { comments: true, countLocalhost: counters.localhostAccepted };
   await ruleset.replace(request.plans, variant);
@@ -61,7 +61,7 @@ function canaryDifferences(tables: SavedTables): Difference[] {
 async function sharedDifferences(ruleset: Ruleset, comparison: Comparison): Promise<Difference[]> {
   const { settings, tables, node, clock } = comparison;
   const { family } = settings;
-  const breather = new Breather(clock);
+  const timeSlice = new TimeSlice(clock);
   const differences: Difference[] = [];
   const wanted = {
     filter: wantedLines('filter', ruleset, filterHead(settings), node.filterTail),
@@ -80,7 +80,7 @@ async function sharedDifferences(ruleset: Ruleset, comparison: Comparison): Prom
         isShared,
         serviceOf: serviceOfRule,
       };
-      differences.push(...(await chainDifferences(compared, breather)));
+      differences.push(...(await chainDifferences(compared, timeSlice)));
     }
   }
   return differences;
@@ -110,13 +110,13 @@ function wantedLines(
 /** The chains that service ports have to themselves, and those that no service port has. */
 async function ownDifferences(ruleset: Ruleset, comparison: Comparison): Promise<Difference[]> {
   const { settings, tables, clock } = comparison;
-  const breather = new Breather(clock);
+  const timeSlice = new TimeSlice(clock);
   const differences: Difference[] = [];
   const stale = new Set([...tables.nat.chains()].filter(isServiceChain));
   for (const service of ruleset.services) {
     const own = ownChains(service, settings);
     for (const chain of own.declared) stale.delete(chain);
-    differences.push(...(await serviceDifferences(service.key, own, comparison, breather)));
+    differences.push(...(await serviceDifferences(service.key, own, comparison, timeSlice)));
   }
   const used = stale.size > 0 ? usedByOthers(tables.nat) : new Set<string>();
   for (const chain of stale) {
@@ -132,14 +132,14 @@ async function serviceDifferences(
   service: string,
   own: OwnChains,
   { tables: { nat }, settings: { family } }: Comparison,
-  breather: Breather,
+  timeSlice: TimeSlice,
 ): Promise<Difference[]> {
   const rules = Map.groupBy(own.rules(), chainOf);
   const differences: Difference[] = [];
   for (const chain of own.declared) {
     const wanted = (rules.get(chain) ?? []).map((line) => ({ line, service }));
     if (nat.has(chain)) {
-      differences.push(...(await chainDifferences({ table: nat, chain, wanted, family }, breather)));
+      differences.push(...(await chainDifferences({ table: nat, chain, wanted, family }, timeSlice)));
       continue;
     }
     const text = [`:${chain}`, ...wanted.map(({ line }) => line)].join('\n');

@@ -1,5 +1,6 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { Clock } from '../../lib/clock.ts';
 import { asError } from '../../lib/thrown.ts';
+import { TimeSlice } from '../../lib/time-slice.ts';
 import type { ServicePlan } from '../../plan/service-plan.ts';
 import { chainOf, differingChains } from './chain-diff.ts';
 import {
@@ -20,9 +21,6 @@ export interface ServiceChanges {
   readonly own: Map<string, OwnChains>;
 }
 
-/** Service ports compiled between two pauses. */
-const turnLength = 500;
-
 /**
  * The rules that are wanted, and the service chains known to be in the kernel that no wanted rule uses. What the
  * kernel holds is what was wanted last, as long as every restore succeeded.
@@ -33,10 +31,12 @@ export class Ruleset {
   /** Chains left behind. Some may be gone already: removing them again does no harm. */
   readonly stale = new Set<string>();
   readonly #settings: IptablesSettings;
+  readonly #clock: Clock;
   #services = new CompiledServices();
 
-  constructor(settings: IptablesSettings) {
+  constructor(settings: IptablesSettings, clock: Clock) {
     this.#settings = settings;
+    this.#clock = clock;
   }
 
   get services(): CompiledServices {
@@ -47,25 +47,25 @@ export class Ruleset {
   async replace(plans: ReadonlyMap<string, ServicePlan>, variant: Variant): Promise<Map<string, OwnChains>> {
     const compiled: CompiledService[] = [];
     this.failures.clear();
-    let seen = 0;
+    const timeSlice = new TimeSlice(this.#clock);
     for (const [key, plan] of plans) {
-      if (++seen % turnLength === 0) await nextTurn();
+      if (timeSlice.isSpent) await timeSlice.yield();
       const service = this.#compile(key, plan, variant);
       if (service) compiled.push(service);
     }
     const before = this.#services;
     this.#services = new CompiledServices(compiled);
-    await this.#leaveReplaced(before);
-    const own = await this.ownChains();
+    await this.#leaveReplaced(before, timeSlice);
+    const own = await this.ownChains(timeSlice);
     for (const chains of own.values()) this.#use(chains);
     return own;
   }
 
   /** The chains of every service port, in order. */
-  async ownChains(): Promise<Map<string, OwnChains>> {
+  async ownChains(timeSlice = new TimeSlice(this.#clock)): Promise<Map<string, OwnChains>> {
     const own = new Map<string, OwnChains>();
     for (const service of this.#services) {
-      if (own.size % turnLength === 0) await nextTurn();
+      if (timeSlice.isSpent) await timeSlice.yield();
       own.set(service.key, ownChains(service, this.#settings));
     }
     return own;
@@ -104,11 +104,10 @@ export class Ruleset {
     this.#services.delete(key);
   }
 
-  async #leaveReplaced(before: CompiledServices): Promise<void> {
-    let replaced = 0;
+  async #leaveReplaced(before: CompiledServices, timeSlice: TimeSlice): Promise<void> {
     for (const service of before) {
       if (this.#services.get(service.key) === service) continue;
-      if (++replaced % turnLength === 0) await nextTurn();
+      if (timeSlice.isSpent) await timeSlice.yield();
       this.#leave(ownChains(service, this.#settings));
     }
   }

@@ -1,6 +1,6 @@
 import type { SavedTable } from '../../kernel/iptables/saved-table.ts';
-import { Breather } from '../../lib/breather.ts';
 import type { Clock } from '../../lib/clock.ts';
+import { TimeSlice } from '../../lib/time-slice.ts';
 import type { ServiceCounters } from '../inspection.ts';
 import { isServiceChain } from './names.ts';
 import { serviceOfRule } from './service-of-rule.ts';
@@ -14,10 +14,10 @@ const dispatchChains = ['KUBE-SERVICES', 'KUBE-NODEPORTS'];
  * of the program and when its rules change.
  */
 export async function serviceCounters(nat: SavedTable, clock: Clock): Promise<ServiceCounters[]> {
-  const breather = new Breather(clock);
+  const timeSlice = new TimeSlice(clock);
   const counted: ServiceCounters[] = [];
-  for (const [suffix, service] of await servicesBySuffix(nat, breather)) {
-    if (breather.isDue) await breather.rest();
+  for (const [suffix, service] of await servicesBySuffix(nat, timeSlice)) {
+    if (timeSlice.isSpent) await timeSlice.yield();
     const connections = connectionsOf(nat, suffix);
     counted.push({ service, connections, packets: undefined, bytes: undefined });
   }
@@ -25,11 +25,11 @@ export async function serviceCounters(nat: SavedTable, clock: Clock): Promise<Se
 }
 
 /** The chains of a service port have the same digits at their end. */
-async function servicesBySuffix(nat: SavedTable, breather: Breather): Promise<Map<string, string>> {
+async function servicesBySuffix(nat: SavedTable, timeSlice: TimeSlice): Promise<Map<string, string>> {
   const services = new Map<string, string>();
   for (const chain of dispatchChains) {
     for (const { rule, line } of nat.rules(chain)) {
-      if (breather.isDue) await breather.rest();
+      if (timeSlice.isSpent) await timeSlice.yield();
       const target = rule.target?.name ?? '';
       const service = isServiceChain(target) ? serviceOfRule(line) : undefined;
       if (service !== undefined) services.set(target.slice(target.lastIndexOf('-') + 1), service);

@@ -1,8 +1,8 @@
 import { linesAround } from '../../kernel/iptables/restore-lines.ts';
 import type { VirtualServer } from '../../kernel/ipvs/objects.ts';
-import { Breather } from '../../lib/breather.ts';
 import type { Clock, Timer } from '../../lib/clock.ts';
 import { asError } from '../../lib/thrown.ts';
+import { TimeSlice } from '../../lib/time-slice.ts';
 import type { Family } from '../../model/ip.ts';
 import type { Logger } from '../../obs/log.ts';
 import type { ProxyMetrics } from '../../obs/proxy-metrics.ts';
@@ -173,10 +173,10 @@ export class IpvsBackend implements Backend {
 
   async #placeAll(plans: Plans): Promise<void> {
     for (const key of [...this.#desired.keys()]) if (!plans.has(key)) this.#desired.place(key, undefined);
-    const breather = new Breather(this.#options.clock);
+    const timeSlice = new TimeSlice(this.#options.clock);
     for (const [key, plan] of plans) {
       this.#desired.place(key, plan);
-      if (breather.isDue) await breather.rest();
+      if (timeSlice.isSpent) await timeSlice.yield();
     }
   }
 
@@ -207,9 +207,9 @@ export class IpvsBackend implements Backend {
     all: Iterable<string>,
   ): Promise<readonly VirtualServer[]> {
     const stale: VirtualServer[] = [];
-    const breather = new Breather(this.#options.clock);
+    const timeSlice = new TimeSlice(this.#options.clock);
     for (const keys of inGroups(all, keysPerGroup)) {
-      if (breather.isDue) await breather.rest();
+      if (timeSlice.isSpent) await timeSlice.yield();
       const { servers, deleteServers } = diffServers(current, this.#desired, keys, {
         isDraining: (server, real) => this.#graceful.isDraining(server, real),
         resetWeights: this.#isInitial,

@@ -1,7 +1,7 @@
 import type { SavedTable } from '../../kernel/iptables/saved-table.ts';
 import { formatRealServer, type RealServer } from '../../kernel/ipvs/objects.ts';
-import { Breather } from '../../lib/breather.ts';
 import type { Clock } from '../../lib/clock.ts';
+import { TimeSlice } from '../../lib/time-slice.ts';
 import type { SyncRequest } from '../backend.ts';
 import type { Difference } from '../inspection.ts';
 import { chainDifferences, missingJump } from '../rule-differences.ts';
@@ -38,9 +38,9 @@ export async function compare(
   const problems: Error[] = [];
   const current = await readCurrent(kernel, desired, problems);
   for (const problem of problems) if (!isAbsent(problem.cause)) throw problem;
-  const breather = new Breather(clock);
+  const timeSlice = new TimeSlice(clock);
   const differences = [
-    ...(await ruleDifferences(desired, tables, breather)),
+    ...(await ruleDifferences(desired, tables, timeSlice)),
     ...structureDifferences(desired, current, problems),
   ];
   const { servers, addresses, entries } = everything(current, desired);
@@ -50,7 +50,7 @@ export async function compare(
     resetWeights: true,
   };
   for (const key of servers) {
-    if (breather.isDue) await breather.rest();
+    if (timeSlice.isSpent) await timeSlice.yield();
     const changes = diffServers(current, desired, [key], options);
     for (const change of changes.servers) differences.push(...serverDifferences(change, current));
     for (const server of changes.deleteServers) {
@@ -69,10 +69,10 @@ export async function desiredState(
 ): Promise<DesiredState> {
   const desired = new DesiredState(settings);
   desired.setFacts(interfaceFacts(settings, await kernel.nodeAddresses()));
-  const breather = new Breather(clock);
+  const timeSlice = new TimeSlice(clock);
   for (const [key, plan] of plans) {
     desired.place(key, plan);
-    if (breather.isDue) await breather.rest();
+    if (timeSlice.isSpent) await timeSlice.yield();
   }
   return desired;
 }
@@ -80,7 +80,7 @@ export async function desiredState(
 async function ruleDifferences(
   desired: DesiredState,
   tables: ComparedKernel['tables'],
-  breather: Breather,
+  timeSlice: TimeSlice,
 ): Promise<Difference[]> {
   const { family } = desired.settings;
   const differences = jumps.flatMap((jump) =>
@@ -90,7 +90,9 @@ async function ruleDifferences(
     const lines = Map.groupBy(linesOf(desired.rules(), name), (line) => line.split(' ', 2)[1] ?? '');
     for (const chain of chains[name]) {
       const wanted = (lines.get(chain) ?? []).map((line) => ({ line, service: undefined }));
-      differences.push(...(await chainDifferences({ table: tables[name], chain, wanted, family }, breather)));
+      differences.push(
+        ...(await chainDifferences({ table: tables[name], chain, wanted, family }, timeSlice)),
+      );
     }
   }
   return differences;

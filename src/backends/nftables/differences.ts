@@ -1,6 +1,6 @@
 import { describeHook, describeRules } from '../../kernel/nft/describe-rule.ts';
 import type { Rule } from '../../kernel/nft/objects.ts';
-import { Breather } from '../../lib/breather.ts';
+import { TimeSlice } from '../../lib/time-slice.ts';
 import type { ServicePlan } from '../../plan/service-plan.ts';
 import type { Difference } from '../inspection.ts';
 import { EarlierPlacements } from './earlier.ts';
@@ -28,20 +28,20 @@ export async function tableDifferences(
   plans: ReadonlyMap<string, ServicePlan>,
   facts: AddressFacts,
 ): Promise<Difference[]> {
-  const breather = new Breather(clock);
+  const timeSlice = new TimeSlice(clock);
   const state = await readKernelState(client, settings.family);
   const rules = await client.listRules(tableOf(settings.family));
   const numbers = new StickyNumbers();
   const earlier = new EarlierPlacements(state.elements, numbers);
   const handlers = new HandlerNumbers(state.elements.get('handlers'));
   const shadow = new Shadow(settings, numbers, handlers);
-  const placed = await placeAll(shadow, plans, (plan, frontends) => earlier.of(plan, frontends), breather);
+  const placed = await placeAll(shadow, plans, (plan, frontends) => earlier.of(plan, frontends), timeSlice);
   const structure = writeStructure(state, placed.chains, settings, new Transaction(settings.family));
   takeIdle(state, structure.chains, handlers);
   state.elements.delete('clients');
   return [
     ...structureDifferences(state, structure, rules, settings),
-    ...(await elementDifferences(state, structure, shadow, facts, breather)),
+    ...(await elementDifferences(state, structure, shadow, facts, timeSlice)),
   ];
 }
 
@@ -50,7 +50,7 @@ async function elementDifferences(
   structure: Structure,
   shadow: Shadow,
   facts: AddressFacts,
-  breather: Breather,
+  timeSlice: TimeSlice,
 ): Promise<Difference[]> {
   const found = new ElementDifferences(shadow.settings.family);
   const diff = new ElementDiff(found, state.elements);
@@ -61,7 +61,7 @@ async function elementDifferences(
   for (const placement of shadow.placements()) {
     found.ownedBy(placement);
     shadow.elementsOf(placement, want);
-    if (breather.isDue) await breather.rest();
+    if (timeSlice.isSpent) await timeSlice.yield();
   }
   found.ownedBy(undefined);
   diff.finish();

@@ -1,7 +1,7 @@
 import type { NftBatch } from '../../kernel/nft/batch.ts';
 import type { NftClient } from '../../kernel/nft/client.ts';
-import { Breather } from '../../lib/breather.ts';
 import type { Clock } from '../../lib/clock.ts';
+import { TimeSlice } from '../../lib/time-slice.ts';
 import type { ServicePlan } from '../../plan/service-plan.ts';
 import type { SyncRequest } from '../backend.ts';
 import { chainsOf } from './compile.ts';
@@ -71,7 +71,7 @@ export async function prepareFull(
   isReplaced = false,
 ): Promise<Prepared> {
   const { settings, client, clock } = options;
-  const breather = new Breather(clock);
+  const timeSlice = new TimeSlice(clock);
   const refilled = refilledSets(options, plans);
   const { id: generation } = await client.generation();
   const state = isReplaced ? unrecognised : await readKernelState(client, settings.family, refilled);
@@ -79,7 +79,7 @@ export async function prepareFull(
   const earlier = new EarlierPlacements(state.elements, numbers);
   const handlers = new HandlerNumbers(state.elements.get('handlers'));
   const shadow = new Shadow(settings, numbers, handlers);
-  const placed = await placeAll(shadow, plans, (plan, frontends) => earlier.of(plan, frontends), breather);
+  const placed = await placeAll(shadow, plans, (plan, frontends) => earlier.of(plan, frontends), timeSlice);
   const transaction = new Transaction(settings.family);
   const structure = writeStructure(state, placed.chains, settings, transaction);
   for (const set of refilled) transaction.flushSet(set);
@@ -89,7 +89,7 @@ export async function prepareFull(
   handlerElements(structure.chains, handlers, (set, key, value) => diff.wants(set, key, value));
   const statics = staticsOf(facts, settings);
   writeStatics(transaction, diff, statics);
-  await writeElements(diff, shadow, breather);
+  await writeElements(diff, shadow, timeSlice);
   return {
     batch: transaction.finish(),
     generation,
@@ -112,7 +112,7 @@ export async function prepareChanges(
   transaction = new Transaction(settings.family),
 ): Promise<Prepared> {
   const { shadow, structure } = believed;
-  const breather = new Breather(clock);
+  const timeSlice = new TimeSlice(clock);
   const failures: Change['failures'][number][] = [];
   for (const keys of inStretches(request.changed)) {
     const change = shadow.update(keys, request.plans);
@@ -123,7 +123,7 @@ export async function prepareChanges(
     // A frontend may pass from service to service in several stretches.
     transaction.endPart();
     failures.push(...change.failures);
-    if (breather.isDue) await breather.rest();
+    if (timeSlice.isSpent) await timeSlice.yield();
   }
   const statics = staticsOf(facts, settings);
   writeStatics(transaction, new ElementDiff(transaction, new Map(believed.statics)), statics);
@@ -141,7 +141,7 @@ export async function placeAll(
   shadow: Shadow,
   plans: ReadonlyMap<string, ServicePlan>,
   earlierOf: EarlierOf,
-  breather: Breather,
+  timeSlice: TimeSlice,
 ): Promise<{ chains: Set<SharedChainName>; failures: Change['failures'] }> {
   const chains = new Set<SharedChainName>();
   const failures: Change['failures'][number][] = [];
@@ -151,20 +151,20 @@ export async function placeAll(
       for (const chain of chainsOf(placement, shadow.settings)) chains.add(chain);
     }
     failures.push(...change.failures);
-    if (breather.isDue) await breather.rest();
+    if (timeSlice.isSpent) await timeSlice.yield();
   }
   return { chains, failures };
 }
 
 /** Writes the elements of services by which the kernel differs. */
-async function writeElements(diff: ElementDiff, shadow: Shadow, breather: Breather): Promise<void> {
+async function writeElements(diff: ElementDiff, shadow: Shadow, timeSlice: TimeSlice): Promise<void> {
   for (const placement of shadow.placements()) {
     shadow.elementsOf(placement, (set, key, value) => diff.wants(set, key, value));
-    if (breather.isDue) await breather.rest();
+    if (timeSlice.isSpent) await timeSlice.yield();
   }
   for (const [set, key] of shadow.sharedElements()) {
     diff.wants(set, key, '');
-    if (breather.isDue) await breather.rest();
+    if (timeSlice.isSpent) await timeSlice.yield();
   }
   diff.finish();
 }

@@ -1,4 +1,4 @@
-import { Breather } from '../../lib/breather.ts';
+import { TimeSlice } from '../../lib/time-slice.ts';
 import type { ServicePlan } from '../../plan/service-plan.ts';
 import { ElementDiff } from './element-diff.ts';
 import { handlerElements } from './handler-numbers.ts';
@@ -55,13 +55,13 @@ async function restoreElements(
   { clock }: PrepareOptions,
 ): Promise<void> {
   if (suspected.size === 0) return;
-  const breather = new Breather(clock);
+  const timeSlice = new TimeSlice(clock);
   const want = (set: SetName, key: string, value: string): void => {
     if (suspected.has(set)) diff.wants(set, key, value);
   };
   for (const placement of shadow.placements()) {
     shadow.elementsOf(placement, want);
-    if (breather.isDue) await breather.rest();
+    if (timeSlice.isSpent) await timeSlice.yield();
   }
   for (const [set, key] of shadow.sharedElements()) want(set, key, '');
   handlerElements(structure.chains, shadow.handlers, want);

@@ -1,5 +1,5 @@
-import { Breather } from '../../lib/breather.ts';
 import type { Clock } from '../../lib/clock.ts';
+import { TimeSlice } from '../../lib/time-slice.ts';
 import type { Rule, RuleTarget } from './rule.ts';
 import {
   affinityOf,
@@ -48,14 +48,14 @@ export class RuleWalk {
   affinitySeconds = 0;
   readonly #facts: MatchFacts;
   readonly #entries: ReadonlySet<string>;
-  readonly #breather: Breather;
+  readonly #timeSlice: TimeSlice;
   readonly #seen = new Set<string>();
   #rules = 0;
 
   constructor(facts: MatchFacts, entries: ReadonlySet<string>, clock: Clock) {
     this.#facts = facts;
     this.#entries = entries;
-    this.#breather = new Breather(clock);
+    this.#timeSlice = new TimeSlice(clock);
   }
 
   /** The ends of a packet that enters a chain of the kernel; their probabilities sum up to 1. */
@@ -82,7 +82,7 @@ export class RuleWalk {
       if (here.size === 0) break;
       if (depth === 0 && !this.#entries.has(rule.target?.name ?? '')) continue;
       if (++this.#rules > maxRules) throw this.#confusion('more rules than can be', visit.table, chain);
-      if (this.#breather.isDue) await this.#breather.rest();
+      if (this.#timeSlice.isSpent) await this.#timeSlice.yield();
       const { matched, rest } = this.#match(visit, rule, line, here);
       here = rest;
       if (matched.size > 0) await this.#act(visit, rule, line, matched, { here, leaving, depth });

@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { FakeClock } from '../../lib/fake-clock.ts';
 import { createIntern } from '../../lib/intern.ts';
 import type { ServiceObject } from '../../model/objects.ts';
 import { type ManifestContent, readContent } from './content.ts';
 import { ManifestError } from './documents.ts';
 
-const options = { intern: createIntern(), nodeName: 'n1' };
+const options = { intern: createIntern(), nodeName: 'n1', clock: new FakeClock() };
 const read = (text: string, isJson = false): Promise<ManifestContent> => readContent(text, isJson, options);
 const readObject = (object: unknown) => read(JSON.stringify(object), true);
 

@@ -1,5 +1,6 @@
 import { type Fields, isFields } from '../../kube/fields.ts';
 import { ObjectError } from '../../kube/object-error.ts';
+import type { Clock } from '../../lib/clock.ts';
 import type { Intern } from '../../lib/intern.ts';
 import { type ManifestDocument, ManifestError, type Path, parsePath, parseYaml } from './documents.ts';
 import { addObject, type Entries, noEntries } from './entries.ts';
@@ -14,6 +15,7 @@ export interface ManifestContent {
 export interface ContentOptions {
   readonly intern: Intern;
   readonly nodeName: string;
+  readonly clock: Clock;
 }
 
 /** Reads a manifest of any number of documents and Lists; throws `ManifestError` when any part of it is wrong. */
@@ -22,7 +24,9 @@ export async function readContent(
   isJson: boolean,
   options: ContentOptions,
 ): Promise<ManifestContent> {
-  return (isJson ? readJson(text, options) : undefined) ?? contentOf(await parseYaml(text), options);
+  return (
+    (isJson ? readJson(text, options) : undefined) ?? contentOf(await parseYaml(text, options.clock), options)
+  );
 }
 
 /**

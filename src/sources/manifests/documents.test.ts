@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { FakeClock } from '../../lib/fake-clock.ts';
 import { ManifestError, parsePath, parseYaml } from './documents.ts';
 
 async function faultOf(text: string): Promise<ManifestError> {
-  const error = await parseYaml(text).then(
+  const error = await parseYaml(text, new FakeClock()).then(
     () => undefined,
     (thrown: unknown) => thrown,
   );
@@ -14,17 +15,20 @@ async function faultOf(text: string): Promise<ManifestError> {
 
 test('documents are split, empty ones skipped, merge keys resolved', async () => {
   const text = '---\na: &x {p: 1}\nb:\n  <<: *x\n  q: 2\n---\n# nothing\n---\n---\n{"c": [3]}\n...\n';
-  const documents = await parseYaml(text);
+  const documents = await parseYaml(text, new FakeClock());
   assert.deepEqual(
     documents.map(({ raw }) => raw),
     [{ a: { p: 1 }, b: { p: 1, q: 2 } }, { c: [3] }],
   );
-  assert.deepEqual(await parseYaml(''), []);
-  assert.deepEqual(await parseYaml('# only\n'), []);
+  assert.deepEqual(await parseYaml('', new FakeClock()), []);
+  assert.deepEqual(await parseYaml('# only\n', new FakeClock()), []);
 });
 
 test('values are found, or what holds them', async () => {
-  const [first, second] = await parseYaml('kind: A\n---\nspec:\n  ports:\n  - port: 80\n    name: x\n');
+  const [first, second] = await parseYaml(
+    'kind: A\n---\nspec:\n  ports:\n  - port: 80\n    name: x\n',
+    new FakeClock(),
+  );
   assert.ok(first && second);
   assert.deepEqual(first.locate([]), { line: 1, column: 1 });
   assert.deepEqual(second.locate(['spec', 'ports', 0, 'name']), { line: 6, column: 11 });
@@ -87,7 +91,7 @@ test('no text crashes the parser', async () => {
         fc.array(token).map((t) => t.join('')),
       ),
       async (text) => {
-        await parseYaml(text).catch((error: unknown) => {
+        await parseYaml(text, new FakeClock()).catch((error: unknown) => {
           assert.ok(error instanceof ManifestError, String(error));
           assert.ok(error.position && error.position.line >= 1 && error.position.column >= 1);
         });

@@ -1,5 +1,6 @@
-import { setImmediate } from 'node:timers/promises';
+import type { Clock } from '../../lib/clock.ts';
 import { messageOf } from '../../lib/thrown.ts';
+import { TimeSlice } from '../../lib/time-slice.ts';
 
 /** A place in a file; both count from 1. */
 export interface Position {
@@ -27,11 +28,8 @@ export interface ManifestDocument {
   locate(path: Path): Position | undefined;
 }
 
-/** Parsing is CPU work; files can be large and the health server must stay awake. */
-const documentsPerTurn = 100;
-
 /** The non-empty documents of a YAML (or JSON, which is YAML) text; throws `ManifestError` at the first fault. */
-export async function parseYaml(text: string): Promise<ManifestDocument[]> {
+export async function parseYaml(text: string, clock: Clock): Promise<ManifestDocument[]> {
   const { Composer, isNode, LineCounter, Parser } = await import('yaml');
   const lines = new LineCounter();
   const positionAt = (offset: number): Position => {
@@ -41,9 +39,9 @@ export async function parseYaml(text: string): Promise<ManifestDocument[]> {
   const documents: ManifestDocument[] = [];
   // kubectl understands merge keys (`<<: *anchor`), so manifests in the wild have them.
   const composer = new Composer({ merge: true, prettyErrors: false });
-  let count = 0;
+  const timeSlice = new TimeSlice(clock);
   for (const document of composer.compose(new Parser(lines.addNewLine).parse(text))) {
-    if (++count % documentsPerTurn === 0) await setImmediate();
+    if (timeSlice.isSpent) await timeSlice.yield();
     const fault = document.errors[0];
     if (fault) throw new ManifestError(fault.message, positionAt(fault.pos[0]));
     const locate = (path: Path): Position => {
