@@ -1,6 +1,5 @@
 /** The table of metrics, from what the program declares in each mode. */
 import { buildInfo } from '../../src/cli/version.ts';
-import { FakeClock } from '../../src/lib/fake-clock.ts';
 import { registerBuildMetrics } from '../../src/obs/build-metrics.ts';
 import type { MetricType } from '../../src/obs/family.ts';
 import type { Counter, Gauge, Histogram, MetricOptions, ScrapedMetric } from '../../src/obs/metrics.ts';
@@ -9,6 +8,7 @@ import { createProxyMetrics, type MetricsMode } from '../../src/obs/proxy-metric
 import { type Collector, Registry } from '../../src/obs/registry.ts';
 import { createRestClientMetrics } from '../../src/obs/rest-client-metrics.ts';
 import { registerRuntimeMetrics } from '../../src/obs/runtime-metrics.ts';
+import { FakeClock } from '../../test/fake-clock.ts';
 import { code, table } from './markdown.ts';
 import { metricAdvice } from './metric-advice.ts';
 

@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import { Agent, type IncomingMessage, request } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { type TestContext, test } from 'node:test';
+import { FakeClock } from '../../test/fake-clock.ts';
 import { systemClock } from '../lib/clock.ts';
-import { FakeClock } from '../lib/fake-clock.ts';
 import { silentLogger } from '../obs/log.ts';
 import { closeServer, createHttpServer, createRouter, type Routes, reply, textHeaders } from './http.ts';
 

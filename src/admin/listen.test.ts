@@ -4,7 +4,7 @@ import type { Server } from 'node:http';
 import { type AddressInfo, createServer } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { type TestContext, test } from 'node:test';
-import { FakeClock } from '../lib/fake-clock.ts';
+import { FakeClock } from '../../test/fake-clock.ts';
 import { silentLogger } from '../obs/log.ts';
 import { createHttpServer } from './http.ts';
 import { listenTargets, parseListenAddress, type ServeOptions, serveWithRetry } from './listen.ts';

@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { gunzipSync, zstdDecompressSync } from 'node:zlib';
 import { parse as parseYaml } from 'yaml';
-import { FakeClock } from '../lib/fake-clock.ts';
+import { FakeClock } from '../../test/fake-clock.ts';
 import { silentLogger } from '../obs/log.ts';
 import { createProxyMetrics } from '../obs/proxy-metrics.ts';
 import { Registry } from '../obs/registry.ts';

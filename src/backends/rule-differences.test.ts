@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { FakeClock } from '../../test/fake-clock.ts';
 import { SavedTable } from '../kernel/iptables/saved-table.ts';
-import { FakeClock } from '../lib/fake-clock.ts';
 import { TimeSlice } from '../lib/time-slice.ts';
 import type { Difference } from './inspection.ts';
 import { chainDifferences, missingJump, staleChain } from './rule-differences.ts';

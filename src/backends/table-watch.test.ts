@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { FakeClock } from '../../test/fake-clock.ts';
 import { FakeNft } from '../../test/nftables/fake-nft.ts';
 import type { NftEvent } from '../kernel/nft/events.ts';
-import { FakeClock } from '../lib/fake-clock.ts';
 import { silentLogger } from '../obs/log.ts';
 import { type TableChange, TableWatch } from './table-watch.ts';
 

@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { eventually } from '../../test/eventually.ts';
+import { FakeClock } from '../../test/fake-clock.ts';
 import type { Timer } from '../lib/clock.ts';
-import { FakeClock } from '../lib/fake-clock.ts';
 import { API_VERSION, KIND } from './v1alpha1.ts';
 import { watchConfigFile } from './watch.ts';
 

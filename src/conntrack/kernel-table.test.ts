@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { FakeClock } from '../../test/fake-clock.ts';
 import { NetlinkConntrackClient } from '../kernel/ct/client.ts';
 import { CT_DELETE, CT_GET, CT_NEW } from '../kernel/ct/codec.ts';
 import { NLM_F_DUMP_INTR } from '../kernel/netlink/constants.ts';
@@ -13,7 +14,6 @@ import {
 } from '../kernel/netlink/fake-kernel.ts';
 import type { NetlinkMessage } from '../kernel/netlink/reader.ts';
 import type { MessageWriter } from '../kernel/netlink/writer.ts';
-import { FakeClock } from '../lib/fake-clock.ts';
 import type { Family } from '../model/ip.ts';
 import { silentLogger } from '../obs/log.ts';
 import { kernelFlowTable } from './kernel-table.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { FakeClock } from '../../test/fake-clock.ts';
 import { API_VERSION, type DiffReport, type ServiceReport } from '../inspect/api.ts';
-import { FakeClock } from '../lib/fake-clock.ts';
 import { commands } from './commands.ts';
 import { defaultOptions } from './flags.ts';
 import type { ReportSource } from './source.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { FakeClock } from '../lib/fake-clock.ts';
+import { FakeClock } from '../../test/fake-clock.ts';
 import { Balancer, type Call, maxRememberedClients, NoEndpointError } from './balancer.ts';
 
 const key = 'default/web:http/TCP';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { FakeClock } from '../lib/fake-clock.ts';
+import { FakeClock } from '../../test/fake-clock.ts';
 import { FailedEndpoints } from './failed-endpoints.ts';
 
 test('what failed a client is told for a while, together with what failed it next', async () => {

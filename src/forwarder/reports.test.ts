@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { FakeClock } from '../lib/fake-clock.ts';
+import { FakeClock } from '../../test/fake-clock.ts';
 import { type Report, Reports } from './reports.ts';
 
 test('a problem is told at once, repetitions are counted and told later, other problems are not held back', async () => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { FakeClock } from '../lib/fake-clock.ts';
+import { FakeClock } from '../../test/fake-clock.ts';
 import { ProxyHealth } from './proxy-health.ts';
 import { formatRFC3339 } from './rfc3339.ts';
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { planOf, plansByKey } from '../../test/cluster/plans.ts';
+import { FakeClock } from '../../test/fake-clock.ts';
 import type { Difference, KernelAnswer } from '../backends/inspection.ts';
-import { FakeClock } from '../lib/fake-clock.ts';
 import { NotReadyError } from './inspector.ts';
 import { QuestionError, readQuestion } from './question.ts';
 import { idle, inspection, testInspector } from './testing.ts';

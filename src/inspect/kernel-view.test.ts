@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { FakeClock } from '../../test/fake-clock.ts';
 import type { KernelAnswer, Packet } from '../backends/inspection.ts';
-import { FakeClock } from '../lib/fake-clock.ts';
 import { KernelView } from './kernel-view.ts';
 import { inspection } from './testing.ts';
 

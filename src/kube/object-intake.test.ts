@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { FakeClock } from '../lib/fake-clock.ts';
+import { FakeClock } from '../../test/fake-clock.ts';
 import { TimeSlice } from '../lib/time-slice.ts';
 import { silentLogger } from '../obs/log.ts';
 import { ObjectIntake } from './object-intake.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { FakeClock } from '../lib/fake-clock.ts';
+import { FakeClock } from '../../test/fake-clock.ts';
 import { RateLimiter, rateLimiterFor } from './rate-limiter.ts';
 
 test('a burst passes at once, then one at a time', async () => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { FakeClock } from '../lib/fake-clock.ts';
+import { FakeClock } from '../../test/fake-clock.ts';
 import { silentLogger } from '../obs/log.ts';
 import { ApiError, apiErrorOf, IdleError, TransportError } from './api-error.ts';
 import { Reflector, type ReflectorTuning } from './reflector.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { FakeClock } from '../../test/fake-clock.ts';
 import { BoundedFrequencyRunner } from './bounded-frequency-runner.ts';
-import { FakeClock } from './fake-clock.ts';
 
 const SECOND = 1000;
 

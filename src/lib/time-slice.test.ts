@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { FakeClock } from './fake-clock.ts';
+import { FakeClock } from '../../test/fake-clock.ts';
 import { TimeSlice } from './time-slice.ts';
 
 test('a spent time slice yields for one turn of the event loop and starts again', async () => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { FakeClock } from '../lib/fake-clock.ts';
+import { FakeClock } from '../../test/fake-clock.ts';
 import { registerBuildMetrics } from './build-metrics.ts';
 import { registerProcessMetrics } from './process-metrics.ts';
 import { createProxyMetrics, type MetricsMode } from './proxy-metrics.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { FakeClock } from '../lib/fake-clock.ts';
+import { FakeClock } from '../../test/fake-clock.ts';
 import { type ProcReader, processStartTime, registerProcessMetrics } from './process-metrics.ts';
 import { Registry } from './registry.ts';
 import { registerRuntimeMetrics } from './runtime-metrics.ts';

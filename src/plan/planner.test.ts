@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { FakeClock } from '../../test/fake-clock.ts';
 import { endpoints, numbers, servicePort } from '../../test/plan/builders.ts';
-import { FakeClock } from '../lib/fake-clock.ts';
 import { TimeSlice } from '../lib/time-slice.ts';
 import type { Endpoint } from '../model/endpoint.ts';
 import type { ServicePort } from '../model/service-port.ts';

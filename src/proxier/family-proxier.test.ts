@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { FakeClock } from '../../test/fake-clock.ts';
 import type { Backend, SyncRequest, SyncResult } from '../backends/backend.ts';
-import { FakeClock } from '../lib/fake-clock.ts';
 import type { EndpointSliceObject, ServiceObject } from '../model/objects.ts';
 import { silentLogger } from '../obs/log.ts';
 import { createProxyMetrics } from '../obs/proxy-metrics.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { FakeClock } from '../lib/fake-clock.ts';
+import { FakeClock } from '../../test/fake-clock.ts';
 import type { NodeObject } from '../model/objects.ts';
 import { type Logger, silentLogger } from '../obs/log.ts';
 import { NodeManager, type NodeManagerOptions, type NodeStart } from './node-manager.ts';

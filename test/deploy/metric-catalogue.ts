@@ -1,5 +1,4 @@
 import { buildInfo } from '../../src/cli/version.ts';
-import { FakeClock } from '../../src/lib/fake-clock.ts';
 import { registerBuildMetrics } from '../../src/obs/build-metrics.ts';
 import type { Counter, Gauge, Histogram, MetricOptions, ScrapedMetric } from '../../src/obs/metrics.ts';
 import { registerProcessMetrics } from '../../src/obs/process-metrics.ts';
@@ -7,6 +6,7 @@ import { createProxyMetrics } from '../../src/obs/proxy-metrics.ts';
 import { type Collector, Registry } from '../../src/obs/registry.ts';
 import { createRestClientMetrics } from '../../src/obs/rest-client-metrics.ts';
 import { registerRuntimeMetrics } from '../../src/obs/runtime-metrics.ts';
+import { FakeClock } from '../fake-clock.ts';
 
 /** Labels that Prometheus gives to every series. */
 const scrapeLabels = ['job', 'instance'];

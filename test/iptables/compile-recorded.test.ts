@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { IptablesBackend } from '../../src/backends/iptables/backend.ts';
-import { FakeClock } from '../../src/lib/fake-clock.ts';
 import { type Family, families } from '../../src/model/ip.ts';
 import { silentLogger } from '../../src/obs/log.ts';
 import { ignoredMetric } from '../../src/obs/metrics.ts';
 import { plansByKey } from '../cluster/plans.ts';
+import { FakeClock } from '../fake-clock.ts';
 import { plansOf, recordedClusters } from '../plan/recorded-cluster.ts';
 import { type RecordedIptablesCluster, recordedAddresses, recordedSettings } from './compiled-cluster.ts';
 import { FakeTables } from './fake-tables.ts';

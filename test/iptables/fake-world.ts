@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { FlavourContext } from '../../src/backends/iptables/flavour.ts';
-import { FakeClock } from '../../src/lib/fake-clock.ts';
 import { silentLogger } from '../../src/obs/log.ts';
+import { FakeClock } from '../fake-clock.ts';
 import { type FakeEnd, FakePrograms } from './fake-programs.ts';
 
 /** A machine made of programs and files, and what was logged on it. */

@@ -1,12 +1,12 @@
 import { IptablesBackend } from '../../src/backends/iptables/backend.ts';
 import type { IptablesSettings } from '../../src/backends/iptables/settings.ts';
 import type { Tables } from '../../src/backends/iptables/tables.ts';
-import { FakeClock } from '../../src/lib/fake-clock.ts';
 import type { Family } from '../../src/model/ip.ts';
 import { nodePortAddresses } from '../../src/model/node-port-addresses.ts';
 import { type Logger, silentLogger } from '../../src/obs/log.ts';
 import type { ServicePlan } from '../../src/plan/service-plan.ts';
 import { plansByKey } from '../cluster/plans.ts';
+import { FakeClock } from '../fake-clock.ts';
 import { FakeTables } from './fake-tables.ts';
 
 const defaults: Readonly<Record<Family, IptablesSettings>> = {

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { IpvsBackend } from '../../src/backends/ipvs/backend.ts';
-import { FakeClock } from '../../src/lib/fake-clock.ts';
 import { type Family, families } from '../../src/model/ip.ts';
 import { silentLogger } from '../../src/obs/log.ts';
+import { FakeClock } from '../fake-clock.ts';
 import { plansOf } from '../plan/recorded-cluster.ts';
 import { FakeKernel } from './fake-kernel.ts';
 import {

@@ -5,7 +5,7 @@ import type { IpvsSettings } from '../../src/backends/ipvs/settings.ts';
 import type { AnyTable } from '../../src/kernel/iptables/commands.ts';
 import { SavedTable } from '../../src/kernel/iptables/saved-table.ts';
 import type { VirtualServerCounts } from '../../src/kernel/ipvs/objects.ts';
-import { FakeClock } from '../../src/lib/fake-clock.ts';
+import { FakeClock } from '../fake-clock.ts';
 import type { FakeKernel } from './fake-kernel.ts';
 
 /** Looks at a kernel in memory. `tampered` are rules that take the place of those that were written. */

@@ -1,10 +1,10 @@
 import type { SyncResult } from '../../src/backends/backend.ts';
 import { IpvsBackend } from '../../src/backends/ipvs/backend.ts';
 import type { IpvsSettings } from '../../src/backends/ipvs/settings.ts';
-import { FakeClock } from '../../src/lib/fake-clock.ts';
 import { nodePortAddresses } from '../../src/model/node-port-addresses.ts';
 import type { ServicePlan } from '../../src/plan/service-plan.ts';
 import { plansByKey } from '../cluster/plans.ts';
+import { FakeClock } from '../fake-clock.ts';
 import { LogRecorder } from '../log-recorder.ts';
 import { FakeKernel } from './fake-kernel.ts';
 

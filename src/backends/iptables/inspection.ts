@@ -3,7 +3,7 @@ import { TableReader } from '../../kernel/iptables/table-reader.ts';
 import type { SystemFiles } from '../../kernel/system-files.ts';
 import { openXtablesKernel, type XtablesKernel } from '../../kernel/xtables/open.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { SharedReading } from '../../lib/shared-reading.ts';
+import { CoalescedRead } from '../../lib/coalesced-read.ts';
 import type { Logger } from '../../obs/log.ts';
 import type { SyncRequest } from '../backend.ts';
 import type { Difference, Inspection, KernelAnswer, Packet, ServiceCounters } from '../inspection.ts';
@@ -59,7 +59,7 @@ export class IptablesInspection implements Inspection {
   readonly #options: InspectionOptions;
   readonly #tables: TableReader;
   readonly #node: InspectedNode;
-  readonly #asked = new SharedReading<RuleNode>(() => this.#read());
+  readonly #asked = new CoalescedRead<RuleNode>(() => this.#read());
 
   constructor(options: InspectionOptions, tables: TableReader, node: InspectedNode) {
     this.#options = options;

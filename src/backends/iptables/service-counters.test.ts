@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { FakeClock } from '../../../test/fake-clock.ts';
 import { SavedTable } from '../../kernel/iptables/saved-table.ts';
-import { FakeClock } from '../../lib/fake-clock.ts';
 import { serviceCounters } from './service-counters.ts';
 
 const dump = `

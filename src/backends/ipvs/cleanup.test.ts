@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { FakeClock } from '../../../test/fake-clock.ts';
 import type { IpvsOpeners } from '../../kernel/ipvs/openers.ts';
 import type { RunProgram } from '../../kernel/program.ts';
-import { FakeClock } from '../../lib/fake-clock.ts';
 import { families } from '../../model/ip.ts';
 import { silentLogger } from '../../obs/log.ts';
 import { removeAll } from './cleanup.ts';

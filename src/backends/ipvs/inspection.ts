@@ -8,7 +8,7 @@ import {
 } from '../../kernel/ipvs/objects.ts';
 import type { SystemFiles } from '../../kernel/system-files.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { SharedReading } from '../../lib/shared-reading.ts';
+import { CoalescedRead } from '../../lib/coalesced-read.ts';
 import type { SyncRequest } from '../backend.ts';
 import type { Difference, Inspection, KernelAnswer, Packet, ServiceCounters } from '../inspection.ts';
 import { type AskedNode, ask } from './ask.ts';
@@ -48,7 +48,7 @@ type Reading = Omit<AskedNode, 'server' | 'reals'> & {
  */
 export class IpvsInspection implements Inspection {
   readonly #options: InspectionOptions;
-  readonly #asked = new SharedReading<Reading>(() => this.#read());
+  readonly #asked = new CoalescedRead<Reading>(() => this.#read());
 
   constructor(options: InspectionOptions) {
     this.#options = options;

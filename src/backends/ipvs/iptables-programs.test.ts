@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
+import { FakeClock } from '../../../test/fake-clock.ts';
 import { Commands } from '../../kernel/iptables/commands.ts';
 import type { RunProgram } from '../../kernel/program.ts';
-import { FakeClock } from '../../lib/fake-clock.ts';
 import { silentLogger } from '../../obs/log.ts';
 import { IptablesPrograms, type Structure } from './iptables-programs.ts';
 import type { Jump } from './kernel.ts';

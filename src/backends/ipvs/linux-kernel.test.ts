@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
+import { FakeClock } from '../../../test/fake-clock.ts';
 import { IpvsUnavailableError } from '../../kernel/ipvs/client.ts';
 import type { IpvsOpeners } from '../../kernel/ipvs/openers.ts';
 import { NetlinkError } from '../../kernel/netlink/error.ts';
 import type { RunProgram } from '../../kernel/program.ts';
 import type { Device, DummyDevices } from '../../kernel/route/dummy-device.ts';
-import { FakeClock } from '../../lib/fake-clock.ts';
 import { silentLogger } from '../../obs/log.ts';
 import { LinuxServiceDevice, openLinuxIpvs } from './linux-kernel.ts';
 

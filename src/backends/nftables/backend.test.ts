@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { planOf, plansByKey } from '../../../test/cluster/plans.ts';
+import { FakeClock } from '../../../test/fake-clock.ts';
 import { FakeNft } from '../../../test/nftables/fake-nft.ts';
 import { plainSettings } from '../../../test/nftables/settings.ts';
 import { NftError } from '../../kernel/nft/errors.ts';
 import type { Element } from '../../kernel/nft/objects.ts';
-import { FakeClock } from '../../lib/fake-clock.ts';
 import { silentLogger } from '../../obs/log.ts';
 import type { ServicePlan } from '../../plan/service-plan.ts';
 import type { SyncResult } from '../backend.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { FakeClock } from '../../../test/fake-clock.ts';
 import { FakeNft } from '../../../test/nftables/fake-nft.ts';
-import { FakeClock } from '../../lib/fake-clock.ts';
 import type { LogAttributes, Logger } from '../../obs/log.ts';
 import { silentLogger } from '../../obs/log.ts';
 import { addressBytes, portBytes, protocolBytes, wordBytes } from './bytes.ts';

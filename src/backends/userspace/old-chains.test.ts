@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { FakeClock } from '../../../test/fake-clock.ts';
 import type { RunProgram } from '../../kernel/program.ts';
-import { FakeClock } from '../../lib/fake-clock.ts';
 import { silentLogger } from '../../obs/log.ts';
 import { removeOldChains } from './old-chains.ts';
 

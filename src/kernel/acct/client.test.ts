@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { FakeClock } from '../../lib/fake-clock.ts';
+import { FakeClock } from '../../../test/fake-clock.ts';
 import { FakeKernel, type FakeReply, fakeAck, fakeMessage } from '../netlink/fake-kernel.ts';
 import { NetlinkFormatError, type NetlinkMessage, readMessages } from '../netlink/reader.ts';
 import { NetlinkAcctClient } from './client.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import fc from 'fast-check';
-import { FakeClock } from '../../lib/fake-clock.ts';
+import { FakeClock } from '../../../test/fake-clock.ts';
 import { NLM_F_DUMP_INTR } from '../netlink/constants.ts';
 import { FakeKernel, type FakeReply, fakeAck, fakeDone, fakeMessage } from '../netlink/fake-kernel.ts';
 import { NetlinkFormatError, type NetlinkMessage, readMessages } from '../netlink/reader.ts';

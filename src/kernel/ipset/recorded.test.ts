@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { FakeClock } from '../../lib/fake-clock.ts';
+import { FakeClock } from '../../../test/fake-clock.ts';
 import { recordedKernel } from '../netlink/recorded-kernel.ts';
 import { type EntryFailure, NetlinkIpsetClient } from './client.ts';
 import type { HashSet, PortBitmap } from './objects.ts';

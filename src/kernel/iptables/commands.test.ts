@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { FakeClock } from '../../../test/fake-clock.ts';
 import { type FakeEnd, FakePrograms } from '../../../test/iptables/fake-programs.ts';
-import { FakeClock } from '../../lib/fake-clock.ts';
 import { silentLogger } from '../../obs/log.ts';
 import { CommandError, MissingProgramError } from './command-error.ts';
 import { Commands } from './commands.ts';

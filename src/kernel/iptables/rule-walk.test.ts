@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { FakeClock } from '../../lib/fake-clock.ts';
+import { FakeClock } from '../../../test/fake-clock.ts';
 import { type IP, parseIP } from '../../model/ip.ts';
 import { RuleNotUnderstoodError, type RulePacket } from './rule-match.ts';
 import { RuleWalk, type TableEnd } from './rule-walk.ts';

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { suite, test } from 'node:test';
 import fc from 'fast-check';
-import { FakeClock } from '../../lib/fake-clock.ts';
+import { FakeClock } from '../../../test/fake-clock.ts';
 import { FakeKernel, fakeAck, fakeDone, fakeMessage } from '../netlink/fake-kernel.ts';
 import { NetlinkFormatError, type NetlinkMessage, readMessages } from '../netlink/reader.ts';
 import type { MessageWriter } from '../netlink/writer.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { FakeClock } from '../../lib/fake-clock.ts';
+import { FakeClock } from '../../../test/fake-clock.ts';
 import { FakeKernel, type FakeReply, fakeAck, fakeMessage } from './fake-kernel.ts';
 import { genericCommand, resolveFamily } from './generic.ts';
 import { NetlinkFormatError, readMessages } from './reader.ts';

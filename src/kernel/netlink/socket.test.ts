@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
-import { FakeClock } from '../../lib/fake-clock.ts';
+import { FakeClock } from '../../../test/fake-clock.ts';
 import { SystemError } from '../../native/system-error.ts';
 import { NLM_F_ACK, NLM_F_DUMP, NLM_F_DUMP_INTR, NLM_F_MULTI, NLM_F_REQUEST } from './constants.ts';
 import { NetlinkError } from './error.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
-import { FakeClock } from '../../lib/fake-clock.ts';
+import { FakeClock } from '../../../test/fake-clock.ts';
 import { NLM_F_DUMP_INTR } from '../netlink/constants.ts';
 import {
   FakeKernel,

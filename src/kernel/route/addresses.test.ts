@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { FakeClock } from '../../lib/fake-clock.ts';
+import { FakeClock } from '../../../test/fake-clock.ts';
 import { FakeKernel, fakeDone, fakeMessage, overrunError } from '../netlink/fake-kernel.ts';
 import { NetlinkAddresses } from './addresses.ts';
 

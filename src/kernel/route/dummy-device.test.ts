@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { FakeClock } from '../../lib/fake-clock.ts';
+import { FakeClock } from '../../../test/fake-clock.ts';
 import { FakeKernel, fakeAck, fakeMessage } from '../netlink/fake-kernel.ts';
 import { NetlinkFormatError } from '../netlink/reader.ts';
 import { recordedKernel } from '../netlink/recorded-kernel.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { FakeClock } from '../../../test/fake-clock.ts';
 import { PacketCounters } from '../../backends/iptables/counters.ts';
-import { FakeClock } from '../../lib/fake-clock.ts';
 import type { Libc } from '../../native/libc.ts';
 import { SystemError } from '../../native/system-error.ts';
 import { silentLogger } from '../../obs/log.ts';

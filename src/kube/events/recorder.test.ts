@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { FakeClock } from '../../lib/fake-clock.ts';
+import { FakeClock } from '../../../test/fake-clock.ts';
 import { type Logger, silentLogger } from '../../obs/log.ts';
 import type { EventBody, EventInput, EventSeries } from './event.ts';
 import { EventRecorder } from './recorder.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { FakeClock } from '../../lib/fake-clock.ts';
+import { FakeClock } from '../../../test/fake-clock.ts';
 import { createIntern } from '../../lib/intern.ts';
 import type { ServiceObject } from '../../model/objects.ts';
 import { type ManifestContent, readContent } from './content.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { FakeClock } from '../../lib/fake-clock.ts';
+import { FakeClock } from '../../../test/fake-clock.ts';
 import { ManifestError, parsePath, parseYaml } from './documents.ts';
 
 async function faultOf(text: string): Promise<ManifestError> {

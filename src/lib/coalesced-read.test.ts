@@ -1,29 +1,29 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
-import { SharedReading } from './shared-reading.ts';
+import { CoalescedRead } from './coalesced-read.ts';
 
-/** Readings that end when told, each with its number. */
-function readings() {
+/** A coalesced read whose reads end when the test says so; each yields its number. */
+function controlledRead() {
   const ends: { resolve: () => void; reject: (error: Error) => void }[] = [];
-  const shared = new SharedReading(() => {
+  const read = new CoalescedRead(() => {
     const number = ends.length;
     return new Promise<number>((resolve, reject) => ends.push({ resolve: () => resolve(number), reject }));
   });
-  return { shared, ends };
+  return { read, ends };
 }
 
-test('who asks together shares a reading, who asks while one is under way shares the next', async () => {
-  const { shared, ends } = readings();
-  const first = [shared.get(), shared.get()];
+test('callers at the same time share a read, callers during a read share the next one', async () => {
+  const { read, ends } = controlledRead();
+  const first = [read.get(), read.get()];
   await setImmediate();
-  const others = [shared.get(), shared.get()];
+  const others = [read.get(), read.get()];
   await setImmediate();
   assert.equal(ends.length, 1);
   ends[0]?.resolve();
   assert.deepEqual(await Promise.all(first), [0, 0]);
   await setImmediate();
-  const late = shared.get();
+  const late = read.get();
   ends[1]?.resolve();
   assert.deepEqual(await Promise.all(others), [1, 1]);
   await setImmediate();
@@ -31,11 +31,11 @@ test('who asks together shares a reading, who asks while one is under way shares
   assert.equal(await late, 2);
 });
 
-test('one that fails fails for those who share it, and nobody else', async () => {
-  const { shared, ends } = readings();
-  const first = shared.get();
+test('a failed read fails for the callers that share it and for no others', async () => {
+  const { read, ends } = controlledRead();
+  const first = read.get();
   await setImmediate();
-  const second = shared.get();
+  const second = read.get();
   ends[0]?.reject(new Error('no'));
   await assert.rejects(first, /no/);
   await setImmediate();
@@ -43,10 +43,10 @@ test('one that fails fails for those who share it, and nobody else', async () =>
   assert.equal(await second, 1);
 });
 
-test('nothing is kept', async () => {
-  const { shared, ends } = readings();
+test('no result is kept after the read', async () => {
+  const { read, ends } = controlledRead();
   for (const number of [0, 1, 2]) {
-    const reading = shared.get();
+    const reading = read.get();
     await setImmediate();
     ends[number]?.resolve();
     assert.equal(await reading, number);

@@ -1,6 +1,6 @@
-import type { Clock, Timer } from './clock.ts';
+import type { Clock, Timer } from '../src/lib/clock.ts';
 
-/** A clock that moves only when told to; due timers run in time order while it moves. */
+/** A clock that moves only through `advance`, which runs due timers in the order of their time. */
 export class FakeClock implements Clock {
   #now: number;
   #timers: { at: number; run: () => void }[] = [];

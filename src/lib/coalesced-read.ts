@@ -1,12 +1,11 @@
 /**
- * Reads something that takes a while, once for all who ask meanwhile. What anybody gets was read after they asked: who
- * asks together shares a reading, and who asks while one is under way shares the next.
+ * A slow read that concurrent callers share. Callers that arrive during a read share the next one, so none gets data
+ * that is older than its call.
  */
-export class SharedReading<T> {
+export class CoalescedRead<T> {
   readonly #read: () => Promise<T>;
-  /** Under way. */
   #current: Promise<T> | undefined;
-  /** Not begun. */
+  /** Waits for the current read to end. */
   #next: Promise<T> | undefined;
 
   constructor(read: () => Promise<T>) {
