@@ -6,7 +6,8 @@ import { writeConfigFile } from '../config/config-file.ts';
 import { configToYAML } from '../config/encode.ts';
 import { joinMessages } from '../config/errors.ts';
 import { knownGates } from '../config/feature-gates.ts';
-import { validateConfig } from '../config/validate.ts';
+import type { ConfigDraft } from '../config/types.ts';
+import { validated } from '../config/validate.ts';
 import { validateLogging } from '../config/validate-logging.ts';
 import { messageOf } from '../lib/thrown.ts';
 import type { RootLogger } from '../obs/klog.ts';
@@ -21,7 +22,7 @@ export async function runCommand(argv: readonly string[]): Promise<number> {
   const options = readCommandLine(argv);
   if (typeof options === 'number') return options;
   const startUp = startLogger();
-  let completed: Completed;
+  let completed: Completed<ConfigDraft>;
   let logger: RootLogger;
   try {
     completed = await within('failed complete', () => complete(options, startUp));
@@ -32,8 +33,10 @@ export async function runCommand(argv: readonly string[]): Promise<number> {
   }
   try {
     for (const line of flagMessages(options, completed.config)) logger.print(1, line);
-    await within('failed validate', () => validate(completed, logger));
-    return await run(options, completed, logger);
+    const config = await within('failed validate', () =>
+      validated(completed.config, completed.gates, gateReport(logger)),
+    );
+    return await run(options, { ...completed, config }, logger);
   } catch (error) {
     logger.error(error, 'command failed');
     return 1;
@@ -69,15 +72,10 @@ async function within<T>(step: string, work: () => T | Promise<T>): Promise<T> {
   }
 }
 
-function initialiseLogging({ config, gates }: Completed): RootLogger {
+function initialiseLogging({ config, gates }: Completed<ConfigDraft>): RootLogger {
   const errors = validateLogging(config.logging, gates, 'logging');
   if (errors.length > 0) throw new Error(joinMessages(errors));
   return configuredLogger(config.logging);
-}
-
-function validate({ config, gates }: Completed, logger: RootLogger): void {
-  const errors = validateConfig(config, gates, gateReport(logger));
-  if (errors.length > 0) throw new Error(joinMessages(errors));
 }
 
 /** Gives the exit code of what comes to an end. */

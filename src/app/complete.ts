@@ -3,13 +3,13 @@ import { readConfigFile } from '../config/config-file.ts';
 import { decodeConfig, strictDecodingError } from '../config/decode.ts';
 import { applyPlatformDefaults } from '../config/defaults.ts';
 import { FeatureGates, type GateReport } from '../config/feature-gates.ts';
-import type { ProxyConfig } from '../config/types.ts';
+import type { ConfigDraft, ProxyConfig } from '../config/types.ts';
 import { messageOf } from '../lib/thrown.ts';
 import type { Logger } from '../obs/log.ts';
 
-/** The effective configuration, before validation. */
-export interface Completed {
-  readonly config: ProxyConfig;
+/** The effective configuration and where it came from; `complete` returns it before validation. */
+export interface Completed<Config = ProxyConfig> {
+  readonly config: Config;
   /** Present with --config: the file that the configuration came from, and its text. */
   readonly file?: { readonly path: string; readonly text: string };
   readonly gates: FeatureGates;
@@ -18,7 +18,7 @@ export interface Completed {
 }
 
 /** Brings flags, file, platform defaults and feature gates together; throws with the reason when they do not fit. */
-export async function complete(options: Options, logger: Logger): Promise<Completed> {
+export async function complete(options: Options, logger: Logger): Promise<Completed<ConfigDraft>> {
   const file =
     options.configPath === ''
       ? undefined
@@ -30,7 +30,7 @@ export async function complete(options: Options, logger: Logger): Promise<Comple
   return { config, gates, modeDefaulted, ...(file && { file }) };
 }
 
-async function configFromFile(text: string, options: Options, logger: Logger): Promise<ProxyConfig> {
+async function configFromFile(text: string, options: Options, logger: Logger): Promise<ConfigDraft> {
   const { config, strictErrors } = await decode(text);
   if (strictErrors.length > 0) {
     logger.info('Using lenient decoding as strict decoding failed', {

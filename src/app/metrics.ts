@@ -6,7 +6,7 @@ import { systemClock } from '../lib/clock.ts';
 import { type FeatureState, registerBuildMetrics } from '../obs/build-metrics.ts';
 import type { Logger } from '../obs/log.ts';
 import { registerProcessMetrics } from '../obs/process-metrics.ts';
-import { createProxyMetrics, type MetricsMode, type ProxyMetrics } from '../obs/proxy-metrics.ts';
+import { createProxyMetrics, type ProxyMetrics } from '../obs/proxy-metrics.ts';
 import { Registry } from '../obs/registry.ts';
 import { createRestClientMetrics } from '../obs/rest-client-metrics.ts';
 import { registerRuntimeMetrics } from '../obs/runtime-metrics.ts';
@@ -34,7 +34,7 @@ export function createMetrics(
   const client = createRestClientMetrics(registry);
   return {
     registry,
-    proxy: createProxyMetrics(registry, config.mode as MetricsMode, {
+    proxy: createProxyMetrics(registry, config.mode, {
       localhostNodePorts: gates.enabled('KubeProxyNFTablesLocalhostNodePorts'),
     }),
     restClient: { ...client, duration: client.requestDuration },

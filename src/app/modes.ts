@@ -1,5 +1,5 @@
-import type { ProxyMode } from '../backends/backend.ts';
 import type { Mode } from '../backends/mode.ts';
+import type { ProxyMode } from '../model/proxy-mode.ts';
 
 /**
  * The one place where modes plug in. Each is loaded only when it is used. Clean-up goes in this order: ipvs mode leaves
@@ -13,16 +13,14 @@ const modes: Record<ProxyMode, () => Promise<Mode>> = {
   userspace: async () => (await import('../backends/userspace/mode.ts')).userspaceMode,
 };
 
-export function loadMode(mode: string): Promise<Mode> {
-  const load = Object.hasOwn(modes, mode) ? modes[mode as ProxyMode] : undefined;
-  if (!load) throw new Error(`no proxy mode is called ${JSON.stringify(mode)}`);
-  return load();
+export function loadMode(mode: ProxyMode): Promise<Mode> {
+  return modes[mode]();
 }
 
 /** Every mode there is, by name. */
 export async function allModes(): Promise<ReadonlyMap<string, Mode>> {
   return new Map(
-    await Promise.all(Object.keys(modes).map(async (name) => [name, await loadMode(name)] as const)),
+    await Promise.all(Object.entries(modes).map(async ([name, load]) => [name, await load()] as const)),
   );
 }
 

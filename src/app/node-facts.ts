@@ -1,4 +1,3 @@
-import type { ProxyMode } from '../backends/backend.ts';
 import { deviceName as ipvsDevice } from '../backends/ipvs/kernel.ts';
 import type { NodeFacts } from '../inspect/node-facts.ts';
 import { openRouteClient } from '../kernel/route/client.ts';
@@ -25,7 +24,7 @@ export function nodeFactsOf(
   // Userspace mode has no setting of its own for it.
   const isScheduled = ['ipvs', 'userspace'].includes(config.mode) && config.ipvs.scheduler !== '';
   return {
-    mode: config.mode as ProxyMode,
+    mode: config.mode,
     family,
     nodeName,
     nodeIP: setup.addresses.ips[family],

@@ -1,8 +1,6 @@
 import type { Family } from '../model/ip.ts';
 import type { ServicePlan } from '../plan/service-plan.ts';
 
-export type ProxyMode = 'iptables' | 'ipvs' | 'nftables' | 'userspace';
-
 /** What one sync is to establish. */
 export interface SyncRequest {
   /** Every plan of this family, by service port key. */

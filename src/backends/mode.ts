@@ -11,7 +11,7 @@ import type { Inspection } from './inspection.ts';
 /** What a mode is told about the node when it makes the backend of one family. */
 export interface BackendContext {
   readonly family: Family;
-  readonly config: ProxyConfig;
+  readonly config: Omit<ProxyConfig, 'mode'>;
   readonly gateEnabled: (gate: string) => boolean;
   readonly nodeIP: string;
   readonly nodePortAddresses: NodePortAddresses;

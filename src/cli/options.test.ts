@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { applyPlatformDefaults, defaultConfig } from '../config/defaults.ts';
-import type { LoggingConfig, ProxyConfig } from '../config/types.ts';
+import type { ConfigDraft, LoggingConfig } from '../config/types.ts';
 import { MINUTE, SECOND } from '../lib/duration.ts';
 import { parseFlags } from './flag-set.ts';
 import { allFlags, retiredNames } from './flags.ts';
@@ -20,7 +20,7 @@ function optionsFrom(...argv: string[]): Options {
   return optionsOf(parseFlags(allFlags, argv));
 }
 
-function configFrom(...argv: string[]): ProxyConfig {
+function configFrom(...argv: string[]): ConfigDraft {
   return configFromFlags(optionsFrom(...argv));
 }
 

@@ -1,5 +1,6 @@
+import { periodFlagsOf } from '../config/convert.ts';
 import { defaultConfig, HEALTHZ_PORT, METRICS_PORT, withPort } from '../config/defaults.ts';
-import type { LoggingConfig, ProxyConfig } from '../config/types.ts';
+import type { ConfigDraft, LoggingConfig } from '../config/types.ts';
 import { SECOND } from '../lib/duration.ts';
 import { quote } from '../lib/go-quote.ts';
 import type { ParsedFlags } from './flag-set.ts';
@@ -48,7 +49,7 @@ export function optionsOf(parsed: ParsedFlags<FlagValues>): Options {
  * Every flag as the log and /flagz show it once the configuration is complete. Without a file the flags are the
  * configuration, so what completing it has filled in shows up in them.
  */
-export function flagTexts(options: Options, config: ProxyConfig): ReadonlyMap<string, string> {
+export function flagTexts(options: Options, config: ConfigDraft): ReadonlyMap<string, string> {
   if (options.configPath !== '') return options.flags;
   return new Map([
     ...options.flags,
@@ -61,7 +62,7 @@ export function flagTexts(options: Options, config: ProxyConfig): ReadonlyMap<st
 }
 
 /** The log messages that tell every flag at verbosity 1. */
-export function flagMessages(options: Options, config: ProxyConfig): string[] {
+export function flagMessages(options: Options, config: ConfigDraft): string[] {
   return [...flagTexts(options, config)].map(([name, text]) => `FLAG: --${name}=${quote(text)}`);
 }
 
@@ -69,7 +70,7 @@ export function flagMessages(options: Options, config: ProxyConfig): string[] {
  * The configuration of a start without --config, before platform defaults. Throws when --hostname-override is
  * blank; everything else is left for validation to judge.
  */
-export function configFromFlags(options: Options): ProxyConfig {
+export function configFromFlags(options: Options): ConfigDraft {
   const config = structuredClone(options.draft);
   if (options.configPath === '' && options.writeConfigTo === '') foldPorts(config, options);
   applySyncPeriods(config, options);
@@ -80,7 +81,7 @@ export function configFromFlags(options: Options): ProxyConfig {
 }
 
 /** Lets --hostname-override win over the configuration it is given, whether from flags or from a file. */
-export function applyHostnameOverride(config: ProxyConfig, options: Options): void {
+export function applyHostnameOverride(config: ConfigDraft, options: Options): void {
   if (options.hostnameOverride === '') return;
   const name = options.hostnameOverride.trim();
   if (name === '') throw new Error('empty hostname-override is invalid');
@@ -113,19 +114,15 @@ export function mergeLoggingFlags(file: LoggingConfig, options: Options): Loggin
 }
 
 /** Port flags only complete an address that has no port; 0 takes the address away. */
-function foldPorts(config: ProxyConfig, options: Options): void {
+function foldPorts(config: ConfigDraft, options: Options): void {
   const fold = (address: string, port: number) => (port === 0 ? '' : withPort(address, port));
   config.healthzBindAddress = fold(config.healthzBindAddress, options.healthzPort);
   config.metricsBindAddress = fold(config.metricsBindAddress, options.metricsPort);
 }
 
-function applySyncPeriods(config: ProxyConfig, options: Options): void {
+function applySyncPeriods(config: ConfigDraft, options: Options): void {
   const { changed } = options;
-  if (config.mode === 'ipvs') {
-    if (changed.has('ipvs-sync-period')) config.syncPeriod = options.ipvsSyncPeriod;
-    if (changed.has('ipvs-min-sync-period')) config.minSyncPeriod = options.ipvsMinSyncPeriod;
-    return;
-  }
-  if (changed.has('iptables-sync-period')) config.syncPeriod = options.iptablesSyncPeriod;
-  if (changed.has('iptables-min-sync-period')) config.minSyncPeriod = options.iptablesMinSyncPeriod;
+  const flags = periodFlagsOf(config.mode);
+  if (changed.has(`${flags}-sync-period`)) config.syncPeriod = options[`${flags}SyncPeriod`];
+  if (changed.has(`${flags}-min-sync-period`)) config.minSyncPeriod = options[`${flags}MinSyncPeriod`];
 }

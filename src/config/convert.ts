@@ -1,6 +1,11 @@
 import { zeroOf } from './schema.ts';
-import type { ProxyConfig } from './types.ts';
+import type { ConfigDraft } from './types.ts';
 import { API_VERSION, KIND, type V1Alpha1, v1alpha1 } from './v1alpha1.ts';
+
+/** Which --…-sync-period and --…-min-sync-period count in a mode. */
+export function periodFlagsOf(mode: string): 'iptables' | 'ipvs' {
+  return mode === 'ipvs' ? mode : 'iptables';
+}
 
 /** The section of the file whose sync periods and masqueradeAll count in a mode. */
 function sectionOf(mode: string): 'iptables' | 'ipvs' | 'nftables' {
@@ -8,7 +13,7 @@ function sectionOf(mode: string): 'iptables' | 'ipvs' | 'nftables' {
 }
 
 /** From the layout of the file to the one the program works with. */
-export function toInternal(external: V1Alpha1): ProxyConfig {
+export function toInternal(external: V1Alpha1): ConfigDraft {
   const { kind, apiVersion, portRange, clusterCIDR, conntrack, oomScoreAdj, ...same } = external;
   const { syncPeriod, minSyncPeriod, ...ipvs } = external.ipvs;
   const { iptables, nftables, logging, detectLocal } = external;
@@ -33,7 +38,7 @@ export function toInternal(external: V1Alpha1): ProxyConfig {
 }
 
 /** Back to the layout of the file. What belongs to modes that are not in use is left at zero. */
-export function toExternal(config: ProxyConfig): V1Alpha1 {
+export function toExternal(config: ConfigDraft): V1Alpha1 {
   const { linux, syncPeriod, minSyncPeriod, detectLocal, iptables, ipvs, nftables, userspace, ...same } =
     config;
   const { clusterCIDRs, ...detectLocalFields } = detectLocal;

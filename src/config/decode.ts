@@ -6,12 +6,12 @@ import { ConfigError } from './errors.ts';
 import { type Json, type JsonObject, jsonKind } from './json-tree.ts';
 import { readJson } from './read-json.ts';
 import { readYaml } from './read-yaml.ts';
-import type { ProxyConfig } from './types.ts';
+import type { ConfigDraft } from './types.ts';
 import { API_VERSION, KIND, v1alpha1 } from './v1alpha1.ts';
 
 /** A configuration file with its defaults filled in. */
 export interface DecodedConfig {
-  readonly config: ProxyConfig;
+  readonly config: ConfigDraft;
   /** What is wrong with the file but does not stop it from being used; see `strictDecodingError`. */
   readonly strictErrors: string[];
 }
@@ -41,7 +41,7 @@ export async function decodeConfig(text: string): Promise<DecodedConfig> {
 const UDP_IDLE_TIMEOUT = 'udpIdleTimeout';
 
 /** A field that went from the schema with userspace mode: in that mode it is still known. */
-function withUDPIdleTimeout(object: JsonObject, config: ProxyConfig, strictErrors: string[]): DecodedConfig {
+function withUDPIdleTimeout(object: JsonObject, config: ConfigDraft, strictErrors: string[]): DecodedConfig {
   const udpIdleTimeout = object.entries.findLast(([name]) => name === UDP_IDLE_TIMEOUT)?.[1];
   if (config.mode !== 'userspace' || typeof udpIdleTimeout !== 'string') return { config, strictErrors };
   return {

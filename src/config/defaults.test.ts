@@ -3,10 +3,10 @@ import { test } from 'node:test';
 import { SECOND } from '../lib/duration.ts';
 import { decodeConfig } from './decode.ts';
 import { applyPlatformDefaults, defaultConfig } from './defaults.ts';
-import type { ProxyConfig } from './types.ts';
+import type { ConfigDraft } from './types.ts';
 import { API_VERSION, KIND } from './v1alpha1.ts';
 
-async function configOf(fields: object): Promise<ProxyConfig> {
+async function configOf(fields: object): Promise<ConfigDraft> {
   return (await decodeConfig(JSON.stringify({ apiVersion: API_VERSION, kind: KIND, ...fields }))).config;
 }
 
@@ -99,7 +99,7 @@ test('two calls share nothing that can be changed', () => {
 });
 
 test('platform defaults', () => {
-  const apply = (fields: Partial<ProxyConfig>) => {
+  const apply = (fields: Partial<ConfigDraft>) => {
     const { config, modeDefaulted } = applyPlatformDefaults({ ...defaultConfig(), ...fields });
     return [config.mode, modeDefaulted, config.detectLocalMode, config.nodePortAddresses];
   };

@@ -2,14 +2,14 @@ import { HOUR, MINUTE, SECOND } from '../lib/duration.ts';
 import { joinHostPort, parseIP } from '../model/ip.ts';
 import { toInternal } from './convert.ts';
 import { zeroOf } from './schema.ts';
-import type { ProxyConfig } from './types.ts';
+import type { ConfigDraft } from './types.ts';
 import { type V1Alpha1, v1alpha1 } from './v1alpha1.ts';
 
 export const HEALTHZ_PORT = 10256;
 export const METRICS_PORT = 10249;
 
 /** The configuration of an empty file, before platform defaults. */
-export function defaultConfig(): ProxyConfig {
+export function defaultConfig(): ConfigDraft {
   return toInternal(setDefaults(zeroOf(v1alpha1)));
 }
 
@@ -78,7 +78,7 @@ export function withPort(address: string, port: number): string {
 }
 
 /** Decides what depends on the platform, Linux here, and tells whether the mode was left to us. */
-export function applyPlatformDefaults(config: ProxyConfig): { config: ProxyConfig; modeDefaulted: boolean } {
+export function applyPlatformDefaults(config: ConfigDraft): { config: ConfigDraft; modeDefaulted: boolean } {
   const mode = config.mode || 'iptables';
   const isOpen = config.nodePortAddresses === null || config.nodePortAddresses.length === 0;
   return {

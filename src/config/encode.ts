@@ -2,22 +2,22 @@ import { formatDuration } from '../lib/duration.ts';
 import { goJson } from '../lib/go-quote.ts';
 import { toExternal } from './convert.ts';
 import type { ScalarType, StructType, Type } from './schema.ts';
-import type { ProxyConfig } from './types.ts';
+import type { ConfigDraft } from './types.ts';
 import { v1alpha1 } from './v1alpha1.ts';
 import { type Plain, type PlainObject, writeYaml } from './write-yaml.ts';
 
 /** The configuration as a v1alpha1 object of plain values, in upstream's field order. */
-export function encodeConfig(config: ProxyConfig): PlainObject {
+export function encodeConfig(config: ConfigDraft): PlainObject {
   return encodeStruct(v1alpha1, toExternal(config));
 }
 
 /** The configuration as `--write-config-to` writes it. */
-export function configToYAML(config: ProxyConfig): string {
+export function configToYAML(config: ConfigDraft): string {
   return writeYaml(encodeConfig(config));
 }
 
 /** The configuration as /configz shows it. */
-export function configToJSON(config: ProxyConfig): string {
+export function configToJSON(config: ConfigDraft): string {
   return goJson(encodeConfig(config));
 }
 

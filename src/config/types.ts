@@ -1,3 +1,5 @@
+import type { ProxyMode } from '../model/proxy-mode.ts';
+
 /** Nanoseconds, as Go counts durations. */
 export type Duration = bigint;
 
@@ -9,12 +11,17 @@ export type LocalMode = 'ClusterCIDR' | 'NodeCIDR' | 'BridgeInterface' | 'Interf
 /** Kubernetes resource quantity, kept in the canonical text it is printed in. */
 export type Quantity = string;
 
+/** The effective configuration, complete and validated. */
+export interface ProxyConfig extends ConfigDraft {
+  mode: ProxyMode;
+}
+
 /**
- * The effective configuration in the layout the program works with (upstream's internal one): one pair of sync
- * periods and one masqueradeAll, whatever the mode. `mode` and `detectLocalMode` are plain strings because
- * validation, not decoding, judges them.
+ * A configuration that is not validated yet, in the layout the program works with (upstream's internal one): one
+ * pair of sync periods and one masqueradeAll, whatever the mode. `mode` and `detectLocalMode` are plain strings
+ * because validation, not decoding, judges them.
  */
-export interface ProxyConfig {
+export interface ConfigDraft {
   featureGates: Record<string, boolean>;
   clientConnection: {
     kubeconfig: string;

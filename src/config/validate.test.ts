@@ -4,13 +4,13 @@ import { SECOND } from '../lib/duration.ts';
 import { applyPlatformDefaults, defaultConfig } from './defaults.ts';
 import { joinMessages } from './errors.ts';
 import { FeatureGates } from './feature-gates.ts';
-import type { LoggingConfig, ProxyConfig } from './types.ts';
+import type { ConfigDraft, LoggingConfig } from './types.ts';
 import { validateConfig } from './validate.ts';
 import { validateLogging } from './validate-logging.ts';
 
 const gates = FeatureGates.of({});
 /** Fields to change, at any depth. */
-type Change<T = ProxyConfig> = {
+type Change<T = ConfigDraft> = {
   [K in keyof T]?: T[K] extends unknown[] | null ? T[K] : Change<T[K]> | T[K];
 };
 

@@ -1,8 +1,9 @@
 import { parseCIDR, parseIP } from '../model/ip.ts';
-import { ConfigError } from './errors.ts';
+import { isProxyMode } from '../model/proxy-mode.ts';
+import { ConfigError, joinMessages } from './errors.ts';
 import { FeatureGates, type GateReport } from './feature-gates.ts';
 import { FieldErrors } from './field-errors.ts';
-import type { Duration, ProxyConfig } from './types.ts';
+import type { ConfigDraft, Duration, ProxyConfig } from './types.ts';
 import { KIND } from './v1alpha1.ts';
 import { validateLogging } from './validate-logging.ts';
 
@@ -13,11 +14,19 @@ const NOT_NEGATIVE = 'must be greater than or equal to 0';
 const POSITIVE = 'must be greater than 0';
 const localModes = ['ClusterCIDR', 'NodeCIDR', 'BridgeInterface', 'InterfaceNamePrefix', ''];
 
+/** Returns a completed configuration as valid, or throws a ConfigError with everything that is wrong with it. */
+export function validated(config: ConfigDraft, gates: FeatureGates, report?: GateReport): ProxyConfig {
+  const errors = validateConfig(config, gates, report);
+  const { mode } = config;
+  if (errors.length > 0 || !isProxyMode(mode)) throw new ConfigError(joinMessages(errors));
+  return { ...config, mode };
+}
+
 /**
  * Everything that is wrong with a configuration, in upstream's order and words; empty when it is usable. The gates
  * are set once more to judge them, so `report` hears of them again.
  */
-export function validateConfig(config: ProxyConfig, gates: FeatureGates, report?: GateReport): string[] {
+export function validateConfig(config: ConfigDraft, gates: FeatureGates, report?: GateReport): string[] {
   const errors = new FieldErrors();
   validateGates(config, errors, report);
   const rules = [
@@ -36,9 +45,9 @@ export function validateConfig(config: ProxyConfig, gates: FeatureGates, report?
   return [...errors.messages, ...validateLogging(config.logging, gates, `${KIND}.logging`)];
 }
 
-type Rule = (config: ProxyConfig, errors: FieldErrors, gates: FeatureGates) => void;
+type Rule = (config: ConfigDraft, errors: FieldErrors, gates: FeatureGates) => void;
 
-function validateGates({ featureGates }: ProxyConfig, errors: FieldErrors, report?: GateReport): void {
+function validateGates({ featureGates }: ConfigDraft, errors: FieldErrors, report?: GateReport): void {
   try {
     FeatureGates.of(featureGates, report);
   } catch (error) {

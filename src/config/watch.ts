@@ -6,9 +6,9 @@ import { readConfigFile } from './config-file.ts';
 import { decodeConfig } from './decode.ts';
 import { applyPlatformDefaults } from './defaults.ts';
 import { DirectoryWatches } from './directory-watches.ts';
-import { ConfigError, joinMessages } from './errors.ts';
+import { ConfigError } from './errors.ts';
 import { FeatureGates } from './feature-gates.ts';
-import { validateConfig } from './validate.ts';
+import { validated } from './validate.ts';
 
 /** What upstream's process ends with when its configuration file changes. */
 export const CONFIG_CHANGED = "content of the proxy server's configuration file was updated";
@@ -52,9 +52,7 @@ export function watchConfigFile(path: string, options: ConfigWatchOptions): Conf
 /** Whether the program could start with a text. Rejects with a ConfigError otherwise. */
 export async function checkUsable(text: string): Promise<void> {
   const { config } = applyPlatformDefaults((await decodeConfig(text)).config);
-  const gates = FeatureGates.of(config.featureGates);
-  const errors = validateConfig(config, gates);
-  if (errors.length > 0) throw new ConfigError(joinMessages(errors));
+  validated(config, FeatureGates.of(config.featureGates));
 }
 
 class FileWatch implements ConfigWatch {

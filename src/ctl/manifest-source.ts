@@ -6,8 +6,7 @@ import { setUpNode } from '../app/node-setup.ts';
 import { parseCommandLine } from '../cli/command-line.ts';
 import type { Options } from '../cli/options.ts';
 import { KUBERNETES_VERSION } from '../cli/version.ts';
-import { joinMessages } from '../config/errors.ts';
-import { validateConfig } from '../config/validate.ts';
+import { validated } from '../config/validate.ts';
 import { API_VERSION } from '../inspect/api.ts';
 import type { FamilyView } from '../inspect/family-view.ts';
 import { Inspector } from '../inspect/inspector.ts';
@@ -21,9 +20,8 @@ import type { AskedPacket, ReportSource } from './source.ts';
 
 /** Answers from manifests alone: what a proxy with this configuration would decide on that node. */
 export async function manifestSource(options: CtlOptions, logger: Logger): Promise<ReportSource> {
-  const completed = await complete(proxyOptions(options), logger);
-  const errors = validateConfig(completed.config, completed.gates, () => {});
-  if (errors.length > 0) throw new Error(joinMessages(errors));
+  const draft = await complete(proxyOptions(options), logger);
+  const completed = { ...draft, config: validated(draft.config, draft.gates, () => {}) };
   const known = await meetNode(proxyOptions(options), completed, silentRestMetrics, logger);
   const close = () => known.cluster.source.stop();
   try {

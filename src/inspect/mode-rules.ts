@@ -1,6 +1,6 @@
-import type { ProxyMode } from '../backends/backend.ts';
 import type { Packet } from '../backends/inspection.ts';
 import type { Endpoint } from '../model/endpoint.ts';
+import type { ProxyMode } from '../model/proxy-mode.ts';
 import { choiceByPlan, choiceByVirtualServer } from './choice.ts';
 import type { Frontend, Matches } from './frontends.ts';
 import { masqueradeByProxy, masqueradeByRules, masqueradeBySets } from './masquerade.ts';

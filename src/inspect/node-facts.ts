@@ -1,8 +1,8 @@
-import type { ProxyMode } from '../backends/backend.ts';
 import type { Packet } from '../backends/inspection.ts';
 import { cidrContains, type Family, isLoopback, parseCIDR, parseIP } from '../model/ip.ts';
 import type { LocalDetector } from '../model/local-detector.ts';
 import type { NodePortAddresses } from '../model/node-port-addresses.ts';
+import type { ProxyMode } from '../model/proxy-mode.ts';
 
 /** What becomes of packets depends on this besides services. */
 export interface NodeFacts {

@@ -1,4 +1,4 @@
-import type { ProxyConfig } from '../../config/types.ts';
+import type { ConfigDraft } from '../../config/types.ts';
 import type { VersionRequest } from '../version.ts';
 
 /**
@@ -7,7 +7,7 @@ import type { VersionRequest } from '../version.ts';
  */
 export interface FlagValues {
   /** The configuration that the flags describe; unused when a configuration file is named. */
-  draft: ProxyConfig;
+  draft: ConfigDraft;
   configPath: string;
   writeConfigTo: string;
   cleanup: boolean;
