@@ -1,71 +1,42 @@
 /**
- * Runs the tests. `npm run test:unit` (--unit): what needs neither root nor the network. `npm test`: types, lint,
+ * Runs the tests. `npm run test:unit` (--unit): what needs neither root nor the network. `npm run test:quick` (--quick):
+ * types, lint, unit tests, and the contract in brief in the modes that this machine's kernel has. `npm test`: types, lint,
  * unit tests, then the system tests, after installing the Debian packages that they need and that are missing, then
  * those on another kernel (scripts/test-vm.ts). Further arguments narrow the test files: `npm test -- test/contract`.
  */
-import { spawnSync } from 'node:child_process';
-import { globSync } from 'node:fs';
-import { join, resolve } from 'node:path';
 import { installMissing } from './debian-packages.ts';
 import { shareSeed } from './seed.ts';
+import {
+  root,
+  run,
+  runChecks,
+  runSystemTests,
+  runUnitTests,
+  systemTests,
+  tools,
+  unitTests,
+} from './test-files.ts';
 
-const root = resolve(import.meta.dirname, '..');
-const node = join(root, 'node_modules/.bin/node');
-
-/** Commands that system tests call, and the Debian package that brings each. */
-const tools = {
-  ip: 'iproute2',
-  nft: 'nftables',
-  iptables: 'iptables',
-  conntrack: 'conntrack',
-  openssl: 'openssl',
-  ping: 'iputils-ping',
-  capsh: 'libcap2-bin',
-  modprobe: 'kmod',
-};
+/** One file per mode; both flavours of iptables would tell the same about this program. */
+const quickContract = ['nftables', 'iptables-nft', 'userspace'].map(
+  (mode) => `test/contract/${mode}.test.ts`,
+);
 
 function main(args: readonly string[]): void {
   const wanted = args.filter((arg) => !arg.startsWith('--'));
+  const select = (files: readonly string[]): readonly string[] =>
+    wanted.length === 0 ? files : files.filter((file) => wanted.some((part) => file.startsWith(part)));
+  const isUnitOnly = args.includes('--unit');
+  const isQuick = args.includes('--quick');
   shareSeed(root);
-  const unit = select(
-    [
-      'src/**/*.test.ts',
-      'bench/**/*.test.ts',
-      'test/*.test.ts',
-      'test/{cluster,docs,plan,vm}/**/*.test.ts',
-      'test/{iptables,ipvs}/{*-recorded,incremental,properties}.test.ts',
-    ],
-    wanted,
-  );
-  if (args.includes('--unit')) {
-    runTests(unit, 2);
-    return;
-  }
-  if (wanted.length === 0) run('npm', ['run', '--silent', 'check']);
-  installMissing(tools);
-  const system = select(['test/**/*.test.ts'], wanted).filter((file) => !unit.includes(file));
-  runTests(unit, 2);
-  // System tests share the machine's cores and kernel: one file at a time keeps them honest.
-  runTests(system, 1);
-  if (wanted.length > 0) return;
+  if (isQuick) process.env.KPT_CONTRACT = 'brief';
+  if (wanted.length === 0 && !isUnitOnly) runChecks();
+  if (!isUnitOnly) installMissing(tools);
+  runUnitTests(select(unitTests()));
+  if (isUnitOnly) return;
+  runSystemTests(select(isQuick ? quickContract : systemTests()));
+  if (isQuick || wanted.length > 0) return;
   for (const script of ['test:vm', 'test:vm:nftables']) run('npm', ['run', '--silent', script]);
-}
-
-function select(patterns: readonly string[], wanted: readonly string[]): string[] {
-  const files = globSync([...patterns], { cwd: root }).sort();
-  return wanted.length === 0 ? files : files.filter((file) => wanted.some((part) => file.startsWith(part)));
-}
-
-function runTests(files: readonly string[], concurrency: number): void {
-  if (files.length === 0) return;
-  const options = [`--test-concurrency=${concurrency}`, '--test-reporter=spec', '--import', './test/seed.ts'];
-  run(node, ['--test', ...options, ...files]);
-}
-
-function run(command: string, args: readonly string[]): void {
-  const { status, error } = spawnSync(command, args, { cwd: root, stdio: 'inherit' });
-  if (error) throw error;
-  if (status !== 0) process.exit(status ?? 1);
 }
 
 main(process.argv.slice(2));

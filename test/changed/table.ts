@@ -1,0 +1,96 @@
+/** Beginnings of paths: what changed, and the test files that it may break without being imported by them. */
+export type Row = readonly [changed: string, tests: readonly string[] | 'everything'];
+
+const modes = {
+  nftables: [
+    'test/nftables/',
+    'test/contract/nftables',
+    'test/contract/migration',
+    'test/explain/nftables',
+    'test/program/',
+    'test/ctl/',
+  ],
+  iptables: [
+    'test/iptables/',
+    'test/contract/iptables',
+    'test/contract/migration',
+    'test/explain/iptables',
+    'test/ctl/',
+  ],
+  ipvs: ['test/ipvs/', 'test/contract/ipvs', 'test/explain/ipvs', 'test/ctl/'],
+  userspace: [
+    'test/userspace/',
+    'test/contract/userspace',
+    'test/explain/userspace',
+    'test/ctl/',
+    'test/program/start',
+  ],
+};
+const allModes = [...new Set(Object.values(modes).flat())];
+/** Started as an operator starts it, in whatever mode. */
+const program = ['test/program/', 'test/ctl/', 'test/userspace/program', 'test/deploy/'];
+const iptablesAndIpvs = [...modes.iptables, ...modes.ipvs];
+
+/**
+ * System tests start the program and import little of it, so imports do not lead to them: this table does. The longest
+ * beginning that fits a path counts.
+ */
+export const table: readonly Row[] = [
+  ...Object.entries(modes).map(([mode, tests]): Row => [`src/backends/${mode}/`, tests]),
+  ['src/backends/', allModes],
+  ['src/plan/', allModes],
+  ['src/state/', [...allModes, 'test/kube/']],
+  ['src/proxier/', [...allModes, 'test/kube/']],
+  ['src/model/', [...allModes, 'test/kube/', 'test/kernel/']],
+  ['src/lib/', [...allModes, ...program, 'test/kube/', 'test/kernel/']],
+  ['src/conntrack/', [...allModes, 'test/kernel/']],
+  ['src/forwarder/', modes.userspace],
+  ['src/native/', [...allModes, 'test/kernel/']],
+  ['src/kernel/', [...allModes, ...program, 'test/kernel/']],
+  ['src/kernel/nft/', [...modes.nftables, ...modes.userspace, ...modes.iptables, 'test/kernel/']],
+  ['src/kernel/iptables/', iptablesAndIpvs],
+  ['src/kernel/xtables/', iptablesAndIpvs],
+  ['src/kernel/ipvs/', modes.ipvs],
+  ['src/kernel/ipset/', [...modes.ipvs, 'test/kernel/ipset']],
+  ['src/kernel/acct/', [...modes.iptables, ...modes.nftables, 'test/kernel/acct']],
+  ['src/kube/', ['test/kube/', ...program]],
+  ['src/sources/', ['test/kube/', ...program]],
+  ['src/inspect/', ['test/explain/', 'test/ctl/', ...inspections()]],
+  ['src/ctl/', ['test/ctl/']],
+  ['src/cli/', program],
+  ['src/config/', [...program, 'test/contract/nftables.test.ts']],
+  ['src/admin/', [...program, 'test/explain/']],
+  ['src/health/', [...program, 'test/contract/nftables.test.ts']],
+  ['src/obs/', program],
+  ['src/app/', [...program, ...allModes]],
+  ['src/main.ts', program],
+
+  ['test/vectors/', []],
+  ['test/seed.ts', 'everything'],
+  ['test/vm/', ['test/vm/']],
+  ['bench/', []],
+  ['examples/', ['test/ctl/', 'test/program/', 'test/package/']],
+  ['deploy/', ['test/deploy/', 'test/package/', 'test/docs/']],
+  ['docs/', ['test/docs/']],
+  ['Dockerfile', ['test/package/', 'test/docs/']],
+  ['.dockerignore', ['test/package/']],
+  ['README.md', ['test/docs/', 'test/package/']],
+  ['CHANGELOG.md', ['test/docs/']],
+  ['CONTRIBUTING.md', ['test/docs/']],
+  ['LICENSE', ['test/package/']],
+  ['biome.json', []],
+  ['.gitignore', []],
+
+  ['bin/', 'everything'],
+  ['scripts/', 'everything'],
+  ['scripts/docs', ['test/docs/']],
+  ['scripts/image/', ['test/package/', 'test/deploy/']],
+  ['scripts/demo/', ['test/program/start', 'test/package/']],
+  ['package.json', 'everything'],
+  ['package-lock.json', 'everything'],
+  ['tsconfig.json', 'everything'],
+];
+
+function inspections(): string[] {
+  return Object.keys(modes).map((mode) => `test/${mode}/inspection`);
+}
