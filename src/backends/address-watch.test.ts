@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { FakeClock } from '../../test/fake-clock.ts';
-import { FakeAddresses } from '../kernel/route/fake-addresses.ts';
+import { FakeAddresses } from '../../test/kernel/fake-addresses.ts';
 import { nodePortAddresses } from '../model/node-port-addresses.ts';
 import { silentLogger } from '../obs/log.ts';
 import { AddressWatch, servingNodePorts } from './address-watch.ts';

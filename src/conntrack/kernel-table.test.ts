@@ -1,17 +1,17 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { FakeClock } from '../../test/fake-clock.ts';
-import { NetlinkConntrackClient } from '../kernel/ct/client.ts';
-import { CT_DELETE, CT_GET, CT_NEW } from '../kernel/ct/codec.ts';
-import { NLM_F_DUMP_INTR } from '../kernel/netlink/constants.ts';
 import {
-  FakeKernel,
+  FakeNetlink,
   type FakeReply,
   fakeAck,
   fakeDone,
   fakeMessage,
   overrunError,
-} from '../kernel/netlink/fake-kernel.ts';
+} from '../../test/kernel/fake-netlink.ts';
+import { NetlinkConntrackClient } from '../kernel/ct/client.ts';
+import { CT_DELETE, CT_GET, CT_NEW } from '../kernel/ct/codec.ts';
+import { NLM_F_DUMP_INTR } from '../kernel/netlink/constants.ts';
 import type { NetlinkMessage } from '../kernel/netlink/reader.ts';
 import type { MessageWriter } from '../kernel/netlink/writer.ts';
 import type { Family } from '../model/ip.ts';
@@ -36,8 +36,8 @@ class Table {
   /** Flows that are gone, by their number. */
   readonly deleted = new Set<number>();
 
-  open(): FakeKernel {
-    return new FakeKernel((messages, { portId }) => {
+  open(): FakeNetlink {
+    return new FakeNetlink((messages, { portId }) => {
       const [first] = messages;
       const to = { sequence: first?.sequence ?? 0, port: portId };
       if (first?.type === CT_GET) return this.#walk(to);

@@ -6,10 +6,10 @@ import type { NftClient } from '../../src/kernel/nft/client.ts';
 import type { Expr } from '../../src/kernel/nft/expr.ts';
 import { openNftClient } from '../../src/kernel/nft/netlink-client.ts';
 import type { Element, NftSet, Rule } from '../../src/kernel/nft/objects.ts';
-import { declaredSets } from '../../src/kernel/nft/testdata/sets.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { loadLibc } from '../../src/native/koffi-libc.ts';
 import { inNetworkNamespace, sh } from './namespace.ts';
+import { declaredSets } from './nft-declared-sets.ts';
 
 /** What we write is, in the kernel and in the eyes of nft, what nft writes. */
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { afterEach, test } from 'node:test';
 import { planOf, plansByKey, type ServicePortParts } from '../../../test/cluster/plans.ts';
+import { FakeAddresses } from '../../../test/kernel/fake-addresses.ts';
 import {
   Cleanups,
   echoAs,
@@ -13,7 +14,6 @@ import {
 } from '../../../test/userspace/peers.ts';
 import { openLocalForwarder } from '../../forwarder/open.ts';
 import { PortPool } from '../../forwarder/port-pool.ts';
-import { FakeAddresses } from '../../kernel/route/fake-addresses.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { nodePortAddresses } from '../../model/node-port-addresses.ts';
 import { silentLogger } from '../../obs/log.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { FakeClock } from '../../../test/fake-clock.ts';
-import { FakeKernel, type FakeReply, fakeAck, fakeMessage } from '../netlink/fake-kernel.ts';
+import { FakeNetlink, type FakeReply, fakeAck, fakeMessage } from '../../../test/kernel/fake-netlink.ts';
 import { NetlinkFormatError, type NetlinkMessage, readMessages } from '../netlink/reader.ts';
 import { NetlinkAcctClient } from './client.ts';
 import { ACCT_NEW, readAcctObject } from './codec.ts';
@@ -17,7 +17,7 @@ const object =
   '0800040000000001';
 
 function connect(answer: (message: NetlinkMessage, to: { sequence: number; port: number }) => FakeReply[]) {
-  const kernel = new FakeKernel(([message], { portId }) =>
+  const kernel = new FakeNetlink(([message], { portId }) =>
     message ? answer(message, { sequence: message.sequence, port: portId }) : [],
   );
   return new NetlinkAcctClient(kernel, { clock: new FakeClock() });

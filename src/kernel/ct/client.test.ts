@@ -2,8 +2,14 @@ import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import fc from 'fast-check';
 import { FakeClock } from '../../../test/fake-clock.ts';
+import {
+  FakeNetlink,
+  type FakeReply,
+  fakeAck,
+  fakeDone,
+  fakeMessage,
+} from '../../../test/kernel/fake-netlink.ts';
 import { NLM_F_DUMP_INTR } from '../netlink/constants.ts';
-import { FakeKernel, type FakeReply, fakeAck, fakeDone, fakeMessage } from '../netlink/fake-kernel.ts';
 import { NetlinkFormatError, type NetlinkMessage, readMessages } from '../netlink/reader.ts';
 import { MessageWriter } from '../netlink/writer.ts';
 import { NetlinkConntrackClient } from './client.ts';
@@ -157,7 +163,7 @@ suite('deleting', () => {
 function connect(
   answer: (request: readonly NetlinkMessage[], to: { sequence: number; port: number }) => FakeReply[],
 ) {
-  const kernel = new FakeKernel((request, { portId }) =>
+  const kernel = new FakeNetlink((request, { portId }) =>
     answer(request, { sequence: request[0]?.sequence ?? 0, port: portId }),
   );
   return { kernel, client: new NetlinkConntrackClient(() => kernel, { clock: new FakeClock() }) };

@@ -4,7 +4,13 @@ import { join } from 'node:path';
 import { suite, test } from 'node:test';
 import fc from 'fast-check';
 import { FakeClock } from '../../../test/fake-clock.ts';
-import { FakeKernel, type FakeReply, fakeAck, fakeMessage, overrunError } from '../netlink/fake-kernel.ts';
+import {
+  FakeNetlink,
+  type FakeReply,
+  fakeAck,
+  fakeMessage,
+  overrunError,
+} from '../../../test/kernel/fake-netlink.ts';
 import { NetlinkFormatError, type NetlinkMessage, readMessages } from '../netlink/reader.ts';
 import { NetlinkIpsetClient } from './client.ts';
 import { readListPart, readProtocol, readRevisions, refusedEntry } from './codec.ts';
@@ -150,7 +156,7 @@ test('no bytes crash or hang the decoders', () => {
 type To = { sequence: number; port: number };
 
 function connect(answer: (message: NetlinkMessage, to: To) => readonly FakeReply[]) {
-  const kernel = new FakeKernel(([message], { portId }) => {
+  const kernel = new FakeNetlink(([message], { portId }) => {
     assert.ok(message);
     return answer(message, { sequence: message.sequence, port: portId });
   });

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { FakeClock } from '../../../test/fake-clock.ts';
-import { recordedKernel } from '../netlink/recorded-kernel.ts';
+import { recordedNetlink } from '../../../test/kernel/recorded-netlink.ts';
 import { type EntryFailure, NetlinkIpsetClient } from './client.ts';
 import type { HashSet, PortBitmap } from './objects.ts';
 
@@ -17,7 +17,7 @@ const ports: PortBitmap = { name: 'KUBE-NODE-PORT-TCP', type: 'bitmap:port', fro
 /** Everything the client can do, as a kernel once answered it; the requests must be the same bytes. */
 test('a conversation with a real kernel', async () => {
   const text = readFileSync(join(import.meta.dirname, 'testdata/conversation.hex'), 'utf8');
-  const { kernel, remaining } = recordedKernel(text);
+  const { kernel, remaining } = recordedNetlink(text);
   const client = new NetlinkIpsetClient(kernel, { clock: new FakeClock() });
   assert.equal(await client.protocol(), 7);
   for (const set of [clusterIPs, loopBack6, sources, addresses6, ports, ports]) await client.create(set);

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { suite, test } from 'node:test';
 import fc from 'fast-check';
 import { FakeClock } from '../../../test/fake-clock.ts';
-import { FakeKernel, fakeAck, fakeDone, fakeMessage } from '../netlink/fake-kernel.ts';
+import { FakeNetlink, fakeAck, fakeDone, fakeMessage } from '../../../test/kernel/fake-netlink.ts';
 import { NetlinkFormatError, type NetlinkMessage, readMessages } from '../netlink/reader.ts';
 import type { MessageWriter } from '../netlink/writer.ts';
 import { IpvsUnavailableError, NetlinkIpvsClient } from './client.ts';
@@ -23,7 +23,7 @@ const server: VirtualServer = {
 };
 
 test('a kernel without IPVS is told of, and the socket closed', async () => {
-  const kernel = new FakeKernel(([request], { portId }) => [
+  const kernel = new FakeNetlink(([request], { portId }) => [
     fakeAck({ sequence: request?.sequence ?? 0, port: portId }, 2),
   ]);
   const connection = NetlinkIpvsClient.connect(kernel, { clock: new FakeClock() });
@@ -185,7 +185,7 @@ type To = { sequence: number; port: number };
 
 /** A client of a kernel that has IPVS, and answers other requests as told. */
 async function connect(answer: (request: readonly NetlinkMessage[], to: To) => Uint8Array[]) {
-  const kernel = new FakeKernel((request, { portId }) => {
+  const kernel = new FakeNetlink((request, { portId }) => {
     const to = { sequence: request[0]?.sequence ?? 0, port: portId };
     if (request[0]?.type === family) return answer(request, to);
     const found = fakeMessage({ type: 16, ...to }, (writer) => {

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { FakeClock } from '../../../test/fake-clock.ts';
-import { recordedKernel } from '../netlink/recorded-kernel.ts';
+import { recordedNetlink } from '../../../test/kernel/recorded-netlink.ts';
 import { type IpvsFailure, NetlinkIpvsClient } from './client.ts';
 import type { IpvsOperation, ListedRealServer, VirtualServer } from './objects.ts';
 
@@ -31,7 +31,7 @@ const absent: VirtualServer = { ...tcp, port: 81 };
 /** Everything the client can do, as a kernel once answered it; the requests must be the same bytes. */
 test('a conversation with a real kernel', async () => {
   const text = readFileSync(join(import.meta.dirname, 'testdata/conversation.hex'), 'utf8');
-  const { kernel, remaining } = recordedKernel(text);
+  const { kernel, remaining } = recordedNetlink(text);
   const client = await NetlinkIpvsClient.connect(kernel, { clock: new FakeClock() });
   assert.deepEqual(await client.apply(additions), []);
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { fakeMessage } from '../../../test/kernel/fake-netlink.ts';
 import { type Logger, silentLogger } from '../../obs/log.ts';
 import { datagramLog, formatDatagram } from './debug.ts';
-import { fakeMessage } from './fake-kernel.ts';
 
 const message = fakeMessage({ type: 2569, flags: 0x5, sequence: 3, port: 0 }, (writer) => {
   writer.nfgenmsg(2);

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { fakeAck, fakeMessage } from '../../../test/kernel/fake-netlink.ts';
 import { NLM_F_ACK_TLVS, NLM_F_CAPPED, NLMSG_DONE, NLMSG_ERROR } from './constants.ts';
 import { isNetlinkError, NetlinkError, readAcknowledgement } from './error.ts';
-import { fakeAck, fakeMessage } from './fake-kernel.ts';
 import { type NetlinkMessage, readMessages } from './reader.ts';
 
 const to = { sequence: 1, port: 1 };

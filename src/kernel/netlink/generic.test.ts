@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { FakeClock } from '../../../test/fake-clock.ts';
-import { FakeKernel, type FakeReply, fakeAck, fakeMessage } from './fake-kernel.ts';
+import { FakeNetlink, type FakeReply, fakeAck, fakeMessage } from '../../../test/kernel/fake-netlink.ts';
 import { genericCommand, resolveFamily } from './generic.ts';
 import { NetlinkFormatError, readMessages } from './reader.ts';
 import { NetlinkSocket } from './socket.ts';
@@ -44,7 +44,7 @@ test('a message without a header has no command', () => {
 });
 
 function connect(answer: (to: { sequence: number; port: number }) => FakeReply[]) {
-  const kernel = new FakeKernel(([request], { portId }) =>
+  const kernel = new FakeNetlink(([request], { portId }) =>
     answer({ sequence: request?.sequence ?? 0, port: portId }),
   );
   return { kernel, socket: new NetlinkSocket(kernel, { clock: new FakeClock() }) };

@@ -1,10 +1,17 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import { FakeClock } from '../../../test/fake-clock.ts';
+import {
+  FakeNetlink,
+  type FakeReply,
+  fakeAck,
+  fakeDone,
+  fakeMessage,
+  overrunError,
+} from '../../../test/kernel/fake-netlink.ts';
 import { SystemError } from '../../native/system-error.ts';
 import { NLM_F_ACK, NLM_F_DUMP, NLM_F_DUMP_INTR, NLM_F_MULTI, NLM_F_REQUEST } from './constants.ts';
 import { NetlinkError } from './error.ts';
-import { FakeKernel, type FakeReply, fakeAck, fakeDone, fakeMessage, overrunError } from './fake-kernel.ts';
 import { type NetlinkMessage, readMessages } from './reader.ts';
 import { type NetlinkRequest, NetlinkSocket } from './socket.ts';
 
@@ -15,7 +22,7 @@ const request: NetlinkRequest = { type: 99, flags: 0x800, name: 'get object', wr
 function connect(answer: (to: { sequence: number; port: number }, nth: number) => readonly FakeReply[]) {
   const clock = new FakeClock();
   let nth = 0;
-  const kernel = new FakeKernel((messages, { portId }) =>
+  const kernel = new FakeNetlink((messages, { portId }) =>
     messages.flatMap((message) => answer({ sequence: message.sequence, port: portId }, nth++)),
   );
   return { kernel, clock, socket: new NetlinkSocket(kernel, { clock }) };
@@ -215,7 +222,7 @@ suite('exchanges', () => {
 
   test('are seen by the observer, both ways', async () => {
     const seen: string[] = [];
-    const kernel = new FakeKernel(([message], { portId }) => [
+    const kernel = new FakeNetlink(([message], { portId }) => [
       fakeAck({ sequence: message?.sequence ?? 0, port: portId }),
     ]);
     const socket = new NetlinkSocket(kernel, {

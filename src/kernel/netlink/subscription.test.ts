@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { FakeNetlink, fakeMessage, overrunError } from '../../../test/kernel/fake-netlink.ts';
 import { SystemError } from '../../native/system-error.ts';
-import { FakeKernel, fakeMessage, overrunError } from './fake-kernel.ts';
 import { subscribe } from './subscription.ts';
 
 const notification = (type: number) => fakeMessage({ type, sequence: 0, port: 99 });
 
 function connect() {
-  const kernel = new FakeKernel();
+  const kernel = new FakeNetlink();
   const log: string[] = [];
   const subscription = subscribe(kernel, [7, 8], {
     message: ({ type, port }) => log.push(`message ${type} of ${port}`),
@@ -42,7 +42,7 @@ test('ends, and says so, when the socket fails or sends nonsense', () => {
 });
 
 test('delivers nothing after it was closed, even in the middle of a burst', () => {
-  const kernel = new FakeKernel();
+  const kernel = new FakeNetlink();
   const seen: number[] = [];
   const subscription = subscribe(kernel, [7], {
     message: ({ type }) => {
@@ -78,7 +78,7 @@ test('leaves its groups while paused', () => {
 });
 
 test('a group that cannot be joined is reported, and the transport closed', () => {
-  const kernel = new FakeKernel();
+  const kernel = new FakeNetlink();
   kernel.join = () => {
     throw new SystemError('setsockopt', 1);
   };

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { expression, record } from '../../../test/kernel/nft-arbitraries.ts';
 import { NetlinkFormatError, type NetlinkMessage, readMessages } from '../netlink/reader.ts';
 import { MessageWriter } from '../netlink/writer.ts';
 import { NftBatch } from './batch.ts';
@@ -10,7 +11,6 @@ import { messageType, NFT_MSG } from './constants.ts';
 import { readEvent } from './event-decoder.ts';
 import type { Expr } from './expr.ts';
 import type { Element } from './objects.ts';
-import { expression, record } from './testdata/arbitraries.ts';
 import { readTrace } from './trace.ts';
 
 const kinds = Object.values(NFT_MSG);

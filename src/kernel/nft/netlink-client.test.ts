@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import { FakeClock } from '../../../test/fake-clock.ts';
-import { NLM_F_DUMP_INTR } from '../netlink/constants.ts';
 import {
-  FakeKernel,
+  FakeNetlink,
   type FakeReply,
   fakeAck,
   fakeDone,
   fakeMessage,
   overrunError,
-} from '../netlink/fake-kernel.ts';
+} from '../../../test/kernel/fake-netlink.ts';
+import { NLM_F_DUMP_INTR } from '../netlink/constants.ts';
 import type { NetlinkMessage } from '../netlink/reader.ts';
 import type { MessageWriter } from '../netlink/writer.ts';
 import { NftBatch } from './batch.ts';
@@ -33,9 +33,9 @@ type Answer = (request: readonly NetlinkMessage[], to: { sequence: number; port:
 
 /** A client whose sockets, in the order of opening, are collected; `answer` speaks for the kernel. */
 function connect(answer: Answer, generation: () => number = () => 5) {
-  const kernels: FakeKernel[] = [];
+  const kernels: FakeNetlink[] = [];
   const open = () => {
-    const kernel = new FakeKernel((request, { portId }) => {
+    const kernel = new FakeNetlink((request, { portId }) => {
       const to = { sequence: request[0]?.sequence ?? 0, port: portId };
       if (messageKind(request[0]?.type ?? 0) !== NFT_MSG.GETGEN) return answer(request, to);
       return [reply(NFT_MSG.NEWGEN, to, (w) => w.u32Be(1, generation())), fakeAck(to)];

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { FakeKernel, fakeMessage, overrunError } from '../netlink/fake-kernel.ts';
+import { FakeNetlink, fakeMessage, overrunError } from '../../../test/kernel/fake-netlink.ts';
 import { ignorePorts } from '../netlink/filter.ts';
 import type { MessageWriter } from '../netlink/writer.ts';
 import {
@@ -16,7 +16,7 @@ import {
 import { subscribeRules } from './rule-events.ts';
 
 function fixture() {
-  const kernel = new FakeKernel();
+  const kernel = new FakeNetlink();
   const seen: string[] = [];
   const subscription = subscribeRules(kernel, {
     event: ({ port, family, type, kind, table, chain }) =>

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { FakeClock } from '../../../test/fake-clock.ts';
-import { FakeKernel, fakeDone, fakeMessage, overrunError } from '../netlink/fake-kernel.ts';
+import { FakeNetlink, fakeDone, fakeMessage, overrunError } from '../../../test/kernel/fake-netlink.ts';
 import { AddressBook } from './address-book.ts';
 
 const RTM_NEWADDR = 20;
@@ -64,9 +64,9 @@ test('closes both sockets', () => {
 
 function open(addresses: readonly [index: number, ip: string][]) {
   let lists = 0;
-  const kernels: FakeKernel[] = [];
+  const kernels: FakeNetlink[] = [];
   const openOne = () => {
-    const kernel = new FakeKernel(([request], { portId }) => {
+    const kernel = new FakeNetlink(([request], { portId }) => {
       lists++;
       const to = { sequence: request?.sequence ?? 0, port: portId };
       return [...addresses.map(([index, ip]) => notification(RTM_NEWADDR, index, ip, to)), fakeDone(to)];

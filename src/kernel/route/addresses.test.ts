@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { FakeClock } from '../../../test/fake-clock.ts';
-import { FakeKernel, fakeDone, fakeMessage, overrunError } from '../netlink/fake-kernel.ts';
+import { FakeNetlink, fakeDone, fakeMessage, overrunError } from '../../../test/kernel/fake-netlink.ts';
 import { NetlinkAddresses } from './addresses.ts';
 
 const RTM_NEWADDR = 20;
 
 test('lists addresses of both families, our own end of point-to-point links, each once', async () => {
-  const kernel = new FakeKernel(([request], { portId }) => {
+  const kernel = new FakeNetlink(([request], { portId }) => {
     const to = { sequence: request?.sequence ?? 0, port: portId };
     const address = (family: number, attributes: [type: number, value: number[]][]) =>
       fakeMessage({ type: RTM_NEWADDR, ...to }, (writer) => {
@@ -35,9 +35,9 @@ test('lists addresses of both families, our own end of point-to-point links, eac
 });
 
 test('tells of changes, of changes that may have been missed, and of its own end', () => {
-  const kernels: FakeKernel[] = [];
-  const open = (): FakeKernel => {
-    const kernel = new FakeKernel();
+  const kernels: FakeNetlink[] = [];
+  const open = (): FakeNetlink => {
+    const kernel = new FakeNetlink();
     kernels.push(kernel);
     return kernel;
   };

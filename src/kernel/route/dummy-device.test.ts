@@ -4,16 +4,16 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { FakeClock } from '../../../test/fake-clock.ts';
-import { FakeKernel, fakeAck, fakeMessage } from '../netlink/fake-kernel.ts';
+import { FakeNetlink, fakeAck, fakeMessage } from '../../../test/kernel/fake-netlink.ts';
+import { recordedNetlink } from '../../../test/kernel/recorded-netlink.ts';
 import { NetlinkFormatError } from '../netlink/reader.ts';
-import { recordedKernel } from '../netlink/recorded-kernel.ts';
 import { type AddressFailure, NetlinkDummyDevices } from './dummy-device.ts';
 
 const name = 'kube-ipvs0';
 const recording = readFileSync(join(import.meta.dirname, 'testdata/dummy-device.hex'), 'utf8');
 
 test('a conversation with a real kernel', async () => {
-  const { kernel, remaining } = recordedKernel(recording);
+  const { kernel, remaining } = recordedNetlink(recording);
   const devices = new NetlinkDummyDevices(kernel, { clock: new FakeClock() });
   assert.equal(await devices.find(name), undefined);
   await devices.create(name);
@@ -46,7 +46,7 @@ test('removing an interface that is gone, or goes meanwhile, is no failure', asy
     ['goes', false],
     ['there', true],
   ] as const) {
-    const kernel = new FakeKernel(([request], { portId }) => {
+    const kernel = new FakeNetlink(([request], { portId }) => {
       const to = { sequence: request?.sequence ?? 0, port: portId };
       if (replies[0] === 'absent') return [fakeAck(to, 19)];
       if (request?.type === 17) return [fakeAck(to, replies[0] === 'goes' ? 19 : 0)];
@@ -58,7 +58,7 @@ test('removing an interface that is gone, or goes meanwhile, is no failure', asy
 });
 
 test('an address that is none is refused before anything is sent', async () => {
-  const kernel = new FakeKernel(() => assert.fail());
+  const kernel = new FakeNetlink(() => assert.fail());
   const devices = new NetlinkDummyDevices(kernel, { clock: new FakeClock() });
   await assert.rejects(
     devices.addAddresses({ index: 1, kind: '' }, ['10.0.0']),
@@ -72,7 +72,7 @@ test('no bytes crash or hang the decoder', async () => {
     fc.asyncProperty(damage, async (changes) => {
       const payload = recordedDevice();
       for (const [at, value] of changes) payload[at % payload.length] = value;
-      const kernel = new FakeKernel(([request], { portId }) => {
+      const kernel = new FakeNetlink(([request], { portId }) => {
         const to = { sequence: request?.sequence ?? 0, port: portId };
         return [fakeMessage({ type: 16, ...to }, (writer) => writer.raw(payload)), fakeAck(to)];
       });

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { afterEach, test } from 'node:test';
 import { planOf, plansByKey } from '../../../../test/cluster/plans.ts';
+import { FakeAddresses } from '../../../../test/kernel/fake-addresses.ts';
 import { Cleanups, echoAs, freePort, talk, tcpPeer } from '../../../../test/userspace/peers.ts';
 import { openLocalForwarder } from '../../../forwarder/open.ts';
 import { PortPool } from '../../../forwarder/port-pool.ts';
-import { FakeAddresses } from '../../../kernel/route/fake-addresses.ts';
 import { systemClock } from '../../../lib/clock.ts';
 import { joinHostPort } from '../../../model/ip.ts';
 import { nodePortAddresses } from '../../../model/node-port-addresses.ts';

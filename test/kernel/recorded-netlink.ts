@@ -1,9 +1,9 @@
-import { hostLittleEndian } from '../../native/byte-order.ts';
-import { FakeKernel } from './fake-kernel.ts';
+import { hostLittleEndian } from '../../src/native/byte-order.ts';
+import { FakeNetlink } from './fake-netlink.ts';
 
 /** A kernel that answers as one did when it was listened to. */
-export interface RecordedKernel {
-  readonly kernel: FakeKernel;
+export interface RecordedNetlink {
+  readonly kernel: FakeNetlink;
   /** Requests of the recording that have not been made. */
   readonly remaining: () => number;
 }
@@ -19,12 +19,12 @@ const portOffset = 12;
  * Plays a recording back: lines `> hex` are datagrams that were sent, lines `< hex` those that came back. A request
  * that is not the next one of the recording, byte by byte, is an error.
  */
-export function recordedKernel(recording: string): RecordedKernel {
+export function recordedNetlink(recording: string): RecordedNetlink {
   const exchanges = exchangesOf(recording);
   let next = 0;
   const [first] = exchanges[0]?.replies ?? [];
   const port = first && new DataView(first.buffer, first.byteOffset).getUint32(portOffset, hostLittleEndian);
-  const kernel = new FakeKernel((_, { sent }) => {
+  const kernel = new FakeNetlink((_, { sent }) => {
     const request = Buffer.from(sent.at(-1) ?? []).toString('hex');
     const expected = exchanges[next++];
     if (request === expected?.request) return expected.replies;

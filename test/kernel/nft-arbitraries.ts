@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import type { Expr, Register } from '../expr.ts';
+import type { Expr, Register } from '../../src/kernel/nft/expr.ts';
 
 /** A record with an ordinary prototype; all keys are required unless some are named. */
 export function record<T, K extends keyof T = keyof T>(

@@ -1,5 +1,5 @@
-import type { InterfaceAddresses } from './addresses.ts';
-import type { Closable } from './client.ts';
+import type { InterfaceAddresses } from '../../src/kernel/route/addresses.ts';
+import type { Closable } from '../../src/kernel/route/client.ts';
 
 /** Addresses that a test changes, and tells so. */
 export class FakeAddresses implements InterfaceAddresses {

@@ -1,6 +1,3 @@
-import { hostLittleEndian } from '../../native/byte-order.ts';
-import type { Watch } from '../../native/libc.ts';
-import { SystemError } from '../../native/system-error.ts';
 import {
   NLM_F_ACK_TLVS,
   NLM_F_CAPPED,
@@ -9,10 +6,13 @@ import {
   NLMSG_ERROR,
   NLMSGERR_ATTR_MSG,
   NLMSGERR_ATTR_OFFS,
-} from './constants.ts';
-import { type NetlinkMessage, readMessages } from './reader.ts';
-import type { Datagram, NetlinkTransport } from './transport.ts';
-import { MessageWriter } from './writer.ts';
+} from '../../src/kernel/netlink/constants.ts';
+import { type NetlinkMessage, readMessages } from '../../src/kernel/netlink/reader.ts';
+import type { Datagram, NetlinkTransport } from '../../src/kernel/netlink/transport.ts';
+import { MessageWriter } from '../../src/kernel/netlink/writer.ts';
+import { hostLittleEndian } from '../../src/native/byte-order.ts';
+import type { Watch } from '../../src/native/libc.ts';
+import { SystemError } from '../../src/native/system-error.ts';
 
 /** What a kernel made of a function answers: datagrams in order, or errors that receiving them throws. */
 export type FakeReply = Uint8Array | Datagram | SystemError;
@@ -24,19 +24,19 @@ const ENOBUFS = 105;
  * A transport whose kernel is a function from the messages of a request to datagrams. Tests drive everything above
  * the transport with it.
  */
-export class FakeKernel implements NetlinkTransport {
+export class FakeNetlink implements NetlinkTransport {
   readonly portId: number;
   /** Requests as they were sent. */
   readonly sent: Uint8Array[] = [];
   readonly groups = new Set<number>();
   filter: Uint8Array | undefined;
   closed = false;
-  readonly #answer: (request: readonly NetlinkMessage[], kernel: FakeKernel) => readonly FakeReply[];
+  readonly #answer: (request: readonly NetlinkMessage[], kernel: FakeNetlink) => readonly FakeReply[];
   readonly #queue: FakeReply[] = [];
   readonly #watchers = new Set<() => void>();
 
   constructor(
-    answer: (request: readonly NetlinkMessage[], kernel: FakeKernel) => readonly FakeReply[] = () => [],
+    answer: (request: readonly NetlinkMessage[], kernel: FakeNetlink) => readonly FakeReply[] = () => [],
     portId = 4711,
   ) {
     this.#answer = answer;

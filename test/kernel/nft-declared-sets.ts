@@ -1,5 +1,5 @@
-import { type Field, numgenRandom, typeOf, types } from '../fields.ts';
-import type { NftSet } from '../objects.ts';
+import { type Field, numgenRandom, typeOf, types } from '../../src/kernel/nft/fields.ts';
+import type { NftSet } from '../../src/kernel/nft/objects.ts';
 
 /** The sets of ip.nft, and those of ip6.nft that this program could declare, as it would. */
 export function declaredSets(): NftSet[] {
