@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http';
+import { writeYaml } from '../config/write-yaml.ts';
 import { type MediaRange, parseAccept } from './accept.ts';
 import { type Handler, reply, replyError, textHeaders } from './http.ts';
 
@@ -84,18 +85,22 @@ function unixDate(ms: number): string {
   return `${week} ${month} ${day.replace(/^0/, ' ')} ${time} UTC ${year}`;
 }
 
-async function replyPage(
+function replyPage(
   response: ServerResponse,
   accept: string | undefined,
   page: ZPage,
   separator: Separator,
-): Promise<void> {
+): void {
   for (const range of accept ? parseAccept(accept) : [everything]) {
     if (isText(range)) {
-      return reply(response, 200, { 'Content-Type': textHeaders['Content-Type'] }, page.text(separator));
+      reply(response, 200, { 'Content-Type': textHeaders['Content-Type'] }, page.text(separator));
+      return;
     }
     const version = requestedVersion(range, page.kind);
-    if (version) return replyObject(response, range.type, page, version);
+    if (version) {
+      replyObject(response, range.type, page, version);
+      return;
+    }
   }
   const offers = versions.map((v) => `application/json;as=${page.kind};v=${v};g=${group}`);
   replyError(response, 406, `only these media types are served: ${['text/plain', ...offers].join(', ')}`);
@@ -114,12 +119,7 @@ function requestedVersion({ type, params }: MediaRange, kind: string): Version |
   return versions.find((version) => version === params.get('v'));
 }
 
-async function replyObject(
-  response: ServerResponse,
-  type: string,
-  page: ZPage,
-  version: Version,
-): Promise<void> {
+function replyObject(response: ServerResponse, type: string, page: ZPage, version: Version): void {
   const object = {
     kind: page.kind,
     apiVersion: `${group}/${version}`,
@@ -127,7 +127,7 @@ async function replyObject(
     ...page.fields(),
   };
   const json = type === 'application/json';
-  const body = json ? `${JSON.stringify(object)}\n` : await toYaml(object);
+  const body = json ? `${JSON.stringify(object)}\n` : writeYaml(JSON.parse(JSON.stringify(object)));
   reply(response, 200, { 'Content-Type': type, ...deprecation(page.kind, version) }, body);
 }
 
@@ -135,9 +135,4 @@ function deprecation(kind: string, version: Version): Record<string, string> {
   if (version !== 'v1alpha1') return {};
   const text = `${group}/${version} ${kind} is deprecated; use ${group}/${versions[0]} ${kind}`;
   return { Warning: `299 - "${text}"` };
-}
-
-async function toYaml(object: unknown): Promise<string> {
-  const { stringify } = await import('yaml');
-  return stringify(object, { version: '1.1', sortMapEntries: true, indentSeq: false, lineWidth: 0 });
 }

@@ -1,6 +1,7 @@
 import { linesAround } from '../../kernel/iptables/restore-lines.ts';
 import type { VirtualServer } from '../../kernel/ipvs/objects.ts';
 import type { Clock, Timer } from '../../lib/clock.ts';
+import { inGroups } from '../../lib/groups.ts';
 import { asError } from '../../lib/thrown.ts';
 import { TimeSlice } from '../../lib/time-slice.ts';
 import type { Family } from '../../model/ip.ts';
@@ -272,15 +273,4 @@ export class IpvsBackend implements Backend {
     const delay = Math.max(retryMs, minRetryMs) * 2 ** Math.min(this.#failures++, 6);
     this.#retry = clock.setTimeout(requestFullSync, Math.min(delay, Math.max(retryMs, maxRetryMs)));
   }
-}
-
-function* inGroups<T>(items: Iterable<T>, size: number): Generator<readonly T[], void> {
-  let group: T[] = [];
-  for (const item of items) {
-    group.push(item);
-    if (group.length < size) continue;
-    yield group;
-    group = [];
-  }
-  if (group.length > 0) yield group;
 }

@@ -1,3 +1,4 @@
+import { inGroups } from '../../lib/groups.ts';
 import type { Libc } from '../../native/libc.ts';
 import { NETLINK_NETFILTER } from '../netlink/constants.ts';
 import { isNetlinkError, type NetlinkError } from '../netlink/error.ts';
@@ -70,8 +71,7 @@ export class NetlinkConntrackClient implements ConntrackClient {
 
   async deleteFlows(flows: readonly Flow[]): Promise<DeleteResult> {
     const failures: { flow: Flow; error: NetlinkError }[] = [];
-    for (let from = 0; from < flows.length; from += deletesAtOnce) {
-      const some = flows.slice(from, from + deletesAtOnce);
+    for (const some of inGroups(flows, deletesAtOnce)) {
       const errors = await this.#deletions.requestAll(some.map(deleteRequest));
       for (const [i, flow] of some.entries()) {
         const error = errors[i];

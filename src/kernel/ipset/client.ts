@@ -1,3 +1,4 @@
+import { inGroups } from '../../lib/groups.ts';
 import { asError } from '../../lib/thrown.ts';
 import type { Libc } from '../../native/libc.ts';
 import {
@@ -172,9 +173,8 @@ export class NetlinkIpsetClient implements IpsetClient {
 
   async #alter(type: number, set: SetRef, entries: readonly string[]): Promise<EntryFailure[]> {
     const failures: EntryFailure[] = [];
-    for (let from = 0; from < entries.length; from += entriesAtOnce) {
-      const some = parseAll(set.type, entries.slice(from, from + entriesAtOnce), failures);
-      await this.#alterSome(type, set, some, failures);
+    for (const some of inGroups(entries, entriesAtOnce)) {
+      await this.#alterSome(type, set, parseAll(set.type, some, failures), failures);
     }
     return failures;
   }

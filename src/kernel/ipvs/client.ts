@@ -1,3 +1,4 @@
+import { inGroups } from '../../lib/groups.ts';
 import type { Libc } from '../../native/libc.ts';
 import { NETLINK_GENERIC } from '../netlink/constants.ts';
 import { isNetlinkError, type NetlinkError } from '../netlink/error.ts';
@@ -127,8 +128,7 @@ export class NetlinkIpvsClient implements IpvsClient {
 
   async apply(operations: readonly IpvsOperation[]): Promise<IpvsFailure[]> {
     const failures: IpvsFailure[] = [];
-    for (let from = 0; from < operations.length; from += operationsAtOnce) {
-      const some = operations.slice(from, from + operationsAtOnce);
+    for (const some of inGroups(operations, operationsAtOnce)) {
       const errors = await this.#socket.requestAll(some.map((operation) => this.#change(operation)));
       for (const [i, operation] of some.entries()) {
         const error = errors[i];

@@ -1,3 +1,4 @@
+import { inGroups } from '../../lib/groups.ts';
 import { bitsOf, type IP, parseIP } from '../../model/ip.ts';
 import { hostLittleEndian } from '../../native/byte-order.ts';
 import type { Libc } from '../../native/libc.ts';
@@ -135,8 +136,7 @@ export class NetlinkDummyDevices implements DummyDevices {
     requestOf: (address: string) => NetlinkRequest,
   ): Promise<AddressFailure[]> {
     const failures: AddressFailure[] = [];
-    for (let from = 0; from < addresses.length; from += requestsAtOnce) {
-      const some = addresses.slice(from, from + requestsAtOnce);
+    for (const some of inGroups(addresses, requestsAtOnce)) {
       const errors = await this.#socket.requestAll(some.map(requestOf));
       for (const [i, address] of some.entries()) {
         const error = errors[i];
