@@ -5,20 +5,20 @@ import { Admission, sharedOccupancy } from './admission.ts';
 const limits = { files: 8, listening: 6, spare: 2, perService: 3 };
 const tooMany = { code: 'EMFILE' };
 
-test('everything that is open counts, whoever opened it: connections, pipes and listeners', () => {
+test('open files of all threads count together: connections, pipes and listeners', () => {
   const [a, b] = sharedOccupancy(2).map((occupancy) => new Admission(limits, occupancy));
   assert.ok(a && b);
   a.listen(() => 1);
   assert.ok(b.hasPlenty);
   b.enter(6);
-  assert.deepEqual([a.isOpen(2), a.isOpen(3), a.hasPlenty], [true, false, false]);
+  assert.deepEqual([a.admits(2), a.admits(3), a.hasPlenty], [true, false, false]);
   b.enter(1);
-  assert.equal(a.isOpen(0), false);
+  assert.equal(a.admits(0), false);
   a.unlisten();
-  assert.ok(a.isOpen(0));
+  assert.ok(a.admits(0));
 });
 
-test('listeners come also when connections have taken all, up to what is for the rest of the program', () => {
+test('listeners may use the spare files when connections have taken all others', () => {
   const admission = new Admission(limits);
   admission.enter(8);
   for (let i = 0; i < 2; i++) admission.listen(() => i);
@@ -31,14 +31,14 @@ test('listeners come also when connections have taken all, up to what is for the
   );
 });
 
-test('listeners leave room for connections', () => {
+test('listeners cannot take the files that are kept for connections', () => {
   const admission = new Admission(limits);
   for (let i = 0; i < 6; i++) admission.listen(() => i);
   assert.throws(() => admission.listen(() => 6), tooMany);
-  assert.ok(admission.isOpen(0));
+  assert.ok(admission.admits(0));
 });
 
-test('what could not be opened does not count', () => {
+test('a listener that fails to open is not counted', () => {
   const admission = new Admission({ ...limits, listening: 1 });
   const fail = () => {
     throw new Error('in use');

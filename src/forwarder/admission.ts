@@ -1,28 +1,28 @@
 import { EMFILE } from '../native/sockets.ts';
 import { SystemError } from '../native/system-error.ts';
 
-/** What the forwarder may have open at a time. */
+/** How many files the forwarder may have open at a time. */
 export interface Limits {
-  /** Files of this process, for traffic and for the sockets that wait for it. */
+  /** Open files for connections, sessions, pipes, listeners and held ports together. */
   readonly files: number;
-  /** How many of them wait for traffic, or hold a port: without connections they are of no use. */
+  /** The part of them that listeners and held ports may take; the rest stays free for connections. */
   readonly listening: number;
-  /** Files beyond those, for listeners that come when connections have taken all. */
+  /** Files beyond `files`, for listeners that arrive when connections have taken all. */
   readonly spare: number;
-  /** Connections and sessions of one service: one whose endpoints hang must not use up what others need. */
+  /** Connections and sessions of one service, so that a service with hanging endpoints cannot block the others. */
   readonly perService: number;
 }
 
-/** What each of several threads has open, in memory that all of them see: files belong to the process. */
+/** Open files of each thread, in shared memory: the limit on open files applies to the process. */
 export interface Occupancy {
   /** One number per thread. */
   readonly files: Int32Array;
   readonly listening: Int32Array;
-  /** Which of them is this thread's. */
+  /** Index of this thread. */
   readonly place: number;
 }
 
-/** The places of so many threads that share their limits. */
+/** Makes the occupancies of `threads` threads that share their limits. */
 export function sharedOccupancy(threads: number): Occupancy[] {
   const numbers = () => new Int32Array(new SharedArrayBuffer(threads * Int32Array.BYTES_PER_ELEMENT));
   const shared = { files: numbers(), listening: numbers() };
@@ -30,14 +30,14 @@ export function sharedOccupancy(threads: number): Occupancy[] {
 }
 
 /**
- * Counts open files against the limits. Threads that ask at the same moment may each get the last place; the files
- * that are kept in reserve are for that, too.
+ * Counts open files against the limits. Two threads that ask at the same moment may both get the last file; the
+ * reserve (see limitsFor) covers that.
  */
 export class Admission {
   readonly #limits: Limits;
   readonly #occupancy: Occupancy;
 
-  /** A thread that takes the place of one that died begins with nothing open. */
+  /** Resets the counts of this thread: a thread that replaces a dead one starts with nothing open. */
   constructor(
     limits: Limits,
     occupancy: Occupancy = { files: new Int32Array(1), listening: new Int32Array(1), place: 0 },
@@ -47,17 +47,17 @@ export class Admission {
     for (const numbers of [occupancy.files, occupancy.listening]) Atomics.store(numbers, occupancy.place, 0);
   }
 
-  /** Whether one more connection or session may be opened for a service that has so many. */
-  isOpen(ofService: number): boolean {
-    return ofService < this.#limits.perService && this.#files < this.#limits.files;
+  /** Whether a service with `open` connections and sessions may have one more. */
+  admits(open: number): boolean {
+    return open < this.#limits.perService && this.#files < this.#limits.files;
   }
 
-  /** Whether there are files for what would do without. */
+  /** Whether there are files for optional use (pipes). */
   get hasPlenty(): boolean {
     return this.#files < this.#limits.files / 2;
   }
 
-  /** Whether there are files for what cannot wait. */
+  /** Whether there are files, counting the spare ones. */
   get hasSpare(): boolean {
     return this.#files < this.#limits.files + this.#limits.spare;
   }
@@ -70,7 +70,7 @@ export class Admission {
     Atomics.sub(this.#occupancy.files, this.#occupancy.place, files);
   }
 
-  /** Opens a socket that waits for traffic or holds a port. Throws SystemError when there are too many, or as `open` does. */
+  /** Opens and counts a listener or held port. Throws SystemError EMFILE at the limit, and whatever `open` throws. */
   listen<T>(open: () => T): T {
     const { listening, place } = this.#occupancy;
     if (!this.hasSpare || sum(listening) >= this.#limits.listening) throw new SystemError('socket', EMFILE);
@@ -80,7 +80,7 @@ export class Admission {
     return opened;
   }
 
-  /** After one of those was closed. */
+  /** To be called after a listener or held port was closed. */
   unlisten(): void {
     this.leave(1);
     Atomics.sub(this.#occupancy.listening, this.#occupancy.place, 1);

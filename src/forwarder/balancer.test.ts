@@ -31,7 +31,7 @@ function sticky(seconds = 10_800) {
 }
 
 describe('taking turns', () => {
-  test('an unknown service has no entry, a known one without endpoints has no endpoints', () => {
+  test('the error tells an unknown service from a service without endpoints', () => {
     const { balancer } = make();
     assert.throws(() => draw(balancer, 1), /missing service entry/);
     balancer.setService(key, 'None', 0);
@@ -39,7 +39,7 @@ describe('taking turns', () => {
     assert.throws(() => draw(balancer, 1), /missing endpoints/);
   });
 
-  test('three endpoints: some order, and then the same order again', () => {
+  test('round robin repeats one random order of the endpoints', () => {
     const { balancer } = make();
     balancer.setEndpoints(key, three);
     const drawn = draw(balancer, 6);
@@ -47,7 +47,7 @@ describe('taking turns', () => {
     assert.deepEqual(drawn.slice(3), drawn.slice(0, 3));
   });
 
-  test('the same endpoints in another order leave the sequence alone', () => {
+  test('setting the same endpoints in another order does not change the sequence', () => {
     const { balancer } = make();
     balancer.setEndpoints(key, three);
     const drawn = draw(balancer, 4);
@@ -55,7 +55,7 @@ describe('taking turns', () => {
     assert.deepEqual(draw(balancer, 2), drawn.slice(1, 3));
   });
 
-  test('fewer endpoints: only those are given, from a new beginning', () => {
+  test('after an endpoint is removed a new sequence begins without it', () => {
     const { balancer } = make();
     balancer.setEndpoints(key, three);
     draw(balancer, 2);
@@ -65,7 +65,7 @@ describe('taking turns', () => {
     assert.deepEqual(drawn.slice(2), drawn.slice(0, 2));
   });
 
-  test('two ports of a service have sequences of their own', () => {
+  test('two ports of a service have separate sequences', () => {
     const { balancer } = make();
     balancer.setEndpoints('web:p', three);
     balancer.setEndpoints('web:q', ['10.0.0.9:81', '10.0.0.8:81']);
@@ -74,7 +74,7 @@ describe('taking turns', () => {
     assert.deepEqual(draw(balancer, 3, 'web:p'), p);
   });
 
-  test('every endpoint gets its share, whatever the list', () => {
+  test('every endpoint gets the same number of connections, for random lists', () => {
     fc.assert(
       fc.property(
         fc.uniqueArray(fc.ipV4(), { minLength: 1, maxLength: 20 }),
@@ -89,7 +89,7 @@ describe('taking turns', () => {
     );
   });
 
-  test('a service that is deleted and made again finds its endpoints', () => {
+  test('a service that is deleted and created again keeps its endpoints', () => {
     const { balancer } = make();
     balancer.setEndpoints(key, three);
     balancer.setService(key, 'None', 0);
@@ -98,7 +98,7 @@ describe('taking turns', () => {
     assert.deepEqual(draw(balancer, 3).toSorted(), three);
   });
 
-  test('least connections: the endpoint with the fewest, in turn among equals', () => {
+  test('least-connections chooses the endpoint with the fewest, in turn among equals', () => {
     const { balancer } = make();
     balancer.setEndpoints(key, three);
     balancer.setService(key, 'None', 0, 'least-connections');
@@ -119,7 +119,7 @@ describe('taking turns', () => {
   });
 });
 
-test('looking ahead tells what is drawn next and changes nothing', () => {
+test('preview returns the next endpoint and changes nothing', () => {
   const { balancer } = make();
   assert.deepEqual(balancer.preview(key, '10.9.9.9'), { turns: [], bound: undefined });
   balancer.setEndpoints(key, three);
@@ -134,7 +134,7 @@ test('looking ahead tells what is drawn next and changes nothing', () => {
   assert.deepEqual(rest, { affinitySeconds: 0, choice: 'least-connections' });
 });
 
-test('endpoints that failed are passed over while there are others, whatever the choice', () => {
+test('endpoints to avoid are skipped while there are others, with every choice', () => {
   for (const choice of ['round-robin', 'least-connections', 'random'] as const) {
     const { balancer } = make();
     balancer.setEndpoints(key, three);
@@ -146,13 +146,13 @@ test('endpoints that failed are passed over while there are others, whatever the
 });
 
 describe('client affinity', () => {
-  test('clients are spread, and each keeps its endpoint', () => {
+  test('with affinity clients are spread over endpoints and each keeps its endpoint', () => {
     const { ask, bound } = sticky();
     assert.deepEqual(Object.values(bound).toSorted(), three);
     assert.deepEqual([ask('10.1.0.2'), ask('10.1.0.1'), ask('10.1.0.3')], [bound.B, bound.A, bound.C]);
   });
 
-  test('a client whose endpoint goes gets another and keeps that; the others notice nothing', () => {
+  test('a client whose endpoint is removed gets another one and keeps it; other clients keep theirs', () => {
     const { balancer, ask, bound } = sticky();
     balancer.setEndpoints(
       key,
@@ -164,14 +164,14 @@ describe('client affinity', () => {
     assert.deepEqual([ask('10.1.0.2'), ask('10.1.0.3')], [bound.B, bound.C]);
   });
 
-  test('an endpoint that does not answer is given up for the next in turn', () => {
+  test('after a reset a client gets the next endpoint in turn', () => {
     const { ask, bound } = sticky();
     const tries = [ask('10.1.0.1', true), ask('10.1.0.1', true), ask('10.1.0.1', true)];
     assert.deepEqual(tries, [bound.A, bound.B, bound.C]);
     assert.equal(ask('10.1.0.1'), tries[2]);
   });
 
-  test('whole seconds count: at 1.0 s of 1 s the record is void, at 0.9 s it is used and lasts again', async () => {
+  test('affinity of 1 s is renewed by use after 0.9 s and expires after 1.0 s', async () => {
     const { clock, balancer, ask, bound } = sticky(1);
     await clock.advance(900);
     assert.equal(ask('10.1.0.1'), bound.A);
@@ -184,7 +184,7 @@ describe('client affinity', () => {
     assert.notEqual(ask('10.1.0.1'), bound.A);
   });
 
-  test('looking ahead tells whom a client is bound to, until the time is over', async () => {
+  test('preview returns the endpoint that a client is bound to until affinity expires', async () => {
     const { clock, balancer, bound } = sticky(1);
     assert.equal(balancer.preview(key, '10.1.0.1').bound, bound.A);
     assert.equal(balancer.preview(key, '10.1.0.9').bound, undefined);
@@ -192,7 +192,7 @@ describe('client affinity', () => {
     assert.equal(balancer.preview(key, '10.1.0.1').bound, undefined);
   });
 
-  test('the time is what the service says last, also when endpoints came first', async () => {
+  test('a changed affinity timeout applies, also if endpoints were set before the service', async () => {
     const { clock, balancer, ask, bound } = sticky(600);
     await clock.advance(599_000);
     assert.equal(ask('10.1.0.2'), bound.B);
@@ -201,13 +201,13 @@ describe('client affinity', () => {
     assert.equal(ask('10.1.0.2'), bound.B);
   });
 
-  test('affinity without a time lasts three hours', async () => {
+  test('affinity without a timeout lasts three hours', async () => {
     const { clock, ask, bound } = sticky(0);
     await clock.advance(10_799_000);
     assert.equal(ask('10.1.0.3'), bound.C);
   });
 
-  test('only so many clients are remembered: the one not seen for longest is forgotten', () => {
+  test('above the limit the client that was seen longest ago is forgotten', () => {
     const { balancer, ask, bound } = sticky();
     const boundOf = (client: string) => balancer.preview(key, client).bound;
     for (let i = 3; i < maxRememberedClients; i++) ask(`2001:db8::${i.toString(16)}`);
@@ -218,7 +218,7 @@ describe('client affinity', () => {
     assert.equal(boundOf('10.1.0.3'), bound.C);
   });
 
-  test('a client that is bound to an endpoint to avoid gets another, one bound elsewhere stays', () => {
+  test('a client bound to an avoided endpoint gets another one, other clients keep theirs', () => {
     const { balancer, bound } = sticky();
     const avoid = new Set([bound.A]);
     const but = (client: string) => balancer.nextEndpoint(key, { ...from(client), avoid });
@@ -227,7 +227,7 @@ describe('client affinity', () => {
     assert.deepEqual([but('10.1.0.1'), but('10.1.0.2'), but('10.1.0.3')], [next, bound.B, bound.C]);
   });
 
-  test('endpoints that all go take the memory along', () => {
+  test('removing all endpoints forgets all clients', () => {
     const { balancer, ask } = sticky();
     balancer.setEndpoints(key, []);
     assert.throws(() => ask('10.1.0.1'), /missing endpoints/);
@@ -236,13 +236,13 @@ describe('client affinity', () => {
     assert.deepEqual([ask('10.1.0.3'), ask('10.1.0.2'), ask('10.1.0.1')].toSorted(), three);
   });
 
-  test('affinity that is switched off is forgotten', () => {
+  test('switching affinity off forgets all clients', () => {
     const { balancer } = sticky();
     balancer.setService(key, 'None', 0);
     assert.equal(balancer.rememberedClients, 0);
   });
 
-  test('at random with affinity, all clients share one choice, to the last moment of its time', async () => {
+  test('with random choice and affinity all clients share one endpoint until the timeout has passed', async () => {
     const clock = new FakeClock();
     let next = 0;
     const balancer = new Balancer({ clock, random: () => (next++ % 2) / 2 });

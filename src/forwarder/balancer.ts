@@ -9,14 +9,13 @@ export interface BalancerOptions {
 
 /** How a new connection gets its endpoint, besides client affinity. */
 export type Choice =
-  /** Each in turn. */
   | 'round-robin'
-  /** The one with the fewest open connections; among equals, the one whose turn it is. */
+  /** The endpoint with the fewest open connections; among equals, the next in turn. */
   | 'least-connections'
-  /** Any. With affinity one choice is remembered for all clients together: on loopback they are not told apart. */
+  /** With affinity, all clients share one remembered choice: on loopback clients cannot be told apart. */
   | 'random';
 
-/** What the balancer was told of a service. */
+/** How connections of a service are spread. */
 export interface Distribution {
   readonly endpoints: readonly string[];
   /** 0 = none. */
@@ -24,19 +23,19 @@ export interface Distribution {
   readonly choice: Choice;
 }
 
-/** One question to the balancer. */
+/** A request for an endpoint. */
 export interface Call {
-  /** Address of the client, without port. Only asked for with affinity. */
+  /** Returns the client's address without port; called only for services with affinity. */
   readonly client: () => string;
-  /** The endpoint given last did not answer: a remembered choice is given up. */
+  /** The last endpoint did not answer: forget the client's remembered endpoint. */
   readonly reset: boolean;
-  /** Open connections of an endpoint. */
+  /** Returns the number of open connections of an endpoint. */
   readonly load: (endpoint: string) => number;
-  /** Endpoints to pass over as long as there are others, also for a client that is bound to one. */
+  /** Endpoints to skip while there are others, even if the client is bound to one of them. */
   readonly avoid?: ReadonlySet<string>;
 }
 
-/** Why no endpoint could be given. */
+/** The service has no endpoint, or is unknown. */
 export class NoEndpointError extends Error {
   constructor(key: string, what: 'missing service entry' | 'missing endpoints') {
     super(`${key}: ${what}`);
@@ -44,12 +43,12 @@ export class NoEndpointError extends Error {
   }
 }
 
-/** Affinity that is on without a time lasts three hours. */
+/** Three hours, for affinity without a timeout. */
 const defaultAffinitySeconds = 10_800;
 
 /**
- * Clients remembered per service. Far more than talk to a service through one node, and yet some ten megabytes at
- * most: one host has any number of IPv6 addresses to call from, and hours would pass before they are forgotten.
+ * Clients remembered per service, about ten megabytes. The limit matters because one host can call from any number of
+ * IPv6 addresses, each remembered for hours.
  */
 export const maxRememberedClients = 1 << 16;
 
@@ -59,20 +58,19 @@ interface Remembered {
 }
 
 interface Entry {
-  /** Endpoints may be known before, and stay known after, the service itself. */
+  /** False while only the endpoints are known: they may come before the service and stay after it. */
   hasService: boolean;
   list: readonly string[];
   index: number;
   choice: Choice;
-  /** 0 = none. */
   affinitySeconds: number;
-  /** By address. */
+  /** By client address. */
   readonly clients: RecentMap<string, Remembered>;
 }
 
 /**
- * Spreads connections over the endpoints of services. Endpoints are texts to it (`ip:port`). An endpoint that leaves
- * takes the memory of its clients along.
+ * Chooses an endpoint (`ip:port`) for each new connection of a service. When an endpoint is removed, clients bound to
+ * it are forgotten.
  */
 export class Balancer {
   readonly #options: BalancerOptions;
@@ -82,7 +80,7 @@ export class Balancer {
     this.#options = options;
   }
 
-  /** Makes a service known, or changes its affinity; seconds 0 with affinity on means the default. */
+  /** Adds or changes a service. With affinity, 0 seconds mean the default. */
   setService(
     key: string,
     affinity: 'None' | 'ClientIP',
@@ -98,7 +96,7 @@ export class Balancer {
     entry.choice = choice;
   }
 
-  /** Its endpoints stay known: the service may come back before they change. */
+  /** Keeps the endpoints: the service may come back before they change. */
   deleteService(key: string): void {
     const entry = this.#entries.get(key);
     if (!entry) return;
@@ -107,7 +105,7 @@ export class Balancer {
     if (entry.list.length === 0) this.#entries.delete(key);
   }
 
-  /** The endpoints from now on. The same ones, in whatever order, change nothing. */
+  /** Replaces the endpoints. The same endpoints in another order change nothing. */
   setEndpoints(key: string, endpoints: readonly string[]): void {
     const entry = this.#entry(key);
     if (isSameMultiset(entry.list, endpoints)) return;
@@ -119,7 +117,7 @@ export class Balancer {
     if (!entry.hasService && entry.list.length === 0) this.#entries.delete(key);
   }
 
-  /** The endpoint for a new connection; throws NoEndpointError. */
+  /** Chooses the endpoint for a new connection; throws NoEndpointError. */
   nextEndpoint(key: string, call: Call): string {
     const entry = this.#entries.get(key);
     if (!entry) throw new NoEndpointError(key, 'missing service entry');
@@ -144,7 +142,7 @@ export class Balancer {
     return { endpoints: list, affinitySeconds, choice };
   }
 
-  /** Endpoints in the order of their turns, and the one that a client is bound to. Looking changes nothing. */
+  /** Returns the endpoints in turn order and the one that a client is bound to. Changes nothing. */
   preview(key: string, client: string): { turns: readonly string[]; bound: string | undefined } {
     const entry = this.#entries.get(key);
     if (!entry) return { turns: [], bound: undefined };
@@ -157,7 +155,7 @@ export class Balancer {
     };
   }
 
-  /** Forgets clients whose time is over. */
+  /** Forgets clients whose affinity has expired. */
   prune(): void {
     const now = this.#options.clock.monotonic();
     for (const entry of this.#entries.values()) {
@@ -209,13 +207,13 @@ export class Balancer {
   }
 }
 
-/** By whole seconds, as upstream counts; on loopback the last second belongs to the time. */
+/** Counts whole seconds, as upstream does; with `random` (loopback) the last moment still counts. */
 function isFresh({ choice, affinitySeconds }: Entry, { usedAt }: Remembered, now: number): boolean {
   if (choice === 'random') return now - usedAt <= affinitySeconds * 1000;
   return Math.floor((now - usedAt) / 1000) < affinitySeconds;
 }
 
-/** The first from `start` on that is not to be avoided; `start` when all are. */
+/** Returns the first index from `start` on that is not to be avoided; `start` if all are. */
 function firstOf(list: readonly string[], start: number, { avoid }: Call): number {
   if (!avoid) return start;
   for (let step = 0; step < list.length; step++) {

@@ -1,27 +1,28 @@
-/** What went through so far. `in` is from clients to endpoints. */
+/** Traffic so far. `in` means from clients to endpoints. */
 export interface Traffic {
-  /** TCP connections and UDP sessions that were begun. */
+  /** TCP connections and UDP sessions ever begun. */
   connections: number;
-  /** Those of them that are open. */
+  /** Connections and sessions open now. */
   open: number;
   bytesIn: number;
   bytesOut: number;
 }
 
-/** Traffic of one endpoint of a service, and how often it did not answer. */
+/** Traffic of one endpoint of a service. */
 export interface EndpointTraffic extends Traffic {
   dialFailures: number;
-  /** Connections that are being made. */
+  /** Connection attempts under way. */
   dialling: number;
 }
 
-/** Traffic of one service, and connections that found no endpoint. */
+/** Traffic of one service. */
 export interface ServiceTraffic extends Traffic {
+  /** Connections that found no endpoint. */
   unserved: number;
   readonly endpoints: Map<string, EndpointTraffic>;
 }
 
-/** Counts per service and per endpoint. What is counted once is kept until the service is forgotten. */
+/** Counts traffic per service and per endpoint, until the service is removed. */
 export class Counters {
   readonly #services = new Map<string, ServiceTraffic>();
 
@@ -42,7 +43,7 @@ export class Counters {
     return traffic;
   }
 
-  /** Drops endpoints that are no longer in the list and have nothing open. */
+  /** Removes endpoints that are not in `endpoints` and have nothing open. */
   retain(key: string, endpoints: ReadonlySet<string>): void {
     const traffic = this.#services.get(key);
     if (!traffic) return;
@@ -51,7 +52,7 @@ export class Counters {
     }
   }
 
-  forget(key: string): void {
+  remove(key: string): void {
     this.#services.delete(key);
   }
 
@@ -60,7 +61,7 @@ export class Counters {
   }
 }
 
-/** Notes the begin of a connection or session in both counts. */
+/** Counts the start of a connection or session. */
 export function begin(...traffic: readonly Traffic[]): void {
   for (const each of traffic) {
     each.connections++;

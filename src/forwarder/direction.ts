@@ -13,27 +13,27 @@ import {
 import type { EventLoop } from './event-loop.ts';
 import type { Splice, SplicePool } from './splice-pool.ts';
 
-/** Everything about a connected socket, told once per change. */
+/** All events of a connected socket, edge-triggered. */
 export const streamEvents = (EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET) >>> 0;
 
 /** What all relays of a thread share. */
 export interface RelayContext {
   readonly sockets: Sockets;
   readonly loop: EventLoop;
-  /** Bytes pass through here; only what a receiver does not take at once is copied out of it. */
+  /** Read buffer for all connections; only what a receiver does not take at once is copied out of it. */
   readonly scratch: Uint8Array;
   readonly splices: SplicePool;
 }
 
-/** One end of a connection: its descriptor and what it is ready for. */
+/** One end of a connection: its descriptor and its readiness. */
 export class Stream {
   readonly fd: number;
   token = -1;
   isReadable = false;
   isWritable = false;
-  /** The other end has closed its sending half or more: reading goes on until the end is found. */
+  /** The peer has closed at least its sending half; reading goes on until end of file. */
   isEnding = false;
-  /** The connection is broken, whether or not somebody reads or writes: this is told once only. */
+  /** The connection is broken. epoll reports this only once. */
   hasFailed = false;
 
   constructor(fd: number) {
@@ -48,16 +48,16 @@ export class Stream {
   }
 }
 
-/** Reads that one direction may do before others get their turn. */
+/** Reads by one direction before other connections get their turn. */
 const maxTurns = 16;
-/** So many full buffers in a row are bulk data, which is worth a pipe. */
+/** After this many full reads in a row it is a bulk transfer, and splice pays off. */
 const bulkReads = 4;
 const spliceBytes = 1 << 20;
 const unsupported = new Set([-EINVAL, -ENOSYS]);
 
 type Progress = 'waiting' | 'more' | 'finished' | 'failed';
 
-/** One direction of a connection. Reads only what the receiver takes: a slow one slows the sender down. */
+/** One direction of a connection. Reads only as fast as the receiver takes, so a slow receiver slows the sender down. */
 export class Direction {
   readonly #context: RelayContext;
   readonly #from: Stream;
@@ -76,7 +76,7 @@ export class Direction {
     this.#count = count;
   }
 
-  /** Moves what there is. `finished` is told once, when the end has been reached and everything handed over. */
+  /** Moves the available bytes. Returns `finished` once: at end of file, after everything was passed on. */
   pump(): Progress {
     for (let turn = 0; turn < maxTurns; turn++) {
       const progress = this.#splice ? this.#move(this.#splice) : this.#copy();
@@ -113,7 +113,7 @@ export class Direction {
     return this.#pending ? 'waiting' : 'more';
   }
 
-  /** Sends, and keeps a copy of the rest. False when the receiver is gone. */
+  /** Sends, and keeps a copy of what was not sent. Returns false when the receiver is gone. */
   #write(data: Uint8Array, length: number): boolean {
     const sent = this.#context.sockets.send(this.#to.fd, data, length);
     if (sent < 0 && sent !== -EAGAIN) return false;
@@ -128,7 +128,7 @@ export class Direction {
     return true;
   }
 
-  /** As copying, without the bytes coming by here. */
+  /** Like #copy, but the bytes pass through a pipe in the kernel. */
   #move(splice: Splice): Progress {
     const { sockets } = this.#context;
     if (splice.held > 0) {
@@ -149,7 +149,7 @@ export class Direction {
     return 'more';
   }
 
-  /** Nothing was taken yet, so copying can go on where moving could not begin. */
+  /** Falls back to copying. Nothing is lost: the kernel refused the first splice. */
   #stopMoving(): Progress {
     this.#context.splices.disable();
     this.release();

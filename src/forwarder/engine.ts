@@ -23,7 +23,7 @@ import { type UDPContext, UDPListener } from './udp-listener.ts';
 export interface EngineOptions extends ForwarderOptions {
   readonly sockets: Sockets;
   readonly limits: Limits;
-  /** Where several engines share the limits. */
+  /** Set when several engines share the limits. */
   readonly occupancy?: Occupancy;
   readonly clock: Clock;
   readonly random: () => number;
@@ -34,16 +34,16 @@ interface OpenListener extends Listening {
   readonly listener: TCPListener | UDPListener;
 }
 
-/** Addresses that stand for all of their family. */
+/** Addresses that match every address of their family. */
 const anyAddresses: ReadonlySet<string> = new Set(['0.0.0.0', '::']);
 
-/** As much as a datagram can have. */
+/** The size of the largest datagram. */
 const scratchBytes = 65_536;
 const pruneMs = 60_000;
 
-/** The forwarder of one thread. Nothing in it waits, so it can be used by a thread that does not return to Node. */
+/** The forwarder of one thread. It uses no promises, so it works in a thread that never returns to Node's event loop. */
 export class Engine {
-  /** To be attached or turned by the owner. */
+  /** The owner attaches or turns it. */
   readonly loop: EventLoop;
   readonly #context: UDPContext;
   readonly #balancer: Balancer;
@@ -51,9 +51,9 @@ export class Engine {
   readonly #admission: Admission;
   readonly #services = new Map<string, ServiceHandle>();
   readonly #listeners = new Map<string, OpenListener>();
-  /** Those of UDP, by service: their sessions depend on its endpoints. */
+  /** UDP listeners by service: their sessions depend on its endpoints. */
   readonly #datagramListeners = new Map<string, Set<UDPListener>>();
-  /** Closed for new connections, with old ones still open. */
+  /** Closed listeners that still have open connections. */
   readonly #retired = new Set<TCPListener>();
   #pruning: Timer | undefined;
 
@@ -91,7 +91,7 @@ export class Engine {
     this.#services.delete(key);
   }
 
-  /** Begins to listen and gives the port; throws when the address cannot be had. */
+  /** Starts listening and returns the port; throws when the address is not available. */
   listen(id: string, { service, protocol, at }: Listening): number {
     if (this.#listeners.has(id)) throw new Error(`there is a listener ${id} already`);
     const Listener = protocol === 'TCP' ? TCPListener : UDPListener;
@@ -124,7 +124,7 @@ export class Engine {
     return new Map([...this.#listeners].map(([id, open]) => [id, this.#stateOf(open)]));
   }
 
-  /** Undefined when nobody listens for what is sent to this address. */
+  /** Returns undefined when no listener accepts traffic to this address. */
   outlook(protocol: Listening['protocol'], to: SocketAddress, client: string): Outlook | undefined {
     const open = [...this.#listeners.values()].find(
       ({ at, ...listening }) =>

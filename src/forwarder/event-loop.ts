@@ -1,28 +1,28 @@
 import type { ReadyQueue, Sockets } from '../native/sockets.ts';
 
-/** Told what a descriptor is ready for, as epoll bits. */
 export interface ReadyHandler {
+  /** `events` are epoll bits. */
   ready(events: number): void;
 }
 
-/** Something that had more to do than was fair to others, and goes on later. */
+/** A handler with work left after its share of a round. */
 export interface Unfinished {
   resume(): void;
 }
 
 const eventsAtOnce = 512;
-/** Rounds before timers and messages of this thread get their turn. */
+/** Rounds before Node's timers and messages get their turn. */
 const maxRounds = 4;
 
 /**
- * Tells handlers when their descriptors are ready. Either attached to Node's event loop, where one callback serves
- * many descriptors, or turned by a thread that does nothing else.
+ * Calls handlers when their descriptors are ready (epoll). It is either attached to Node's event loop, where one
+ * callback serves many descriptors, or turned by a thread that does nothing else.
  */
 export class EventLoop {
   readonly #queue: ReadyQueue;
   readonly #handlers: (ReadyHandler | undefined)[] = [];
-  /** Tokens that can be given again: not before the events at hand, which may name them, have been told. */
   readonly #free: number[] = [];
+  /** Tokens to reuse only after this round: events already fetched may still name them. */
   readonly #freed: number[] = [];
   #unfinished: Unfinished[] = [];
   #isAttached = false;
@@ -33,18 +33,18 @@ export class EventLoop {
     this.#queue = sockets.openQueue(eventsAtOnce);
   }
 
-  /** Becomes part of Node's event loop; in the main thread only. */
+  /** Joins Node's event loop; in the main thread only. */
   attach(): void {
     this.#isAttached = true;
     this.#queue.watch(() => this.#run());
   }
 
-  /** Waits so long for something to do, and does it. */
+  /** Waits up to `timeoutMs` for events and handles them. */
   turn(timeoutMs: number): void {
     if (!this.#isClosed) this.#round(this.#unfinished.length > 0 ? 0 : timeoutMs);
   }
 
-  /** Begins to watch; a token to stop with, or a negative errno value. */
+  /** Starts watching. Returns a token for `unwatch`, or a negative errno value. */
   watch(fd: number, events: number, handler: ReadyHandler): number {
     const token = this.#free.pop() ?? this.#handlers.length;
     const result = this.#queue.add(fd, events, token);
@@ -56,14 +56,14 @@ export class EventLoop {
     return token;
   }
 
-  /** Stops; a descriptor that stays open must be named. One that is closed leaves the queue by itself. */
+  /** Stops watching. Pass the descriptor if it stays open; a closed one leaves the queue by itself. */
   unwatch(token: number, openFd?: number): void {
     if (openFd !== undefined) this.#queue.remove(openFd);
     this.#handlers[token] = undefined;
     this.#freed.push(token);
   }
 
-  /** Resumes a handler after the others had their turn. */
+  /** Calls `resume` after other handlers had their turn. */
   later(handler: Unfinished): void {
     this.#unfinished.push(handler);
     this.#schedule();

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { FakeClock } from '../../test/fake-clock.ts';
 import { FailedEndpoints } from './failed-endpoints.ts';
 
-test('what failed a client is told for a while, together with what failed it next', async () => {
+test('an endpoint that failed a client is remembered for 10 s after the last failure', async () => {
   const clock = new FakeClock();
   const failures = new FailedEndpoints(clock);
   assert.ok(failures.isEmpty);

@@ -1,9 +1,9 @@
 import type { Clock } from '../lib/clock.ts';
 import { RecentMap } from './recent-map.ts';
 
-/** Long enough for a client that asks again, and soon over for an endpoint that comes back. */
+/** Long enough to cover a client's retries, short enough for an endpoint that comes back. */
 const avoidMs = 10_000;
-/** Senders can be made up, so only so many are remembered. One that is forgotten fails once more, no worse. */
+/** A bound, because senders can be forged. A forgotten client meets the failed endpoint once more. */
 const maxClients = 4_096;
 
 interface Failures {
@@ -11,17 +11,15 @@ interface Failures {
   readonly until: number;
 }
 
-/** Which endpoints lately failed a client, whichever port it sent from. */
+/** Endpoints that recently failed a client, by client address: resolvers retry from another port. */
 export class FailedEndpoints {
   readonly #clock: Clock;
-  /** By the client's address. */
   readonly #clients = new RecentMap<string, Failures>(maxClients);
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
-  /** Whether there is nothing to look for. */
   get isEmpty(): boolean {
     return this.#clients.size === 0;
   }

@@ -1,16 +1,8 @@
-import type {
-  ForwardedService,
-  Forwarder,
-  ListenerState,
-  Listening,
-  Outlook,
-  TrafficReport,
-} from './forwarder.ts';
-import type { SocketAddress } from './socket-address.ts';
+import type { ForwardedService, Forwarder, ListenerState, Listening, TrafficReport } from './forwarder.ts';
 
 /**
- * Spreads services over several forwarders, each on a core of its own. A service is in one of them as a whole, so
- * that its endpoints take turns and its clients are remembered in one place.
+ * Spreads services over several forwarders, each on a core of its own. All connections of a service are in one
+ * forwarder, which alone decides turns and client affinity.
  */
 export class ForwarderPool implements Forwarder {
   readonly #members: readonly Forwarder[];
@@ -18,7 +10,7 @@ export class ForwarderPool implements Forwarder {
   readonly #services = new Map<Forwarder, number>();
   readonly #listeners = new Map<string, { readonly home: Forwarder }>();
 
-  /** Throws when there are none. */
+  /** Throws if `members` is empty. */
   constructor(members: readonly Forwarder[]) {
     if (members.length === 0) throw new Error('a pool needs a forwarder');
     this.#members = members;
@@ -43,7 +35,7 @@ export class ForwarderPool implements Forwarder {
     try {
       return await place.home.listen(id, listening);
     } catch (error) {
-      // Unless it was closed meanwhile and asked for anew.
+      // Meanwhile the caller may have closed it and opened another one with this id.
       if (this.#listeners.get(id) === place) this.#listeners.delete(id);
       throw error;
     }
@@ -64,12 +56,8 @@ export class ForwarderPool implements Forwarder {
     return new Map(listeners.flatMap((each) => [...each]));
   }
 
-  async outlook(
-    protocol: Listening['protocol'],
-    to: SocketAddress,
-    client: string,
-  ): Promise<Outlook | undefined> {
-    const outlooks = await Promise.all(this.#members.map((member) => member.outlook(protocol, to, client)));
+  async outlook(...args: Parameters<Forwarder['outlook']>): ReturnType<Forwarder['outlook']> {
+    const outlooks = await Promise.all(this.#members.map((member) => member.outlook(...args)));
     return outlooks.find((outlook) => outlook !== undefined);
   }
 
@@ -77,7 +65,7 @@ export class ForwarderPool implements Forwarder {
     await Promise.all(this.#members.map((member) => member.close()));
   }
 
-  /** The forwarder that has the service, or the one with the fewest. */
+  /** Returns the forwarder of the service; a new service goes to the one with the fewest services. */
   #home(key: string): Forwarder {
     const known = this.#homes.get(key);
     if (known) return known;

@@ -1,71 +1,36 @@
 import type { Clock } from '../lib/clock.ts';
 import { Engine, type EngineOptions } from './engine.ts';
-import type {
-  ForwardedService,
-  Forwarder,
-  ListenerState,
-  Listening,
-  Outlook,
-  TrafficReport,
-} from './forwarder.ts';
-import type { SocketAddress } from './socket-address.ts';
+import type { Forwarder } from './forwarder.ts';
 
-/** A forwarder in the main thread, for little traffic. */
-export class LocalForwarder implements Forwarder {
-  readonly #engine: Engine;
-
-  constructor(options: EngineOptions) {
-    const clock = lookingFirst(options.clock, () => this.#engine.loop.turn(0));
-    this.#engine = new Engine({ ...options, clock });
-    this.#engine.loop.attach();
-  }
-
-  setService(key: string, service: ForwardedService): void {
-    this.#engine.setService(key, service);
-  }
-
-  removeService(key: string): void {
-    this.#engine.removeService(key);
-  }
-
-  async listen(id: string, listening: Listening): Promise<number> {
-    return this.#engine.listen(id, listening);
-  }
-
-  unlisten(id: string, endConnections: boolean): void {
-    this.#engine.unlisten(id, endConnections);
-  }
-
-  async traffic(): Promise<TrafficReport> {
-    return this.#engine.traffic();
-  }
-
-  async listeners(): Promise<ReadonlyMap<string, ListenerState>> {
-    return this.#engine.listeners();
-  }
-
-  async outlook(
-    protocol: Listening['protocol'],
-    to: SocketAddress,
-    client: string,
-  ): Promise<Outlook | undefined> {
-    return this.#engine.outlook(protocol, to, client);
-  }
-
-  async close(): Promise<void> {
-    this.#engine.close();
-  }
+/** Makes a forwarder in the main thread, for little traffic. */
+export function localForwarder(options: EngineOptions): Forwarder {
+  const clock = handlingEventsFirst(options.clock, () => engine.loop.turn(0));
+  const engine = new Engine({ ...options, clock });
+  engine.loop.attach();
+  return {
+    setService: (key, service) => engine.setService(key, service),
+    removeService: (key) => engine.removeService(key),
+    listen: async (id, listening) => engine.listen(id, listening),
+    unlisten: (id, endConnections) => engine.unlisten(id, endConnections),
+    traffic: async () => engine.traffic(),
+    listeners: async () => engine.listeners(),
+    outlook: async (protocol, to, client) => engine.outlook(protocol, to, client),
+    close: async () => engine.close(),
+  };
 }
 
-/** On a busy machine time may be up for what has long happened: that is looked at before it counts as missed. */
-function lookingFirst(clock: Clock, look: () => void): Clock {
+/**
+ * A clock whose timers handle pending events before they run. On a busy machine a timeout may be due although the
+ * event it waits for has already happened.
+ */
+function handlingEventsFirst(clock: Clock, handleEvents: () => void): Clock {
   return {
     now: () => clock.now(),
     monotonic: () => clock.monotonic(),
     setTimeout(run, ms) {
       let isCancelled = false;
       const timer = clock.setTimeout(() => {
-        look();
+        handleEvents();
         if (!isCancelled) run();
       }, ms);
       return {

@@ -8,7 +8,7 @@ function make() {
   return { time, clock: new LoopClock({ now: () => time.ms, monotonic: () => time.ms }) };
 }
 
-test('runs what is due in the order of time, not what was cancelled, and says how long to wait', () => {
+test('due timers run in the order of time, cancelled ones do not, and advance returns how long to wait', () => {
   const { time, clock } = make();
   const ran: string[] = [];
   clock.setTimeout(() => ran.push('b'), 20);
@@ -23,7 +23,7 @@ test('runs what is due in the order of time, not what was cancelled, and says ho
   assert.deepEqual(ran, ['a', 'b']);
 });
 
-test('what a timer starts is run too when it is due at once', () => {
+test('a timer set by a timer runs in the same advance if it is due', () => {
   const { clock } = make();
   let runs = 0;
   clock.setTimeout(() => clock.setTimeout(() => runs++, 0), 0);
@@ -31,7 +31,7 @@ test('what a timer starts is run too when it is due at once', () => {
   assert.equal(runs, 1);
 });
 
-test('any timers run in order', () => {
+test('timers with random delays run in order', () => {
   fc.assert(
     fc.property(fc.array(fc.nat(1_000), { maxLength: 100 }), (delays) => {
       const { time, clock } = make();

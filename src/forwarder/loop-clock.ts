@@ -5,10 +5,10 @@ interface Entry {
   run: (() => void) | undefined;
 }
 
-/** Timers for a thread that turns its own loop. Those that are cancelled stay in the heap until their time. */
+/** Timers for a thread that turns its own loop. A cancelled timer stays in the heap until it is due. */
 export class LoopClock implements Clock {
   readonly #base: Pick<Clock, 'now' | 'monotonic'>;
-  /** A binary heap: the next one first. */
+  /** A binary heap; the next timer is first. */
   readonly #heap: Entry[] = [];
 
   constructor(base: Pick<Clock, 'now' | 'monotonic'>) {
@@ -33,13 +33,12 @@ export class LoopClock implements Clock {
     };
   }
 
-  /** Whether anything is to be run now. */
   get isDue(): boolean {
     const next = this.#heap[0];
     return next !== undefined && next.at <= this.monotonic();
   }
 
-  /** Runs what is due, and gives the milliseconds until more is, at most `max`. */
+  /** Runs due timers; returns the milliseconds until the next one, at most `max`. */
   advance(max: number): number {
     for (;;) {
       const next = this.#heap[0];

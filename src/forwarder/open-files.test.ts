@@ -15,13 +15,13 @@ function fakeLimits(soft: number, hard: number, mayRaise: boolean) {
   };
 }
 
-test('raises both limits where it may', () => {
+test('both limits on open files are raised where that is allowed', () => {
   const limits = fakeLimits(1024, 4096, true);
   assert.deepEqual(raiseOpenFileLimit(limits), { limit: 64_000 });
   assert.deepEqual(limits.state, { soft: 64_000, hard: 64_000 });
 });
 
-test('never lowers one', () => {
+test('a limit on open files is never lowered', () => {
   const limits = fakeLimits(1024, 1_048_576, true);
   assert.deepEqual(raiseOpenFileLimit(limits), { limit: 64_000 });
   assert.equal(limits.state.hard, 1_048_576);
@@ -30,28 +30,28 @@ test('never lowers one', () => {
   assert.equal(high.state.soft, 100_000);
 });
 
-test('goes as far as it may, and says why no further', () => {
+test('the limit is raised as far as allowed, and the problem is returned', () => {
   const limits = fakeLimits(1024, 4096, false);
   const { limit, problem } = raiseOpenFileLimit(limits);
   assert.equal(limit, 4096);
   assert.match(problem ?? '', /64000: EPERM/);
 });
 
-test('connections take two files each, and one service cannot have them all', () => {
+test('a connection takes two files, and one service cannot have all connections', () => {
   const { files, perService } = limitsFor(64_000);
   assert.deepEqual([files, connectionsIn(files), perService], [63_000, 31_500, 23_625]);
   const small = limitsFor(100);
   assert.ok(small.files < 100 && small.perService < connectionsIn(small.files));
 });
 
-test('listeners leave files for connections, and for the rest of the program when they come late', () => {
+test('listeners leave files for connections and for the rest of the program', () => {
   for (const openFiles of [256, 1_024, 4_096, 64_000]) {
     const { files, listening, spare } = limitsFor(openFiles);
     assert.ok(listening < files && files + spare < openFiles);
   }
 });
 
-test('where files have no limit worth the name, connections have one', () => {
+test('the number of connections is limited even if open files are practically unlimited', () => {
   assert.deepEqual(limitsFor(1_073_741_816), limitsFor(1_048_576));
   assert.equal(connectionsIn(limitsFor(1_048_576).files), 523_788);
 });

@@ -2,25 +2,25 @@ import type { Sockets } from '../native/sockets.ts';
 import { errnoName } from '../native/system-error.ts';
 import type { Limits } from './admission.ts';
 
-/** As many as upstream asks for. */
+/** The limit that upstream asks for. */
 const wantedFiles = 64_000;
 /**
- * What a process can have on an ordinary kernel. Some container runtimes set the limit to a thousand times as much,
- * which says that nobody set one: memory ends long before, and for every service at once.
+ * The most that an ordinary kernel allows a process. Some container runtimes set a thousand times as much, which means
+ * no limit; memory would run out first, for all services at once.
  */
 const countedFiles = 1 << 20;
-/** For everything but traffic: watches, servers, files and netlink. */
+/** Files kept for everything but traffic: watches, servers, netlink. */
 const reservedFiles = 1_000;
-/** What one service may have of all connections, and listeners of all files. */
+/** Largest share of all connections for one service, and of all files for listeners. */
 const largestShare = 0.75;
 
-/** The limit of open files that is in force, and what stood in the way of a higher one. */
+/** The limit on open files in force, and why it could not be raised as wanted. */
 export interface OpenFiles {
   readonly limit: number;
   readonly problem?: string;
 }
 
-/** Raises the limit of open files as far as wanted and allowed; never lowers it. */
+/** Raises the limit on open files as far as wanted and allowed; never lowers it. */
 export function raiseOpenFileLimit(sockets: Pick<Sockets, 'openFileLimit' | 'setOpenFileLimit'>): OpenFiles {
   const [soft, hard] = sockets.openFileLimit();
   if (soft >= wantedFiles) return { limit: soft };
@@ -28,10 +28,10 @@ export function raiseOpenFileLimit(sockets: Pick<Sockets, 'openFileLimit' | 'set
   if (raised >= 0) return { limit: wantedFiles };
   if (hard > soft) sockets.setOpenFileLimit(hard, hard);
   const limit = sockets.openFileLimit()[0];
-  return { limit, problem: `cannot raise the limit of open files to ${wantedFiles}: ${errnoName(-raised)}` };
+  return { limit, problem: `cannot raise the limit on open files to ${wantedFiles}: ${errnoName(-raised)}` };
 }
 
-/** What may be open of so many files. Half of the reserve is for listeners that come late. */
+/** Divides the open files. Half of the reserve is for listeners that arrive when all other files are taken. */
 export function limitsFor(openFiles: number): Limits {
   const counted = Math.min(openFiles, countedFiles);
   const reserved = Math.min(reservedFiles, counted / 4);
@@ -44,7 +44,7 @@ export function limitsFor(openFiles: number): Limits {
   };
 }
 
-/** A connection takes two files, as long as it carries little. */
+/** A connection takes two files (more only while splice is used). */
 export function connectionsIn(files: number): number {
   return Math.floor(files / 2);
 }

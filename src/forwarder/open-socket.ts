@@ -8,7 +8,7 @@ import {
   type SocketAddress,
 } from './socket-address.ts';
 
-/** A socket bound to an address, of that family only; throws SystemError. */
+/** Opens a socket bound to an address, for that family only. Throws SystemError. */
 export function openSocket(
   sockets: Sockets,
   type: number,
@@ -29,7 +29,7 @@ export function openSocket(
   return fd;
 }
 
-/** The port that a socket is bound to. */
+/** Returns the port that a socket is bound to. */
 export function boundPort(sockets: Sockets, fd: number): number {
   const address = new Uint8Array(maxAddressBytes);
   sockets.getsockname(fd, address);

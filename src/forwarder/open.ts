@@ -1,35 +1,42 @@
 import { availableParallelism } from 'node:os';
 import type { Clock } from '../lib/clock.ts';
 import { loadSockets } from '../native/koffi-sockets.ts';
+import { SOCK_DGRAM, SOCK_STREAM, type Sockets } from '../native/sockets.ts';
 import { Admission, sharedOccupancy } from './admission.ts';
 import type { Forwarder, ForwarderOptions } from './forwarder.ts';
 import { ForwarderPool } from './forwarder-pool.ts';
-import { LocalForwarder } from './local-forwarder.ts';
+import { localForwarder } from './local-forwarder.ts';
 import { connectionsIn, limitsFor, raiseOpenFileLimit } from './open-files.ts';
-import { claimPort, type PortClaim } from './port-claim.ts';
+import { openSocket } from './open-socket.ts';
 import type { Report } from './reports.ts';
 import type { SocketAddress } from './socket-address.ts';
 import { ForwarderThread } from './thread.ts';
 
-export interface OpenOptions extends ForwarderOptions {
+interface OpenOptions extends ForwarderOptions {
   readonly clock: Clock;
   readonly report: (report: Report) => void;
 }
 
-/** A forwarder for all traffic of a node, and claims on its ports. */
+/** A port that no other program can bind until it is released. */
+export interface PortClaim {
+  release(): void;
+}
+
+/** A forwarder for all traffic of a node, and claims on the node's ports. */
 export interface NodeForwarder {
   readonly forwarder: Forwarder;
+  /** Throws SystemError when the port is in use or too many are held. */
   claim(protocol: 'TCP' | 'UDP', at: SocketAddress): PortClaim;
-  /** How many files and connections can be open, where no socket listens yet. */
+  /** How many files and connections can be open while nothing listens yet. */
   readonly room: { readonly openFiles: number; readonly connections: number; readonly perService: number };
-  /** Why there can be fewer than wanted; undefined when there is nothing to say. */
+  /** Why there can be fewer than wanted, if so. */
   readonly problem: string | undefined;
 }
 
-/** More threads than this only help when all of them are busy with different services. */
+/** More threads only help when more than four services are busy at once. */
 const maxThreads = 4;
 
-/** Raises the limit of open files and starts forwarding threads. */
+/** Raises the limit on open files and starts the forwarding threads. */
 export async function openNodeForwarder(options: OpenOptions): Promise<NodeForwarder> {
   const { dialTimeouts, udpIdleMs, clock, report } = options;
   const sockets = await loadSockets();
@@ -50,10 +57,27 @@ export async function openNodeForwarder(options: OpenOptions): Promise<NodeForwa
   };
 }
 
-/** A forwarder without a thread of its own, for what little traffic there is on loopback. */
+/** Opens a forwarder without threads, for the little traffic on loopback. */
 export async function openLocalForwarder(
   options: OpenOptions & { random: () => number },
 ): Promise<Forwarder> {
   const sockets = await loadSockets();
-  return new LocalForwarder({ ...options, sockets, limits: limitsFor(sockets.openFileLimit()[0]) });
+  return localForwarder({ ...options, sockets, limits: limitsFor(sockets.openFileLimit()[0]) });
+}
+
+/** Binds the port but does not listen: the kernel then refuses stray connections instead of queueing them. */
+function claimPort(
+  sockets: Sockets,
+  admission: Admission,
+  protocol: 'TCP' | 'UDP',
+  at: SocketAddress,
+): PortClaim {
+  const type = protocol === 'TCP' ? SOCK_STREAM : SOCK_DGRAM;
+  const fd = admission.listen(() => openSocket(sockets, type, at));
+  return {
+    release: () => {
+      sockets.close(fd);
+      admission.unlisten();
+    },
+  };
 }

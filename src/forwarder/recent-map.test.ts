@@ -12,7 +12,7 @@ const operation = fc.oneof(
   { weight: 1, arbitrary: fc.record({ op: fc.constant('clear'), key: fc.constant(0) }) },
 );
 
-test('holds what was set last, whatever was removed in between', () => {
+test('entries are ordered by when they were last set, over random operations', () => {
   fc.assert(
     fc.property(
       fc.integer({ min: 1, max: 5 }),
@@ -39,7 +39,7 @@ test('holds what was set last, whatever was removed in between', () => {
   );
 });
 
-test('what is left behind in a loop over all is the rest', () => {
+test('a loop may delete entries and still visits all others', () => {
   const map = new RecentMap<number, string>();
   for (let key = 0; key < 6; key++) map.set(key, 'x');
   for (const [key] of map) if (key % 3 !== 1) map.delete(key);
@@ -49,7 +49,7 @@ test('what is left behind in a loop over all is the rest', () => {
   );
 });
 
-test('setting the same entries again and again takes no memory', () => {
+test('setting the same entries repeatedly does not grow memory', () => {
   setFlagsFromString('--expose-gc');
   const collect: () => void = runInNewContext('gc');
   const heap = (): number => {

@@ -6,9 +6,9 @@ interface Entry<K, V> {
 }
 
 /**
- * A map in the order in which entries were set, also those that were set again; with a maximum, the oldest gives way
- * to a new one. Entries are linked: a Map knows that order, too, but a new iterator of it steps over all the places
- * that were left since the beginning, and one that is kept retains every table that the Map has outgrown.
+ * A map ordered by when each entry was last set. Above `max` entries, a new one replaces the oldest.
+ * The order is a linked list because a plain Map with many deletions is slow to iterate from the start (a new iterator
+ * steps over every deleted slot), and an iterator that is kept retains every table that the Map has outgrown.
  */
 export class RecentMap<K, V> {
   readonly #max: number;
@@ -49,7 +49,7 @@ export class RecentMap<K, V> {
     this.#unlink(entry);
   }
 
-  /** Removes the entry that was set longest ago, and gives its value. */
+  /** Removes the oldest entry and returns its value. */
   dropOldest(): V | undefined {
     const oldest = this.#oldest;
     if (oldest) this.delete(oldest.key);
@@ -62,7 +62,7 @@ export class RecentMap<K, V> {
     this.#newest = undefined;
   }
 
-  /** The oldest first. The one at hand may be deleted meanwhile. */
+  /** Oldest first. The loop may delete the current entry. */
   *[Symbol.iterator](): Generator<[K, V]> {
     for (let entry = this.#oldest; entry; entry = entry.newer) yield [entry.key, entry.value];
   }
@@ -75,7 +75,7 @@ export class RecentMap<K, V> {
     this.#newest = entry;
   }
 
-  /** The entry itself still leads on, for who is on the way. */
+  /** Keeps the entry's own links, so that an iterator that stands on it can go on. */
   #unlink({ older, newer }: Entry<K, V>): void {
     if (older) older.newer = newer;
     else this.#oldest = newer;

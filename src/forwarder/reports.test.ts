@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { FakeClock } from '../../test/fake-clock.ts';
 import { type Report, Reports } from './reports.ts';
 
-test('a problem is told at once, repetitions are counted and told later, other problems are not held back', async () => {
+test('a problem is reported at once, its repetitions later with a count, and other problems are not delayed', async () => {
   const clock = new FakeClock();
   const told: Report[] = [];
   const reports = new Reports(clock, (report) => told.push(report));

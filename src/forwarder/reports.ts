@@ -1,24 +1,25 @@
 import type { Clock } from '../lib/clock.ts';
 
-/** Something that an administrator should know, and how often it happened since it was last told. */
+/** A problem that an administrator should know about. */
 export interface Report {
   readonly problem: string;
   /** Of the latest occurrence. */
   readonly detail: string;
+  /** Occurrences since the last report. */
   readonly times: number;
 }
 
 const periodMs = 10_000;
 
-/** Holds repetitions back: every kind of problem is told at once, and then at most once per period. */
+/** Limits repetitions: a problem is reported at once, then at most once per period, with a count. */
 export class Reports {
   readonly #clock: Clock;
-  readonly #tell: (report: Report) => void;
+  readonly #send: (report: Report) => void;
   readonly #kinds = new Map<string, { until: number; held: number }>();
 
-  constructor(clock: Clock, tell: (report: Report) => void) {
+  constructor(clock: Clock, send: (report: Report) => void) {
     this.#clock = clock;
-    this.#tell = tell;
+    this.#send = send;
   }
 
   add(problem: string, detail: string): void {
@@ -29,6 +30,6 @@ export class Reports {
       return;
     }
     this.#kinds.set(problem, { until: now + periodMs, held: 0 });
-    this.#tell({ problem, detail, times: (kind?.held ?? 0) + 1 });
+    this.#send({ problem, detail, times: (kind?.held ?? 0) + 1 });
   }
 }

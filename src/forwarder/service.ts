@@ -3,13 +3,13 @@ import type { Counters, EndpointTraffic, ServiceTraffic } from './counters.ts';
 import type { Outlook } from './forwarder.ts';
 import { encodeAddress, type SocketAddress } from './socket-address.ts';
 
-/** One service as connections see it: where to go next, and where to count. */
+/** A service as its connections use it: chooses endpoints and counts traffic. */
 export class ServiceHandle {
   readonly key: string;
   readonly traffic: ServiceTraffic;
   readonly #balancer: Balancer;
   readonly #counters: Counters;
-  /** Encoded addresses of the endpoints, by their name in the balancer. */
+  /** Encoded addresses by endpoint name. */
   #addresses: ReadonlyMap<string, Uint8Array> = new Map();
   #draining: ReadonlySet<string> = new Set();
   #isRemoved = false;
@@ -28,36 +28,41 @@ export class ServiceHandle {
     this.#counters.retain(this.key, new Set(endpoints.keys()));
   }
 
-  /** From now on nobody gets an endpoint here. A service of the same key that comes later has a handle of its own. */
+  /** From now on `next` throws. A later service with the same key gets another handle. */
   remove(): void {
     this.#isRemoved = true;
     this.#balancer.setEndpoints(this.key, []);
     this.#balancer.deleteService(this.key);
-    this.#counters.forget(this.key);
+    this.#counters.remove(this.key);
   }
 
-  /** The endpoint for a new connection, not one of those that failed it if possible; throws NoEndpointError. */
-  next(client: () => string, failed?: ReadonlySet<string>): string {
-    return this.#next(client, failed, failed !== undefined);
-  }
-
-  /** The same for one that need not have failed itself: a client that is bound to another endpoint stays there. */
-  nextBut(client: () => string, avoid: ReadonlySet<string> | undefined): string {
-    return this.#next(client, avoid, false);
+  /**
+   * Chooses the endpoint for a new connection, outside `avoid` if possible. A client bound to an endpoint outside
+   * `avoid` keeps it, unless `reset`. Throws NoEndpointError.
+   */
+  next(client: () => string, avoid: ReadonlySet<string> | undefined, reset: boolean): string {
+    // The key may already belong to a later service, whose endpoints this handle does not know.
+    if (this.#isRemoved) throw new NoEndpointError(this.key, 'missing service entry');
+    return this.#balancer.nextEndpoint(this.key, {
+      client,
+      reset,
+      ...(avoid && { avoid }),
+      load: (endpoint) => loadOf(this.traffic.endpoints.get(endpoint)),
+    });
   }
 
   settings(): Distribution {
     return this.#balancer.distribution(this.key);
   }
 
-  /** What awaits the next connection of a client. */
+  /** Returns where a client's next connection would go. */
   outlook(client: string): Pick<Outlook, 'turns' | 'bound'> {
     const { turns, bound } = this.#balancer.preview(this.key, client);
     const open = (endpoint: string): number => this.traffic.endpoints.get(endpoint)?.open ?? 0;
     return { turns: turns.map((endpoint) => ({ endpoint, open: open(endpoint) })), bound };
   }
 
-  /** Sessions with this endpoint may go on. */
+  /** Whether sessions with this endpoint may continue. */
   keeps(endpoint: string): boolean {
     return this.#addresses.has(endpoint) || this.#draining.has(endpoint);
   }
@@ -70,17 +75,6 @@ export class ServiceHandle {
 
   endpointTraffic(endpoint: string): EndpointTraffic {
     return this.#counters.endpoint(this.key, endpoint);
-  }
-
-  #next(client: () => string, avoid: ReadonlySet<string> | undefined, reset: boolean): string {
-    // By now the key may stand for another service, whose endpoints are not known here.
-    if (this.#isRemoved) throw new NoEndpointError(this.key, 'missing service entry');
-    return this.#balancer.nextEndpoint(this.key, {
-      client,
-      reset,
-      ...(avoid && { avoid }),
-      load: (endpoint) => loadOf(this.traffic.endpoints.get(endpoint)),
-    });
   }
 }
 

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { canonicalIP } from '../model/ip.ts';
 import { decodeAddress, encodeAddress, maxAddressBytes, trimAddress } from './socket-address.ts';
 
-test('addresses of both families survive the way to the kernel and back', () => {
+test('decodeAddress reverses encodeAddress for both families', () => {
   fc.assert(
     fc.property(fc.oneof(fc.ipV4(), fc.ipV6()), fc.nat(65_535), (text, port) => {
       const ip = canonicalIP(text) ?? '';
@@ -17,6 +17,6 @@ test('addresses of both families survive the way to the kernel and back', () => 
   );
 });
 
-test('what is no address is refused with its text', () => {
+test('encodeAddress throws an error that quotes an invalid address', () => {
   assert.throws(() => encodeAddress({ ip: 'localhost', port: 80 }), /"localhost" is not an IP address/);
 });

@@ -8,13 +8,13 @@ export interface SocketAddress {
   readonly port: number;
 }
 
-/** Bytes of the kernel's address structures. */
+/** Sizes of the kernel's sockaddr structures. */
 const lengths = { [AF_INET]: 16, [AF_INET6]: 28 } as const;
 
-/** Room for an address of either family. */
+/** Enough for an address of either family. */
 export const maxAddressBytes = 28;
 
-/** An address as the kernel takes it; throws when the text is no IP address. */
+/** Encodes an address as a sockaddr; throws if `ip` is not an IP address. */
 export function encodeAddress({ ip, port }: SocketAddress): Uint8Array {
   const parsed = parseIP(ip);
   if (!parsed) throw new Error(`${JSON.stringify(ip)} is not an IP address`);
@@ -32,7 +32,7 @@ export function domainOfBytes(bytes: Uint8Array): number {
   return bytes.length === lengths[AF_INET] ? AF_INET : AF_INET6;
 }
 
-/** Reads what the kernel filled in. */
+/** Decodes a sockaddr. */
 export function decodeAddress(bytes: Uint8Array): SocketAddress {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
   const isV4 = view.getUint16(0, hostLittleEndian) === AF_INET;
@@ -42,7 +42,7 @@ export function decodeAddress(bytes: Uint8Array): SocketAddress {
   return { ip: formatIP(ip), port: view.getUint16(2) };
 }
 
-/** Cuts a buffer of `maxAddressBytes` to the address in it. */
+/** Returns a copy of the sockaddr in a larger buffer. */
 export function trimAddress(bytes: Uint8Array): Uint8Array {
   const domain = new DataView(bytes.buffer, bytes.byteOffset).getUint16(0, hostLittleEndian);
   return bytes.slice(0, domain === AF_INET ? lengths[AF_INET] : lengths[AF_INET6]);

@@ -1,7 +1,7 @@
 import type { Sockets } from '../native/sockets.ts';
 import type { Admission } from './admission.ts';
 
-/** A pipe that bytes pass through on their way between two sockets. */
+/** A pipe through which splice(2) moves bytes between two sockets. */
 export interface Splice {
   readonly input: number;
   readonly output: number;
@@ -10,12 +10,12 @@ export interface Splice {
 }
 
 const pipeBytes = 1 << 20;
-/** Pipes kept for the next connection, and pipes in use at most: what a pipe holds counts against the user's limit. */
+/** Idle pipes to keep, and most pipes in use: the kernel limits the pipe memory of a user. */
 const maxIdle = 16;
 const maxInUse = 256;
 const filesOfPipe = 2;
 
-/** Pipes for connections that carry much. There may be none left; copying then goes on. */
+/** Pipes for bulk transfers. */
 export class SplicePool {
   readonly #sockets: Sockets;
   readonly #admission: Admission;
@@ -28,6 +28,7 @@ export class SplicePool {
     this.#admission = admission;
   }
 
+  /** Returns undefined when no pipe is available; the caller then copies. */
   take(): Splice | undefined {
     if (!this.#isUsable || this.#inUse >= maxInUse) return undefined;
     const splice = this.#idle.pop() ?? this.#open();
@@ -35,14 +36,14 @@ export class SplicePool {
     return splice;
   }
 
-  /** One with bytes left in it is of no further use. */
+  /** Takes a pipe back. One with bytes left in it is closed. */
   give(splice: Splice): void {
     this.#inUse--;
     if (splice.held === 0 && this.#idle.length < maxIdle) this.#idle.push(splice);
     else this.#close(splice);
   }
 
-  /** The kernel does not move bytes between such sockets and pipes: nobody need try again. */
+  /** Called when the kernel does not support splice on these sockets: from now on `take` returns undefined. */
   disable(): void {
     this.#isUsable = false;
   }

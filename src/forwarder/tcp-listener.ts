@@ -20,9 +20,9 @@ import { maxAddressBytes, type SocketAddress } from './socket-address.ts';
 import { type SessionContext, TCPSession, tuneConnection } from './tcp-session.ts';
 
 const backlog = 4096;
-/** Connections taken in one go. */
+/** Connections accepted before other handlers get their turn. */
 const acceptsAtOnce = 64;
-/** After an error that only time can heal. */
+/** Pause after an error that only time can cure. */
 const pauseMs = 100;
 /** To the client and to the endpoint. */
 const filesOfConnection = 2;
@@ -41,7 +41,7 @@ export class TCPListener {
   #pause: Timer | undefined;
   #isClosed = false;
 
-  /** Begins to listen; throws SystemError when the address cannot be had. */
+  /** Starts listening; throws SystemError when the address is not available. */
   constructor(context: SessionContext, service: ServiceHandle, admission: Admission, at: SocketAddress) {
     this.#context = context;
     this.service = service;
@@ -61,7 +61,7 @@ export class TCPListener {
     this.#watch();
   }
 
-  /** Stops listening. Open connections go on, unless they are to end as well. */
+  /** Stops listening. Open connections continue unless `endConnections` is true. */
   close(endConnections: boolean): void {
     if (!this.#isClosed) {
       this.#isClosed = true;
@@ -78,28 +78,25 @@ export class TCPListener {
 
   #watch(): void {
     this.#token = this.#context.loop.watch(this.#fd, EPOLLIN, { ready: () => this.#accept() });
-    if (this.#token < 0) this.#rest(`cannot watch a listener: ${errnoName(-this.#token)}`);
+    if (this.#token < 0) this.#pauseAccepting(`cannot watch a listener: ${errnoName(-this.#token)}`);
   }
 
   #accept(): void {
     const { sockets } = this.#context;
     for (let i = 0; i < acceptsAtOnce && !this.#isClosed; i++) {
-      if (!this.#admission.isOpen(this.service.traffic.open)) {
-        this.#rest('the limit of open connections is reached');
+      if (!this.#admission.admits(this.service.traffic.open)) {
+        this.#pauseAccepting('the limit on open connections is reached');
         return;
       }
       const fd = sockets.accept(this.#fd, this.#peer);
       if (fd >= 0) this.#begin(fd);
       else if (fd === -EAGAIN) return;
       else if (outOfResources.has(fd)) {
-        this.#rest(`cannot accept: ${errnoName(-fd)}`);
+        this.#pauseAccepting(`cannot accept: ${errnoName(-fd)}`);
         return;
       } else if (fd !== -EINTR && fd !== -ECONNABORTED) {
-        // The kernel hands errors of the network on to accept; the next connection has nothing to do with them.
-        this.#context.report(
-          'A connection was lost before it was accepted',
-          `${this.service.key}: ${errnoName(-fd)}`,
-        );
+        // A network error of this one connection, which the kernel reports through accept.
+        this.#context.report('Failed to accept a connection', `${this.service.key}: ${errnoName(-fd)}`);
         return;
       }
     }
@@ -116,9 +113,9 @@ export class TCPListener {
   }
 
   /** Leaves new connections in the kernel's queue for a moment. */
-  #rest(reason: string): void {
+  #pauseAccepting(reason: string): void {
     const { loop, clock, report } = this.#context;
-    report('New connections have to wait', `${this.service.key}: ${reason}`);
+    report('New connections must wait', `${this.service.key}: ${reason}`);
     if (this.#token >= 0) loop.unwatch(this.#token, this.#fd);
     this.#token = -1;
     this.#pause = clock.setTimeout(() => this.#watch(), pauseMs);

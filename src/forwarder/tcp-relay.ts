@@ -4,8 +4,8 @@ import { Direction, type RelayContext, type Stream, streamEvents } from './direc
 import type { EventLoop, ReadyHandler } from './event-loop.ts';
 
 /**
- * An established pair of connections, passing bytes both ways. The end of one direction closes only that half of the
- * other side; an error ends both, with a reset, so that nobody takes it for a regular end.
+ * Passes bytes both ways between a client's connection and an endpoint's. The end of one direction closes only that half
+ * of the other side; an error resets both, so that neither peer takes it for a regular end.
  */
 export class TCPRelay {
   readonly #context: RelayContext;
@@ -39,16 +39,16 @@ export class TCPRelay {
     });
   }
 
-  /** Goes on after a stream became ready for something. */
+  /** Continues after a stream became ready. */
   resume(): void {
     this.#isQueued = false;
     this.#advance(this.#inward, this.#server);
     this.#advance(this.#outward, this.#client);
-    // As long as there is more to pass on, reading or writing finds the error in its turn.
+    // While there is more to pass on, reading or writing will find the error.
     if (!this.#isQueued && this.#isBroken()) this.end(true);
   }
 
-  /** Ends both sides; `reset` tells them that something went wrong. */
+  /** Closes both sides, with a reset after an error. */
   end(reset: boolean): void {
     if (this.#isOver) return;
     this.#isOver = true;
@@ -60,8 +60,8 @@ export class TCPRelay {
   }
 
   /**
-   * An error shows in what is read and written, but a direction that is finished, or waits for the other side, does
-   * neither. What a broken endpoint still has to say is for the client, who may take its time to hear it.
+   * Finds errors that reading and writing miss: a direction that is finished, or waits for the other side, does
+   * neither. Bytes received from a broken endpoint are still passed to the client first, however slow it is.
    */
   #isBroken(): boolean {
     return this.#client.hasFailed || (this.#server.hasFailed && this.#outward.isFinished);
@@ -78,7 +78,7 @@ export class TCPRelay {
           this.end(false);
           return;
         }
-        // A receiver that is gone altogether shows in the other direction.
+        // If the receiver is gone altogether, the other direction finds out.
         this.#context.sockets.shutdownWrite(receiver.fd);
         return;
       case 'more':
@@ -97,7 +97,7 @@ export function closeStream(sockets: Sockets, loop: EventLoop, stream: Stream, r
   sockets.close(stream.fd);
 }
 
-/** Watches a stream and has its owner told; a negative errno value when it cannot be watched. */
+/** Watches a stream and calls `onReady` on each event. Returns a negative errno value on failure. */
 export function watchStream(loop: EventLoop, stream: Stream, onReady: () => void): number {
   const handler: ReadyHandler = {
     ready(events) {

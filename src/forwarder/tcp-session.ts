@@ -27,13 +27,13 @@ const keepAliveSeconds = 15;
 
 export interface SessionContext extends RelayContext {
   readonly clock: Clock;
-  /** Milliseconds that each attempt to reach an endpoint may take; there are as many attempts. */
+  /** See ForwarderOptions. */
   readonly dialTimeouts: readonly number[];
-  /** Reports what an administrator should know. Repetitions are held back. */
+  /** Reports a problem to the administrator; repetitions are limited. */
   readonly report: (problem: string, detail: string) => void;
 }
 
-/** Small packets at once, and a peer that vanished is noticed. */
+/** Sends small packets without delay, and detects peers that vanished. */
 export function tuneConnection(sockets: Sockets, fd: number): void {
   sockets.setOption(fd, IPPROTO_TCP, TCP_NODELAY, 1);
   sockets.setOption(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
@@ -45,14 +45,14 @@ export function tuneConnection(sockets: Sockets, fd: number): void {
 interface Attempt {
   readonly stream: Stream;
   readonly endpoint: string;
-  /** Looked up once: after the service was removed, a look would begin a new count that nobody ends. */
+  /** Kept here because a lookup after the service was removed would create a count that nothing removes. */
   readonly traffic: EndpointTraffic;
   readonly timer: Timer;
 }
 
 /**
- * One accepted connection, from the search for an endpoint to its end. Endpoints that do not answer in time are given
- * up for the next; with affinity the client is then bound to the one that answered.
+ * One accepted connection, from the choice of an endpoint to its end. It tries the next endpoint when one does not
+ * answer in time; with affinity the client is then bound to the one that answered.
  */
 export class TCPSession {
   readonly #context: SessionContext;
@@ -60,7 +60,7 @@ export class TCPSession {
   readonly #client: Stream;
   readonly #peer: Uint8Array;
   readonly #onEnd: (session: TCPSession) => void;
-  /** Endpoints that did not answer; undefined as long as there are none. */
+  /** Endpoints that did not answer; undefined while there are none. */
   #failed: Set<string> | undefined;
   #attempts = 0;
   #attempt: Attempt | undefined;
@@ -97,7 +97,7 @@ export class TCPSession {
 
   #clientReady(): void {
     if (this.#relay) this.#relay.resume();
-    // Closed altogether: nobody waits for an endpoint any more. A half that is closed may still wait for an answer.
+    // The client is gone. One that closed only its sending half still waits for an answer.
     else if (this.#client.isEnding && this.#context.sockets.pendingError(this.#client.fd) !== 0)
       this.#over(true);
   }
@@ -111,7 +111,8 @@ export class TCPSession {
     }
     let endpoint: string;
     try {
-      endpoint = this.#service.next(() => decodeAddress(this.#peer).ip, this.#failed);
+      const hasFailed = this.#failed !== undefined;
+      endpoint = this.#service.next(() => decodeAddress(this.#peer).ip, this.#failed, hasFailed);
     } catch (error) {
       if (!(error instanceof NoEndpointError)) throw error;
       this.#service.traffic.unserved++;
@@ -175,10 +176,8 @@ export class TCPSession {
     this.#failed ??= new Set();
     this.#failed.add(attempt.endpoint);
     attempt.traffic.dialFailures++;
-    this.#context.report(
-      'An endpoint could not be reached',
-      `${this.#service.key} ${attempt.endpoint}: ${reason}`,
-    );
+    const detail = `${this.#service.key} ${attempt.endpoint}: ${reason}`;
+    this.#context.report('Failed to connect to an endpoint', detail);
     this.#dial();
   }
 
@@ -195,7 +194,10 @@ export class TCPSession {
   }
 
   #giveUp(reason: string): void {
-    this.#context.report('A connection was given up', `${this.#service.key}: ${reason}`);
+    this.#context.report(
+      'Connection closed before it reached an endpoint',
+      `${this.#service.key}: ${reason}`,
+    );
     this.#over(false);
   }
 

@@ -21,7 +21,7 @@ import { decodeAddress, encodeAddress, maxAddressBytes } from './socket-address.
 const cleanups = new Cleanups();
 afterEach(() => cleanups.run());
 
-test('passes both directions in turn to each endpoint, in both families', async () => {
+test('connections go to endpoints in turn and carry both directions, in both families', async () => {
   for (const ip of ['127.0.0.1', '::1']) {
     const under = await EngineUnderTest.open(cleanups);
     under.serve([await tcpPeer(cleanups, echoAs('a'), ip), await tcpPeer(cleanups, echoAs('b'), ip)]);
@@ -41,7 +41,7 @@ test('passes both directions in turn to each endpoint, in both families', async 
   }
 });
 
-test('an answer that comes after the request was ended is heard to its last byte', async () => {
+test('an answer that comes after the client closed its sending half arrives completely', async () => {
   const answer = randomBytes(3_000_000).toString('hex');
   const under = await EngineUnderTest.open(cleanups);
   const peer = await tcpPeer(cleanups, (socket) => {
@@ -52,7 +52,7 @@ test('an answer that comes after the request was ended is heard to its last byte
   assert.equal(await talk(await under.listen('TCP'), 'request'), answer);
 });
 
-test('much data in both directions at once arrives unchanged, past a receiver that is slow at first', async () => {
+test('bulk data in both directions arrives unchanged, also with a receiver that is slow at first', async () => {
   const data = randomBytes(24_000_000);
   const under = await EngineUnderTest.open(cleanups);
   const peer = await tcpPeer(cleanups, (socket) => {
@@ -69,7 +69,7 @@ test('much data in both directions at once arrives unchanged, past a receiver th
   assert.deepEqual([bytesIn, bytesOut], [data.length, data.length]);
 });
 
-/** Real sockets, but for one call. */
+/** Real sockets with one call replaced. */
 function butFor<Name extends 'splice' | 'pipe' | 'connect'>(
   name: Name,
   call: (real: Sockets) => Sockets[Name],
@@ -84,7 +84,7 @@ function butFor<Name extends 'splice' | 'pipe' | 'connect'>(
     });
 }
 
-/** Whether much data comes back unchanged from an endpoint that returns everything. */
+/** Returns whether bulk data comes back unchanged from an echoing endpoint. */
 async function isReturned(under: EngineUnderTest): Promise<boolean> {
   const data = randomBytes(8_000_000);
   under.serve([await tcpPeer(cleanups, (socket) => socket.pipe(socket))]);
@@ -95,7 +95,7 @@ async function isReturned(under: EngineUnderTest): Promise<boolean> {
   return Buffer.concat(chunks).equals(data);
 }
 
-test('where the kernel does not move bytes through pipes they are copied', async () => {
+test('bytes are copied when the kernel does not support splice', async () => {
   const EINVAL = 22;
   let tries = 0;
   const sockets = butFor('splice', () => () => (++tries > 0 ? -EINVAL : 0));
@@ -103,7 +103,7 @@ test('where the kernel does not move bytes through pipes they are copied', async
   assert.ok(tries > 0);
 });
 
-test('where files are short, bytes are copied and no pipe is opened', async () => {
+test('bytes are copied without a pipe when few files are left', async () => {
   let pipes = 0;
   const sockets = butFor('pipe', (real) => (bytes) => {
     pipes++;
@@ -115,7 +115,7 @@ test('where files are short, bytes are copied and no pipe is opened', async () =
   assert.ok(pipes > 0);
 });
 
-test('a receiver that takes nothing stops the sender', async () => {
+test('a receiver that reads nothing stops the sender', async () => {
   const under = await EngineUnderTest.open(cleanups);
   under.serve([await tcpPeer(cleanups, (socket) => socket.pause())]);
   const socket = connect(await under.listen('TCP'));
@@ -131,14 +131,14 @@ test('a receiver that takes nothing stops the sender', async () => {
   assert.ok((await under.traffic()).bytesIn < 32 << 20);
 });
 
-test('a service without endpoints accepts and closes', async () => {
+test('a connection to a service without endpoints is accepted and closed', async () => {
   const under = await EngineUnderTest.open(cleanups);
   under.serve([]);
   assert.equal(await fateOf(await under.listen('TCP')), 'end');
   assert.deepEqual((await under.traffic()).unserved, 1);
 });
 
-test('an endpoint that does not answer is given up for the next, and nobody else waits for it', async () => {
+test('a connection whose endpoint does not answer tries the next one, and other connections do not wait', async () => {
   const under = await EngineUnderTest.open(cleanups);
   const hole = blackHole(under.sockets, cleanups);
   const healthy = await tcpPeer(cleanups, echoAs('healthy'));
@@ -150,7 +150,7 @@ test('an endpoint that does not answer is given up for the next, and nobody else
   assert.equal(endpoints.get(`127.0.0.1:${hole.port}`)?.dialFailures, 4);
 });
 
-test('an endpoint that answered while this process was held up is not given up', async () => {
+test('an endpoint that answered while the process was blocked is not given up', async () => {
   const held = new Int32Array(new SharedArrayBuffer(4));
   const sockets = butFor('connect', (real) => (fd, address) => {
     const result = real.connect(fd, address);
@@ -165,7 +165,7 @@ test('an endpoint that answered while this process was held up is not given up',
   assert.equal(endpoints.get(`127.0.0.1:${peer.port}`)?.dialFailures, 0);
 });
 
-test('with affinity the client is bound to the endpoint that answered', async () => {
+test('with affinity a client is bound to the endpoint that answered', async () => {
   const under = await EngineUnderTest.open(cleanups);
   const refusing = { ip: '127.0.0.1', port: await freePort() };
   const healthy = await tcpPeer(cleanups, echoAs('healthy'));
@@ -176,7 +176,7 @@ test('with affinity the client is bound to the endpoint that answered', async ()
   assert.ok((endpoints.get(`127.0.0.1:${refusing.port}`)?.dialFailures ?? 0) <= 1);
 });
 
-test('when all endpoints refuse, the client is closed after four attempts', async () => {
+test('when all endpoints refuse, the connection is closed after four attempts', async () => {
   const under = await EngineUnderTest.open(cleanups);
   const refusing = { ip: '127.0.0.1', port: await freePort() };
   under.serve([refusing]);
@@ -186,7 +186,7 @@ test('when all endpoints refuse, the client is closed after four attempts', asyn
   assert.equal(open, 0);
 });
 
-test('a reset of the endpoint is a reset for the client, and the other way round', async () => {
+test('a reset by the endpoint becomes a reset for the client, and the other way round', async () => {
   const under = await EngineUnderTest.open(cleanups);
   const peer = await tcpPeer(cleanups, (socket) => socket.once('data', () => socket.resetAndDestroy()));
   under.serve([peer]);
@@ -213,7 +213,7 @@ function openConnections(under: EngineUnderTest, expected: number): Promise<void
   return eventuallyEqual(`${expected} open connections`, look, expected);
 }
 
-/** A client that can end its sending half first and reset the connection later, as Node's sockets cannot. */
+/** A client that can close its sending half first and reset the connection later; Node's sockets cannot. */
 function rawClient({ sockets }: EngineUnderTest, to: Peer) {
   const fd = sockets.socket(AF_INET, SOCK_STREAM);
   sockets.connect(fd, encodeAddress(to));
@@ -226,7 +226,7 @@ function rawClient({ sockets }: EngineUnderTest, to: Peer) {
   };
 }
 
-test('a client that breaks after its regular end is noticed, though the endpoint never ends', async () => {
+test('a reset by the client after its regular end is noticed, though the endpoint never ends', async () => {
   const under = await EngineUnderTest.open(cleanups);
   const ended = Promise.withResolvers<void>();
   const peer = await tcpPeer(cleanups, (socket) => socket.resume().on('end', ended.resolve));
@@ -239,7 +239,7 @@ test('a client that breaks after its regular end is noticed, though the endpoint
   await openConnections(under, 0);
 });
 
-test('a client that breaks while its endpoint takes nothing is noticed', async () => {
+test('a reset by the client is noticed while its endpoint reads nothing', async () => {
   const under = await EngineUnderTest.open(cleanups);
   under.serve([await tcpPeer(cleanups, (socket) => socket.pause())]);
   const socket = connect(await under.listen('TCP')).on('error', () => {});
@@ -259,7 +259,7 @@ test('a client that breaks while its endpoint takes nothing is noticed', async (
   await openConnections(under, 0);
 });
 
-test('an endpoint that breaks after its regular end is noticed, though the client never ends', async () => {
+test('a reset by the endpoint after its regular end is noticed, though the client never ends', async () => {
   const under = await EngineUnderTest.open(cleanups);
   const { sockets } = under;
   const fd = sockets.socket(AF_INET, SOCK_STREAM);
@@ -284,7 +284,7 @@ test('an endpoint that breaks after its regular end is noticed, though the clien
   await openConnections(under, 0);
 });
 
-test('a listener that is closed refuses, while open connections go on; with their end they end', async () => {
+test('a closed listener refuses connections; open ones continue unless they are to end too', async () => {
   const under = await EngineUnderTest.open(cleanups);
   under.serve([await tcpPeer(cleanups, echoAs('a'))]);
   const [kept, ended] = [await under.listen('TCP'), await under.listen('TCP')];
@@ -304,7 +304,7 @@ test('a listener that is closed refuses, while open connections go on; with thei
   sockets[0]?.destroy();
 });
 
-test('counts connections and bytes per service and endpoint', async () => {
+test('connections and bytes are counted per service and endpoint', async () => {
   const under = await EngineUnderTest.open(cleanups);
   const peer = await tcpPeer(cleanups, echoAs('a'));
   under.serve([peer]);
@@ -340,12 +340,12 @@ test('counts connections and bytes per service and endpoint', async () => {
   assert.deepEqual([after.open, after.endpoints.get(name)?.open], [0, 0]);
 });
 
-test('a service that is removed while connections are being made is not counted on', async () => {
+test('a removed service is not counted, even if connection attempts were under way', async () => {
   const under = await EngineUnderTest.open(cleanups);
   const hole = blackHole(under.sockets, cleanups);
   under.serve([hole]);
   const at = await under.listen('TCP');
-  // One gives up by itself, the other is still waiting when the endpoint has had its time.
+  // One client gives up by itself, the other still waits when the attempt times out.
   const [leaving, staying] = [connect(at), connect(at)];
   const over = [leaving, staying].map((socket) => new Promise((resolve) => socket.on('close', resolve)));
   for (const socket of [leaving, staying]) socket.on('error', () => {}).resume();
@@ -358,7 +358,7 @@ test('a service that is removed while connections are being made is not counted 
   assert.deepEqual([...(await under.engine.traffic()).keys()], []);
 });
 
-test('a connection that waits for an endpoint ends with its service, also when that comes back with others', async () => {
+test('a connection attempt ends with its service, also if the service comes back with other endpoints', async () => {
   const under = await EngineUnderTest.open(cleanups);
   under.serve([blackHole(under.sockets, cleanups)]);
   const at = await under.listen('TCP');
@@ -373,7 +373,7 @@ test('a connection that waits for an endpoint ends with its service, also when t
   assert.deepEqual([(await under.traffic()).connections, (await under.traffic()).open], [1, 0]);
 });
 
-test('least connections: idle endpoints come before busy ones', async () => {
+test('least-connections prefers idle endpoints', async () => {
   const under = await EngineUnderTest.open(cleanups);
   under.serve(
     [await tcpPeer(cleanups, echoAs('a')), await tcpPeer(cleanups, echoAs('b'))],
@@ -387,7 +387,7 @@ test('least connections: idle endpoints come before busy ones', async () => {
   for (let i = 0; i < 4; i++) assert.notEqual(await talk(at), busy);
 });
 
-test('least connections: connections that are being made count', async () => {
+test('least-connections counts connection attempts', async () => {
   const under = await EngineUnderTest.open(cleanups);
   const hole = blackHole(under.sockets, cleanups);
   under.serve([hole, await tcpPeer(cleanups, echoAs('a'))], 0, 'least-connections');
@@ -401,7 +401,7 @@ test('least connections: connections that are being made count', async () => {
   assert.equal(endpoints.get(`127.0.0.1:${hole.port}`)?.dialling, 0);
 });
 
-test('at the limit new connections wait until others end, and a service cannot use up what others need', async () => {
+test('at the limit new connections wait until others end, and one service cannot take all connections', async () => {
   const under = await EngineUnderTest.open(cleanups, { limits: { perService: 2 } });
   const peer = await tcpPeer(cleanups, echoAs('a'));
   under.serve([peer]);
@@ -417,10 +417,10 @@ test('at the limit new connections wait until others end, and a service cannot u
   assert.equal((await under.traffic()).connections, 2);
   held[0]?.destroy();
   assert.equal(await waiting, 'a:late');
-  assert.ok(under.reports.some(({ problem }) => problem === 'New connections have to wait'));
+  assert.ok(under.reports.some(({ problem }) => problem === 'New connections must wait'));
 });
 
-test('an address that is taken is an error with its reason', async () => {
+test('listen fails with EADDRINUSE when the TCP address is in use', async () => {
   const under = await EngineUnderTest.open(cleanups);
   const { port } = await tcpPeer(cleanups, echoAs('a'));
   const listening = { service: 'web', protocol: 'TCP', at: { ip: '127.0.0.1', port } } as const;

@@ -2,19 +2,57 @@ import { type MessagePort, receiveMessageOnPort, workerData } from 'node:worker_
 import { systemClock } from '../lib/clock.ts';
 import { loadSockets } from '../native/koffi-sockets.ts';
 import { EPOLLIN, type Sockets } from '../native/sockets.ts';
+import type { Limits, Occupancy } from './admission.ts';
 import { Engine } from './engine.ts';
+import type { ForwarderOptions } from './forwarder.ts';
 import { LoopClock } from './loop-clock.ts';
-import type { ThreadData, ThreadReply, ThreadRequest } from './thread-protocol.ts';
+import type { Report } from './reports.ts';
 
-/** The end of the program waits for its threads; a thread looks up this often. */
+/** Settings of a forwarding thread. */
+export interface ThreadSettings extends ForwarderOptions {
+  readonly limits: Limits;
+  /** Set when several threads share the limits. */
+  readonly occupancy?: Occupancy;
+}
+
+/** What a forwarding thread is started with. */
+export interface ThreadData extends ThreadSettings {
+  /** Requests come here. */
+  readonly port: MessagePort;
+  /** Becomes readable with every request. */
+  readonly wakeFd: number;
+}
+
+/** The engine's methods that the main thread calls. */
+export type Operations = Pick<
+  Engine,
+  'setService' | 'removeService' | 'listen' | 'unlisten' | 'traffic' | 'listeners' | 'outlook'
+>;
+
+/** From the main thread. A request with a number is answered. */
+export type ThreadRequest = { readonly number?: number } & (
+  | { readonly op: 'close' }
+  | {
+      [Op in keyof Operations]: { readonly op: Op; readonly args: Parameters<Operations[Op]> };
+    }[keyof Operations]
+);
+
+/** To the main thread. An error crosses as its message and code. */
+export type ThreadReply =
+  | { readonly report: Report }
+  | { readonly number: number; readonly result: unknown }
+  | { readonly number: number; readonly message: string; readonly code: string };
+
+/** The end of the program waits for its threads, so a thread must return from waiting this often. */
 const maxWaitMs = 100;
 
 /**
- * Runs an engine in this worker thread, at the command of the main thread. It does not return to Node's event loop
- * until it is told to close: nothing else happens in this thread, and waiting for traffic is one system call.
+ * Runs an engine in this worker thread until the main thread asks it to close. It does not return to Node's event loop
+ * meanwhile: nothing else happens in this thread, and waiting for traffic is one system call.
  */
 export async function main(): Promise<void> {
   const { port, wakeFd, ...options } = workerData as ThreadData;
+  const reply = (message: ThreadReply): void => port.postMessage(message);
   const sockets = await loadSockets();
   const clock = new LoopClock(systemClock);
   const engine = new Engine({
@@ -22,30 +60,28 @@ export async function main(): Promise<void> {
     sockets,
     clock,
     random: Math.random,
-    report: (report) => port.postMessage({ op: 'report', report } satisfies ThreadReply),
+    report: (report) => reply({ report }),
   });
   let isRunning = true;
   const serveAll = (): void => {
     drain(sockets, wakeFd);
-    for (
-      let message = receiveMessageOnPort(port);
-      message && isRunning;
-      message = receiveMessageOnPort(port)
-    ) {
-      isRunning = serve(engine, message.message as ThreadRequest, port);
+    while (isRunning) {
+      const received = receiveMessageOnPort(port);
+      if (!received) return;
+      isRunning = serve(engine, received.message as ThreadRequest, reply);
     }
   };
   engine.loop.watch(wakeFd, EPOLLIN, { ready: serveAll });
   try {
-    // What was asked before there was anybody to listen.
+    // Requests that came before the thread ran.
     serveAll();
     while (isRunning) {
-      // On a busy machine time may be up for what has long happened: that is looked at before it counts as missed.
+      // On a busy machine a timeout may be due although its event has already happened: handle events first.
       if (clock.isDue) engine.loop.turn(0);
       engine.loop.turn(clock.advance(maxWaitMs));
     }
   } finally {
-    // Sockets belong to the process: left open, they would outlive this thread.
+    // Sockets belong to the process and would outlive this thread.
     engine.close();
   }
 }
@@ -55,47 +91,17 @@ function drain(sockets: Sockets, fd: number): void {
   while (sockets.read(fd, buffer) === buffer.length);
 }
 
-/** Does one thing; false when that was to close. */
-function serve(engine: Engine, request: ThreadRequest, port: MessagePort): boolean {
-  const reply = (message: ThreadReply): void => port.postMessage(message);
+/** Serves one request. Returns false when that was `close`. */
+function serve(engine: Engine, request: ThreadRequest, reply: (message: ThreadReply) => void): boolean {
+  const { op, number } = request;
   try {
-    switch (request.op) {
-      case 'setService':
-        engine.setService(request.key, request.service);
-        return true;
-      case 'removeService':
-        engine.removeService(request.key);
-        return true;
-      case 'listen':
-        reply({
-          op: 'listening',
-          number: request.number,
-          port: engine.listen(request.id, request.listening),
-        });
-        return true;
-      case 'unlisten':
-        engine.unlisten(request.id, request.endConnections);
-        return true;
-      case 'traffic':
-        reply({ op: 'traffic', number: request.number, traffic: engine.traffic() });
-        return true;
-      case 'listeners':
-        reply({ op: 'listeners', number: request.number, listeners: engine.listeners() });
-        return true;
-      case 'outlook': {
-        const { number, protocol, to, client } = request;
-        reply({ op: 'outlook', number, outlook: engine.outlook(protocol, to, client) });
-        return true;
-      }
-      case 'close':
-        reply({ op: 'closed', number: request.number });
-        return false;
-    }
+    const result: unknown = op === 'close' ? undefined : Reflect.apply(engine[op], engine, request.args);
+    if (number !== undefined) reply({ number, result });
   } catch (error) {
-    // A request without an answer that fails is a defect: it ends the thread, which is then started anew.
-    if (!('number' in request)) throw error;
+    // A request without a number cannot fail unless there is a defect. The thread ends, and another one is started.
+    if (number === undefined) throw error;
     const { message, code = '' } = error as NodeJS.ErrnoException;
-    reply({ op: 'failed', number: request.number, message, code });
-    return true;
+    reply({ number, message, code });
   }
+  return op !== 'close';
 }

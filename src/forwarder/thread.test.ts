@@ -11,7 +11,7 @@ import { ForwarderPool } from './forwarder-pool.ts';
 import { limitsFor } from './open-files.ts';
 import type { Report } from './reports.ts';
 import { ForwarderThread } from './thread.ts';
-import type { ThreadSettings } from './thread-protocol.ts';
+import type { ThreadSettings } from './thread-main.ts';
 
 const cleanups = new Cleanups();
 afterEach(() => cleanups.run());
@@ -36,13 +36,13 @@ async function startThread(
 }
 
 function kill(thread: ForwarderThread): void {
-  // Not an address: the thread cannot go on with it.
+  // An invalid address makes the thread fail.
   const endpoints = [{ ip: 'nowhere', port: 1 }];
   thread.setService('bad', { endpoints, affinitySeconds: 0, choice: 'round-robin' });
   thread.removeService('bad');
 }
 
-test('services spread over threads work as in one, and their traffic is told together', async () => {
+test('services spread over threads work, and traffic() returns all of them', async () => {
   const pool = new ForwarderPool([await startThread(), await startThread()]);
   const peers = [await tcpPeer(cleanups, echoAs('a')), await tcpPeer(cleanups, echoAs('b'))];
   for (const [i, { ip, port }] of peers.entries()) {
@@ -68,21 +68,21 @@ test('services spread over threads work as in one, and their traffic is told tog
   assert.equal((await pool.traffic()).has('s0'), false);
 });
 
-test('every thread tells its listeners, and the one that is asked for what awaits a client there', async () => {
+test('listeners() covers all threads, and outlook() finds the listener of an address', async () => {
   const pool = new ForwarderPool([await startThread(), await startThread()]);
   const peer = await tcpPeer(cleanups, echoAs('a'));
   const endpoints = [{ ip: peer.ip, port: peer.port }];
   const name = `${peer.ip}:${peer.port}`;
-  const told = { endpoints: [name], affinitySeconds: 60, choice: 'round-robin' } as const;
+  const settings = { endpoints: [name], affinitySeconds: 60, choice: 'round-robin' } as const;
   const ports: number[] = [];
   for (const [i, ip] of ['127.0.0.1', '0.0.0.0'].entries()) {
-    pool.setService(`s${i}`, { ...told, endpoints });
+    pool.setService(`s${i}`, { ...settings, endpoints });
     ports.push(await pool.listen(`l${i}`, { service: `s${i}`, protocol: 'TCP', at: { ip, port: 0 } }));
   }
   const [here = 0, anywhere = 0] = ports;
   const listeners = {
-    l0: { service: 's0', protocol: 'TCP', at: { ip: '127.0.0.1', port: here }, ...told },
-    l1: { service: 's1', protocol: 'TCP', at: { ip: '0.0.0.0', port: anywhere }, ...told },
+    l0: { service: 's0', protocol: 'TCP', at: { ip: '127.0.0.1', port: here }, ...settings },
+    l1: { service: 's1', protocol: 'TCP', at: { ip: '0.0.0.0', port: anywhere }, ...settings },
   } as const;
   assert.deepEqual(Object.fromEntries(await pool.listeners()), listeners);
   await talk({ ip: '127.0.0.1', port: here }, 'x');
@@ -103,7 +103,7 @@ test('every thread tells its listeners, and the one that is asked for what await
   assert.equal(await pool.outlook('UDP', { ip: '127.0.0.1', port: here }, '127.0.0.1'), undefined);
 });
 
-test('an address that is taken is told with its reason', async () => {
+test('listen rejects with EADDRINUSE when the address is in use', async () => {
   const thread = await startThread();
   const { ip, port } = await tcpPeer(cleanups, echoAs('a'));
   await assert.rejects(thread.listen('x', { service: 's', protocol: 'TCP', at: { ip, port } }), {
@@ -111,7 +111,7 @@ test('an address that is taken is told with its reason', async () => {
   });
 });
 
-test('threads share their limit: who comes to one waits for what another has open', async () => {
+test('threads share the limit on open files: a connection to one waits for connections of another', async () => {
   // Two connections, and a listener of each thread.
   const limits = { ...limitsFor(2_000), files: 2 * 2 + 2 };
   const [a, b] = await Promise.all(
@@ -136,7 +136,7 @@ test('threads share their limit: who comes to one waits for what another has ope
   assert.equal(await waiting, 'a:late');
 });
 
-test('a thread that dies is replaced, with the same services at the same ports', async () => {
+test('a thread that fails is replaced, with the same services at the same ports', async () => {
   const reports: Report[] = [];
   const thread = await startThread(reports);
   const { ip, port } = await tcpPeer(cleanups, echoAs('a'));
@@ -148,11 +148,11 @@ test('a thread that dies is replaced, with the same services at the same ports',
   assert.equal(await talk(at), 'a:');
   kill(thread);
   await eventually('a report', () => reports.length > 0);
-  assert.match(reports[0]?.problem ?? '', /replaced/);
+  assert.match(reports[0]?.problem ?? '', /starting another/);
   await eventuallyEqual('an answer', () => talk(at).catch((error: Error) => error.message), 'a:');
 });
 
-test('a listener whose port is taken when its thread is replaced comes back when the port is free', async () => {
+test('a listener whose port is in use when its thread is replaced is reopened when the port is free', async () => {
   const reports: Report[] = [];
   const thread = await startThread(reports);
   const { ip, port } = await tcpPeer(cleanups, echoAs('a'));
@@ -164,7 +164,7 @@ test('a listener whose port is taken when its thread is replaced comes back when
   const intruder = createServer().listen(at.port, ip);
   cleanups.add(() => intruder.close());
   await once(intruder, 'listening');
-  const losses = () => reports.filter(({ problem }) => problem.startsWith('A listener was lost')).length;
+  const losses = () => reports.filter(({ problem }) => problem.startsWith('Failed to reopen')).length;
   await eventuallyEqual('a loss', losses, 1);
   intruder.close();
   const answer = () => talk(at).catch((error: Error) => error.message);
@@ -172,7 +172,7 @@ test('a listener whose port is taken when its thread is replaced comes back when
   assert.equal(losses(), 1);
 });
 
-test('a listener that is closed before it was opened does not come back with the next thread', async () => {
+test('a listener that was closed before it opened is not reopened by a replacement thread', async () => {
   const reports: Report[] = [];
   const thread = await startThread(reports);
   const listening = { service: 's', protocol: 'TCP', at: { ip: '127.0.0.1', port: 0 } } as const;
@@ -184,7 +184,7 @@ test('a listener that is closed before it was opened does not come back with the
   assert.deepEqual([...(await thread.listeners()).keys()], []);
 });
 
-test('a listener that a dying thread did not open is not opened by the next', async () => {
+test('a listener that a failing thread did not open is not opened by its replacement', async () => {
   const thread = await startThread();
   const listening = { service: 's', protocol: 'TCP', at: { ip: '127.0.0.1', port: 0 } } as const;
   kill(thread);
@@ -193,7 +193,7 @@ test('a listener that a dying thread did not open is not opened by the next', as
   assert.ok((await thread.listen('l', listening)) > 0);
 });
 
-test('a pool forgets a listener that could not be opened', async () => {
+test('a pool forgets a listener that failed to open', async () => {
   const thread = await startThread();
   const closed: string[] = [];
   const unlisten = thread.unlisten.bind(thread);
@@ -209,7 +209,7 @@ test('a pool forgets a listener that could not be opened', async () => {
   pool.unlisten('l', true);
   assert.deepEqual(closed, []);
   await listen(0);
-  // One that is there already is not forgotten for the sake of another that is refused.
+  // A refused second listener with the same id does not make the pool forget the first.
   await assert.rejects(listen(0), /already/);
   pool.unlisten('l', true);
   assert.deepEqual(closed, ['l']);

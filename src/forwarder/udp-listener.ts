@@ -12,22 +12,22 @@ import { decodeAddress, maxAddressBytes, type SocketAddress, trimAddress } from 
 import type { SessionContext } from './tcp-session.ts';
 import { UDPSession } from './udp-session.ts';
 
-/** Datagrams taken in one go. */
+/** Datagrams received before other handlers get their turn. */
 const datagramsAtOnce = 64;
-/** A burst while this thread is busy; the kernel gives as much of it as its own limit allows. */
+/** Room for a burst while this thread is busy; the kernel may grant less. */
 const receiveBufferBytes = 4 << 20;
 const reopenMs = 100;
-/** To the endpoint; clients share the one that listens. */
+/** The socket to the endpoint; all clients share the listener's socket. */
 const filesOfSession = 1;
 
 export interface UDPContext extends SessionContext {
-  /** Milliseconds after which a client that neither sends nor receives is forgotten. */
+  /** Milliseconds without a datagram after which a session ends. */
   readonly idleMs: number;
 }
 
 /**
- * Receives datagrams at one address for one service. Each client port has a session with one endpoint, until it falls
- * silent, its endpoint leaves, or its place is needed for a new one.
+ * Receives datagrams at one address for one service. Each client port has a session with one endpoint. A session ends
+ * when it is idle, when its endpoint is removed, or when the limit is reached and it has been idle for longest.
  */
 export class UDPListener {
   readonly port: number;
@@ -37,7 +37,7 @@ export class UDPListener {
   readonly #at: SocketAddress;
   readonly #sender = new Uint8Array(maxAddressBytes);
   readonly #senderText = Buffer.from(this.#sender.buffer);
-  /** By the client's address as the kernel writes it; the one that was silent for longest comes first. */
+  /** By the client's sockaddr; the session that has been idle for longest comes first. */
   readonly #sessions = new RecentMap<string, UDPSession>();
   readonly #failures: FailedEndpoints;
   #fd: number;
@@ -46,7 +46,7 @@ export class UDPListener {
   #reopen: Timer | undefined;
   #isClosed = false;
 
-  /** Begins to listen; throws SystemError when the address cannot be had. */
+  /** Starts listening; throws SystemError when the address is not available. */
   constructor(context: UDPContext, service: ServiceHandle, admission: Admission, at: SocketAddress) {
     this.#context = context;
     this.service = service;
@@ -57,7 +57,7 @@ export class UDPListener {
     this.#at = { ...at, port: this.port };
   }
 
-  /** Stops listening. Sessions go too: their answers would have no way back. */
+  /** Stops listening and ends all sessions: their answers could not be sent any more. */
   close(): void {
     this.#isClosed = true;
     this.#sweep?.cancel();
@@ -66,7 +66,7 @@ export class UDPListener {
     if (this.#fd >= 0) this.#shut();
   }
 
-  /** Ends sessions whose endpoint is gone. */
+  /** Ends sessions whose endpoint was removed. */
   endpointsChanged(): void {
     for (const [, session] of [...this.#sessions]) {
       if (!this.service.keeps(session.endpoint)) session.end();
@@ -111,7 +111,7 @@ export class UDPListener {
     }
   }
 
-  /** An endpoint that cannot be reached is given up for the next, as often as a connection would be tried. */
+  /** Tries the next endpoint when one cannot be reached, as often as a TCP connection would. */
   #forward(length: number): void {
     const key = this.#senderText.toString('latin1');
     for (let attempt = 0; attempt < this.#context.dialTimeouts.length; attempt++) {
@@ -120,9 +120,9 @@ export class UDPListener {
     }
   }
 
-  /** A session that is over already when its endpoint failed; undefined when no other would do better. */
+  /** Starts a session, which may already be over if its endpoint failed. Returns undefined if a retry cannot help. */
   #begin(key: string): UDPSession | undefined {
-    const endpoint = this.#endpoint();
+    const endpoint = this.#chooseEndpoint();
     if (endpoint === undefined || !this.#makeRoom()) return undefined;
     const client = trimAddress(this.#sender);
     const session = new UDPSession(this.#context, this.service, endpoint, {
@@ -138,12 +138,12 @@ export class UDPListener {
     return session;
   }
 
-  /** For a session of the sender, not one of those that lately failed it; undefined when there is none. */
-  #endpoint(): string | undefined {
+  /** Chooses an endpoint for the sender, if possible none that recently failed it; undefined without endpoints. */
+  #chooseEndpoint(): string | undefined {
     const client = (): string => decodeAddress(this.#sender).ip;
     const failed = this.#failures.isEmpty ? undefined : this.#failures.of(client());
     try {
-      return this.service.nextBut(client, failed);
+      return this.service.next(client, failed, false);
     } catch (error) {
       if (!(error instanceof NoEndpointError)) throw error;
       this.service.traffic.unserved++;
@@ -151,13 +151,11 @@ export class UDPListener {
     }
   }
 
-  /** The client that was silent for longest gives way; with none, the first one cannot wait. False when it has to. */
+  /** At the limit, ends the session that has been idle for longest. Returns whether there is room for another. */
   #makeRoom(): boolean {
-    if (this.#admission.isOpen(this.service.traffic.open)) return true;
-    this.#context.report(
-      'Old UDP sessions give way to new ones',
-      `${this.service.key}: the limit is reached`,
-    );
+    if (this.#admission.admits(this.service.traffic.open)) return true;
+    const detail = `${this.service.key}: the limit is reached`;
+    this.#context.report('Ending idle UDP sessions to admit new ones', detail);
     this.#sessions.dropOldest()?.end();
     return this.#admission.hasSpare;
   }
@@ -172,7 +170,7 @@ export class UDPListener {
     this.#admission.leave(filesOfSession);
   }
 
-  /** Ends what was silent for too long, and comes back when the next one will have been. */
+  /** Ends idle sessions and schedules itself for the next one. */
   #expire(): void {
     const { clock, idleMs } = this.#context;
     this.#sweep = undefined;
@@ -187,11 +185,11 @@ export class UDPListener {
     }
   }
 
-  /** A socket that fails for good is replaced by another on the same port. */
+  /** Replaces a failed socket by another one on the same port; retries until that succeeds. */
   #restart(reason: string): void {
     if (this.#isClosed) return;
     const { report, clock } = this.#context;
-    report('A UDP socket failed and is opened again', `${this.service.key}: ${reason}`);
+    report('UDP socket failed; reopening it', `${this.service.key}: ${reason}`);
     if (this.#fd >= 0) this.#shut();
     try {
       this.#fd = this.#open(this.#at);

@@ -5,24 +5,24 @@ import type { ServiceHandle } from './service.ts';
 import { domainOfBytes } from './socket-address.ts';
 import type { SessionContext } from './tcp-session.ts';
 
-/** What a session asks of the listener that it belongs to. */
-export interface SessionOwner {
-  /** Sends an answer to the client; a negative errno value on failure. */
+/** The listener of a session, as the session uses it. */
+interface SessionOwner {
+  /** Sends an answer to the client. Returns a negative errno value on failure. */
   reply(data: Uint8Array, length: number): number;
   used(): void;
-  /** The endpoint cannot be reached, or says that nobody listens there. The end follows. */
+  /** Called before `ended` when the endpoint cannot be reached or has no listener. */
   failed(): void;
   ended(): void;
 }
 
 const datagramsAtOnce = 16;
 /**
- * The datagram is lost, as datagrams may be; nothing is wrong with the session. That it is too long is also told of one
- * sent before, when a router on the way found so.
+ * Errors that lose a datagram and leave the session intact. EMSGSIZE may refer to an earlier datagram that a router
+ * found too long.
  */
 const losses = new Set([-EAGAIN, -EINTR, -ENOBUFS, -EMSGSIZE]);
 
-/** The datagrams of one client port, by way of a socket of their own connected to one endpoint. */
+/** Passes the datagrams of one client port through a socket connected to one endpoint. */
 export class UDPSession {
   readonly endpoint: string;
   usedAt = 0;
@@ -43,7 +43,7 @@ export class UDPSession {
     begin(service.traffic, this.#traffic);
   }
 
-  /** Makes the socket; the session is over at once when that fails. False when that is for want of means here. */
+  /** Opens the socket. On failure the session ends; returns false if the cause is on this node, so a retry cannot help. */
   start(): boolean {
     const { sockets, loop } = this.#context;
     const address = this.#service.address(this.endpoint);
@@ -58,7 +58,7 @@ export class UDPSession {
     return this.#token >= 0 || this.#giveUp(this.#token);
   }
 
-  /** False when the endpoint did not get the datagram and never will: the session is over. */
+  /** Returns false when the endpoint cannot be reached; the session is then over. */
   send(data: Uint8Array, length: number): boolean {
     if (this.#isOver) return false;
     const sent = this.#context.sockets.send(this.#fd, data, length);
@@ -88,7 +88,7 @@ export class UDPSession {
       const length = sockets.read(this.#fd, scratch);
       if (length === -EAGAIN || length === -EINTR) return;
       if (length === -EMSGSIZE) continue;
-      // Also what the endpoint's host says when nobody listens there.
+      // Includes ECONNREFUSED: the endpoint's host says that no one listens there.
       if (length < 0) {
         this.#fail(length);
         return;
@@ -104,17 +104,17 @@ export class UDPSession {
     }
   }
 
-  /** Ends with an error that is the endpoint's. */
+  /** Ends the session because of its endpoint. */
   #fail(result: number): void {
     this.#traffic.dialFailures++;
     this.#owner.failed();
     this.#giveUp(result);
   }
 
-  /** Ends with an error that another endpoint would not have spared us. */
+  /** Ends the session because of an error. */
   #giveUp(result: number): false {
     const detail = `${this.#service.key} ${this.endpoint}: ${errnoName(-result)}`;
-    this.#context.report('A UDP session ended with an error', detail);
+    this.#context.report('UDP session failed', detail);
     this.end();
     return false;
   }

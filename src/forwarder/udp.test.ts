@@ -14,7 +14,7 @@ function openSessions(under: EngineUnderTest, expected: number): Promise<void> {
   return eventuallyEqual(`${expected} open sessions`, async () => (await under.traffic()).open, expected);
 }
 
-test('a client keeps its endpoint while it talks, and another client gets the other', async () => {
+test('a UDP client keeps its endpoint, and another client gets the other one', async () => {
   for (const ip of ['127.0.0.1', '::1']) {
     const under = await EngineUnderTest.open(cleanups, { udpIdleMs: 10_000 });
     under.serve([await udpPeer(cleanups, 'a', ip), await udpPeer(cleanups, 'b', ip)]);
@@ -28,7 +28,7 @@ test('a client keeps its endpoint while it talks, and another client gets the ot
   }
 });
 
-test('a silent session ends, and the next datagram begins another', async () => {
+test('an idle session ends, and the next datagram begins another', async () => {
   const under = await EngineUnderTest.open(cleanups, { udpIdleMs: 2_000 });
   under.serve([await udpPeer(cleanups, 'a')]);
   const at = await under.listen('UDP');
@@ -40,7 +40,7 @@ test('a silent session ends, and the next datagram begins another', async () => 
   assert.equal((await under.traffic()).connections, 2);
 });
 
-test('datagrams pass whole, up to the largest', async () => {
+test('datagrams of all sizes pass unchanged', async () => {
   const under = await EngineUnderTest.open(cleanups);
   under.serve([await udpPeer(cleanups, 'a')]);
   const at = await under.listen('UDP');
@@ -51,7 +51,7 @@ test('datagrams pass whole, up to the largest', async () => {
   }
 });
 
-test('a client whose endpoint leaves goes on with another at once', async () => {
+test('a UDP client whose endpoint is removed continues with another at once', async () => {
   const under = await EngineUnderTest.open(cleanups, { udpIdleMs: 10_000 });
   const [a, b] = [await udpPeer(cleanups, 'a'), await udpPeer(cleanups, 'b')];
   under.serve([a]);
@@ -62,7 +62,7 @@ test('a client whose endpoint leaves goes on with another at once', async () => 
   assert.equal(String(await client.ask(at, '2')), 'b:2');
 });
 
-test('a client whose endpoint drains stays with it, new clients go elsewhere', async () => {
+test('a UDP client stays with a draining endpoint, new clients get another', async () => {
   const under = await EngineUnderTest.open(cleanups, { udpIdleMs: 10_000 });
   const [a, b] = [await udpPeer(cleanups, 'a'), await udpPeer(cleanups, 'b')];
   under.serve([a]);
@@ -79,7 +79,7 @@ test('a client whose endpoint drains stays with it, new clients go elsewhere', a
   assert.equal(String(await (await UDPClient.open(cleanups)).ask(at, '3')), 'b:3');
 });
 
-test('an endpoint where nobody listens ends the session, and the next datagram goes elsewhere', async () => {
+test('an endpoint without a listener ends the session, and the next datagram goes to another endpoint', async () => {
   const under = await EngineUnderTest.open(cleanups, { udpIdleMs: 10_000 });
   const dead = { ip: '127.0.0.1', port: await freePort() };
   under.serve([dead]);
@@ -95,7 +95,7 @@ test('an endpoint where nobody listens ends the session, and the next datagram g
 
 const ENETUNREACH = 101;
 
-/** The engine's sockets, with one call that answers otherwise for as long as the function gives something. */
+/** Real sockets with one call whose result the function may replace. */
 function answering(call: keyof Sockets, answer: (...args: never[]) => unknown) {
   return (real: Sockets): Sockets =>
     new Proxy(real, {
@@ -108,7 +108,7 @@ function answering(call: keyof Sockets, answer: (...args: never[]) => unknown) {
     });
 }
 
-test('neither affinity nor the fewest sessions keep a client at an endpoint where nobody listens', async () => {
+test('neither affinity nor least-connections keeps a client at an endpoint without a listener', async () => {
   for (const [affinity, choice] of [
     [60, 'round-robin'],
     [0, 'least-connections'],
@@ -122,7 +122,7 @@ test('neither affinity nor the fewest sessions keep a client at an endpoint wher
     (await UDPClient.open(cleanups)).send(at, 'x');
     await eventuallyEqual('a failure', failures, 1);
     under.serve([dead, await udpPeer(cleanups, 'a')], affinity, choice);
-    // Each time from another port, as resolvers do.
+    // Each time from another port, like resolvers.
     for (let i = 0; i < 4; i++) {
       const client = await UDPClient.open(cleanups);
       assert.equal(String(await client.ask(at, 'x')), 'a:x');
@@ -159,7 +159,7 @@ test('a datagram that cannot be sent to one endpoint goes to the next at once', 
   }
 });
 
-test('when no endpoint can be reached a datagram is given up after as many attempts as a connection', async () => {
+test('when no endpoint can be reached a datagram is dropped after as many attempts as a TCP connection', async () => {
   const under = await EngineUnderTest.open(cleanups, { sockets: answering('connect', () => -ENETUNREACH) });
   const peer = await udpPeer(cleanups, 'a');
   under.serve([peer]);
@@ -170,7 +170,7 @@ test('when no endpoint can be reached a datagram is given up after as many attem
   assert.equal((await under.traffic()).open, 0);
 });
 
-test('without endpoints a datagram is dropped and counted', async () => {
+test('a datagram for a service without endpoints is dropped and counted', async () => {
   const under = await EngineUnderTest.open(cleanups);
   under.serve([]);
   const at = await under.listen('UDP');
@@ -180,7 +180,7 @@ test('without endpoints a datagram is dropped and counted', async () => {
   assert.equal((await under.traffic()).open, 0);
 });
 
-test('at the limit the client that was silent for longest gives way', async () => {
+test('at the limit the session that was idle for longest ends', async () => {
   const under = await EngineUnderTest.open(cleanups, {
     udpIdleMs: 60_000,
     limits: { perService: 2 },
@@ -194,7 +194,7 @@ test('at the limit the client that was silent for longest gives way', async () =
   assert.deepEqual([(await under.traffic()).open, (await under.traffic()).connections], [2, 5]);
 });
 
-test('with affinity all ports of a client go to one endpoint', async () => {
+test('with affinity datagrams from all ports of a client go to one endpoint', async () => {
   const under = await EngineUnderTest.open(cleanups);
   under.serve([await udpPeer(cleanups, 'a'), await udpPeer(cleanups, 'b')], 60);
   const at = await under.listen('UDP');
@@ -203,30 +203,22 @@ test('with affinity all ports of a client go to one endpoint', async () => {
   assert.equal(heard.size, 1);
 });
 
-test('a socket that fails for good is opened again on the same port', async () => {
+test('a UDP socket that fails is reopened on the same port', async () => {
   let failures = 1;
   const EBADF = 9;
   const under = await EngineUnderTest.open(cleanups, {
-    sockets: (real) =>
-      new Proxy(real, {
-        get(target, name) {
-          const member: unknown = Reflect.get(target, name, target);
-          if (typeof member !== 'function') return member;
-          if (name !== 'receiveFrom') return member.bind(target);
-          return (...args: unknown[]) => (failures-- > 0 ? -EBADF : member.apply(target, args));
-        },
-      }),
+    sockets: answering('receiveFrom', () => (failures-- > 0 ? -EBADF : undefined)),
   });
   under.serve([await udpPeer(cleanups, 'a')]);
   const at = await under.listen('UDP');
   const client = await UDPClient.open(cleanups);
   client.send(at, 'lost');
-  const isReported = () => under.reports.some(({ problem }) => problem.startsWith('A UDP socket failed'));
+  const isReported = () => under.reports.some(({ problem }) => problem.startsWith('UDP socket failed'));
   await eventually('a report', isReported);
   assert.equal(String(await client.ask(at, 'x')), 'a:x');
 });
 
-test('a listener that cannot be watched is an error, and leaves its port free', async () => {
+test('listen fails and frees the port when the socket cannot be watched', async () => {
   const ENOSPC = 28;
   let failures = 1;
   const under = await EngineUnderTest.open(cleanups, {
@@ -250,11 +242,11 @@ test('a listener that cannot be watched is an error, and leaves its port free', 
   assert.equal(String(await client.ask(listening.at, 'x')), 'a:x');
 });
 
-test('a datagram too long for the way is lost, and the session goes on', async () => {
+test('a datagram that is too long for the path is lost, and the session continues', async () => {
   let isTold = false;
   const under = await EngineUnderTest.open(cleanups, {
     udpIdleMs: 10_000,
-    // As after a router's message that an earlier datagram was too long.
+    // As after a router reported that an earlier datagram was too long.
     sockets: answering('read', () => {
       if (isTold) return undefined;
       isTold = true;

@@ -1,6 +1,7 @@
 import type { Limits } from '../../src/forwarder/admission.ts';
 import type { Choice } from '../../src/forwarder/balancer.ts';
-import { LocalForwarder } from '../../src/forwarder/local-forwarder.ts';
+import type { Forwarder } from '../../src/forwarder/forwarder.ts';
+import { localForwarder } from '../../src/forwarder/local-forwarder.ts';
 import { limitsFor } from '../../src/forwarder/open-files.ts';
 import type { Report } from '../../src/forwarder/reports.ts';
 import { systemClock } from '../../src/lib/clock.ts';
@@ -16,7 +17,7 @@ export interface EngineSettings {
 
 /** An engine on real sockets with one service. */
 export class EngineUnderTest {
-  readonly engine: LocalForwarder;
+  readonly engine: Forwarder;
   readonly sockets: Sockets;
   readonly reports: Report[] = [];
   #listeners = 0;
@@ -30,7 +31,7 @@ export class EngineUnderTest {
 
   private constructor(sockets: Sockets, { limits, udpIdleMs = 60_000 }: EngineSettings) {
     this.sockets = sockets;
-    this.engine = new LocalForwarder({
+    this.engine = localForwarder({
       sockets,
       limits: { ...limitsFor(20_000), ...limits },
       clock: systemClock,

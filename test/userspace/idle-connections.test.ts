@@ -156,7 +156,7 @@ inNetworkNamespace(import.meta.filename, () => {
       const clients = hold(limit * 2);
       await eventually(
         'there is no more room',
-        () => /New connections have to wait/.test(program.stderr()),
+        () => /New connections must wait/.test(program.stderr()),
         patience,
       );
       await eventually('it is used', () => atEndpoints(servers) > limit * 0.9, patience);

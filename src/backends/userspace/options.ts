@@ -1,6 +1,6 @@
 import type { ProxyConfig } from '../../config/types.ts';
 import type { Choice } from '../../forwarder/balancer.ts';
-import { type PortRange, parsePortRange } from '../../forwarder/port-range.ts';
+import { type PortRange, parsePortRange } from '../../forwarder/port-pool.ts';
 import { parseDuration, toMillis } from '../../lib/duration.ts';
 import { messageOf } from '../../lib/thrown.ts';
 

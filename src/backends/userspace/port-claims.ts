@@ -1,5 +1,5 @@
-import type { NodeForwarder } from '../../forwarder/open.ts';
-import type { PortClaim } from '../../forwarder/port-claim.ts';
+import type { NodeForwarder, PortClaim } from '../../forwarder/open.ts';
+
 import { joinHostPort } from '../../model/ip.ts';
 import { nodePortIPs } from '../../model/node-port-addresses.ts';
 import { anyAddress, type Frontend, frontendName } from './frontends.ts';

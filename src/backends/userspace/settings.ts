@@ -1,5 +1,5 @@
 import type { Choice } from '../../forwarder/balancer.ts';
-import type { PortRange } from '../../forwarder/port-range.ts';
+import type { PortRange } from '../../forwarder/port-pool.ts';
 import type { Family } from '../../model/ip.ts';
 import type { LocalDetector } from '../../model/local-detector.ts';
 import type { NodePortAddresses } from '../../model/node-port-addresses.ts';
