@@ -1,22 +1,17 @@
 import { hash } from 'node:crypto';
 import { statSync } from 'node:fs';
-import type { Clock, Timer } from '../lib/clock.ts';
+import type { Clock } from '../lib/clock.ts';
+import { PathWatcher } from '../lib/path-watcher.ts';
 import { asError } from '../lib/thrown.ts';
 import { readConfigFile } from './config-file.ts';
 import { decodeConfig } from './decode.ts';
 import { applyPlatformDefaults } from './defaults.ts';
-import { DirectoryWatches } from './directory-watches.ts';
 import { ConfigError } from './errors.ts';
 import { FeatureGates } from './feature-gates.ts';
 import { validated } from './validate.ts';
 
 /** What upstream's process ends with when its configuration file changes. */
 export const CONFIG_CHANGED = "content of the proxy server's configuration file was updated";
-
-/** A writer is given this long to finish … */
-const QUIET_MS = 100;
-/** … but an endless trickle of events does not put off looking for longer than this. */
-const PATIENCE_MS = 1000;
 
 export interface ConfigWatchOptions {
   /** The text that is in use. */
@@ -26,13 +21,10 @@ export interface ConfigWatchOptions {
   readonly onChange: () => void;
   /** The file cannot be read or used, so the configuration in use stays. Called once per state of the file. */
   readonly onError: (error: Error) => void;
-  /** Rejects when a text is no usable configuration. */
-  readonly check?: (text: string) => Promise<void>;
 }
 
-/** A watch that is set up; nothing is reported before `start`. */
 export interface ConfigWatch {
-  /** Begins to report, starting with what has happened since the set-up. */
+  /** Begins to report, starting with any difference from `content`. Throws when the file system cannot be watched. */
   start(): void;
   /** Ends the watch; nothing is reported afterwards. */
   close(): void;
@@ -41,7 +33,6 @@ export interface ConfigWatch {
 /**
  * Watches a configuration file by content: a write in place, a rename over the file and the swap of a link on the
  * way to it (the `..data` of a ConfigMap volume) all count, a touch or a rewrite of the same bytes does not.
- * Throws when the file system cannot be watched.
  */
 export function watchConfigFile(path: string, options: ConfigWatchOptions): ConfigWatch {
   const isPipe = statSync(path, { throwIfNoEntry: false })?.isFIFO() ?? false;
@@ -49,8 +40,8 @@ export function watchConfigFile(path: string, options: ConfigWatchOptions): Conf
   return isPipe ? { start() {}, close() {} } : new FileWatch(path, options);
 }
 
-/** Whether the program could start with a text. Rejects with a ConfigError otherwise. */
-export async function checkUsable(text: string): Promise<void> {
+/** Rejects with a ConfigError when the program could not start with a text. */
+async function checkUsable(text: string): Promise<void> {
   const { config } = applyPlatformDefaults((await decodeConfig(text)).config);
   validated(config, FeatureGates.of(config.featureGates));
 }
@@ -58,69 +49,58 @@ export async function checkUsable(text: string): Promise<void> {
 class FileWatch implements ConfigWatch {
   readonly #path: string;
   readonly #options: ConfigWatchOptions;
-  readonly #directories: DirectoryWatches;
+  readonly #watcher: PathWatcher;
   #seen: string;
-  /** The state of the file that was complained about last. */
+  /** The state of the file that was reported as an error last. */
   #reported = '';
   #started = false;
   #closed = false;
-  #timer: Timer | undefined;
-  #firstEvent: number | undefined;
   #examining = false;
-  /** Something happened while the file was being looked at. */
+  /** Another event arrived while the file was being examined. */
   #again = false;
 
   constructor(path: string, options: ConfigWatchOptions) {
     this.#path = path;
     this.#options = options;
     this.#seen = hash('sha256', options.content);
-    this.#directories = new DirectoryWatches(
-      () => this.#event(),
-      (error) => this.#complain(`watch:${error.message}`, error),
-    );
-    this.#directories.follow(path);
+    this.#watcher = new PathWatcher({
+      path,
+      clock: options.clock,
+      onChange: () => void this.#settled(),
+      onError: (error) => {
+        if (!this.#started) throw error;
+        this.#complain(`watch:${error.message}`, error);
+      },
+    });
   }
 
   start(): void {
+    this.#watcher.start();
     this.#started = true;
-    this.#event();
+    this.#watcher.noteEvent();
   }
 
   close(): void {
     this.#closed = true;
-    this.#timer?.cancel();
-    this.#directories.close();
-  }
-
-  #event(): void {
-    if (!this.#started || this.#closed) return;
-    const { clock } = this.#options;
-    const now = clock.monotonic();
-    this.#firstEvent ??= now;
-    this.#timer?.cancel();
-    const wait = Math.min(QUIET_MS, this.#firstEvent + PATIENCE_MS - now);
-    this.#timer = clock.setTimeout(() => void this.#settled(), Math.max(0, wait));
+    this.#watcher.close();
   }
 
   async #settled(): Promise<void> {
     this.#again = this.#examining;
     if (this.#examining) return;
-    this.#firstEvent = undefined;
     this.#examining = true;
     try {
       await this.#examine();
     } catch (error) {
       const problem = asError(error);
-      this.#complain(`watch:${problem.message}`, problem);
+      this.#complain(`read:${problem.message}`, problem);
     } finally {
       this.#examining = false;
-      if (this.#again) this.#event();
+      if (this.#again) this.#watcher.noteEvent();
     }
   }
 
   async #examine(): Promise<void> {
-    // Watches come first: what changes after the file is read makes an event.
-    this.#directories.follow(this.#path);
     const text = await readConfigFile(this.#path);
     const seen = hash('sha256', text);
     if (seen === this.#seen) {
@@ -128,7 +108,7 @@ class FileWatch implements ConfigWatch {
       return;
     }
     try {
-      await (this.#options.check ?? checkUsable)(text);
+      await checkUsable(text);
     } catch (error) {
       if (!(error instanceof ConfigError)) throw error;
       this.#complain(`content:${seen}`, error);
@@ -141,7 +121,7 @@ class FileWatch implements ConfigWatch {
   }
 
   #complain(state: string, error: Error): void {
-    if (this.#closed || !this.#started || this.#reported === state) return;
+    if (this.#closed || this.#reported === state) return;
     this.#reported = state;
     this.#options.onError(error);
   }

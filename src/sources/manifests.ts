@@ -1,12 +1,11 @@
 import type { Clock } from '../lib/clock.ts';
 import { createIntern } from '../lib/intern.ts';
-import { messageOf } from '../lib/thrown.ts';
+import { PathWatcher } from '../lib/path-watcher.ts';
 import type { ResourceName } from '../model/objects.ts';
 import type { Logger } from '../obs/log.ts';
 import { ManifestFiles } from './manifests/files.ts';
 import { type Merged, mergeContents, type ObjectState } from './manifests/merge.ts';
 import { type ManifestProblem, printProblem } from './manifests/problem.ts';
-import { DirectoryWatcher } from './manifests/watcher.ts';
 import type { ObjectHandler, ObjectSource } from './source.ts';
 
 export interface ManifestSourceOptions {
@@ -35,13 +34,13 @@ export interface ManifestSource extends ObjectSource {
 export async function manifestSource(options: ManifestSourceOptions): Promise<ManifestSource> {
   const { path, nodeName, clock } = options;
   const files = new ManifestFiles(path, { intern: createIntern(), nodeName, clock });
-  const directory = await files.directory().catch((error: unknown) => {
-    throw new Error(`cannot read manifests at ${path}: ${messageOf(error)}`, { cause: error });
-  });
-  const source = new FileSource(options, files, directory);
+  const source = new FileSource(options, files);
   await source.open();
   return source;
 }
+
+/** Finds changes that the kernel does not report: in targets of symbolic links. */
+const pollMs = 10_000;
 
 const nothing: ObjectState = {
   nodes: new Map(),
@@ -60,7 +59,7 @@ interface Subscription {
 class FileSource implements ManifestSource {
   readonly #options: ManifestSourceOptions;
   readonly #files: ManifestFiles;
-  readonly #watcher: DirectoryWatcher;
+  readonly #watcher: PathWatcher;
   readonly #subscriptions: Subscription[] = [];
   #merged: Merged;
   #problems: readonly ManifestProblem[] = [];
@@ -70,13 +69,18 @@ class FileSource implements ManifestSource {
   #thorough = false;
   #stopped = false;
 
-  constructor(options: ManifestSourceOptions, files: ManifestFiles, directory: string) {
+  constructor(options: ManifestSourceOptions, files: ManifestFiles) {
     this.#options = options;
     this.#files = files;
     this.#merged = mergeContents([], options.nodeName, nothing);
-    const { clock, logger } = options;
-    const onChange = (cause: 'event' | 'poll') => void this.#refresh(cause === 'event');
-    this.#watcher = new DirectoryWatcher({ directory, clock, logger, onChange });
+    const { path, clock, logger } = options;
+    this.#watcher = new PathWatcher({
+      path,
+      clock,
+      pollMs,
+      onChange: (cause) => void this.#refresh(cause === 'event'),
+      onError: (error) => logger.error(error, 'Cannot watch the manifests; polling them', { path, pollMs }),
+    });
   }
 
   /** Watches before it reads, so that no change falls in between. */

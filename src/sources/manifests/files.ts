@@ -31,11 +31,6 @@ export class ManifestFiles {
     this.#options = options;
   }
 
-  /** The directory whose entries decide. */
-  async directory(): Promise<string> {
-    return (await stat(this.#path)).isDirectory() ? this.#path : dirname(this.#path);
-  }
-
   /**
    * Reads what changed; true when anything did. A file that is broken keeps its last good content; so does
    * everything when the path itself is gone. `thorough` reads every file instead of believing its time stamps.

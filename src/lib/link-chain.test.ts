@@ -15,8 +15,11 @@ function withDirectory(run: (directory: string) => void): void {
 }
 
 /** The chain with directories relative to the test's own. */
-function chainOf(directory: string, path: string): Record<string, string[]> {
-  const entries = [...linkChain(path)].map(([dir, names]) => [relative(directory, dir), [...names]]);
+function chainOf(directory: string, path: string): Record<string, string[] | 'all'> {
+  const entries = [...linkChain(path)].map(([dir, names]) => [
+    relative(directory, dir),
+    names === 'all' ? names : [...names],
+  ]);
   return Object.fromEntries(entries);
 }
 
@@ -38,6 +41,14 @@ test('the links of a ConfigMap volume', () =>
     symlinkSync('..data/config.conf', join(dir, 'config.conf'));
     const chain = { '': ['config.conf', '..data'], '..2026': ['config.conf'] };
     assert.deepEqual(chainOf(dir, join(dir, 'config.conf')), chain);
+  }));
+
+test('all entries of a directory, and the links that lead to it', () =>
+  withDirectory((dir) => {
+    mkdirSync(join(dir, 'a'));
+    symlinkSync('a', join(dir, 'b'));
+    assert.deepEqual(chainOf(dir, join(dir, 'a')), { a: 'all' });
+    assert.deepEqual(chainOf(dir, `${dir}/b/`), { '': ['b'], a: 'all' });
   }));
 
 test('absolute links, links upwards and broken links', () =>

@@ -1,21 +1,24 @@
 import { lstatSync, readlinkSync, type Stats } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { hasCode } from './thrown.ts';
 
 /** The kernel follows no more than this. */
 const MAX_LINKS = 40;
 
+/** By directory, the names of the entries in it that count. */
+export type LinkChain = Map<string, Set<string> | 'all'>;
+
 /**
- * The directory entries that decide what a path leads to: every symbolic link on the way and the file at its end,
- * as names by directory. Where the way breaks off, the missing entry is the last. For a ConfigMap volume these are
- * `config.conf` and `..data` in the mount, and the file in the dated directory.
+ * The directory entries that decide what a path leads to: every symbolic link on the way, and at its end the file, or
+ * all entries of the directory. Where the way breaks off, the missing entry is the last. For a file in a ConfigMap
+ * volume these are `config.conf` and `..data` in the mount, and the file in the dated directory.
  */
-export function linkChain(path: string): Map<string, Set<string>> {
+export function linkChain(path: string): LinkChain {
   const chain = new Map<string, Set<string>>();
   const rest = (path.startsWith('/') ? path : `${process.cwd()}/${path}`).split('/');
   let directory = '/';
   let links = 0;
-  while (rest.length > 0) {
-    const name = rest.shift() ?? '';
+  for (let name = rest.shift(); name !== undefined; name = rest.shift()) {
     if (name === '' || name === '.') continue;
     if (name === '..') {
       directory = dirname(directory);
@@ -28,12 +31,12 @@ export function linkChain(path: string): Map<string, Set<string>> {
       continue;
     }
     chain.set(directory, (chain.get(directory) ?? new Set()).add(name));
-    if (!stats?.isSymbolicLink() || ++links > MAX_LINKS) break;
+    if (!stats?.isSymbolicLink() || ++links > MAX_LINKS) return chain;
     const target = readlinkSync(entry);
     if (target.startsWith('/')) directory = '/';
     rest.unshift(...target.split('/'));
   }
-  return chain;
+  return new Map<string, Set<string> | 'all'>(chain).set(directory, 'all');
 }
 
 function lstat(path: string): Stats | undefined {
@@ -41,8 +44,7 @@ function lstat(path: string): Stats | undefined {
     return lstatSync(path, { throwIfNoEntry: false });
   } catch (error) {
     // A way that runs through a file or a closed directory ends there, just like one that does not exist.
-    const { code } = error as NodeJS.ErrnoException;
-    if (code === 'ENOTDIR' || code === 'EACCES') return undefined;
+    if (hasCode(error, 'ENOTDIR') || hasCode(error, 'EACCES')) return undefined;
     throw error;
   }
 }
