@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { test } from 'node:test';
 
@@ -68,14 +68,73 @@ test('a mode imports no other mode', () => {
   }
 });
 
+/** Files outside a mode that may import from its folder: modes plug in at one place. */
+const plugsModesIn = 'app/modes.ts';
+
+test('only app/modes.ts imports from the folder of a mode', () => {
+  for (const file of productFiles()) {
+    const from = relative(src, file);
+    if (from.startsWith('backends/') || from === plugsModesIn) continue;
+    for (const target of importsOf(file)) {
+      const to = relative(src, resolve(dirname(file), target));
+      assert.ok(!/^backends\/[^/]+\//.test(to), `${from} imports ${to}`);
+    }
+  }
+});
+
+const modeNames = 'nftables|iptables|ipvs|userspace';
+/** A mode's name as a string, or as a key of an object. Whatever is compared with a mode is one of these. */
+const modeName = new RegExp(`(['\`])(?:${modeNames})\\1|[{,]\\s*(?:${modeNames})\\s*[:,}]`);
+
+/** Where one of these words is not the name of a mode, or is still to become a field. */
+const exceptions: Readonly<Record<string, string>> = {
+  'inspect/mode-rules.ts': 'the packet rules of each mode',
+  'model/proxy-mode.ts': 'the list of modes',
+  'kernel/iptables/commands.ts': 'the program iptables',
+  'kernel/ipvs/openers.ts': 'the netlink client of IPVS',
+  'kernel/iptables/rule-match.ts': 'the match ipvs of iptables rules',
+};
+
+test('nobody compares the name of a mode: what differs is a field of Mode', () => {
+  for (const file of productFiles()) {
+    const from = relative(src, file);
+    if (/^(backends|config)\//.test(from) || from === plugsModesIn) continue;
+    const found = modeName.exec(readFileSync(file, 'utf8'))?.[0];
+    if (from in exceptions) assert.ok(found, `${from} does without its exception, remove that`);
+    else assert.equal(found, undefined, `${from} has ${found}; make it a field or method of Mode`);
+  }
+});
+
+test('a backend cannot choose endpoints: it reaches no module that computes their lists', () => {
+  const choosers = ['plan/endpoint-sets.ts', 'plan/topology.ts'].map((name) => join(src, name));
+  for (const chooser of choosers) assert.ok(existsSync(chooser), chooser);
+  const reached = new Map<string, string>();
+  const backends = productFiles().filter((file) => relative(src, file).startsWith('backends/'));
+  const pending = backends.map((file) => ({ file, path: relative(src, file) }));
+  for (const { file, path } of pending) {
+    if (reached.has(file)) continue;
+    reached.set(file, path);
+    for (const target of importsOf(file, true)) {
+      const next = resolve(dirname(file), target);
+      pending.push({ file: next, path: `${path} → ${relative(src, next)}` });
+    }
+  }
+  for (const chooser of choosers) assert.equal(reached.get(chooser), undefined);
+});
+
+function productFiles(): string[] {
+  return sourceFiles(src).filter((file) => !/(\.test|\/testing)\.ts$/.test(file));
+}
+
 function sourceFiles(directory: string): string[] {
   return readdirSync(directory, { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.ts'))
     .map((name) => join(directory, name));
 }
 
-/** Relative module specifiers of static imports, exports-from and dynamic imports. */
-function importsOf(file: string): string[] {
-  const text = readFileSync(file, 'utf8');
+/** Relative module specifiers of static imports, exports-from and dynamic imports; at will without types. */
+function importsOf(file: string, atRunTime = false): string[] {
+  const all = readFileSync(file, 'utf8');
+  const text = atRunTime ? all.replace(/^(?:import|export) type [^;]*;$/gm, '') : all;
   return [...text.matchAll(/(?:from\s+|import\(\s*|import\s+)'(\.[^']+)'/g)].map((match) => match[1] ?? '');
 }

@@ -1,10 +1,12 @@
 /** The table of metrics, from what the program declares in each mode. */
+import { allModes } from '../../src/app/modes.ts';
+import type { Mode } from '../../src/backends/mode.ts';
 import { buildInfo } from '../../src/cli/version.ts';
 import { registerBuildMetrics } from '../../src/obs/build-metrics.ts';
 import type { MetricType } from '../../src/obs/family.ts';
 import type { Counter, Gauge, Histogram, MetricOptions, ScrapedMetric } from '../../src/obs/metrics.ts';
 import { registerProcessMetrics } from '../../src/obs/process-metrics.ts';
-import { createProxyMetrics, type MetricsMode } from '../../src/obs/proxy-metrics.ts';
+import { createProxyMetrics } from '../../src/obs/proxy-metrics.ts';
 import { type Collector, Registry } from '../../src/obs/registry.ts';
 import { createRestClientMetrics } from '../../src/obs/rest-client-metrics.ts';
 import { registerRuntimeMetrics } from '../../src/obs/runtime-metrics.ts';
@@ -12,14 +14,14 @@ import { FakeClock } from '../../test/fake-clock.ts';
 import { code, table } from './markdown.ts';
 import { metricAdvice } from './metric-advice.ts';
 
-const modes: readonly MetricsMode[] = ['iptables', 'ipvs', 'nftables', 'userspace'];
+const modes = await allModes();
 const gate = 'KubeProxyNFTablesLocalhostNodePorts';
 
 interface Declared {
   readonly type: MetricType;
   readonly help: string;
   readonly labels: readonly string[];
-  readonly modes: Set<MetricsMode>;
+  readonly modes: Set<string>;
   /** Only with the feature gate on. */
   isGated: boolean;
 }
@@ -33,7 +35,7 @@ export async function declaredMetrics(): Promise<ReadonlyMap<string, Declared>> 
       const registry = declareAll(mode, localhostNodePorts);
       for (const [name, { type, help, labels }] of await registry.declared()) {
         const known = all.get(name) ?? { type, help, labels, modes: new Set(), isGated: true };
-        known.modes.add(mode);
+        known.modes.add(mode.name);
         known.isGated &&= localhostNodePorts;
         all.set(name, known);
       }
@@ -42,7 +44,7 @@ export async function declaredMetrics(): Promise<ReadonlyMap<string, Declared>> 
   return all;
 }
 
-function declareAll(mode: MetricsMode, localhostNodePorts: boolean): ListingRegistry {
+function declareAll(mode: Mode, localhostNodePorts: boolean): ListingRegistry {
   const registry = new ListingRegistry({
     clock: new FakeClock(),
     onCollectError: (error) => {
@@ -53,7 +55,10 @@ function declareAll(mode: MetricsMode, localhostNodePorts: boolean): ListingRegi
   registerProcessMetrics(registry);
   registerRuntimeMetrics(registry);
   createRestClientMetrics(registry);
-  createProxyMetrics(registry, mode, { localhostNodePorts });
+  createProxyMetrics(
+    registry,
+    mode.metricGroups(() => localhostNodePorts),
+  );
   return registry;
 }
 
@@ -87,7 +92,7 @@ export async function metricReference(): Promise<string> {
 }
 
 function modesText({ modes: found, isGated }: Declared): string {
-  const names = found.size === modes.length ? 'all' : [...found].join(', ');
+  const names = found.size === modes.length ? 'all' : [...found].sort().join(', ');
   return isGated ? `${names}, with the gate ${code(gate)}` : names;
 }
 

@@ -25,7 +25,7 @@ interface Answer {
 async function setup(t: TestContext, overrides: Partial<MetricsServerOptions> = {}) {
   const clock = new FakeClock((started + 10) * 1000);
   const registry = new Registry({ clock, onCollectError: assert.fail });
-  const metrics = createProxyMetrics(registry, 'nftables');
+  const metrics = createProxyMetrics(registry, []);
   const levels: number[] = [];
   const handler = metricsServerHandler({
     mode: 'nftables',

@@ -14,6 +14,7 @@ import type { RootLogger } from '../obs/klog.ts';
 import { cleanUp, removeLeftovers } from './cleanup.ts';
 import { type Completed, complete, gateReport } from './complete.ts';
 import { configuredLogger, startLogger } from './logging.ts';
+import { loadMode } from './modes.ts';
 import { buildServer } from './server.ts';
 import { endOnSignals } from './signals.ts';
 
@@ -96,8 +97,9 @@ async function run(options: Options, completed: Completed, logger: RootLogger): 
     }
     endOnSignals(() => logger.flush());
     const server = await buildServer(options, completed, logger);
-    // Not before the server is built, as upstream has it: a start that fails then leaves the node's rules alone.
-    const takeOver = () => removeLeftovers(completed.config.mode, logger);
+    const mode = await loadMode(completed.config.mode);
+    // As in upstream, only after the server is built: a start that fails leaves the node's rules alone.
+    const takeOver = () => removeLeftovers(mode, logger);
     if (!options.initOnly) return await server.run(takeOver);
     await takeOver();
     return 0;

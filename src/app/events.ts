@@ -16,20 +16,8 @@ export class NodeEvents {
     this.#start('Normal', 'Starting', '');
   }
 
-  modeDefaulted(note: string): void {
-    this.#start('Warning', 'KubeProxyDefaultMode', note);
-  }
-
-  ipvsDeprecated(note: string): void {
-    this.#start('Warning', 'IPVSDeprecation', note);
-  }
-
-  healthServerFailed(note: string): void {
-    this.#start('Warning', 'FailedToStartProxierHealthcheck', note);
-  }
-
-  metricsServerFailed(note: string): void {
-    this.#start('Warning', 'FailedToStartMetricServer', note);
+  warn(reason: string, note: string): void {
+    this.#start('Warning', reason, note);
   }
 
   #start(type: EventInput['type'], reason: string, note: string): void {

@@ -1,5 +1,5 @@
+import type { Mode } from '../backends/mode.ts';
 import { type FeatureGates, knownGates } from '../config/feature-gates.ts';
-import type { ProxyConfig } from '../config/types.ts';
 import type { RestMetrics } from '../kube/rest-metrics.ts';
 import type { BuildInfo } from '../lib/build-info.ts';
 import { systemClock } from '../lib/clock.ts';
@@ -17,13 +17,8 @@ export interface Metrics {
   readonly restClient: RestMetrics;
 }
 
-/** Everything that /metrics shows, declared. */
-export function createMetrics(
-  config: ProxyConfig,
-  gates: FeatureGates,
-  build: BuildInfo,
-  logger: Logger,
-): Metrics {
+/** Declares everything that /metrics shows in this mode. */
+export function createMetrics(mode: Mode, gates: FeatureGates, build: BuildInfo, logger: Logger): Metrics {
   const registry = new Registry({
     clock: systemClock,
     onCollectError: (error, metrics) => logger.error(error, 'Metrics are left out of a scrape', { metrics }),
@@ -34,9 +29,10 @@ export function createMetrics(
   const client = createRestClientMetrics(registry);
   return {
     registry,
-    proxy: createProxyMetrics(registry, config.mode, {
-      localhostNodePorts: gates.enabled('KubeProxyNFTablesLocalhostNodePorts'),
-    }),
+    proxy: createProxyMetrics(
+      registry,
+      mode.metricGroups((gate) => gates.enabled(gate)),
+    ),
     restClient: { ...client, duration: client.requestDuration },
   };
 }

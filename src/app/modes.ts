@@ -1,10 +1,11 @@
+import { deviceName } from '../backends/ipvs/kernel.ts';
 import type { Mode } from '../backends/mode.ts';
 import type { ProxyMode } from '../model/proxy-mode.ts';
 
 /**
- * The one place where modes plug in. Each is loaded only when it is used. Clean-up goes in this order: ipvs mode leaves
- * chains that iptables mode has, too, to it if they are in use; iptables mode removes all of its chains or none, and
- * cannot while those of ipvs mode lead to them.
+ * The one place where modes plug in. Each mode is loaded only when it is used. Clean-up follows this order: iptables
+ * mode removes all of its chains or none, and cannot while chains of ipvs mode jump to them. ipvs mode leaves chains
+ * that both modes use to iptables mode.
  */
 const modes: Record<ProxyMode, () => Promise<Mode>> = {
   ipvs: async () => (await import('../backends/ipvs/mode.ts')).ipvsMode,
@@ -17,19 +18,16 @@ export function loadMode(mode: ProxyMode): Promise<Mode> {
   return modes[mode]();
 }
 
-/** Every mode there is, by name. */
-export async function allModes(): Promise<ReadonlyMap<string, Mode>> {
-  return new Map(
-    await Promise.all(Object.entries(modes).map(async ([name, load]) => [name, await load()] as const)),
-  );
+/** Every mode, in the order in which clean-up must go through them. */
+export function allModes(): Promise<Mode[]> {
+  return Promise.all(Object.values(modes).map((load) => load()));
 }
 
-/** Modes whose rules cannot stay beside those of `mode`. The two that write iptables rules share their chains. */
-export async function modesReplacedBy(mode: string): Promise<ReadonlyMap<string, Mode>> {
-  const all = await allModes();
-  return new Map([...all].filter(([name]) => rulesOf(name) !== rulesOf(mode)));
+/** The modes whose rules a start in `mode` removes. */
+export async function modesReplacedBy({ name, sharesRulesWith = [] }: Mode): Promise<Mode[]> {
+  const kept = [name, ...sharesRulesWith];
+  return (await allModes()).filter((mode) => !kept.includes(mode.name));
 }
 
-function rulesOf(mode: string): string {
-  return mode === 'ipvs' ? 'iptables' : mode;
-}
+/** Whatever mode runs: a device on which some mode, perhaps an earlier one, keeps addresses of services. */
+export const serviceAddressDevice = deviceName;

@@ -1,30 +1,30 @@
-import { deviceName as ipvsDevice } from '../backends/ipvs/kernel.ts';
+import type { Mode } from '../backends/mode.ts';
 import type { NodeFacts } from '../inspect/node-facts.ts';
 import { openRouteClient } from '../kernel/route/client.ts';
 import { systemClock } from '../lib/clock.ts';
 import { canonicalIPOf, type Family } from '../model/ip.ts';
 import { loadLibc } from '../native/koffi-libc.ts';
 import type { Completed } from './complete.ts';
+import { serviceAddressDevice } from './modes.ts';
 import type { NodeSetup } from './node-setup.ts';
 
 export interface FactsInput {
   readonly completed: Completed;
+  readonly mode: Mode;
   readonly setup: NodeSetup;
   readonly nodeName: string;
 }
 
-/** What of this node decides about packets of one family, besides plans. */
+/** The facts of this node that decide about packets of one family, besides plans. */
 export function nodeFactsOf(
   family: Family,
-  { completed, setup, nodeName }: FactsInput,
+  { completed, mode, setup, nodeName }: FactsInput,
   ownAddresses: readonly string[],
   serviceCIDRs: readonly string[],
 ): NodeFacts {
   const { config, gates } = completed;
-  // Userspace mode has no setting of its own for it.
-  const isScheduled = ['ipvs', 'userspace'].includes(config.mode) && config.ipvs.scheduler !== '';
   return {
-    mode: config.mode,
+    mode: mode.name,
     family,
     nodeName,
     nodeIP: setup.addresses.ips[family],
@@ -33,25 +33,21 @@ export function nodeFactsOf(
     localDetector: setup.detectors[family],
     masqueradeAll: config.linux.masqueradeAll,
     serviceCIDRs,
-    localhostNodePorts:
-      config.mode === 'nftables'
-        ? gates.enabled('KubeProxyNFTablesLocalhostNodePorts')
-        : (config.iptables.localhostNodePorts ?? true),
-    ...(isScheduled && { scheduler: config.ipvs.scheduler }),
+    ...mode.packetFacts({ config, gateEnabled: (gate) => gates.enabled(gate) }),
   };
 }
 
 /**
- * Every address on an interface of this machine, but not those that ipvs mode has put there for services. Asked of the
- * kernel: Node leaves out interfaces without a carrier, whose addresses are the node's all the same.
+ * Every address on an interface of this machine, without those that ipvs mode keeps there for services. Asks the
+ * kernel, because Node.js leaves out interfaces without a carrier.
  */
 export async function ownAddresses(): Promise<string[]> {
   const route = openRouteClient(await loadLibc(), { clock: systemClock });
   try {
     const links = await route.listLinks();
-    const ipvs = links.find(({ name }) => name === ipvsDevice)?.index;
+    const device = links.find(({ name }) => name === serviceAddressDevice)?.index;
     const addresses = await route.listAddresses();
-    return addresses.filter(({ interfaceIndex }) => interfaceIndex !== ipvs).map(({ ip }) => ip);
+    return addresses.filter(({ interfaceIndex }) => interfaceIndex !== device).map(({ ip }) => ip);
   } finally {
     route.close();
   }

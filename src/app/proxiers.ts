@@ -75,7 +75,7 @@ async function createProxier(
   setAside: SetAside,
   options: ProxiersOptions,
 ): Promise<FamilyProxier> {
-  const { completed, setup, nodeName, metrics, health, recorder } = options;
+  const { completed, mode, setup, nodeName, metrics, health, recorder } = options;
   const { config, gates } = completed;
   const logger = options.logger.named(family);
   const healthCheckIPs = await healthCheckAddresses(family, setup, logger);
@@ -87,7 +87,7 @@ async function createProxier(
     allowExternalIPs: gates.enabled('AllowServiceExternalIPs'),
     minSyncPeriod: toMillis(config.minSyncPeriod),
     syncPeriod: toMillis(config.syncPeriod),
-    countsServices: config.mode === 'ipvs',
+    countsServices: mode.countsServices ?? false,
     metrics,
     health,
     serviceHealth: new ServiceHealthServers({

@@ -133,7 +133,7 @@ export class ProxyServer {
     const { healthzBindAddress } = completed.config;
     this.#serve('proxy healthz', healthzBindAddress, createRouter(routes, logger), (error) => {
       const failure = new Error(`healthz server failed: ${error.message}`, { cause: error });
-      events.healthServerFailed(failure.message);
+      events.warn('FailedToStartProxierHealthcheck', failure.message);
       this.#failure.reject(failure);
     });
   }
@@ -160,7 +160,7 @@ export class ProxyServer {
       logger,
     });
     this.#serve('metrics server', config.metricsBindAddress, handler, (error) => {
-      events.metricsServerFailed(error.message);
+      events.warn('FailedToStartMetricServer', error.message);
       this.#failure.reject(error);
     });
   }

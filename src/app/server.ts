@@ -1,4 +1,5 @@
 import { hostname } from 'node:os';
+import type { Mode } from '../backends/mode.ts';
 import type { Options } from '../cli/options.ts';
 import { buildInfo } from '../cli/version.ts';
 import { ProxyHealth } from '../health/proxy-health.ts';
@@ -9,15 +10,19 @@ import { systemClock } from '../lib/clock.ts';
 import { toMillis } from '../lib/duration.ts';
 import { messageOf } from '../lib/thrown.ts';
 import type { RootLogger } from '../obs/klog.ts';
+import type { Logger } from '../obs/log.ts';
 import type { Completed } from './complete.ts';
 import { NodeEvents } from './events.ts';
 import { meetNode } from './known-node.ts';
 import { createMetrics } from './metrics.ts';
-import { reportMode } from './mode-notices.ts';
 import { loadMode } from './modes.ts';
 import { setUpNode } from './node-setup.ts';
 import { createProxiers } from './proxiers.ts';
 import { ProxyServer } from './proxy-server.ts';
+
+const defaultModeNote =
+  'No proxy mode is configured, so iptables is used. From Kubernetes 1.40 the default is nftables: ' +
+  'set mode to "nftables" to move now, or to "iptables" to stay.';
 
 /** Does all that is needed before the first packet can be served, in upstream's order; throws what stands in the way. */
 export async function buildServer(
@@ -26,8 +31,8 @@ export async function buildServer(
   logger: RootLogger,
 ): Promise<ProxyServer> {
   const { config, gates } = completed;
-  const metrics = createMetrics(config, gates, buildInfo(options.version.gitVersion), logger);
   const mode = await loadMode(config.mode);
+  const metrics = createMetrics(mode, gates, buildInfo(options.version.gitVersion), logger);
   const { nodeName, cluster, node, start, addresses } = await meetNode(
     options,
     completed,
@@ -42,12 +47,12 @@ export async function buildServer(
     random: Math.random,
   });
   const events = new NodeEvents(nodeName, (event) => recorder.event(event));
-  reportMode(completed, events, logger);
+  warnOfMode(mode, completed.modeDefaulted, events, logger);
   const health =
     config.healthzBindAddress === ''
       ? undefined
       : new ProxyHealth(systemClock, 2 * toMillis(config.syncPeriod));
-  tune(completed, logger);
+  tune(mode, completed, logger);
   const setup = setUpNode(config, start, addresses, await mode.supportedFamilies(logger), logger);
   const proxiers = await createProxiers({
     completed,
@@ -76,13 +81,23 @@ export async function buildServer(
   });
 }
 
-function tune({ config }: Completed, logger: RootLogger): void {
+/** Warns, in the log and by an event, about a mode that was not chosen or is deprecated. */
+function warnOfMode({ deprecation }: Mode, modeDefaulted: boolean, events: NodeEvents, logger: Logger): void {
+  const warn = (eventReason: string, note: string) => {
+    logger.error(undefined, note);
+    events.warn(eventReason, note);
+  };
+  if (modeDefaulted) warn('KubeProxyDefaultMode', defaultModeNote);
+  if (deprecation) warn(deprecation.eventReason, deprecation.note);
+}
+
+/** Sets the conntrack parameters. Throws when that fails and the mode needs them. */
+function tune(mode: Mode, { config }: Completed, logger: RootLogger): void {
   try {
     tuneConntrack(config.linux.conntrack, systemFiles, logger);
   } catch (error) {
     const reason = messageOf(error);
-    // This mode also runs without the privilege to set them, and then has no use for them.
-    if (config.mode === 'userspace') {
+    if (mode.toleratesConntrackFailure) {
       logger.info('Conntrack parameters are left as they are', { reason });
       return;
     }

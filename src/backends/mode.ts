@@ -3,8 +3,9 @@ import type { Clock } from '../lib/clock.ts';
 import type { Family } from '../model/ip.ts';
 import type { LocalDetector } from '../model/local-detector.ts';
 import type { NodePortAddresses } from '../model/node-port-addresses.ts';
+import type { ProxyMode } from '../model/proxy-mode.ts';
 import type { Logger } from '../obs/log.ts';
-import type { ProxyMetrics } from '../obs/proxy-metrics.ts';
+import type { MetricGroup, ProxyMetrics } from '../obs/proxy-metrics.ts';
 import type { Backend } from './backend.ts';
 import type { Inspection } from './inspection.ts';
 
@@ -26,8 +27,32 @@ export interface BackendContext {
 /** What looking takes: everything but the means to report and to ask for syncs. */
 export type InspectionContext = Omit<BackendContext, 'metrics' | 'requestFullSync'>;
 
-/** One proxy mode: where it can run, how to start it, and how to remove all it ever wrote. */
+/** Settings of one mode that decide about packets besides plans. */
+export interface PacketFacts {
+  /** Node ports are served at loopback addresses (iptables), or rejected or proxied there (nftables). */
+  readonly localhostNodePorts: boolean;
+  /** The configured scheduler; absent where the default, round robin, chooses or the mode has none. */
+  readonly scheduler?: string;
+}
+
+/**
+ * One proxy mode: everything that differs from other modes. Code outside src/backends/, src/config/ and
+ * src/app/modes.ts asks these fields and never compares a mode's name.
+ */
 export interface Mode {
+  readonly name: ProxyMode;
+  /** Modes that write into the same chains. A start in this mode leaves their rules alone. */
+  readonly sharesRulesWith?: readonly ProxyMode[];
+  /** Every start warns with this note, in the log and in an event with this reason. */
+  readonly deprecation?: { readonly eventReason: string; readonly note: string };
+  /** The metric of missing local endpoints counts Services; in other modes it counts service ports. */
+  readonly countsServices?: boolean;
+  /** A start goes on when the conntrack parameters cannot be set: the mode also runs without privileges. */
+  readonly toleratesConntrackFailure?: boolean;
+  /** All decisions are nf_tables rules (or iptables-nft ones), so a trace shows the whole way of a packet. */
+  readonly isTraceable?: boolean;
+  metricGroups(gateEnabled: (gate: string) => boolean): readonly MetricGroup[];
+  packetFacts(context: Pick<InspectionContext, 'config' | 'gateEnabled'>): PacketFacts;
   /** Families this node can serve in this mode; logs why one cannot be, throws when none can. */
   supportedFamilies(logger: Logger): Promise<ReadonlySet<Family>>;
   /** Checks the preconditions of the mode in this family; throws the reason when one fails. */

@@ -1,6 +1,7 @@
 import { type Completed, complete } from '../app/complete.ts';
 import { type KnownNode, meetNode } from '../app/known-node.ts';
 import { loadPlans } from '../app/load-plans.ts';
+import { loadMode } from '../app/modes.ts';
 import { nodeFactsOf } from '../app/node-facts.ts';
 import { setUpNode } from '../app/node-setup.ts';
 import { parseCommandLine } from '../cli/command-line.ts';
@@ -37,7 +38,8 @@ async function inspectorOf(known: KnownNode, completed: Completed, logger: Logge
   const families = new Set(['IPv4', 'IPv6'] as const);
   const setup = setUpNode(config, known.start, known.addresses, families, logger);
   const loaded = await loadPlans(known, completed, setup, logger);
-  const input = { completed, setup, nodeName: known.nodeName };
+  const mode = await loadMode(config.mode);
+  const input = { completed, mode, setup, nodeName: known.nodeName };
   return new Inspector({
     version: KUBERNETES_VERSION,
     mode: config.mode,

@@ -23,7 +23,7 @@ async function setup(t: TestContext) {
     health,
     nodeEligible: () => node.eligible,
     clock,
-    ...createProxyMetrics(registry, 'nftables'),
+    ...createProxyMetrics(registry, []),
   });
   const server = createServer((request, response) =>
     routes[request.url === '/livez' ? '/livez' : '/healthz'](request, response),

@@ -1,6 +1,7 @@
 import type { Difference, Fate, KernelAnswer, Packet, ServiceCounters } from '../backends/inspection.ts';
 import type { Family } from '../model/ip.ts';
 import type { Protocol } from '../model/objects.ts';
+import type { ProxyMode } from '../model/proxy-mode.ts';
 import type { Decision, ServicePlan } from '../plan/service-plan.ts';
 
 /**
@@ -54,7 +55,7 @@ export interface SetAsideReport {
 
 export interface StatusReport extends TypeMeta<'Status'> {
   readonly version: string;
-  readonly mode: string;
+  readonly mode: ProxyMode;
   readonly nodeName: string;
   readonly time: string;
   readonly startTime: string;
@@ -125,7 +126,7 @@ export type EndpointList = ListReport<'EndpointList', EndpointReport>;
 
 /** What becomes of one packet: as planned, and as the kernel has it. */
 export interface ExplanationReport extends TypeMeta<'Explanation'> {
-  readonly mode: string;
+  readonly mode: ProxyMode;
   readonly nodeName: string;
   readonly packet: Packet;
   readonly planned: {
@@ -162,13 +163,13 @@ export type DifferenceReport = Omit<Difference, 'service'> & {
 };
 
 export interface DiffReport extends ListReport<'Diff', DifferenceReport> {
-  readonly mode: string;
+  readonly mode: ProxyMode;
   readonly families: readonly FamilyComparison[];
 }
 
 export interface CountersReport
   extends ListReport<'Counters', ServiceCounters & { readonly family: Family }> {
-  readonly mode: string;
+  readonly mode: ProxyMode;
   readonly time: string;
   readonly families: readonly FamilyLook[];
 }

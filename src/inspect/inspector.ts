@@ -2,6 +2,7 @@ import type { Packet } from '../backends/inspection.ts';
 import type { Clock } from '../lib/clock.ts';
 import { messageOf } from '../lib/thrown.ts';
 import type { Family } from '../model/ip.ts';
+import type { ProxyMode } from '../model/proxy-mode.ts';
 import {
   API_VERSION,
   type CountersReport,
@@ -45,7 +46,7 @@ export interface InspectedFamily {
 
 export interface InspectorOptions {
   readonly version: string;
-  readonly mode: string;
+  readonly mode: ProxyMode;
   readonly nodeName: string;
   /** Milliseconds since the Unix epoch. */
   readonly startTime: number;

@@ -2,9 +2,11 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { FakeClock } from '../../test/fake-clock.ts';
+import { loadMode } from '../app/modes.ts';
+import type { ProxyMode } from '../model/proxy-mode.ts';
 import { registerBuildMetrics } from './build-metrics.ts';
 import { registerProcessMetrics } from './process-metrics.ts';
-import { createProxyMetrics, type MetricsMode } from './proxy-metrics.ts';
+import { createProxyMetrics } from './proxy-metrics.ts';
 import { Registry } from './registry.ts';
 import { createRestClientMetrics } from './rest-client-metrics.ts';
 import { registerRuntimeMetrics } from './runtime-metrics.ts';
@@ -36,12 +38,16 @@ const build = {
   platform: 'linux/amd64',
 };
 
-function fullRegistry(mode: MetricsMode, localhostNodePorts = false) {
+async function groupsOf(mode: ProxyMode, localhostNodePorts = false) {
+  return (await loadMode(mode)).metricGroups(() => localhostNodePorts);
+}
+
+async function fullRegistry(mode: ProxyMode) {
   const registry = new Registry({
     clock: new FakeClock(),
     onCollectError: (error) => assert.fail(String(error)),
   });
-  const proxy = createProxyMetrics(registry, mode, { localhostNodePorts });
+  const proxy = createProxyMetrics(registry, await groupsOf(mode));
   const rest = createRestClientMetrics(registry);
   registerProcessMetrics(registry);
   registerRuntimeMetrics(registry);
@@ -50,7 +56,7 @@ function fullRegistry(mode: MetricsMode, localhostNodePorts = false) {
 }
 
 /** Uses every metric once, as a running proxy does. */
-function useAll({ proxy, rest }: ReturnType<typeof fullRegistry>): void {
+function useAll({ proxy, rest }: Awaited<ReturnType<typeof fullRegistry>>): void {
   const family = { ip_family: 'IPv4' };
   const { syncDuration, fullSyncDuration, partialSyncDuration, conntrackSyncDuration } = proxy;
   for (const h of [syncDuration, fullSyncDuration, partialSyncDuration, conntrackSyncDuration]) {
@@ -105,7 +111,7 @@ for (const mode of ['iptables', 'nftables'] as const) {
   const recorded: { metrics: Record<string, Recorded> } = JSON.parse(readFileSync(vectors, 'utf8'));
 
   test(`${mode}: recorded metrics have the same type, labels and buckets here`, async () => {
-    const registry = fullRegistry(mode);
+    const registry = await fullRegistry(mode);
     useAll(registry);
     const ours = parse(formatText(await registry.registry.gather()));
     let compared = 0;
@@ -121,7 +127,7 @@ for (const mode of ['iptables', 'nftables'] as const) {
   });
 
   test(`${mode}: no upstream name is invented`, async () => {
-    const registry = fullRegistry(mode);
+    const registry = await fullRegistry(mode);
     useAll(registry);
     const own = /^(kubeproxy_ts_|nodejs_)/;
     for (const { name } of await registry.registry.gather()) {
@@ -131,7 +137,7 @@ for (const mode of ['iptables', 'nftables'] as const) {
 }
 
 /** Names a mode declares, whether used yet or not: a second declaration of one throws. */
-function declared(mode: MetricsMode, localhostNodePorts = false): Set<string> {
+async function declared(mode: ProxyMode, localhostNodePorts = false): Promise<Set<string>> {
   const names = new Set<string>();
   class Recorder extends Registry {
     override register(collector: Parameters<Registry['register']>[0]): void {
@@ -140,17 +146,17 @@ function declared(mode: MetricsMode, localhostNodePorts = false): Set<string> {
     }
   }
   const registry = new Recorder({ clock: new FakeClock(), onCollectError: () => {} });
-  createProxyMetrics(registry, mode, { localhostNodePorts });
+  createProxyMetrics(registry, await groupsOf(mode, localhostNodePorts));
   return names;
 }
 
-test('each mode has its own metrics', () => {
+test('each mode has its own metrics', async () => {
   const gated = [
     'nftables_localhost_nodeport_listeners',
     'nftables_localhost_nodeport_listener_creation_failures_total',
     'nftables_localhost_nodeport_rejected_packets_total',
   ];
-  const only: [string, MetricsMode[]][] = [
+  const only: [string, ProxyMode[]][] = [
     ['sync_full_proxy_rules_duration_seconds', ['iptables', 'nftables']],
     ['sync_partial_proxy_rules_duration_seconds', ['iptables', 'nftables']],
     ['sync_proxy_rules_iptables_restore_failures_total', ['iptables', 'ipvs']],
@@ -168,24 +174,24 @@ test('each mode has its own metrics', () => {
     ['proxy_livez_total', ['iptables', 'ipvs', 'nftables', 'userspace']],
   ];
   for (const mode of ['iptables', 'ipvs', 'nftables', 'userspace'] as const) {
-    const names = declared(mode);
+    const names = await declared(mode);
     for (const [name, modes] of only)
       assert.equal(names.has(name), modes.includes(mode), `${name} in ${mode}`);
     for (const name of gated) {
       assert.equal(names.has(name), false);
-      assert.equal(declared(mode, true).has(name), mode === 'nftables', `${name} in ${mode}`);
+      assert.equal((await declared(mode, true)).has(name), mode === 'nftables', `${name} in ${mode}`);
     }
   }
 });
 
 test('a metric of another mode can be fed and stays invisible', async () => {
-  const { registry, proxy } = fullRegistry('userspace');
+  const { registry, proxy } = await fullRegistry('userspace');
   proxy.iptablesRulesTotal.set(1, { table: 'nat', ip_family: 'IPv4' });
   assert.doesNotMatch(formatText(await registry.gather()), /iptables/);
 });
 
 test('kubeproxy metrics say that they are alpha', async () => {
-  const { registry } = fullRegistry('iptables');
+  const { registry } = await fullRegistry('iptables');
   for (const { name, help } of await registry.gather()) {
     if (name.startsWith('kubeproxy_')) assert.match(help, /^\[ALPHA\] /, name);
   }

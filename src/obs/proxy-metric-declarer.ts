@@ -8,44 +8,28 @@ import {
 } from './metrics.ts';
 import type { Registry } from './registry.ts';
 
-export type MetricsMode = 'iptables' | 'ipvs' | 'nftables' | 'userspace';
-
-/** Registers a metric in the modes it belongs to; elsewhere gives one that ignores its values. */
+/** Registers metrics of the proxy. Without a registry, the metrics accept values and are not exposed. */
 export class Declarer {
-  readonly #registry: Registry;
-  readonly #mode: MetricsMode;
+  readonly #registry: Registry | undefined;
 
-  constructor(registry: Registry, mode: MetricsMode) {
+  constructor(registry: Registry | undefined) {
     this.#registry = registry;
-    this.#mode = mode;
   }
 
-  /** Without a list of modes a metric belongs to all of them. */
-  #here(modes: readonly MetricsMode[] | undefined): boolean {
-    return modes === undefined || modes.includes(this.#mode);
+  counter(name: string, help: string, labels: readonly string[]): Counter {
+    return this.#registry?.counter(options(name, help, labels)) ?? ignoredMetric;
   }
 
-  counter(name: string, help: string, labels: readonly string[], modes?: readonly MetricsMode[]): Counter {
-    return this.#here(modes) ? this.#registry.counter(options(name, help, labels)) : ignoredMetric;
+  gauge(name: string, help: string, labels: readonly string[]): Gauge {
+    return this.#registry?.gauge(options(name, help, labels)) ?? ignoredMetric;
   }
 
-  gauge(name: string, help: string, labels: readonly string[], modes?: readonly MetricsMode[]): Gauge {
-    return this.#here(modes) ? this.#registry.gauge(options(name, help, labels)) : ignoredMetric;
+  durations(name: string, help: string, buckets: number[]): Histogram {
+    return this.#registry?.histogram({ ...options(name, help, ['ip_family']), buckets }) ?? ignoredMetric;
   }
 
-  durations(name: string, help: string, buckets: number[], modes?: readonly MetricsMode[]): Histogram {
-    if (!this.#here(modes)) return ignoredMetric;
-    return this.#registry.histogram({ ...options(name, help, ['ip_family']), buckets });
-  }
-
-  scraped(
-    type: 'counter' | 'gauge',
-    name: string,
-    help: string,
-    labels: readonly string[],
-    modes?: readonly MetricsMode[],
-  ): ScrapedMetric {
-    return this.#here(modes) ? this.#registry.scraped(type, options(name, help, labels)) : ignoredMetric;
+  scraped(type: 'counter' | 'gauge', name: string, help: string, labels: readonly string[]): ScrapedMetric {
+    return this.#registry?.scraped(type, options(name, help, labels)) ?? ignoredMetric;
   }
 }
 

@@ -1,19 +1,22 @@
 import type { Counter, Gauge, Histogram, ScrapedMetric } from './metrics.ts';
-import { Declarer, type MetricsMode, programmingBuckets, syncBuckets } from './proxy-metric-declarer.ts';
+import { Declarer, programmingBuckets, syncBuckets } from './proxy-metric-declarer.ts';
 import type { Registry } from './registry.ts';
 import { type UserspaceMetrics, userspaceMetrics } from './userspace-metrics.ts';
 
-export type { MetricsMode };
-
-export interface ProxyMetricsOptions {
-  /** Feature gate KubeProxyNFTablesLocalhostNodePorts: adds its three metrics in nftables mode. */
-  readonly localhostNodePorts?: boolean;
-}
+/** Metrics that only some modes expose; a mode names its groups. All modes expose the rest. */
+export type MetricGroup =
+  | 'partial syncs'
+  | 'iptables restores'
+  | 'iptables rules'
+  | 'nftables transactions'
+  | 'nftables localhost node ports'
+  | 'repairs'
+  | 'proxied traffic';
 
 /**
- * Everything the proxy counts. All fields are always there: what the running mode does not have accepts values
- * and is not exposed, so that nobody needs to ask for the mode before counting. Unless said otherwise a metric
- * has the one label `ip_family`.
+ * Everything the proxy counts. All fields are always there. A metric that the running mode does not expose accepts
+ * values and ignores them, so that no caller needs to know the mode. Unless said otherwise a metric has the one label
+ * `ip_family`.
  */
 export interface ProxyMetrics extends UserspaceMetrics {
   /** Every sync past the gate, whether it succeeded or not. */
@@ -63,40 +66,40 @@ export interface ProxyMetrics extends UserspaceMetrics {
 
 const family = ['ip_family'];
 
-/** Declares the metrics of a mode, under the names, labels and buckets that upstream uses. */
-export function createProxyMetrics(
-  registry: Registry,
-  mode: MetricsMode,
-  options: ProxyMetricsOptions = {},
-): ProxyMetrics {
-  const declare = new Declarer(registry, mode);
+/** Declares the metrics of all modes and those of `groups`, under the names, labels and buckets that upstream uses. */
+export function createProxyMetrics(registry: Registry, groups: readonly MetricGroup[]): ProxyMetrics {
+  const declare = new Declarer(registry);
+  const only = (group: MetricGroup) => (groups.includes(group) ? declare : new Declarer(undefined));
   return {
-    ...syncMetrics(declare),
+    ...syncMetrics(declare, only('partial syncs')),
     ...changeMetrics(declare),
-    ...iptablesMetrics(declare),
-    ...nftablesMetrics(declare, mode === 'nftables' && options.localhostNodePorts === true),
+    iptablesRestoreFailures: only('iptables restores').counter(
+      'sync_proxy_rules_iptables_restore_failures_total',
+      'Rule sets that iptables-restore refused',
+      family,
+    ),
+    ...iptablesMetrics(only('iptables rules')),
+    ...nftablesMetrics(only('nftables transactions')),
+    ...localhostNodePortMetrics(only('nftables localhost node ports')),
     ...conntrackMetrics(declare),
-    ...ownMetrics(declare),
-    ...userspaceMetrics(declare),
+    ...ownMetrics(declare, only('repairs')),
+    ...userspaceMetrics(only('proxied traffic')),
   };
 }
 
-function syncMetrics(declare: Declarer) {
-  const partial: MetricsMode[] = ['iptables', 'nftables'];
+function syncMetrics(declare: Declarer, partial: Declarer) {
   const rules = 'sync_proxy_rules';
   return {
     syncDuration: declare.durations(`${rules}_duration_seconds`, 'Time one sync took', syncBuckets),
-    fullSyncDuration: declare.durations(
+    fullSyncDuration: partial.durations(
       'sync_full_proxy_rules_duration_seconds',
       'Time one sync of everything took',
       syncBuckets,
-      partial,
     ),
-    partialSyncDuration: declare.durations(
+    partialSyncDuration: partial.durations(
       'sync_partial_proxy_rules_duration_seconds',
       'Time one sync of only the changed services took',
       syncBuckets,
-      partial,
     ),
     lastQueued: declare.gauge(
       `${rules}_last_queued_timestamp_seconds`,
@@ -138,112 +141,85 @@ function changeMetrics(declare: Declarer) {
 }
 
 function iptablesMetrics(declare: Declarer) {
-  const here: MetricsMode[] = ['iptables'];
   const rules = 'sync_proxy_rules_iptables';
   return {
-    iptablesRestoreFailures: declare.counter(
-      `${rules}_restore_failures_total`,
-      'Rule sets that iptables-restore refused',
-      family,
-      ['iptables', 'ipvs'],
-    ),
     iptablesPartialRestoreFailures: declare.counter(
       `${rules}_partial_restore_failures_total`,
       'Syncs of only the changed services that failed',
       family,
-      here,
     ),
-    iptablesRulesTotal: declare.gauge(`${rules}_total`, 'Rules in the kernel', ['table', ...family], here),
-    iptablesRulesLast: declare.gauge(
-      `${rules}_last`,
-      'Rules the last sync wrote',
-      ['table', ...family],
-      here,
-    ),
+    iptablesRulesTotal: declare.gauge(`${rules}_total`, 'Rules in the kernel', ['table', ...family]),
+    iptablesRulesLast: declare.gauge(`${rules}_last`, 'Rules the last sync wrote', ['table', ...family]),
     ctStateInvalidDropped: declare.scraped(
       'counter',
       'iptables_ct_state_invalid_dropped_packets_total',
       'Packets dropped because conntrack found them invalid',
       [],
-      here,
     ),
     localhostNodePortsAccepted: declare.scraped(
       'counter',
       'iptables_localhost_nodeports_accepted_packets_total',
       'Packets to node ports on loopback addresses that were accepted',
       [],
-      here,
     ),
   };
 }
 
-function nftablesMetrics(declare: Declarer, localhostNodePorts: boolean) {
-  const here: MetricsMode[] = ['nftables'];
-  const gated = localhostNodePorts ? here : [];
-  const port = 'nftables_localhost_nodeport';
+function nftablesMetrics(declare: Declarer) {
   return {
     nftablesSyncFailures: declare.counter(
       'sync_proxy_rules_nftables_sync_failures_total',
       'Transactions that the kernel refused',
       family,
-      here,
     ),
     nftablesCleanupFailures: declare.counter(
       'sync_proxy_rules_nftables_cleanup_failures_total',
       'Removals of stale objects that failed',
       family,
-      here,
     ),
-    localhostNodePortListeners: declare.gauge(
-      `${port}_listeners`,
-      'Node ports served on loopback',
-      family,
-      gated,
-    ),
+  };
+}
+
+function localhostNodePortMetrics(declare: Declarer) {
+  const port = 'nftables_localhost_nodeport';
+  return {
+    localhostNodePortListeners: declare.gauge(`${port}_listeners`, 'Node ports served on loopback', family),
     localhostNodePortListenFailures: declare.counter(
       `${port}_listener_creation_failures_total`,
       'Node ports on loopback that could not be opened',
       family,
-      gated,
     ),
     localhostNodePortRejected: declare.scraped(
       'counter',
       `${port}_rejected_packets_total`,
       'Packets to node ports on loopback that were rejected',
       [...family, 'protocol'],
-      gated,
     ),
   };
 }
 
 function conntrackMetrics(declare: Declarer) {
-  const here: MetricsMode[] = ['iptables', 'ipvs', 'nftables', 'userspace'];
   return {
     conntrackSyncDuration: declare.durations(
       'conntrack_reconciler_sync_duration_seconds',
       'Time one pass over the conntrack table took',
       syncBuckets,
-      here,
     ),
     conntrackDeleted: declare.counter(
       'conntrack_reconciler_deleted_entries_total',
       'Stale conntrack entries removed',
       family,
-      here,
     ),
   };
 }
 
 /** Metrics upstream does not have; the prefix keeps them clear of its names. */
-function ownMetrics(declare: Declarer) {
-  const repairing: MetricsMode[] = ['iptables', 'nftables', 'userspace'];
+function ownMetrics(declare: Declarer, repairing: Declarer) {
   return {
-    repairs: declare.counter(
-      'ts_repairs_total',
-      'Kernel objects put back after a change from outside',
-      [...family, 'object'],
-      repairing,
-    ),
+    repairs: repairing.counter('ts_repairs_total', 'Kernel objects put back after a change from outside', [
+      ...family,
+      'object',
+    ]),
     setAside: declare.scraped('gauge', 'ts_set_aside', 'Objects that are not, or in part not, programmed', [
       ...family,
       'reason',

@@ -1,5 +1,5 @@
 import type { ScrapedMetric } from './metrics.ts';
-import type { Declarer, MetricsMode } from './proxy-metric-declarer.ts';
+import type { Declarer } from './proxy-metric-declarer.ts';
 
 /** Traffic through this process in userspace mode. Labels: service, endpoint; for bytes also direction (in, out). */
 export interface UserspaceMetrics {
@@ -11,7 +11,6 @@ export interface UserspaceMetrics {
 
 /** Ours: upstream's userspace mode counted nothing. */
 export function userspaceMetrics(declare: Declarer): UserspaceMetrics {
-  const here: MetricsMode[] = ['userspace'];
   const labels = ['service', 'endpoint'];
   return {
     userspaceConnections: declare.scraped(
@@ -19,28 +18,24 @@ export function userspaceMetrics(declare: Declarer): UserspaceMetrics {
       'ts_userspace_connections_total',
       'Connections and UDP sessions begun with an endpoint',
       labels,
-      here,
     ),
     userspaceOpen: declare.scraped(
       'gauge',
       'ts_userspace_open_connections',
       'Connections and UDP sessions open with an endpoint',
       labels,
-      here,
     ),
     userspaceBytes: declare.scraped(
       'counter',
       'ts_userspace_bytes_total',
       'Bytes passed on to (in) and from (out) an endpoint',
       [...labels, 'direction'],
-      here,
     ),
     userspaceDialFailures: declare.scraped(
       'counter',
       'ts_userspace_dial_failures_total',
       'Attempts to reach an endpoint that failed',
       labels,
-      here,
     ),
   };
 }

@@ -79,7 +79,7 @@ function harness() {
     minSyncPeriod: SECOND,
     syncPeriod: 30 * SECOND,
     countsServices: false,
-    metrics: createProxyMetrics(registry, 'nftables'),
+    metrics: createProxyMetrics(registry, ['partial syncs']),
     health: { queued: () => log.push('queued'), updated: () => log.push('updated') },
     serviceHealth: { sync: () => log.push('service health') },
     flows: {

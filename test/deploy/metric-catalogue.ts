@@ -1,3 +1,4 @@
+import { allModes } from '../../src/app/modes.ts';
 import { buildInfo } from '../../src/cli/version.ts';
 import { registerBuildMetrics } from '../../src/obs/build-metrics.ts';
 import type { Counter, Gauge, Histogram, MetricOptions, ScrapedMetric } from '../../src/obs/metrics.ts';
@@ -10,7 +11,6 @@ import { FakeClock } from '../fake-clock.ts';
 
 /** Labels that Prometheus gives to every series. */
 const scrapeLabels = ['job', 'instance'];
-const modes = ['iptables', 'ipvs', 'nftables', 'userspace'] as const;
 
 /** Takes note of what is declared. */
 class CatalogueRegistry extends Registry {
@@ -60,15 +60,18 @@ class CatalogueRegistry extends Registry {
 }
 
 /** Every series that a scrape of the proxy can have, in any mode, with its labels; `up` is of Prometheus itself. */
-export function metricCatalogue(): ReadonlyMap<string, ReadonlySet<string>> {
+export async function metricCatalogue(): Promise<ReadonlyMap<string, ReadonlySet<string>>> {
   const catalogue = new Map([['up', new Set(scrapeLabels)]]);
-  for (const mode of modes) {
+  for (const mode of await allModes()) {
     const registry = new CatalogueRegistry(catalogue);
     registerBuildMetrics(registry, buildInfo(), []);
     registerProcessMetrics(registry);
     registerRuntimeMetrics(registry);
     createRestClientMetrics(registry);
-    createProxyMetrics(registry, mode, { localhostNodePorts: true });
+    createProxyMetrics(
+      registry,
+      mode.metricGroups(() => true),
+    );
   }
   return catalogue;
 }

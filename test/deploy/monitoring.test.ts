@@ -8,7 +8,7 @@ import { metricCatalogue } from './metric-catalogue.ts';
 import { queryProblems } from './promql.ts';
 
 const directory = resolve(import.meta.dirname, '../../deploy/monitoring');
-const catalogue = metricCatalogue();
+const catalogue = await metricCatalogue();
 
 interface Rule {
   readonly alert: string;

@@ -27,8 +27,9 @@ test('messages that the documents tell about are in the sources', () => {
 });
 
 test('the events that are told about are those that can happen', () => {
-  const events = readFileSync(join(root, 'src/app/events.ts'), 'utf8');
-  const reasons = [...events.matchAll(/(?:reason: |'(?:Normal|Warning)', )'(\w+)'/g)].map(
+  const files = globSync('src/{app/*,backends/*/mode}.ts', { cwd: root });
+  const senders = files.map((file) => readFileSync(join(root, file), 'utf8')).join('\n');
+  const reasons = [...senders.matchAll(/(?:\breason: |eventReason: |'Normal', |\bwarn\()'(\w+)'/g)].map(
     ([, reason]) => reason ?? '',
   );
   const told = firstCells(section(operations, 'Events')).map((cell) => cell.replaceAll('`', ''));

@@ -133,7 +133,7 @@ inNetworkNamespace(import.meta.filename, () => {
       minSyncPeriod: 1,
       syncPeriod: 50,
       countsServices: false,
-      metrics: createProxyMetrics(registry, 'nftables'),
+      metrics: createProxyMetrics(registry, []),
       health: undefined,
       serviceHealth: { sync: () => {} },
       flows: reconcileFlows(reconciler),

@@ -409,10 +409,7 @@ describe('nftables packet stories', { skip }, () => {
         ...settingsOf('IPv4', { nodePortAddresses: ['primary', 'localhost'] }),
         config: defaultConfig(),
         gateEnabled: (gate) => gate === 'KubeProxyNFTablesLocalhostNodePorts',
-        metrics: createProxyMetrics(
-          new Registry({ clock: systemClock, onCollectError: assert.fail }),
-          'nftables',
-        ),
+        metrics: createProxyMetrics(new Registry({ clock: systemClock, onCollectError: assert.fail }), []),
         logger: silentLogger,
         clock: systemClock,
         requestFullSync: () => {},

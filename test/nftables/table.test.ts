@@ -332,7 +332,7 @@ describe('nftables table', { skip }, () => {
       ...settings,
       config: defaultConfig(),
       gateEnabled: () => false,
-      metrics: createProxyMetrics(registry, 'nftables'),
+      metrics: createProxyMetrics(registry, ['partial syncs', 'nftables transactions', 'repairs']),
       logger: silentLogger,
       clock: systemClock,
       requestFullSync: () => {

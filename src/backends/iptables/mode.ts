@@ -6,10 +6,11 @@ import { type Clock, systemClock } from '../../lib/clock.ts';
 import { toMillis } from '../../lib/duration.ts';
 import type { Family } from '../../model/ip.ts';
 import type { Logger } from '../../obs/log.ts';
+import type { MetricGroup } from '../../obs/proxy-metrics.ts';
 import { servingNodePorts } from '../address-watch.ts';
 import type { Backend } from '../backend.ts';
 import type { Inspection } from '../inspection.ts';
-import type { BackendContext, InspectionContext, Mode } from '../mode.ts';
+import type { BackendContext, InspectionContext, Mode, PacketFacts } from '../mode.ts';
 import { SharedByFamilies } from '../shared-by-families.ts';
 import { IptablesBackend } from './backend.ts';
 import { Census } from './census.ts';
@@ -33,7 +34,18 @@ const defaultMasqueradeBit = 14;
 
 /** iptables mode: upstream's chains, rule by rule, written with the iptables programs of the PATH. */
 class IptablesMode implements Mode {
+  readonly name = 'iptables';
+  readonly sharesRulesWith = ['ipvs'] as const;
+  readonly isTraceable = true;
   readonly #node = new SharedByFamilies<IptablesNode>();
+
+  metricGroups(): readonly MetricGroup[] {
+    return ['partial syncs', 'iptables restores', 'iptables rules', 'repairs'];
+  }
+
+  packetFacts({ config }: Pick<InspectionContext, 'config'>): PacketFacts {
+    return { localhostNodePorts: config.iptables.localhostNodePorts ?? true };
+  }
 
   supportedFamilies(logger: Logger): Promise<ReadonlySet<Family>> {
     return availableFamilies(flavourContext(systemClock, logger));

@@ -8,9 +8,10 @@ import { toMillis } from '../../lib/duration.ts';
 import { messageOf } from '../../lib/thrown.ts';
 import { type Family, families } from '../../model/ip.ts';
 import type { Logger } from '../../obs/log.ts';
+import type { MetricGroup } from '../../obs/proxy-metrics.ts';
 import type { Backend } from '../backend.ts';
 import type { Inspection } from '../inspection.ts';
-import type { BackendContext, InspectionContext, Mode } from '../mode.ts';
+import type { BackendContext, InspectionContext, Mode, PacketFacts } from '../mode.ts';
 import { SharedByFamilies } from '../shared-by-families.ts';
 import { IpvsBackend } from './backend.ts';
 import { removeAll } from './cleanup.ts';
@@ -26,7 +27,24 @@ import { setTimeouts } from './timeouts.ts';
 
 /** ipvs mode. Both families share the sockets, the device and the table of virtual servers. */
 class IpvsMode implements Mode {
+  readonly name = 'ipvs';
+  readonly sharesRulesWith = ['iptables'] as const;
+  readonly countsServices = true;
+  readonly deprecation = {
+    eventReason: 'IPVSDeprecation',
+    note:
+      'Proxy mode ipvs is deprecated: it is off by default from Kubernetes 1.40 and gone in 1.43. ' +
+      'Plan to move to "nftables".',
+  };
   readonly #linux = new SharedByFamilies<LinuxIpvs>();
+
+  metricGroups(): readonly MetricGroup[] {
+    return ['iptables restores'];
+  }
+
+  packetFacts({ config: { ipvs } }: Pick<InspectionContext, 'config'>): PacketFacts {
+    return { localhostNodePorts: false, ...(ipvs.scheduler !== '' && { scheduler: ipvs.scheduler }) };
+  }
 
   /** Families whose rules this node can hold; throws, with the reasons, when there is none. */
   async supportedFamilies(logger: Logger): Promise<ReadonlySet<Family>> {

@@ -6,9 +6,10 @@ import { messageOf } from '../../lib/thrown.ts';
 import { type Family, families } from '../../model/ip.ts';
 import type { Logger } from '../../obs/log.ts';
 import type { Sample } from '../../obs/metrics.ts';
+import type { MetricGroup } from '../../obs/proxy-metrics.ts';
 import type { Backend } from '../backend.ts';
 import type { Inspection } from '../inspection.ts';
-import type { BackendContext, InspectionContext, Mode } from '../mode.ts';
+import type { BackendContext, InspectionContext, Mode, PacketFacts } from '../mode.ts';
 import { SharedByFamilies } from '../shared-by-families.ts';
 import { NftablesInspection } from './inspection.ts';
 import { tableOf } from './layout.ts';
@@ -26,8 +27,19 @@ const scrapeLimitMs = 2_000;
  * watch would drown in it.
  */
 class NftablesMode implements Mode {
+  readonly name = 'nftables';
+  readonly isTraceable = true;
   readonly #kernel = new SharedByFamilies<KernelInterfaces>();
   readonly #users = new Map<Family, KernelInterfaces>();
+
+  metricGroups(gateEnabled: (gate: string) => boolean): readonly MetricGroup[] {
+    const groups: MetricGroup[] = ['partial syncs', 'nftables transactions', 'repairs'];
+    return handlesLocalhost(gateEnabled) ? [...groups, 'nftables localhost node ports'] : groups;
+  }
+
+  packetFacts({ gateEnabled }: Pick<InspectionContext, 'gateEnabled'>): PacketFacts {
+    return { localhostNodePorts: handlesLocalhost(gateEnabled) };
+  }
 
   async supportedFamilies(): Promise<ReadonlySet<Family>> {
     return availableFamilies(systemFiles);
@@ -103,6 +115,11 @@ class NftablesMode implements Mode {
 
 export const nftablesMode = new NftablesMode();
 
+/** Connections to node ports at loopback addresses are proxied or rejected, and counted. */
+function handlesLocalhost(gateEnabled: (gate: string) => boolean): boolean {
+  return gateEnabled('KubeProxyNFTablesLocalhostNodePorts');
+}
+
 function settingsOf(context: InspectionContext): NftablesSettings {
   const { family, config, nodeIP, nodePortAddresses, localDetector } = context;
   return {
@@ -112,7 +129,7 @@ function settingsOf(context: InspectionContext): NftablesSettings {
     localDetector,
     nodePortAddresses,
     nodeIP,
-    localhostNodePorts: context.gateEnabled('KubeProxyNFTablesLocalhostNodePorts'),
+    localhostNodePorts: handlesLocalhost(context.gateEnabled),
   };
 }
 

@@ -10,9 +10,10 @@ import { systemClock } from '../../lib/clock.ts';
 import { toMillis } from '../../lib/duration.ts';
 import { type Family, families } from '../../model/ip.ts';
 import type { Logger } from '../../obs/log.ts';
+import type { MetricGroup } from '../../obs/proxy-metrics.ts';
 import type { Backend } from '../backend.ts';
 import type { Inspection } from '../inspection.ts';
-import type { BackendContext, InspectionContext, Mode } from '../mode.ts';
+import type { BackendContext, InspectionContext, Mode, PacketFacts } from '../mode.ts';
 import { SharedByFamilies } from '../shared-by-families.ts';
 import { tryCapture } from './capture.ts';
 import { DirectBackend } from './direct-backend.ts';
@@ -41,8 +42,19 @@ interface Shared {
  * may.
  */
 class UserspaceMode implements Mode {
+  readonly name = 'userspace';
+  readonly toleratesConntrackFailure = true;
   readonly #shared = new SharedByFamilies<Shared>();
   readonly #running = new Map<Family, Running>();
+
+  metricGroups(): readonly MetricGroup[] {
+    return ['repairs', 'proxied traffic'];
+  }
+
+  /** The configuration has no scheduler field for this mode alone, so it takes the one of ipvs mode. */
+  packetFacts({ config: { ipvs } }: Pick<InspectionContext, 'config'>): PacketFacts {
+    return { localhostNodePorts: false, ...(ipvs.scheduler !== '' && { scheduler: ipvs.scheduler }) };
+  }
 
   async supportedFamilies(): Promise<ReadonlySet<Family>> {
     return new Set<Family>(hasIPv6(systemFiles) ? ['IPv4', 'IPv6'] : ['IPv4']);

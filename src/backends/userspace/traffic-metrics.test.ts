@@ -20,7 +20,7 @@ test('traffic is shown per service and endpoint', async () => {
     clock: systemClock,
     onCollectError: (error) => assert.fail(String(error)),
   });
-  const metrics = createProxyMetrics(registry, 'userspace');
+  const metrics = createProxyMetrics(registry, ['proxied traffic']);
   showTraffic({ traffic: async () => counters.all() }, metrics);
   const page = formatText(await registry.gather());
   const labels = 'service="default/web:http/TCP IPv4"';

@@ -1,6 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Fate } from '../../backends/inspection.ts';
+import { iptablesMode } from '../../backends/iptables/mode.ts';
+import { ipvsMode } from '../../backends/ipvs/mode.ts';
+import type { Mode } from '../../backends/mode.ts';
+import { nftablesMode } from '../../backends/nftables/mode.ts';
+import { userspaceMode } from '../../backends/userspace/mode.ts';
 import { liveDifferences } from './live.ts';
 
 const packet = {
@@ -12,10 +17,10 @@ const packet = {
   origin: 'node',
 } as const;
 
-function differences(fate: Fate, to: string | null, isDropped = false, mode = 'nftables') {
+function differences(fate: Fate, to: string | null, isDropped = false, mode: Mode = nftablesMode) {
   const planned = { service: null, frontend: null, fate, reasons: [] };
   const journey = { from: null, to, isDropped, steps: ['ip kube-proxy nat-output rule 1: accept'] };
-  return liveDifferences({ mode, packet, planned }, journey);
+  return liveDifferences({ packet, planned }, journey, mode);
 }
 
 const forward: Fate = {
@@ -43,10 +48,10 @@ test('a packet that went elsewhere, on, or nowhere does', () => {
 });
 
 test('what rules do not show is not judged', () => {
-  assert.equal(differences(forward, '127.0.0.1:4000', false, 'userspace'), null);
-  assert.equal(differences(forward, '10.96.0.1:80', false, 'ipvs'), null);
+  assert.equal(differences(forward, '127.0.0.1:4000', false, userspaceMode), null);
+  assert.equal(differences(forward, '10.96.0.1:80', false, ipvsMode), null);
   assert.equal(differences(forward, null), null);
   const planned = { service: null, frontend: null, fate: forward, reasons: [] };
   const unseen = { from: 'a', to: '10.96.0.1:80', isDropped: false, steps: [] };
-  assert.equal(liveDifferences({ mode: 'iptables', packet, planned }, unseen), null);
+  assert.equal(liveDifferences({ packet, planned }, unseen, iptablesMode), null);
 });

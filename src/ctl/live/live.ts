@@ -1,3 +1,5 @@
+import { loadMode } from '../../app/modes.ts';
+import type { Mode } from '../../backends/mode.ts';
 import type { ExplanationReport } from '../../inspect/api.ts';
 import { followTraces, type TraceStep } from '../../kernel/nft/trace.ts';
 import { type KernelInterfaces, openKernel } from '../../kernel/open.ts';
@@ -34,7 +36,11 @@ export async function sendLive(report: ExplanationReport, clock: Clock): Promise
       const connection = { family, protocol, destination, port, sourcePort: sender.sourcePort };
       const { outcome, steps } = await trace(connection, sender, kernel, clock);
       const journey = journeyOf(steps, TRACE_TABLE);
-      return { ...journey, outcome, differences: liveDifferences(report, journey) };
+      return {
+        ...journey,
+        outcome,
+        differences: liveDifferences(report, journey, await loadMode(report.mode)),
+      };
     } finally {
       kernel.close();
     }
@@ -67,15 +73,16 @@ async function trace(connection: Connection, sender: Sender, { nft }: KernelInte
   }
 }
 
-/** IPVS, and the sockets of userspace mode, take packets on where no rule is. */
-const shownByRules: ReadonlySet<string> = new Set(['nftables', 'iptables']);
-
-/** In what a packet went another way than was decided; null where rules do not show it, as those of legacy iptables. */
+/**
+ * How the way of a packet differs from the decision, in sentences. Null where the trace cannot show it: the mode is not
+ * traceable, or its rules are those of legacy iptables.
+ */
 export function liveDifferences(
-  { mode, packet, planned }: Pick<ExplanationReport, 'mode' | 'packet' | 'planned'>,
+  { packet, planned }: Pick<ExplanationReport, 'packet' | 'planned'>,
   { to, isDropped, steps }: Journey,
+  { isTraceable = false }: Pick<Mode, 'isTraceable'>,
 ): readonly string[] | null {
-  if (!shownByRules.has(mode) || to === null || steps.length === 0) return null;
+  if (!isTraceable || to === null || steps.length === 0) return null;
   const { fate } = planned;
   if (fate.action === 'drop' || fate.action === 'reject') {
     return isDropped ? [] : [`The plan is to ${fate.action} the packet, and it went on to ${to}.`];
