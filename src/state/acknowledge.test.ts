@@ -20,23 +20,23 @@ function change(state: FamilyState, serviceName: string, seconds: number, versio
   );
 }
 
-function contents({ changed, conntrackCleanup, triggerTimes }: Delta): unknown {
+function contents({ changed, triggerTimes }: Delta): unknown {
   const times = [...triggerTimes].map(([name, list]) => [name, list.map((t) => (t - startTime) / 1000)]);
-  return { changed: [...changed].sort(), conntrackCleanup, times: Object.fromEntries(times) };
+  return { changed: [...changed].sort(), times: Object.fromEntries(times) };
 }
 
-const nothing = { changed: [], conntrackCleanup: false, times: {} };
+const nothing = { changed: [], times: {} };
 
 test('an acknowledged delta is not handed out again', () => {
   const state = newState();
   change(state, 'x', 1);
   const delta = state.takeDelta();
-  assert.deepEqual(contents(delta), { changed: ['a/x'], conntrackCleanup: true, times: { 'a/x': [1] } });
+  assert.deepEqual(contents(delta), { changed: ['a/x'], times: { 'a/x': [1] } });
   state.acknowledge(delta);
   assert.deepEqual(contents(state.takeDelta()), nothing);
 });
 
-test('a failed sync loses neither a name, nor a trigger time, nor the conntrack flag', () => {
+test('a failed sync loses neither a name nor a trigger time', () => {
   const state = newState();
   change(state, 'x', 1);
   const failed = state.takeDelta();
@@ -46,7 +46,6 @@ test('a failed sync loses neither a name, nor a trigger time, nor the conntrack 
   const retry = state.takeDelta();
   assert.deepEqual(contents(retry), {
     changed: ['a/x', 'a/y'],
-    conntrackCleanup: true,
     times: { 'a/x': [1, 2] },
   });
   state.acknowledge(retry);
@@ -63,12 +62,10 @@ test('what arrives while a sync is under way is in the next delta', () => {
   state.acknowledge(delta);
   assert.deepEqual(contents(state.takeDelta()), {
     changed: ['a/x', 'a/y'],
-    conntrackCleanup: true,
     times: { 'a/x': [2], 'a/y': [3] },
   });
   assert.deepEqual(contents(delta), {
     changed: ['a/x', 'a/z'],
-    conntrackCleanup: true,
     times: { 'a/x': [1], 'a/z': [1] },
   });
 });
@@ -83,7 +80,6 @@ test('acknowledging an older delta keeps what later ones added', () => {
   state.acknowledge(first);
   assert.deepEqual(contents(state.takeDelta()), {
     changed: ['a/x', 'a/y'],
-    conntrackCleanup: true,
     times: { 'a/x': [2], 'a/y': [2] },
   });
   state.acknowledge(second);
@@ -96,7 +92,7 @@ test('a removal after a failed sync discards the trigger times and keeps the res
   change(state, 'x', 1);
   state.takeDelta();
   state.updateSlice(slice('x', '', { serviceName: 'x' }), true);
-  assert.deepEqual(contents(state.takeDelta()), { changed: ['a/x'], conntrackCleanup: true, times: {} });
+  assert.deepEqual(contents(state.takeDelta()), { changed: ['a/x'], times: {} });
 });
 
 test('a Service that came and went over failed syncs is still reported', () => {

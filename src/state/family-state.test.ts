@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { numbers, service, slice } from '../../test/plan/builders.ts';
+import { endpointsOf, portsOf } from '../../test/plan/state-queries.ts';
 import { describeProblem } from '../model/object-problem.ts';
 import type { EndpointSliceObject, ServiceObject } from '../model/objects.ts';
 import { FamilyState } from './family-state.ts';
@@ -37,12 +38,12 @@ test('nothing is visible before it is taken', () => {
   const { state } = newState();
   assert.equal(state.updateService(undefined, service()), true);
   assert.equal(state.updateSlice(slice('s', '1R@n1'), false), true);
-  assert.equal(state.servicePorts.size, 0);
+  assert.equal(portsOf(state).size, 0);
   assert.equal(state.totalEndpoints, 0);
   assert.deepEqual([state.pendingServices, state.pendingSlices], [1, 1]);
   assert.deepEqual([...state.takeDelta().changed], ['a/web']);
-  assert.deepEqual([...state.servicePorts.keys()], ['a/web:http/TCP']);
-  assert.equal(numbers(state.endpointsOf('a/web:http/TCP')), '1');
+  assert.deepEqual([...portsOf(state).keys()], ['a/web:http/TCP']);
+  assert.equal(numbers(endpointsOf(state, 'a/web:http/TCP')), '1');
   assert.deepEqual([state.pendingServices, state.pendingSlices, state.totalEndpoints], [0, 0, 1]);
 });
 
@@ -112,16 +113,16 @@ test('ports come, go and change hands', () => {
   const second = service({}, [{ name: 'b' }, { name: 'c' }]);
   state.updateService(undefined, first);
   sync(state);
-  const b = state.servicePorts.get('a/web:b/TCP');
+  const b = portsOf(state).get('a/web:b/TCP');
   const reordered = service({}, [{ name: 'b' }, { name: 'a' }]);
   assert.equal(state.updateService(first, reordered), false, 'order says nothing');
   state.updateService(reordered, second);
   sync(state);
-  assert.deepEqual([...state.servicePorts.keys()].sort(), ['a/web:b/TCP', 'a/web:c/TCP']);
-  assert.equal(state.servicePorts.get('a/web:b/TCP'), b, 'an unchanged port keeps its identity');
+  assert.deepEqual([...portsOf(state).keys()].sort(), ['a/web:b/TCP', 'a/web:c/TCP']);
+  assert.equal(portsOf(state).get('a/web:b/TCP'), b, 'an unchanged port keeps its identity');
   state.updateService(second, undefined);
   sync(state);
-  assert.equal(state.servicePorts.size, 0);
+  assert.equal(portsOf(state).size, 0);
   assert.deepEqual([...state.serviceNames()], []);
 });
 
@@ -171,7 +172,7 @@ test('slice events: what counts as a change', () => {
     assert.equal(state.updateSlice(event, removed), changed, name);
     assert.equal(state.pendingSlices, changed ? 1 : 0, name);
     assert.deepEqual(sync(state), changed ? ['a/web'] : [], name);
-    assert.equal(numbers(state.endpointsOf('a/web:http/TCP')), left, name);
+    assert.equal(numbers(endpointsOf(state, 'a/web:http/TCP')), left, name);
   }
 });
 
@@ -197,8 +198,8 @@ test('a slice that changes its Service leaves the old one', () => {
   sync(state);
   assert.equal(state.updateSlice(edit(object, { serviceName: 'other' }), false), true);
   assert.deepEqual(sync(state), ['a/other', 'a/web']);
-  assert.equal(numbers(state.endpointsOf('a/web:http/TCP')), '');
-  assert.equal(numbers(state.endpointsOf('a/other:http/TCP')), '1');
+  assert.equal(numbers(endpointsOf(state, 'a/web:http/TCP')), '');
+  assert.equal(numbers(endpointsOf(state, 'a/other:http/TCP')), '1');
 });
 
 test('endpoints wait for their Service, whoever comes first', () => {
@@ -208,7 +209,7 @@ test('endpoints wait for their Service, whoever comes first', () => {
   assert.equal(state.totalEndpoints, 0);
   state.updateService(undefined, service());
   assert.deepEqual(sync(state), ['a/web']);
-  assert.equal(numbers(state.endpointsOf('a/web:http/TCP')), '1');
+  assert.equal(numbers(endpointsOf(state, 'a/web:http/TCP')), '1');
   assert.equal(state.totalEndpoints, 1);
 });
 
@@ -221,10 +222,10 @@ test('endpoints belong to the port of their name and protocol', () => {
   state.updateSlice(slice('s', '1R@n1'), false);
   state.updateSlice(slice('t', '2R@n1', { ports: dns }), false);
   sync(state);
-  assert.equal(numbers(state.endpointsOf('a/web:http/TCP')), '1');
-  assert.equal(numbers(state.endpointsOf('a/web:dns/UDP')), '2');
-  assert.equal(numbers(state.endpointsOf('a/web:dns/TCP')), '');
-  assert.equal(numbers(state.endpointsOf('a/none/TCP')), '');
+  assert.equal(numbers(endpointsOf(state, 'a/web:http/TCP')), '1');
+  assert.equal(numbers(endpointsOf(state, 'a/web:dns/UDP')), '2');
+  assert.equal(numbers(endpointsOf(state, 'a/web:dns/TCP')), '');
+  assert.equal(numbers(endpointsOf(state, 'a/none/TCP')), '');
 });
 
 test('an endpoint in two slices outlives either', () => {
@@ -235,7 +236,7 @@ test('an endpoint in two slices outlives either', () => {
   state.updateSlice(one, false);
   state.updateSlice(two, false);
   sync(state);
-  const first = () => state.endpointsOf('a/web:http/TCP').find(({ ip }) => ip === '10.1.0.1');
+  const first = () => endpointsOf(state, 'a/web:http/TCP').find(({ ip }) => ip === '10.1.0.1');
   assert.equal(first()?.terminating, false);
   state.updateSlice(two, true);
   sync(state);
@@ -245,7 +246,7 @@ test('an endpoint in two slices outlives either', () => {
   assert.equal(first()?.terminating, false);
   state.updateSlice(one, true);
   sync(state);
-  assert.equal(numbers(state.endpointsOf('a/web:http/TCP')), '1');
+  assert.equal(numbers(endpointsOf(state, 'a/web:http/TCP')), '1');
 });
 
 test('an endpoint in two of three slices outlives either', () => {
@@ -255,7 +256,7 @@ test('an endpoint in two of three slices outlives either', () => {
   for (const object of [slice('one', '1T@n1'), two, slice('three', '2R@n1')])
     state.updateSlice(object, false);
   sync(state);
-  const terminating = () => state.endpointsOf('a/web:http/TCP').map((endpoint) => endpoint.terminating);
+  const terminating = () => endpointsOf(state, 'a/web:http/TCP').map((endpoint) => endpoint.terminating);
   assert.deepEqual(terminating(), [false, false]);
   state.updateSlice(two, true);
   sync(state);
@@ -286,47 +287,6 @@ test('health check ports and local ready counts follow', () => {
   state.updateService(object, undefined);
   sync(state);
   assert.deepEqual([...state.healthCheckPorts(), ...state.localReadyCounts()], []);
-});
-
-test('UDP endpoints that changed call for a conntrack clean-up', () => {
-  const tcp = slice('tcp', '1R@n1');
-  const udp = slice('udp', '1R@n1', { ports: dns });
-  const rows: readonly {
-    readonly name: string;
-    readonly before: readonly EndpointSliceObject[];
-    readonly event: (state: FamilyState) => void;
-    readonly cleanup: boolean;
-  }[] = [
-    { name: 'TCP only', before: [], event: (s) => s.updateSlice(tcp, false), cleanup: false },
-    { name: 'UDP added', before: [], event: (s) => s.updateSlice(udp, false), cleanup: true },
-    { name: 'UDP removed', before: [udp], event: (s) => s.updateSlice(udp, true), cleanup: true },
-    {
-      name: 'TCP of a Service with UDP',
-      before: [udp],
-      event: (s) => s.updateSlice(tcp, false),
-      cleanup: true,
-    },
-    {
-      name: 'a Service only',
-      before: [udp],
-      event: (s) => s.updateService(undefined, service()),
-      cleanup: false,
-    },
-    { name: 'nothing', before: [udp], event: (s) => s.updateSlice(udp, false), cleanup: false },
-    {
-      name: 'UDP without endpoints',
-      before: [],
-      event: (s) => s.updateSlice(slice('udp', '', { ports: dns }), false),
-      cleanup: false,
-    },
-  ];
-  for (const { name, before, event, cleanup } of rows) {
-    const { state } = newState();
-    for (const object of before) state.updateSlice(object, false);
-    sync(state);
-    event(state);
-    assert.equal(state.takeDelta().conntrackCleanup, cleanup, name);
-  }
 });
 
 test('trigger times: later than the start, of changes only, gone with a removal', () => {

@@ -4,7 +4,6 @@ import type { ObjectProblem } from '../model/object-problem.ts';
 import type { EndpointSliceObject, ServiceObject } from '../model/objects.ts';
 import { type ServicePort, sameServicePort } from '../model/service-port.ts';
 import { servicePortsOf } from '../model/service-ports.ts';
-import { noEndpoints } from './endpoint-list.ts';
 import { type Delta, Ledger } from './ledger.ts';
 import { ServiceRecord } from './service-record.ts';
 import { SliceTracker } from './slice-tracker.ts';
@@ -44,7 +43,6 @@ export class FamilyState {
   readonly #pendingServices = new Map<string, readonly ServicePort[]>();
 
   readonly #records = new Map<string, ServiceRecord>();
-  readonly #servicePorts = new Map<string, ServicePort>();
   readonly #healthCheckPorts = new Map<string, number>();
   readonly #localReadyCounts = new Map<string, number>();
   #totalEndpoints = 0;
@@ -82,14 +80,12 @@ export class FamilyState {
     for (const [name, ports] of takeFirst(this.#pendingServices, limit)) {
       const record = this.#recordOf(name);
       touched.add(record);
-      this.#replacePorts(record, ports);
+      record.ports = ports;
     }
     for (const [name, change] of this.#slices.takeChanges(limit)) {
       const record = this.#recordOf(name);
       touched.add(record);
-      const hadUDP = record.hasUDPEndpoints;
       record.apply(change);
-      if (hadUDP || record.hasUDPEndpoints) this.#ledger.recordConntrackCleanup();
     }
     for (const record of touched) this.#settle(record);
     return this.#pendingServices.size > 0 || this.#slices.hasPending;
@@ -106,11 +102,6 @@ export class FamilyState {
     this.#ledger.acknowledge(delta);
   }
 
-  /** Every applied service port, by key. */
-  get servicePorts(): ReadonlyMap<string, ServicePort> {
-    return this.#servicePorts;
-  }
-
   /** `namespace/name` of everything that has a port or a slice. */
   serviceNames(): Iterable<string> {
     return this.#records.keys();
@@ -119,13 +110,6 @@ export class FamilyState {
   /** The Service of that `namespace/name`; undefined when it has neither a port nor a slice. */
   service(name: string): ServiceView | undefined {
     return this.#records.get(name);
-  }
-
-  /** Endpoints of a service port, usable or not, sorted by id. */
-  endpointsOf(key: string): readonly Endpoint[] {
-    const port = this.#servicePorts.get(key);
-    if (!port) return noEndpoints;
-    return this.#records.get(`${port.namespace}/${port.name}`)?.endpoints(port) ?? noEndpoints;
   }
 
   /** Health check node ports, by `namespace/name`. */
@@ -169,12 +153,6 @@ export class FamilyState {
     const same = applied.length === ports.length && ports.every((port) => applied.includes(port));
     if (same) this.#pendingServices.delete(name);
     else this.#pendingServices.set(name, ports);
-  }
-
-  #replacePorts(record: ServiceRecord, ports: readonly ServicePort[]): void {
-    for (const { key } of record.ports) this.#servicePorts.delete(key);
-    for (const port of ports) this.#servicePorts.set(port.key, port);
-    record.ports = ports;
   }
 
   #recordOf(name: string): ServiceRecord {

@@ -7,8 +7,6 @@ export interface Delta {
   readonly sequence: number;
   /** `namespace/name` of every Service whose ports or endpoints changed. */
   readonly changed: ReadonlySet<string>;
-  /** A UDP endpoint may have gone: stale flows have to be looked for. */
-  readonly conntrackCleanup: boolean;
   /** When the changes were triggered, milliseconds since the Unix epoch, by `namespace/name`. */
   readonly triggerTimes: ReadonlyMap<string, readonly number[]>;
 }
@@ -21,14 +19,9 @@ export class Ledger {
   #sequence = 1;
   readonly #changed = new Map<string, number>();
   readonly #times = new Map<string, TriggerTime[]>();
-  #conntrackCleanup = 0;
 
   recordChange(service: string): void {
     this.#changed.set(service, this.#sequence);
-  }
-
-  recordConntrackCleanup(): void {
-    this.#conntrackCleanup = this.#sequence;
   }
 
   recordTriggerTime(service: string, time: number): void {
@@ -54,7 +47,6 @@ export class Ledger {
     return {
       sequence: this.#sequence++,
       changed: new Set(this.#changed.keys()),
-      conntrackCleanup: this.#conntrackCleanup > 0,
       triggerTimes,
     };
   }
@@ -67,6 +59,5 @@ export class Ledger {
       if (later.length > 0) this.#times.set(service, later);
       else this.#times.delete(service);
     }
-    if (this.#conntrackCleanup <= sequence) this.#conntrackCleanup = 0;
   }
 }

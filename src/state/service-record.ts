@@ -1,8 +1,8 @@
 import type { Endpoint } from '../model/endpoint.ts';
 import type { Protocol } from '../model/objects.ts';
 import type { ServicePort } from '../model/service-port.ts';
-import { type EndpointList, mergeLists, noEndpoints, patchList } from './endpoint-list.ts';
 import { isSamePort, type PortEndpoints, type SliceEntry } from './slice-entry.ts';
+import { mergeLists, noEndpoints, patchList, type SortedEndpoints } from './sorted-endpoints.ts';
 
 type PortIdentity = { readonly portName: string; readonly protocol: Protocol };
 
@@ -31,11 +31,7 @@ export class ServiceRecord {
     return this.ports.length === 0 && this.#slices.length === 0;
   }
 
-  get hasUDPEndpoints(): boolean {
-    return this.#lists.some((list) => list.protocol === 'UDP');
-  }
-
-  endpoints(port: PortIdentity): EndpointList {
+  endpoints(port: PortIdentity): SortedEndpoints {
     return listFor(this.#lists, port);
   }
 
@@ -72,7 +68,7 @@ export class ServiceRecord {
     return lists;
   }
 
-  #mergedList(port: PortIdentity, before: readonly SliceEntry[], change: SliceChange): EndpointList {
+  #mergedList(port: PortIdentity, before: readonly SliceEntry[], change: SliceChange): SortedEndpoints {
     const current = listFor(this.#lists, port);
     // With an endpoint in two slices, removing one record may bring the other one up: only a merge can tell.
     const shadowed = before.reduce((sum, entry) => sum + listFor(entry.lists, port).length, 0);
@@ -86,7 +82,7 @@ export class ServiceRecord {
   }
 }
 
-function listFor(lists: readonly PortEndpoints[], port: PortIdentity): EndpointList {
+function listFor(lists: readonly PortEndpoints[], port: PortIdentity): SortedEndpoints {
   for (const list of lists) if (isSamePort(list, port)) return list.endpoints;
   return noEndpoints;
 }

@@ -3,13 +3,13 @@ import { canonicalIP, canonicalIPOf, type Family } from '../model/ip.ts';
 import type { ObjectProblem } from '../model/object-problem.ts';
 import type { EndpointObject, EndpointSliceObject, Protocol, SlicePortObject } from '../model/objects.ts';
 import { isPortNumber, parseProtocol } from '../model/service-ports.ts';
-import { type EndpointList, findEndpoint, noEndpoints, sortUnique } from './endpoint-list.ts';
+import { findEndpoint, noEndpoints, type SortedEndpoints, sortUnique } from './sorted-endpoints.ts';
 
 /** The endpoints that something offers under one port name and protocol. */
 export interface PortEndpoints {
   readonly portName: string;
   readonly protocol: Protocol;
-  readonly endpoints: EndpointList;
+  readonly endpoints: SortedEndpoints;
 }
 
 /** A slice as it was received, and what it contributes to its Service. */
@@ -43,7 +43,7 @@ export function readSlice(
 ): SliceEntry {
   const ips = object.endpoints.map((endpoint, i) => addressOf(endpoint, i, object, context));
   const lists: PortEndpoints[] = [];
-  const byNumber = new Map<number, EndpointList>();
+  const byNumber = new Map<number, SortedEndpoints>();
   for (const [i, slicePort] of object.ports.entries()) {
     const port = readPort(slicePort, `ports[${i}]`, object, context);
     if (!port) continue;
@@ -57,7 +57,7 @@ export function readSlice(
   return { object, lists: lists.slice() };
 }
 
-function addList(lists: PortEndpoints[], port: Omit<PortEndpoints, 'endpoints'>, endpoints: EndpointList) {
+function addList(lists: PortEndpoints[], port: Omit<PortEndpoints, 'endpoints'>, endpoints: SortedEndpoints) {
   if (endpoints.length === 0) return;
   const twin = lists.findIndex((list) => isSamePort(list, port));
   const before = lists[twin];
@@ -70,9 +70,9 @@ function buildList(
   objects: readonly EndpointObject[],
   ips: readonly (string | undefined)[],
   port: number,
-  before: EndpointList,
+  before: SortedEndpoints,
   nodeName: string,
-): EndpointList {
+): SortedEndpoints {
   const records: Endpoint[] = [];
   for (const [i, object] of objects.entries()) {
     const ip = ips[i];

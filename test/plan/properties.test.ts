@@ -6,6 +6,7 @@ import type { EndpointSliceObject, ServiceObject } from '../../src/model/objects
 import { Planner } from '../../src/plan/planner.ts';
 import { FamilyState } from '../../src/state/family-state.ts';
 import { planContext, serviceObject, sliceObject } from './arbitraries.ts';
+import { endpointsOf, portsOf } from './state-queries.ts';
 
 const family = fc.constantFrom('IPv4' as const, 'IPv6' as const);
 const services = fc.uniqueArray(serviceObject, { selector: ({ name }) => name, size: 'max', maxLength: 3 });
@@ -73,13 +74,13 @@ test('merging slices loses no ready endpoint that is not terminating, and invent
   fc.assert(
     fc.property(family, services, slices, (family, services, slices) => {
       const state = load(family, services, slices);
-      for (const [key, port] of state.servicePorts) {
+      for (const [key, port] of portsOf(state)) {
         const offered = slices
           .filter(({ serviceName, addressType }) => serviceName === port.name && addressType === family)
           .filter(({ ports }) => ports.some((p) => p.name === port.portName && p.protocol === port.protocol))
           .flatMap(({ endpoints }) => endpoints)
           .filter(({ address }) => familyOf(address ?? '') === family);
-        const merged = state.endpointsOf(key);
+        const merged = endpointsOf(state, key);
         assert.deepEqual(new Set(merged.map(({ ip }) => ip)), new Set(offered.map(({ address }) => address)));
         for (const { ip, terminating } of merged) {
           const records = offered.filter(({ address }) => address === ip);

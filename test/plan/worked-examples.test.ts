@@ -6,6 +6,7 @@ import { type PlanContext, planServicePort } from '../../src/plan/plan.ts';
 import { Planner } from '../../src/plan/planner.ts';
 import { FamilyState } from '../../src/state/family-state.ts';
 import { numbers, service, slice } from './builders.ts';
+import { endpointsOf, portsOf } from './state-queries.ts';
 
 /** From objects to the plan of their only service port, as one node sees it. */
 function run(
@@ -25,9 +26,9 @@ function run(
   planner.apply(state.takeDelta().changed, state, context);
   const [key] = planner.plans.keys();
   assert.ok(key !== undefined);
-  const port = state.servicePorts.get(key);
+  const port = portsOf(state).get(key);
   assert.ok(port);
-  return { state, planner, plan: planServicePort(port, state.endpointsOf(key), context) };
+  return { state, planner, plan: planServicePort(port, endpointsOf(state, key), context) };
 }
 
 const nodePortLocal = service({ type: 'NodePort', externalTrafficPolicy: 'Local' }, [{ nodePort: 31000 }]);
@@ -144,11 +145,11 @@ test('an annotation edit lists the Service, with the same endpoints and the same
   const { state, planner } = run(service(), [slice('s', '1R@n1')]);
   state.acknowledge(state.takeDelta());
   const [key = ''] = planner.plans.keys();
-  const before = { plan: planner.plans.get(key), endpoints: state.endpointsOf(key) };
+  const before = { plan: planner.plans.get(key), endpoints: endpointsOf(state, key) };
   assert.equal(state.updateSlice(slice('s', '1R@n1', { resourceVersion: '2' }), false), true);
   const delta = state.takeDelta();
   assert.deepEqual([...delta.changed], ['a/web']);
-  assert.equal(state.endpointsOf(key), before.endpoints);
+  assert.equal(endpointsOf(state, key), before.endpoints);
   const keys = planner.apply(delta.changed, state, { nodeName: 'n1', zone: 'za', allowExternalIPs: true });
   assert.equal(keys.size, 0);
   assert.equal(planner.plans.get(key), before.plan);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { endpoints, numbers } from '../../test/plan/builders.ts';
-import { byId, findEndpoint, mergeLists, noEndpoints, patchList, sortUnique } from './endpoint-list.ts';
+import { byId, findEndpoint, mergeLists, noEndpoints, patchList, sortUnique } from './sorted-endpoints.ts';
 
 test('lists are in byte order of ip:port', () => {
   assert.equal(numbers(sortUnique(endpoints('1R@ 2R@ 10R@ 11R@ 100R@').toReversed())), '100 10 11 1 2');

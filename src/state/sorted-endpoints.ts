@@ -1,9 +1,9 @@
 import type { Endpoint } from '../model/endpoint.ts';
 
 /** Endpoints sorted byte-wise by id, no id twice. Ids are ASCII, so comparing UTF-16 units compares bytes. */
-export type EndpointList = readonly Endpoint[];
+export type SortedEndpoints = readonly Endpoint[];
 
-export const noEndpoints: EndpointList = [];
+export const noEndpoints: SortedEndpoints = [];
 
 export function byId(a: Endpoint, b: Endpoint): number {
   return a.id < b.id ? -1 : a.id > b.id ? 1 : 0;
@@ -13,7 +13,7 @@ export function byId(a: Endpoint, b: Endpoint): number {
  * Sorts, and resolves endpoints that appear more than once: a record that is not terminating beats the ones before
  * it, a terminating one beats nothing.
  */
-export function sortUnique(records: readonly Endpoint[]): EndpointList {
+export function sortUnique(records: readonly Endpoint[]): SortedEndpoints {
   const sorted = records.toSorted(byId);
   let kept = 0;
   for (const record of sorted) {
@@ -26,14 +26,14 @@ export function sortUnique(records: readonly Endpoint[]): EndpointList {
 }
 
 /** One list out of several; later lists win where `sortUnique` lets the last record win. */
-export function mergeLists(lists: readonly EndpointList[]): EndpointList {
+export function mergeLists(lists: readonly SortedEndpoints[]): SortedEndpoints {
   const [first] = lists;
   if (!first) return noEndpoints;
   return lists.length === 1 ? first : sortUnique(lists.flat());
 }
 
 /** The endpoint of that id, found by bisection. */
-export function findEndpoint(list: EndpointList, id: string): Endpoint | undefined {
+export function findEndpoint(list: SortedEndpoints, id: string): Endpoint | undefined {
   const found = list[lowerBound(list, id)];
   return found?.id === id ? found : undefined;
 }
@@ -47,10 +47,10 @@ const maxPatch = 256;
  * tell which one wins.
  */
 export function patchList(
-  list: EndpointList,
+  list: SortedEndpoints,
   removed: readonly Endpoint[],
   added: readonly Endpoint[],
-): EndpointList | undefined {
+): SortedEndpoints | undefined {
   if (removed.length + added.length > maxPatch) return undefined;
   const patched = list.slice();
   for (const { id } of removed) {
@@ -66,7 +66,7 @@ export function patchList(
 }
 
 /** Index of the first member whose id is not less. */
-function lowerBound(list: EndpointList, id: string): number {
+function lowerBound(list: SortedEndpoints, id: string): number {
   let low = 0;
   let high = list.length;
   while (low < high) {
