@@ -4,12 +4,12 @@ import type { Registry } from './registry.ts';
 
 export interface FeatureState {
   readonly name: string;
-  /** As Kubernetes labels it: `ALPHA`, `BETA`, `DEPRECATED`, empty for GA. */
+  /** `ALPHA`, `BETA`, `DEPRECATED`, or empty for GA. */
   readonly stage: string;
   readonly enabled: boolean;
 }
 
-/** Declares kubernetes_build_info, kubernetes_feature_enabled and the registry's own bookkeeping. */
+/** Declares kubernetes_build_info, kubernetes_feature_enabled and the metrics about metrics. */
 export function registerBuildMetrics(
   registry: Registry,
   build: BuildInfo,

@@ -1,12 +1,12 @@
 import { readFileSync } from 'node:fs';
 import type { Caller } from './caller.ts';
 
-/** Leads from a place in the running file to the place in the sources that it was made from. */
+/** Maps a position in the running file to a position in the sources. */
 export type Locate = (caller: Caller) => Caller;
 
 /**
- * The way back to the sources for a bundle, from the table that the build puts beside it (scripts/build.ts). Undefined
- * where there is none, as when running from the sources themselves. It is read when the first record is written.
+ * Maps positions in a bundle to the sources, with the table that the build puts beside it (scripts/build.ts). Returns
+ * undefined when the program runs from the sources. The table is read when the first record is written.
  */
 export function bundleLocator(runningFile: string): Locate | undefined {
   if (!runningFile.endsWith('.js')) return undefined;
@@ -22,7 +22,7 @@ function readTable(path: string): Locate {
   try {
     table = readFileSync(path);
   } catch {
-    // Without the table the bundle's own lines are shown; no record is worth failing for.
+    // Without the table, log records show the bundle's own lines.
     return (caller) => caller;
   }
   const lines = table.readUInt32LE(0);

@@ -1,4 +1,4 @@
-/** Where a log call stands in the source. */
+/** The source position of a log call. */
 export interface Caller {
   readonly file: string;
   readonly line: number;
@@ -9,8 +9,8 @@ type Entry = (...args: never[]) => unknown;
 const frame = /([^/\\()\s]+):(\d+):\d+\)?$/;
 
 /**
- * The place that called `entry`, a function now on the stack. Only one frame is captured, which keeps it to a
- * few microseconds; a record that is not written never comes here.
+ * Returns the position that called `entry`, a function now on the stack. It captures only one frame, which takes a few
+ * microseconds, and is called only for records that are written.
  */
 export function callerOf(entry: Entry): Caller {
   const limit = Error.stackTraceLimit;
@@ -28,7 +28,7 @@ export interface VmoduleRule {
   readonly verbosity: number;
 }
 
-/** Returns the verbosity for a file, the first matching rule's; undefined when none matches. */
+/** Returns a function from a file to the verbosity of the first matching rule, or undefined. */
 export function compileVmodule(rules: readonly VmoduleRule[]): (file: string) => number | undefined {
   const compiled = rules.map((rule) => ({ pattern: globToRegExp(rule.filePattern), level: rule.verbosity }));
   return (file) => {
@@ -37,7 +37,7 @@ export function compileVmodule(rules: readonly VmoduleRule[]): (file: string) =>
   };
 }
 
-/** A pattern of `*`, `?`, `[a-z]`, `[^a-z]` and `\` escapes; undefined when malformed: it then matches nothing. */
+/** Compiles a pattern of `*`, `?`, `[a-z]`, `[^a-z]` and `\` escapes. Returns undefined when it is malformed. */
 function globToRegExp(pattern: string): RegExp | undefined {
   const token = /\*+|\?|\[(\^?)((?:\\.|[^\]\\])+)\]|\\(.)|([^*?[\\])/suy;
   let source = '';
@@ -58,6 +58,6 @@ function tokenSource([whole, negated, members, escaped, literal]: RegExpExecArra
   if (whole.startsWith('*')) return '[^/]*';
   if (whole === '?') return '[^/]';
   if (members === undefined) return (escaped ?? literal ?? '').replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&');
-  // Inside a class an escape stays an escape where a regular expression knows it and loses it elsewhere.
+  // Inside a class, keep only the escapes that a regular expression knows.
   return `[${negated ?? ''}${members.replace(/\\([^\\\]^-])/gu, '$1').replace(/\[/g, '\\[')}]`;
 }

@@ -2,7 +2,7 @@ import type { Caller } from './caller.ts';
 import { describe, errorText, formatAttribute, quoteText, replaceForJson } from './klog-values.ts';
 import type { LogAttributes } from './log.ts';
 
-/** One log record before it is text. */
+/** A log record before formatting. */
 export interface LogRecord extends RecordHead {
   readonly severity: 'I' | 'E';
   readonly level: number;
@@ -21,7 +21,7 @@ export interface RecordHead {
   readonly caller: Caller;
 }
 
-/** `I1115 04:35:36.123456    1234 file.ts:12] "message" key="value"`, in local time. */
+/** Formats `I1115 04:35:36.123456    1234 file.ts:12] "message" key="value"`, in local time. */
 export function formatTextRecord(record: LogRecord): string {
   let line = header(record.severity, record) + quoteText(record.message);
   if (record.error !== undefined && record.error !== null) {
@@ -32,12 +32,12 @@ export function formatTextRecord(record: LogRecord): string {
   return `${line}\n`;
 }
 
-/** The same header with the bare message after it. */
+/** Formats the header followed by the unquoted message. */
 export function formatTextLine(record: LogRecord): string {
   return `${header(record.severity, record)}${record.message}\n`;
 }
 
-/** One JSON object per line: ts in epoch milliseconds, v on info records only. */
+/** Formats one JSON object per line: ts in epoch milliseconds, v on info records only. */
 export function formatJsonRecord(record: LogRecord): string {
   const head: Record<string, unknown> = {
     ts: Math.round(record.time * 1000) / 1000,
@@ -50,7 +50,7 @@ export function formatJsonRecord(record: LogRecord): string {
   try {
     return `${JSON.stringify({ ...head, ...record.attributes }, replaceForJson)}\n`;
   } catch {
-    // Some attribute is circular or throws: show each on its own, so that only the bad one is lost.
+    // An attribute is circular or throws. Convert each separately, so that only the bad one is lost.
     const shown = Object.entries(record.attributes ?? {}).map(([key, value]) => [key, describe(value)]);
     return `${JSON.stringify({ ...head, ...Object.fromEntries(shown) })}\n`;
   }

@@ -3,18 +3,18 @@ import { messageOf } from '../lib/thrown.ts';
 
 const needsNoEscape = /^[\x20\x21\x23-\x5b\x5d-\x7e]*$/;
 
-/** An error's own text. It says what matters of its causes; the chain itself is for debuggers. */
+/** Returns an error's own message, without its causes. */
 export function errorText(error: unknown): string {
   if (!(error instanceof Error)) return typeof error === 'string' ? error : describe(error);
   return error.message === '' ? error.name : error.message;
 }
 
-/** The text as a Go string literal; nearly all log text takes the short way. */
+/** Returns the text as a Go string literal. Nearly all log text needs no escapes. */
 export function quoteText(text: string): string {
   return needsNoEscape.test(text) ? `"${text}"` : quote(text);
 }
 
-/** One attribute in klog's text form, with its leading blank. */
+/** Formats one attribute in klog's text form, with its leading blank. */
 export function formatAttribute(key: string, value: unknown): string {
   const shown = simplify(value);
   if (typeof shown === 'string') {
@@ -23,13 +23,13 @@ export function formatAttribute(key: string, value: unknown): string {
   return ` ${key}=${describe(shown)}`;
 }
 
-/** klog writes a text of several lines readably: every line indented by a tab between `<` and ` >`. */
+/** Formats a text of several lines as klog does: every line indented by a tab between `<` and ` >`. */
 function formatBlock(text: string): string {
   const lines = text.endsWith('\n') ? text.slice(0, -1) : text;
   return `<\n${lines.replace(/^/gm, '\t')}\n >`;
 }
 
-/** The value as one line of JSON, whatever it is: a log call must not fail over what it was given. */
+/** Returns the value as one line of JSON. Never throws: a log call must not fail because of its arguments. */
 export function describe(value: unknown): string {
   try {
     return JSON.stringify(value, replaceForJson) ?? String(value);
@@ -38,7 +38,7 @@ export function describe(value: unknown): string {
   }
 }
 
-/** Gives the values JSON lacks a form; used at every level of a structure. */
+/** A JSON.stringify replacer for values that JSON lacks. */
 export function replaceForJson(_key: string, value: unknown): unknown {
   if (typeof value === 'bigint') return Number.isSafeInteger(Number(value)) ? Number(value) : String(value);
   if (typeof value === 'number' && !Number.isFinite(value)) return String(value);
@@ -56,7 +56,7 @@ function simplify(value: unknown): unknown {
   return value;
 }
 
-/** Exactly a namespace and a name: a reference to an object, shown as `namespace/name`. */
+/** Whether the value has exactly a namespace and a name; it is then shown as `namespace/name`. */
 function isObjectReference(value: unknown): value is { namespace: string; name: string } {
   if (typeof value !== 'object' || value === null || Object.keys(value).length !== 2) return false;
   return (

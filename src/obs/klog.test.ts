@@ -29,7 +29,7 @@ function body(log: (logger: Logger) => void): string {
   return err.join('').replace(/^[IE]\d{4} \S+ +\d+ \S+\] /, '');
 }
 
-test('a text record has klog header, quoted message and attributes', () => {
+test('a text record has the klog header, the quoted message and its attributes', () => {
   const { logger, err } = capture();
   logger.info('Sync done', { family: 'IPv4', services: 12 });
   assert.match(
@@ -38,7 +38,7 @@ test('a text record has klog header, quoted message and attributes', () => {
   );
 });
 
-test('the caller is the line of the log call', () => {
+test('a log record shows the file and line of the log call', () => {
   const { logger, err } = capture({ format: 'json' });
   const here = () => Number(/klog\.test\.ts:(\d+)/.exec(new Error().stack?.split('\n')[2] ?? '')?.[1]);
   const line = here();
@@ -48,7 +48,7 @@ test('the caller is the line of the log call', () => {
   assert.deepEqual(lines, [`klog.test.ts:${line + 1}`, `klog.test.ts:${line + 2}`]);
 });
 
-test('values are written as klog writes them', () => {
+test('attribute values have the klog text form', () => {
   class Strange {
     toJSON() {
       throw new Error('no');
@@ -87,7 +87,7 @@ test('values are written as klog writes them', () => {
   }
 });
 
-test('an error shows its own text, before the other attributes', () => {
+test('an error record shows the message of the error before other attributes', () => {
   const error = new Error('cannot read sysctl: no such file', { cause: new Error('ENOENT') });
   assert.equal(
     body((logger) => logger.named('a').named('b').error(error, 'Failed', { k: 1 })),
@@ -103,7 +103,7 @@ test('an error shows its own text, before the other attributes', () => {
   );
 });
 
-test('JSON records have the fields in order and v on info only', () => {
+test('JSON records have their fields in order, and v on info records only', () => {
   const { logger, err } = capture({ format: 'json', verbosity: 2 });
   logger.v(2).info('hello', { ref: { namespace: 'a', name: 'b' }, big: 5n, list: new Set([1]) });
   logger.named('health').error(new Error('bad'), 'oops', { port: 1 });
@@ -123,7 +123,7 @@ test('JSON records have the fields in order and v on info only', () => {
   assert.equal(JSON.parse(broken).fine, '1');
 });
 
-test('verbosity gates info, not errors, and can change while running', () => {
+test('verbosity limits info records but not errors, and can change at run time', () => {
   const { logger, err } = capture({ verbosity: 1 });
   const chatty = logger.v(3);
   chatty.info('unseen');
@@ -140,7 +140,7 @@ test('verbosity gates info, not errors, and can change while running', () => {
   );
 });
 
-test('vmodule raises verbosity for matching files, in text only', () => {
+test('vmodule raises verbosity for matching files, in text format only', () => {
   const patterns: [string, boolean][] = [
     ['klog.test', true],
     ['klog*', true],
@@ -165,7 +165,7 @@ test('vmodule raises verbosity for matching files, in text only', () => {
   assert.equal(json.logger.v(4).enabled, false);
 });
 
-test('split stream sends info to stdout; a buffer holds it back until full, due or flushed', async () => {
+test('split stream writes info to stdout, buffered until full, due or flushed', async () => {
   const plain = capture({ splitStream: true });
   plain.logger.info('a');
   plain.logger.error(null, 'b');
@@ -193,13 +193,13 @@ test('split stream sends info to stdout; a buffer holds it back until full, due 
   assert.equal(clock.pending, 0);
 });
 
-test('without split stream nothing is held back', () => {
+test('without split stream no record is buffered', () => {
   const { logger, out, err } = capture({ infoBufferSize: 1 << 20 });
   logger.info('a');
   assert.deepEqual([out.length, err.length], [0, 1]);
 });
 
-test('a stream that fails does not reach the caller', () => {
+test('an error of the log stream does not reach the caller', () => {
   const failing = {
     write(): never {
       throw Object.assign(new Error('write EPIPE'), { code: 'EPIPE' });
@@ -210,7 +210,7 @@ test('a stream that fails does not reach the caller', () => {
   logger.error(new Error('x'), 'b');
 });
 
-test('print writes a bare line from its verbosity on', () => {
+test('print writes an unquoted line at its verbosity or higher', () => {
   const { logger, err } = capture({ verbosity: 1 });
   logger.print(2, 'unseen');
   logger.print(1, 'FLAG: --v="1"');

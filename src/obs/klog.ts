@@ -1,7 +1,6 @@
 import type { Clock } from '../lib/clock.ts';
 import type { Locate } from './bundle-lines.ts';
 import { callerOf, compileVmodule, type VmoduleRule } from './caller.ts';
-import { fineTime } from './fine-time.ts';
 import {
   formatJsonRecord,
   formatTextLine,
@@ -19,19 +18,19 @@ export interface LoggerOptions {
   readonly vmodule?: readonly VmoduleRule[];
   /** Info records to stdout, errors to stderr; otherwise everything goes to stderr. */
   readonly splitStream?: boolean;
-  /** Bytes of info records to hold back; needs splitStream. */
+  /** Bytes of info records to buffer; needs splitStream. */
   readonly infoBufferSize?: number;
-  /** The longest time, in milliseconds, that a held-back record waits. */
+  /** Longest time that a record stays in the buffer, in milliseconds. */
   readonly flushFrequency?: number;
   readonly clock: Clock;
   readonly pid: number;
   readonly stdout: LogStream;
   readonly stderr: LogStream;
-  /** Where a place in the running file comes from; as it is when absent. */
+  /** Maps positions in the running file to the sources. */
   readonly locate?: Locate | undefined;
 }
 
-/** The root logger, with what only the composition root may do to logging. */
+/** The root logger, with methods for the composition root only. */
 export interface RootLogger extends Logger {
   setVerbosity(level: number): void;
   /** Writes a line without attributes and, in text format, without quotes, if the verbosity reaches `level`. */
@@ -47,7 +46,7 @@ export function createLogger(options: LoggerOptions): RootLogger {
 
 type Entry = (...args: never[]) => unknown;
 
-/** What all loggers of one tree share: verbosity and the way out. */
+/** State shared by all loggers of a tree: verbosity and output. */
 class Core {
   verbosity: number;
   readonly #format: (record: LogRecord) => string;
@@ -98,6 +97,20 @@ function infoSink(options: LoggerOptions): LogSink {
   return new BufferedSink(direct, { size, flushEvery: options.flushFrequency ?? 5000, clock: options.clock });
 }
 
+/**
+ * Makes a clock of wall-clock milliseconds with a fraction. The fraction comes from the monotonic clock, which is
+ * re-anchored whenever the two have drifted apart by more than one millisecond.
+ */
+function fineTime(clock: Clock): () => number {
+  let anchor = clock.now() - clock.monotonic();
+  return () => {
+    const wall = clock.now();
+    const monotonic = clock.monotonic();
+    if (Math.abs(wall - (monotonic + anchor)) > 1) anchor = wall - monotonic;
+    return monotonic + anchor;
+  };
+}
+
 class KlogLogger implements Logger {
   readonly core: Core;
   readonly #name: string;
@@ -125,7 +138,7 @@ class KlogLogger implements Logger {
     this.core.write(KlogLogger.prototype.error, { severity: 'E', ...record });
   }
 
-  /** Loggers are kept per level: asking for one in a hot path costs an array look-up. */
+  /** Loggers are cached per level: in a hot path this is an array look-up. */
   v(level: number): Logger {
     const kept = this.#levels[level];
     if (kept) return kept;
@@ -139,7 +152,7 @@ class KlogLogger implements Logger {
   }
 }
 
-/** The getter as a function, for callerOf to leave out. */
+/** The getter as a function, for callerOf. */
 const enabledEntry: Entry =
   Object.getOwnPropertyDescriptor(KlogLogger.prototype, 'enabled')?.get ?? KlogLogger.prototype.v;
 

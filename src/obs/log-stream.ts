@@ -1,6 +1,6 @@
 import type { Clock, Timer } from '../lib/clock.ts';
 
-/** Where log text goes: a Writable, or anything with `write`. */
+/** Receives log text: a Writable, or anything with `write`. */
 export interface LogStream {
   write(text: string): unknown;
   on?(event: 'error', listener: (error: Error) => void): unknown;
@@ -14,8 +14,8 @@ export interface LogSink {
 }
 
 /**
- * Writes straight through. A reader that went away (EPIPE) or a full disk loses records and must not take the
- * proxy down with it; there is no other place to report it to.
+ * Writes without a buffer and ignores errors: when the reader is gone (EPIPE) or the disk is full, records are lost, but
+ * the proxy goes on.
  */
 export function directSink(stream: LogStream): LogSink {
   stream.on?.('error', () => {});
@@ -24,7 +24,7 @@ export function directSink(stream: LogStream): LogSink {
       try {
         stream.write(record);
       } catch {
-        // See above: the record is lost, the caller goes on.
+        // The record is lost, see above.
       }
     },
     flush() {},
@@ -32,7 +32,7 @@ export function directSink(stream: LogStream): LogSink {
   };
 }
 
-/** Collects records up to a size and passes them on in one write, at the latest after `flushEvery` ms. */
+/** Buffers records up to a size and writes them at once, at the latest after `flushEvery` ms. */
 export class BufferedSink implements LogSink {
   readonly #sink: LogSink;
   readonly #size: number;
@@ -67,7 +67,7 @@ export class BufferedSink implements LogSink {
     this.#sink.write(text);
   }
 
-  /** Later records are written at once, so that nothing said while the process ends is lost. */
+  /** Flushes. Later records are written without buffering, so that none is lost while the process ends. */
   close(): void {
     this.#closed = true;
     this.flush();

@@ -1,21 +1,10 @@
-import type { HistogramSeries, LabelPair, ValueSeries } from './family.ts';
+import type { HistogramSeries, ValueSeries } from './family.ts';
 import type { Counter, Gauge, Histogram, Labels } from './metrics.ts';
 import { SeriesTable } from './series-table.ts';
 
-/** A metric that a registry can read and forget. */
-interface Stored<S> {
-  series(): S[];
-  clear(): void;
-}
-
-interface Cell {
-  value: number;
-}
-
-const showCell = (labels: readonly LabelPair[], cell: Cell): ValueSeries => ({ labels, value: cell.value });
-
-export class StoredCounter implements Counter, Stored<ValueSeries> {
-  readonly #table: SeriesTable<Cell>;
+/** A counter or gauge with its series. */
+export class StoredValue implements Counter, Gauge {
+  readonly #table: SeriesTable<{ value: number }>;
 
   constructor(name: string, labels: readonly string[]) {
     this.#table = new SeriesTable(name, labels, () => ({ value: 0 }));
@@ -23,23 +12,7 @@ export class StoredCounter implements Counter, Stored<ValueSeries> {
 
   inc(labels?: Labels, by = 1): void {
     if (!(by >= 0)) throw new RangeError(`a counter cannot go down by ${by}`);
-    this.#table.at(labels).value += by;
-  }
-
-  series(): ValueSeries[] {
-    return this.#table.list(showCell);
-  }
-
-  clear(): void {
-    this.#table.clear();
-  }
-}
-
-export class StoredGauge implements Gauge, Stored<ValueSeries> {
-  readonly #table: SeriesTable<Cell>;
-
-  constructor(name: string, labels: readonly string[]) {
-    this.#table = new SeriesTable(name, labels, () => ({ value: 0 }));
+    this.add(by, labels);
   }
 
   set(value: number, labels?: Labels): void {
@@ -51,7 +24,7 @@ export class StoredGauge implements Gauge, Stored<ValueSeries> {
   }
 
   series(): ValueSeries[] {
-    return this.#table.list(showCell);
+    return this.#table.list((labels, { value }) => ({ labels, value }));
   }
 
   clear(): void {
@@ -59,13 +32,13 @@ export class StoredGauge implements Gauge, Stored<ValueSeries> {
   }
 }
 
-/** Observations per bucket, the last one being everything above the highest bound. */
+/** Observations per bucket; the last bucket has everything above the highest bound. */
 interface Distribution {
   readonly counts: number[];
   sum: number;
 }
 
-export class StoredHistogram implements Histogram, Stored<HistogramSeries> {
+export class StoredHistogram implements Histogram {
   readonly #bounds: readonly number[];
   readonly #table: SeriesTable<Distribution>;
 
@@ -101,7 +74,7 @@ export class StoredHistogram implements Histogram, Stored<HistogramSeries> {
     this.#table.clear();
   }
 
-  /** The first bucket whose bound is not below the value, by halving. */
+  /** Returns the first bucket whose bound is not below the value */
   #bucketOf(value: number): number {
     let low = 0;
     let high = this.#bounds.length;

@@ -110,7 +110,7 @@ for (const mode of ['iptables', 'nftables'] as const) {
   const vectors = new URL(`../../test/vectors/pages/${mode}.json`, import.meta.url);
   const recorded: { metrics: Record<string, Recorded> } = JSON.parse(readFileSync(vectors, 'utf8'));
 
-  test(`${mode}: recorded metrics have the same type, labels and buckets here`, async () => {
+  test(`${mode}: metrics have the type, labels and buckets of the recorded ones`, async () => {
     const registry = await fullRegistry(mode);
     useAll(registry);
     const ours = parse(formatText(await registry.registry.gather()));
@@ -126,7 +126,7 @@ for (const mode of ['iptables', 'nftables'] as const) {
     assert.ok(compared >= 38, `${compared} metrics compared`);
   });
 
-  test(`${mode}: no upstream name is invented`, async () => {
+  test(`${mode}: every metric without our prefix exists upstream`, async () => {
     const registry = await fullRegistry(mode);
     useAll(registry);
     const own = /^(kubeproxy_ts_|nodejs_)/;
@@ -150,7 +150,7 @@ async function declared(mode: ProxyMode, localhostNodePorts = false): Promise<Se
   return names;
 }
 
-test('each mode has its own metrics', async () => {
+test('each mode exposes its own metrics only', async () => {
   const gated = [
     'nftables_localhost_nodeport_listeners',
     'nftables_localhost_nodeport_listener_creation_failures_total',
@@ -184,13 +184,13 @@ test('each mode has its own metrics', async () => {
   }
 });
 
-test('a metric of another mode can be fed and stays invisible', async () => {
+test('a metric of another mode accepts values and is not exposed', async () => {
   const { registry, proxy } = await fullRegistry('userspace');
   proxy.iptablesRulesTotal.set(1, { table: 'nat', ip_family: 'IPv4' });
   assert.doesNotMatch(formatText(await registry.gather()), /iptables/);
 });
 
-test('kubeproxy metrics say that they are alpha', async () => {
+test('the help of every kubeproxy metric says ALPHA', async () => {
   const { registry } = await fullRegistry('iptables');
   for (const { name, help } of await registry.gather()) {
     if (name.startsWith('kubeproxy_')) assert.match(help, /^\[ALPHA\] /, name);

@@ -1,12 +1,12 @@
 /** Label values of one series. */
 export type Labels = Readonly<Record<string, string>>;
 
-/** What a metric is called and how it is cut up. Labelled metrics appear only after their first use. */
+/** Declaration of a metric. A metric with labels appears only after its first use. */
 export interface MetricOptions {
   readonly name: string;
   readonly help: string;
   readonly labels?: readonly string[];
-  /** Put before the help text, as Kubernetes does: `[ALPHA] `. */
+  /** Prefix of the help text, as in Kubernetes: `[ALPHA] `. */
   readonly stability?: Stability;
 }
 
@@ -31,14 +31,14 @@ export interface Sample {
 }
 
 /**
- * A metric whose values are read when somebody scrapes. Until a reader is given, and when it fails or takes too
- * long, the metric is absent.
+ * A metric whose values are read at scrape time. It is absent until a reader is set, and when the reader fails or takes
+ * too long.
  */
 export interface ScrapedMetric {
   readFrom(read: () => readonly Sample[] | Promise<readonly Sample[]>): void;
 }
 
-/** Accepts everything and shows nothing: stands in for a metric that the running mode does not have. */
+/** Ignores all values; replaces metrics that the running mode does not expose. */
 export const ignoredMetric: Counter & Gauge & Histogram & ScrapedMetric = {
   inc() {},
   set() {},

@@ -49,7 +49,7 @@ test('process metrics are read from /proc', async () => {
   assert.equal(await processStartTime(proc), 1700000123.45);
 });
 
-test('what /proc does not tell is left out', async () => {
+test('process metrics that /proc does not have are omitted', async () => {
   const shown = await values((registry) =>
     registerProcessMetrics(registry, {
       ...proc,
@@ -64,7 +64,7 @@ test('what /proc does not tell is left out', async () => {
   ]);
 });
 
-test('the real /proc of this process gives plausible values', async () => {
+test('process metrics of this process are plausible', async () => {
   const shown = await values((registry) => registerProcessMetrics(registry));
   assert.ok((shown.process_cpu_seconds_total ?? 0) > 0);
   assert.ok((shown.process_open_fds ?? 0) >= 3);
@@ -73,7 +73,7 @@ test('the real /proc of this process gives plausible values', async () => {
   assert.ok(Math.abs((shown.process_start_time_seconds ?? 0) - started) < 60);
 });
 
-test('runtime metrics describe heap and event loop', async () => {
+test('runtime metrics cover the heap and the event loop', async () => {
   const shown = await values(registerRuntimeMetrics);
   assert.ok((shown.nodejs_heap_size_used_bytes ?? 0) > 1e6);
   assert.ok((shown.nodejs_heap_size_total_bytes ?? 0) >= (shown.nodejs_heap_size_used_bytes ?? 0));

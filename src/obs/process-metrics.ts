@@ -1,16 +1,20 @@
-import type { Descriptor, MetricFamily } from './family.ts';
+import {
+  describeCounter as counter,
+  type Descriptor,
+  describeGauge as gauge,
+  type MetricFamily,
+  oneValue as one,
+} from './family.ts';
 import type { Registry } from './registry.ts';
 
-/** Reads the files the collector needs; injected so that tests can stand in for /proc. */
+/** Reads /proc; tests replace it. */
 export interface ProcReader {
-  /** Text of a file below /proc. */
   read(path: string): Promise<string>;
-  /** Names in a directory below /proc. */
   list(path: string): Promise<readonly string[]>;
   residentBytes(): number;
 }
 
-/** Clock ticks per second in /proc; the kernel has shown 100 to programs on every architecture for decades. */
+/** Clock ticks per second in /proc: 100 on every architecture. */
 const ticksPerSecond = 100;
 
 const descriptors = {
@@ -30,7 +34,7 @@ export function registerProcessMetrics(registry: Registry, proc: ProcReader = pr
   registry.register({ families: Object.values(descriptors), collect: () => collect(proc) });
 }
 
-/** Registers only the start time, which tells a reader when counters began. */
+/** Registers only the start time, from which a reader knows when counters began. */
 export function registerStartTime(registry: Registry, startTime: number): void {
   registry.register({
     families: [descriptors.start],
@@ -38,7 +42,7 @@ export function registerStartTime(registry: Registry, startTime: number): void {
   });
 }
 
-/** Seconds since the epoch when the process started, to the hundredth. */
+/** Returns when the process started, in seconds since the epoch, to the hundredth. */
 export async function processStartTime(proc: ProcReader = procReader): Promise<number> {
   const [stat, system] = await Promise.all([proc.read('self/stat'), proc.read('stat')]);
   return startTime(statFields(stat), system);
@@ -68,12 +72,12 @@ async function collect(proc: ProcReader): Promise<MetricFamily[]> {
   ];
 }
 
-/** Fields of a stat line from the third on; the second, the command, may hold blanks and parentheses. */
+/** Returns the fields of a stat line from the third on. The second, the command, may contain blanks and parentheses. */
 function statFields(stat: string): readonly string[] {
   return stat.slice(stat.lastIndexOf(')') + 2).split(' ');
 }
 
-/** A field by its number in proc_pid_stat(5), counted from one. */
+/** Returns a field by its number in proc_pid_stat(5), counted from one. */
 function field(fields: readonly string[], number: number): number {
   return Number(fields[number - 3]);
 }
@@ -93,25 +97,13 @@ function softLimit(limits: string, name: string): number {
   return value === 'unlimited' ? 2 ** 64 : Number(value);
 }
 
-/** Bytes that passed the IP layer: a line of names, then a line of numbers, both starting with `IpExt:`. */
+/** Reads two lines that start with `IpExt:`, the first with names, the second with numbers. */
 function ipOctets(netstat: string): { received: number; transmitted: number } {
   const [names = '', values = ''] = netstat.split('\n').filter((line) => line.startsWith('IpExt:'));
   const columns = names.split(' ');
   const numbers = values.split(' ');
   const column = (name: string) => Number(numbers[columns.indexOf(name)]);
   return { received: column('InOctets'), transmitted: column('OutOctets') };
-}
-
-function one(descriptor: Descriptor & { type: 'counter' | 'gauge' }, value: number): MetricFamily {
-  return { ...descriptor, series: Number.isNaN(value) ? [] : [{ labels: [], value }] };
-}
-
-function counter(name: string, help: string) {
-  return { name, help, type: 'counter' } as const;
-}
-
-function gauge(name: string, help: string) {
-  return { name, help, type: 'gauge' } as const;
 }
 
 const procReader: ProcReader = {

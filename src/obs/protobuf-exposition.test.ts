@@ -6,7 +6,7 @@ import { encodeDelimited } from './protobuf-exposition.ts';
 
 const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString('hex');
 
-test('fields are written as the protocol buffer encoding says', () => {
+test('ProtobufWriter encodes fields as the protocol buffer format requires', () => {
   const writer = new ProtobufWriter()
     .uint(1, 150)
     .uint(2, 2 ** 40)
@@ -23,7 +23,7 @@ test('fields are written as the protocol buffer encoding says', () => {
   );
 });
 
-test('long content grows the buffer', () => {
+test('ProtobufWriter grows its buffer', () => {
   const text = 'x'.repeat(100_000);
   const bytes = new ProtobufWriter().string(1, text).finish();
   assert.equal(bytes.length, 100_000 + 1 + 3);

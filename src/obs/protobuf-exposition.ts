@@ -3,12 +3,12 @@ import { ProtobufWriter } from './protobuf.ts';
 
 /** Numbers of io.prometheus.client.MetricType. */
 const typeNumbers: Readonly<Record<MetricType, number>> = { counter: 0, gauge: 1, histogram: 4 };
-/** Where io.prometheus.client.Metric keeps each kind of value. */
+/** Field numbers of the values in io.prometheus.client.Metric. */
 const valueFields = { gauge: 2, counter: 3, histogram: 7 } as const;
 
 /**
- * Metrics as length-delimited io.prometheus.client.MetricFamily messages. Histograms have their classic buckets
- * only: native ones need exponential buckets kept per observation, which no consumer of ours asks for.
+ * Encodes metrics as length-delimited io.prometheus.client.MetricFamily messages. Histograms have classic buckets only,
+ * not native ones.
  */
 export function encodeDelimited(families: readonly MetricFamily[]): Uint8Array<ArrayBuffer> {
   const stream = new ProtobufWriter();

@@ -1,4 +1,4 @@
-/** Protocol buffer wire types that we write. */
+/** Protocol buffer wire types. */
 const varintType = 0;
 const fixed64Type = 1;
 const bytesType = 2;
@@ -6,14 +6,14 @@ const bytesType = 2;
 const encoder = new TextEncoder();
 
 /**
- * Writes protocol buffer fields. Values at their default are the caller's to leave out. Enough for pprof
- * profiles and Prometheus metrics; there is no reader.
+ * Writes protocol buffer fields, as far as pprof profiles and Prometheus metrics need. The caller leaves out default
+ * values.
  */
 export class ProtobufWriter {
   #bytes = new Uint8Array(256);
   #length = 0;
 
-  /** A non-negative integer, up to 2^64 - 1 when given as bigint. */
+  /** Writes a non-negative integer, up to 2^64 - 1 as bigint. */
   uint(field: number, value: number | bigint): this {
     return this.#tag(field, varintType).#varint(value);
   }
@@ -45,7 +45,7 @@ export class ProtobufWriter {
     return this.bytes(field, inner.finish());
   }
 
-  /** A message with its length before it, as a stream of messages is framed. */
+  /** Writes a message with its length before it, as in a stream of messages. */
   delimited(write: (message: ProtobufWriter) => void): this {
     const message = new ProtobufWriter();
     write(message);
@@ -53,7 +53,7 @@ export class ProtobufWriter {
     return this.#varint(bytes.length).#append(bytes);
   }
 
-  /** What was written so far; a view that later writes may overwrite. */
+  /** Returns what was written so far: a view that later writes may overwrite. */
   finish(): Uint8Array<ArrayBuffer> {
     return this.#bytes.subarray(0, this.#length);
   }

@@ -1,7 +1,12 @@
-import type { Counter, Gauge, Histogram, ScrapedMetric } from './metrics.ts';
-import { Declarer, programmingBuckets, syncBuckets } from './proxy-metric-declarer.ts';
+import {
+  type Counter,
+  type Gauge,
+  type Histogram,
+  ignoredMetric,
+  type MetricOptions,
+  type ScrapedMetric,
+} from './metrics.ts';
 import type { Registry } from './registry.ts';
-import { type UserspaceMetrics, userspaceMetrics } from './userspace-metrics.ts';
 
 /** Metrics that only some modes expose; a mode names its groups. All modes expose the rest. */
 export type MetricGroup =
@@ -14,105 +19,92 @@ export type MetricGroup =
   | 'proxied traffic';
 
 /**
- * Everything the proxy counts. All fields are always there. A metric that the running mode does not expose accepts
- * values and ignores them, so that no caller needs to know the mode. Unless said otherwise a metric has the one label
- * `ip_family`.
+ * Everything the proxy counts. All fields are always there. A metric that the running mode does not expose ignores its
+ * values, so that no caller needs to know the mode.
  */
-export interface ProxyMetrics extends UserspaceMetrics {
-  /** Every sync past the gate, whether it succeeded or not. */
-  readonly syncDuration: Histogram;
-  readonly fullSyncDuration: Histogram;
-  readonly partialSyncDuration: Histogram;
-  /** Unix time, in seconds, of the latest request for a sync. */
-  readonly lastQueued: Gauge;
-  /** Unix time, in seconds, of the latest successful sync. */
-  readonly lastSync: Gauge;
-  readonly networkProgrammingDuration: Histogram;
-  /** Labels: traffic_policy (`internal`, `external`), ip_family. */
-  readonly noLocalEndpoints: Gauge;
-  /** No labels: both families share them, as upstream's do. */
-  readonly endpointChangesPending: Gauge;
-  readonly endpointChangesTotal: Counter;
-  readonly serviceChangesPending: Gauge;
-  readonly serviceChangesTotal: Counter;
-  /** Label: code. */
-  readonly healthzTotal: Counter;
-  readonly livezTotal: Counter;
-
-  readonly iptablesRestoreFailures: Counter;
-  readonly iptablesPartialRestoreFailures: Counter;
-  /** Labels: table (`filter`, `nat`), ip_family. */
-  readonly iptablesRulesTotal: Gauge;
-  readonly iptablesRulesLast: Gauge;
-  /** No labels. */
-  readonly ctStateInvalidDropped: ScrapedMetric;
-  readonly localhostNodePortsAccepted: ScrapedMetric;
-
-  readonly nftablesSyncFailures: Counter;
-  readonly nftablesCleanupFailures: Counter;
-  readonly localhostNodePortListeners: Gauge;
-  readonly localhostNodePortListenFailures: Counter;
-  /** Labels: ip_family, protocol. */
-  readonly localhostNodePortRejected: ScrapedMetric;
-
-  readonly conntrackSyncDuration: Histogram;
-  readonly conntrackDeleted: Counter;
-
-  /** Ours: kernel objects put back after somebody else removed or changed them. Labels: ip_family, object. */
-  readonly repairs: Counter;
-  /** Ours: 1 for every object that is not programmed as it asks. Labels: ip_family, reason, object. */
-  readonly setAside: ScrapedMetric;
-}
-
-const family = ['ip_family'];
+export type ProxyMetrics = Readonly<ReturnType<typeof createProxyMetrics>>;
 
 /** Declares the metrics of all modes and those of `groups`, under the names, labels and buckets that upstream uses. */
-export function createProxyMetrics(registry: Registry, groups: readonly MetricGroup[]): ProxyMetrics {
-  const declare = new Declarer(registry);
-  const only = (group: MetricGroup) => (groups.includes(group) ? declare : new Declarer(undefined));
+export function createProxyMetrics(registry: Registry, groups: readonly MetricGroup[]) {
+  const all = new Declarer(registry);
+  const only = (group: MetricGroup) => (groups.includes(group) ? all : new Declarer(undefined));
   return {
-    ...syncMetrics(declare, only('partial syncs')),
-    ...changeMetrics(declare),
-    iptablesRestoreFailures: only('iptables restores').counter(
-      'sync_proxy_rules_iptables_restore_failures_total',
-      'Rule sets that iptables-restore refused',
-      family,
-    ),
-    ...iptablesMetrics(only('iptables rules')),
+    ...syncMetrics(all, only('partial syncs')),
+    ...changeMetrics(all),
+    ...iptablesMetrics(only('iptables rules'), only('iptables restores')),
     ...nftablesMetrics(only('nftables transactions')),
     ...localhostNodePortMetrics(only('nftables localhost node ports')),
-    ...conntrackMetrics(declare),
-    ...ownMetrics(declare, only('repairs')),
+    ...conntrackMetrics(all),
+    ...ownMetrics(all, only('repairs')),
     ...userspaceMetrics(only('proxied traffic')),
   };
 }
 
-function syncMetrics(declare: Declarer, partial: Declarer) {
-  const rules = 'sync_proxy_rules';
+const family = ['ip_family'];
+
+/** Registers metrics. Without a registry, the metrics ignore their values. The default label is `ip_family`. */
+class Declarer {
+  readonly #registry: Registry | undefined;
+
+  constructor(registry: Registry | undefined) {
+    this.#registry = registry;
+  }
+
+  counter(name: string, help: string, labels = family): Counter {
+    return this.#registry?.counter(options(name, help, labels)) ?? ignoredMetric;
+  }
+
+  gauge(name: string, help: string, labels = family): Gauge {
+    return this.#registry?.gauge(options(name, help, labels)) ?? ignoredMetric;
+  }
+
+  durations(name: string, help: string, buckets = syncBuckets): Histogram {
+    return this.#registry?.histogram({ ...options(name, help, family), buckets }) ?? ignoredMetric;
+  }
+
+  /** A metric whose values are read at scrape time. */
+  scraped(type: 'counter' | 'gauge', name: string, help: string, labels = family): ScrapedMetric {
+    return this.#registry?.scraped(type, options(name, help, labels)) ?? ignoredMetric;
+  }
+}
+
+function options(name: string, help: string, labels: readonly string[]): MetricOptions {
+  return { name: `kubeproxy_${name}`, help, labels, stability: 'ALPHA' };
+}
+
+/** Buckets of every sync duration: 1 ms doubling up to 16.384 s. */
+const syncBuckets = Array.from({ length: 15 }, (_, k) => 0.001 * 2 ** k);
+
+/** Fine where a healthy cluster is, coarse up to five minutes. */
+const programmingBuckets = [0, 0.25, 0.5, ...steps(1, 59, 1), ...steps(60, 115, 5), ...steps(120, 300, 30)];
+
+function steps(first: number, last: number, step: number): number[] {
+  return Array.from({ length: (last - first) / step + 1 }, (_, i) => first + i * step);
+}
+
+const rules = 'sync_proxy_rules';
+
+function syncMetrics(all: Declarer, partial: Declarer) {
   return {
-    syncDuration: declare.durations(`${rules}_duration_seconds`, 'Time one sync took', syncBuckets),
+    /** Every sync, whether it succeeded or not. */
+    syncDuration: all.durations(`${rules}_duration_seconds`, 'Time one sync took'),
     fullSyncDuration: partial.durations(
       'sync_full_proxy_rules_duration_seconds',
       'Time one sync of everything took',
-      syncBuckets,
     ),
     partialSyncDuration: partial.durations(
       'sync_partial_proxy_rules_duration_seconds',
       'Time one sync of only the changed services took',
-      syncBuckets,
     ),
-    lastQueued: declare.gauge(
-      `${rules}_last_queued_timestamp_seconds`,
-      'When a sync was last asked for',
-      family,
-    ),
-    lastSync: declare.gauge(`${rules}_last_timestamp_seconds`, 'When a sync last succeeded', family),
-    networkProgrammingDuration: declare.durations(
+    lastQueued: all.gauge(`${rules}_last_queued_timestamp_seconds`, 'When a sync was last asked for'),
+    lastSync: all.gauge(`${rules}_last_timestamp_seconds`, 'When a sync last succeeded'),
+    networkProgrammingDuration: all.durations(
       'network_programming_duration_seconds',
       'Time from a change of endpoints in the cluster until this node followed it',
       programmingBuckets,
     ),
-    noLocalEndpoints: declare.gauge(
+    /** traffic_policy is `internal` or `external`. */
+    noLocalEndpoints: all.gauge(
       `${rules}_no_local_endpoints_total`,
       'Service ports whose Local traffic policy finds no endpoint on this node',
       ['traffic_policy', ...family],
@@ -120,43 +112,46 @@ function syncMetrics(declare: Declarer, partial: Declarer) {
   };
 }
 
-function changeMetrics(declare: Declarer) {
-  const rules = 'sync_proxy_rules';
+/** Without the label `ip_family`: both families share these, as upstream's do. */
+function changeMetrics(all: Declarer) {
   return {
-    endpointChangesPending: declare.gauge(
+    endpointChangesPending: all.gauge(
       `${rules}_endpoint_changes_pending`,
       'Endpoint changes that wait for a sync',
       [],
     ),
-    endpointChangesTotal: declare.counter(`${rules}_endpoint_changes_total`, 'EndpointSlice events seen', []),
-    serviceChangesPending: declare.gauge(
+    endpointChangesTotal: all.counter(`${rules}_endpoint_changes_total`, 'EndpointSlice events seen', []),
+    serviceChangesPending: all.gauge(
       `${rules}_service_changes_pending`,
       'Service changes that wait for a sync',
       [],
     ),
-    serviceChangesTotal: declare.counter(`${rules}_service_changes_total`, 'Service events seen', []),
-    healthzTotal: declare.counter('proxy_healthz_total', 'Answers of /healthz by status code', ['code']),
-    livezTotal: declare.counter('proxy_livez_total', 'Answers of /livez by status code', ['code']),
+    serviceChangesTotal: all.counter(`${rules}_service_changes_total`, 'Service events seen', []),
+    healthzTotal: all.counter('proxy_healthz_total', 'Answers of /healthz by status code', ['code']),
+    livezTotal: all.counter('proxy_livez_total', 'Answers of /livez by status code', ['code']),
   };
 }
 
-function iptablesMetrics(declare: Declarer) {
-  const rules = 'sync_proxy_rules_iptables';
+function iptablesMetrics(rulesOnly: Declarer, restores: Declarer) {
+  const perTable = ['table', ...family];
   return {
-    iptablesPartialRestoreFailures: declare.counter(
-      `${rules}_partial_restore_failures_total`,
-      'Syncs of only the changed services that failed',
-      family,
+    iptablesRestoreFailures: restores.counter(
+      `${rules}_iptables_restore_failures_total`,
+      'Rule sets that iptables-restore refused',
     ),
-    iptablesRulesTotal: declare.gauge(`${rules}_total`, 'Rules in the kernel', ['table', ...family]),
-    iptablesRulesLast: declare.gauge(`${rules}_last`, 'Rules the last sync wrote', ['table', ...family]),
-    ctStateInvalidDropped: declare.scraped(
+    iptablesPartialRestoreFailures: rulesOnly.counter(
+      `${rules}_iptables_partial_restore_failures_total`,
+      'Syncs of only the changed services that failed',
+    ),
+    iptablesRulesTotal: rulesOnly.gauge(`${rules}_iptables_total`, 'Rules in the kernel', perTable),
+    iptablesRulesLast: rulesOnly.gauge(`${rules}_iptables_last`, 'Rules the last sync wrote', perTable),
+    ctStateInvalidDropped: rulesOnly.scraped(
       'counter',
       'iptables_ct_state_invalid_dropped_packets_total',
       'Packets dropped because conntrack found them invalid',
       [],
     ),
-    localhostNodePortsAccepted: declare.scraped(
+    localhostNodePortsAccepted: rulesOnly.scraped(
       'counter',
       'iptables_localhost_nodeports_accepted_packets_total',
       'Packets to node ports on loopback addresses that were accepted',
@@ -165,31 +160,28 @@ function iptablesMetrics(declare: Declarer) {
   };
 }
 
-function nftablesMetrics(declare: Declarer) {
+function nftablesMetrics(nftables: Declarer) {
   return {
-    nftablesSyncFailures: declare.counter(
-      'sync_proxy_rules_nftables_sync_failures_total',
+    nftablesSyncFailures: nftables.counter(
+      `${rules}_nftables_sync_failures_total`,
       'Transactions that the kernel refused',
-      family,
     ),
-    nftablesCleanupFailures: declare.counter(
-      'sync_proxy_rules_nftables_cleanup_failures_total',
+    nftablesCleanupFailures: nftables.counter(
+      `${rules}_nftables_cleanup_failures_total`,
       'Removals of stale objects that failed',
-      family,
     ),
   };
 }
 
-function localhostNodePortMetrics(declare: Declarer) {
+function localhostNodePortMetrics(gated: Declarer) {
   const port = 'nftables_localhost_nodeport';
   return {
-    localhostNodePortListeners: declare.gauge(`${port}_listeners`, 'Node ports served on loopback', family),
-    localhostNodePortListenFailures: declare.counter(
+    localhostNodePortListeners: gated.gauge(`${port}_listeners`, 'Node ports served on loopback'),
+    localhostNodePortListenFailures: gated.counter(
       `${port}_listener_creation_failures_total`,
       'Node ports on loopback that could not be opened',
-      family,
     ),
-    localhostNodePortRejected: declare.scraped(
+    localhostNodePortRejected: gated.scraped(
       'counter',
       `${port}_rejected_packets_total`,
       'Packets to node ports on loopback that were rejected',
@@ -198,32 +190,65 @@ function localhostNodePortMetrics(declare: Declarer) {
   };
 }
 
-function conntrackMetrics(declare: Declarer) {
+function conntrackMetrics(all: Declarer) {
   return {
-    conntrackSyncDuration: declare.durations(
+    conntrackSyncDuration: all.durations(
       'conntrack_reconciler_sync_duration_seconds',
       'Time one pass over the conntrack table took',
-      syncBuckets,
     ),
-    conntrackDeleted: declare.counter(
+    conntrackDeleted: all.counter(
       'conntrack_reconciler_deleted_entries_total',
       'Stale conntrack entries removed',
-      family,
     ),
   };
 }
 
 /** Metrics upstream does not have; the prefix keeps them clear of its names. */
-function ownMetrics(declare: Declarer, repairing: Declarer) {
+function ownMetrics(all: Declarer, repairing: Declarer) {
   return {
     repairs: repairing.counter('ts_repairs_total', 'Kernel objects put back after a change from outside', [
       ...family,
       'object',
     ]),
-    setAside: declare.scraped('gauge', 'ts_set_aside', 'Objects that are not, or in part not, programmed', [
+    /** 1 for every object that is not programmed as it asks. */
+    setAside: all.scraped('gauge', 'ts_set_aside', 'Objects not (fully) programmed', [
       ...family,
       'reason',
       'object',
     ]),
+  };
+}
+
+/** Traffic through this process in userspace mode, for which upstream had no metrics. */
+export type UserspaceMetrics = ReturnType<typeof userspaceMetrics>;
+
+function userspaceMetrics(userspace: Declarer) {
+  const labels = ['service', 'endpoint'];
+  return {
+    userspaceConnections: userspace.scraped(
+      'counter',
+      'ts_userspace_connections_total',
+      'Connections and UDP sessions begun with an endpoint',
+      labels,
+    ),
+    userspaceOpen: userspace.scraped(
+      'gauge',
+      'ts_userspace_open_connections',
+      'Connections and UDP sessions open with an endpoint',
+      labels,
+    ),
+    /** direction is `in` or `out`. */
+    userspaceBytes: userspace.scraped(
+      'counter',
+      'ts_userspace_bytes_total',
+      'Bytes passed on to (in) and from (out) an endpoint',
+      [...labels, 'direction'],
+    ),
+    userspaceDialFailures: userspace.scraped(
+      'counter',
+      'ts_userspace_dial_failures_total',
+      'Attempts to reach an endpoint that failed',
+      labels,
+    ),
   };
 }

@@ -36,7 +36,7 @@ b_gauge{ip_family="IPv6",table="nat"} 3
   );
 });
 
-test('a metric without labels shows zero from the start, one with labels only after use', async () => {
+test('a metric without labels starts at zero, one with labels appears on first use', async () => {
   const { registry, text } = setup();
   registry.counter({ name: 'plain_total', help: 'h' });
   const labelled = registry.counter({ name: 'labelled_total', help: 'h', labels: ['code'] });
@@ -51,7 +51,7 @@ test('a metric without labels shows zero from the start, one with labels only af
   assert.match(await text(), /^plain_total 0$/m);
 });
 
-test('histograms count cumulatively and print bounds as Go does', async () => {
+test('histogram buckets are cumulative and their bounds are formatted as in Go', async () => {
   const { registry, text } = setup();
   const histogram = registry.histogram({
     name: 'h',
@@ -80,7 +80,7 @@ test('label values and help are escaped', async () => {
   );
 });
 
-test('wrong labels, names, values and buckets throw where they are written', () => {
+test('wrong labels, names, values and buckets throw', () => {
   const { registry } = setup();
   const counter = registry.counter({ name: 'c_total', help: 'h', labels: ['code'] });
   assert.throws(() => counter.inc(), /metric c_total: label code is missing/);
@@ -96,7 +96,7 @@ test('wrong labels, names, values and buckets throw where they are written', () 
   );
 });
 
-test('scraped metrics are read at scrape time and absent without a reader or on failure', async () => {
+test('scraped metrics are read at scrape time, and absent without a reader or on failure', async () => {
   const { registry, errors, text } = setup();
   const scraped = registry.scraped('counter', { name: 's_total', help: 'h', labels: ['protocol'] });
   assert.equal(await text(), '');
@@ -114,7 +114,7 @@ test('scraped metrics are read at scrape time and absent without a reader or on 
   ]);
 });
 
-test('a collector that hangs is given up on, and not started again meanwhile', async () => {
+test('a collector that hangs is skipped, and not started again until it answers', async () => {
   const { registry, clock, errors, text } = setup(2000);
   let calls = 0;
   const { promise, resolve } = Promise.withResolvers<void>();
@@ -141,7 +141,7 @@ test('a collector that hangs is given up on, and not started again meanwhile', a
   assert.equal(clock.pending, 0);
 });
 
-test('gather filters by name and asks only the collectors concerned', async () => {
+test('gather with names runs only the collectors of these names', async () => {
   const { registry } = setup();
   let asked = 0;
   registry.scraped('gauge', { name: 'other', help: 'h' }).readFrom(() => {

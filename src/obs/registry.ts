@@ -1,6 +1,6 @@
 import type { Clock } from '../lib/clock.ts';
 import type { Descriptor, LabelPair, MetricFamily, MetricType, ValueSeries } from './family.ts';
-import { StoredCounter, StoredGauge, StoredHistogram } from './metric-kinds.ts';
+import { StoredHistogram, StoredValue } from './metric-kinds.ts';
 import type {
   Counter,
   Gauge,
@@ -11,7 +11,7 @@ import type {
   Stability,
 } from './metrics.ts';
 
-/** Something that yields metrics when somebody scrapes. It must yield only what it declared. */
+/** Yields metrics at each scrape, and no others than those in `families`. */
 export interface Collector {
   readonly families: readonly Descriptor[];
   collect(): readonly MetricFamily[] | Promise<readonly MetricFamily[]>;
@@ -19,7 +19,7 @@ export interface Collector {
 
 export interface RegistryOptions {
   readonly clock: Clock;
-  /** Hears of a collector that failed or took too long; the scrape goes on without it. */
+  /** Called when a collector failed or took too long; the scrape goes on without it. */
   readonly onCollectError: (error: unknown, metrics: readonly string[]) => void;
   /** Milliseconds a collector may take. */
   readonly collectTimeout?: number;
@@ -42,27 +42,21 @@ export class Registry {
   }
 
   counter(options: MetricOptions): Counter {
-    const metric = new StoredCounter(options.name, options.labels ?? []);
-    const descriptor = this.#describe(options, 'counter');
-    this.#keep(descriptor, metric, () => ({ ...descriptor, series: metric.series() }));
-    return metric;
+    return this.#value('counter', options);
   }
 
   gauge(options: MetricOptions): Gauge {
-    const metric = new StoredGauge(options.name, options.labels ?? []);
-    const descriptor = this.#describe(options, 'gauge');
-    this.#keep(descriptor, metric, () => ({ ...descriptor, series: metric.series() }));
-    return metric;
+    return this.#value('gauge', options);
   }
 
   histogram(options: MetricOptions & { readonly buckets: readonly number[] }): Histogram {
     const metric = new StoredHistogram(options.name, options.labels ?? [], options.buckets);
     const descriptor = this.#describe(options, 'histogram');
-    this.#keep(descriptor, metric, () => ({ ...descriptor, series: metric.series() }));
+    this.#store(descriptor, metric, () => ({ ...descriptor, series: metric.series() }));
     return metric;
   }
 
-  /** A counter or gauge whose series are read at scrape time. */
+  /** Declares a counter or gauge whose series are read at scrape time. */
   scraped(type: 'counter' | 'gauge', options: MetricOptions): ScrapedMetric {
     const descriptor = this.#describe(options, type);
     const names = [...(options.labels ?? [])].sort();
@@ -81,7 +75,7 @@ export class Registry {
     };
   }
 
-  /** Adds metrics that come from elsewhere. Throws when a name is taken or not a metric name. */
+  /** Adds a collector. Throws when one of its names is registered already or is not a metric name. */
   register(collector: Collector): void {
     for (const { name } of collector.families) {
       if (!validName.test(name)) throw new TypeError(`"${name}" is not a metric name`);
@@ -91,7 +85,7 @@ export class Registry {
     this.#collectors.push(collector);
   }
 
-  /** Metrics that have at least one series, sorted by name; with `only`, just those of these names. */
+  /** Returns the metrics that have at least one series, sorted by name; with `only`, just those names. */
   async gather(only?: ReadonlySet<string>): Promise<MetricFamily[]> {
     const wanted = this.#collectors.filter((c) => !only || c.families.some(({ name }) => only.has(name)));
     const gathered = await Promise.all(wanted.map((collector) => this.#collect(collector)));
@@ -101,12 +95,12 @@ export class Registry {
       .sort((a, b) => (a.name < b.name ? -1 : 1));
   }
 
-  /** Forgets all stored values, as if the process had just started. */
+  /** Clears all stored values, as if the process had just started. */
   reset(): void {
     for (const metric of this.#stored) metric.clear();
   }
 
-  /** How many metrics of each stability were declared. */
+  /** Returns how many metrics of each stability were declared. */
   stabilities(): ReadonlyMap<Stability, number> {
     return this.#stabilities;
   }
@@ -121,7 +115,14 @@ export class Registry {
     return { name, type, help: stability ? `[${stability}] ${help}` : help };
   }
 
-  #keep(descriptor: Descriptor, metric: { clear(): void }, show: () => MetricFamily): void {
+  #value(type: 'counter' | 'gauge', options: MetricOptions): StoredValue {
+    const metric = new StoredValue(options.name, options.labels ?? []);
+    const descriptor = this.#describe(options, type);
+    this.#store(descriptor, metric, () => ({ ...descriptor, series: metric.series() }));
+    return metric;
+  }
+
+  #store(descriptor: Descriptor, metric: { clear(): void }, show: () => MetricFamily): void {
     this.register({ families: [descriptor], collect: () => [show()] });
     this.#stored.push(metric);
   }
@@ -139,7 +140,7 @@ export class Registry {
     }
   }
 
-  /** A collector that hangs is asked again only once it has answered, so scrapes do not pile up behind it. */
+  /** Does not call a hanging collector again until it has answered, so that scrapes do not pile up behind it. */
   async #withTimeLimit(collector: Collector, result: Promise<readonly MetricFamily[]>) {
     this.#running.set(collector, result);
     const forget = () => this.#running.delete(collector);

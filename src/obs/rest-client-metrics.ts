@@ -1,27 +1,4 @@
-import type { Counter, Gauge, Histogram } from './metrics.ts';
 import type { Registry } from './registry.ts';
-
-/** What the API client counts. `host` is host and port of the server, `verb` and `method` the HTTP method. */
-export interface RestClientMetrics {
-  /** Labels: code (`<error>` without an answer), method, host. */
-  readonly requests: Counter;
-  /** Labels: code, verb, host. */
-  readonly retries: Counter;
-  /** These four have labels verb, host. */
-  readonly requestDuration: Histogram;
-  readonly rateLimiterDuration: Histogram;
-  readonly requestSize: Histogram;
-  readonly responseSize: Histogram;
-  readonly transportCacheEntries: Gauge;
-  /** Label: result. */
-  readonly transportCreateCalls: Counter;
-  readonly certificateRotationGcCalls: Counter;
-  /** Seconds until the client certificate of an exec plugin ends; +Inf without one. */
-  readonly execPluginTtl: Gauge;
-  readonly execPluginCertificateAge: Histogram;
-  /** Labels: code, call_status. */
-  readonly execPluginCalls: Counter;
-}
 
 const latencyBuckets = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60];
 const sizeBuckets = [64, 256, 512, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216];
@@ -42,8 +19,8 @@ const ageBuckets = [
   1440 * day,
 ];
 
-/** Declares the metrics of the Kubernetes API client. */
-export function createRestClientMetrics(registry: Registry): RestClientMetrics {
+/** Declares the metrics of the Kubernetes API client. `host` is host and port of the server. */
+export function createRestClientMetrics(registry: Registry) {
   const named = (name: string, help: string, labels: readonly string[] = []) =>
     ({ name: `rest_client_${name}`, help, labels, stability: 'ALPHA' }) as const;
   const perCall = ['verb', 'host'];
@@ -52,8 +29,10 @@ export function createRestClientMetrics(registry: Registry): RestClientMetrics {
   const execPluginTtl = registry.gauge(
     named('exec_plugin_ttl_seconds', 'Life left of the plugin certificate'),
   );
+  // Without a client certificate from an exec plugin.
   execPluginTtl.set(Number.POSITIVE_INFINITY);
   return {
+    /** code is `<error>` without an answer. */
     requests: registry.counter(named('requests_total', 'API requests', ['code', 'method', 'host'])),
     retries: registry.counter(
       named('request_retries_total', 'API requests sent again', ['code', 'verb', 'host']),

@@ -1,11 +1,11 @@
 import type { monitorEventLoopDelay, PerformanceEntry } from 'node:perf_hooks';
-import type { Descriptor, MetricFamily } from './family.ts';
+import { describeGauge as gauge, type MetricFamily, oneValue as one } from './family.ts';
 import type { Histogram } from './metrics.ts';
 import type { Registry } from './registry.ts';
 
 type Delays = ReturnType<typeof monitorEventLoopDelay>;
 
-/** Milliseconds between two looks at the event loop: often enough to see a stall, rare enough to cost nothing. */
+/** Milliseconds between two samples of the event loop. */
 const resolution = 100;
 
 const lag = {
@@ -24,8 +24,8 @@ const heap = {
 const gcKinds: Readonly<Record<number, string>> = { 1: 'minor', 4: 'major', 8: 'incremental', 16: 'weakcb' };
 
 /**
- * Declares metrics about the JavaScript runtime, under the names that Node dashboards expect. Watching the event
- * loop and the collector starts with the first scrape: a process that nobody scrapes does not pay for it.
+ * Declares metrics about the JavaScript runtime, under the names that Node dashboards expect. Measuring starts with the
+ * first scrape, so a process that is never scraped does not pay for it.
  */
 export function registerRuntimeMetrics(registry: Registry): void {
   const gcDuration = registry.histogram({
@@ -63,7 +63,7 @@ function recordCollection(entry: PerformanceEntry, gcDuration: Histogram): void 
 
 function readLag(delays: Delays): MetricFamily[] {
   const quiet = delays.count === 0;
-  // Node measures the whole interval between two looks, in nanoseconds.
+  // Node measures the whole interval between two samples, in nanoseconds.
   const seconds = (value: number) => (quiet ? 0 : Math.max(0, value / 1e9 - resolution / 1000));
   const families = [
     one(lag.mean, seconds(delays.mean)),
@@ -77,12 +77,4 @@ function readLag(delays: Delays): MetricFamily[] {
 function readHeap(): MetricFamily[] {
   const { heapTotal, heapUsed, external } = process.memoryUsage();
   return [one(heap.total, heapTotal), one(heap.used, heapUsed), one(heap.external, external)];
-}
-
-function one(descriptor: Descriptor & { type: 'gauge' }, value: number): MetricFamily {
-  return { ...descriptor, series: [{ labels: [], value }] };
-}
-
-function gauge(name: string, help: string) {
-  return { name, help, type: 'gauge' } as const;
 }

@@ -1,7 +1,7 @@
 import type { LabelPair } from './family.ts';
 import type { Labels } from './metrics.ts';
 
-/** The series of one metric, one value object per combination of label values. */
+/** The series of one metric: one value object per combination of label values. */
 export class SeriesTable<T> {
   readonly #metric: string;
   readonly #names: readonly string[];
@@ -15,7 +15,7 @@ export class SeriesTable<T> {
     this.clear();
   }
 
-  /** The value for these labels, made on first use. Throws when the labels are not the declared ones. */
+  /** Returns the value for these labels, created on first use. Throws when the labels are not the declared ones. */
   at(labels: Labels | undefined): T {
     const key = this.#key(labels);
     const known = this.#series.get(key);
@@ -25,7 +25,7 @@ export class SeriesTable<T> {
     return value;
   }
 
-  /** All series, ordered by their label values. */
+  /** Returns all series, ordered by their label values. */
   list<S>(show: (labels: readonly LabelPair[], value: T) => S): S[] {
     const keys = [...this.#series.keys()].sort();
     return keys.flatMap((key) => {
@@ -34,7 +34,7 @@ export class SeriesTable<T> {
     });
   }
 
-  /** Forgets all series; a metric without labels shows zero again. */
+  /** Removes all series; a metric without labels shows zero again. */
   clear(): void {
     this.#series.clear();
     if (this.#names.length === 0) this.at(undefined);

@@ -1,7 +1,7 @@
 import type { EndpointTraffic } from '../../forwarder/counters.ts';
 import type { Forwarder, TrafficReport } from '../../forwarder/forwarder.ts';
 import type { Labels, Sample } from '../../obs/metrics.ts';
-import type { UserspaceMetrics } from '../../obs/userspace-metrics.ts';
+import type { UserspaceMetrics } from '../../obs/proxy-metrics.ts';
 
 /** Has the metrics of this mode read from what the forwarder counts. */
 export function showTraffic(forwarder: Pick<Forwarder, 'traffic'>, metrics: UserspaceMetrics): void {

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { formatGoFloat } from './go-float.ts';
+import { formatGoFloat } from './text-exposition.ts';
 
-test('floats are printed as strconv.FormatFloat(x, g, -1)', () => {
+test('floats are formatted like strconv.FormatFloat(x, g, -1)', () => {
   const table: [number, string][] = [
     [0, '0'],
     [-0, '-0'],
@@ -29,7 +29,7 @@ test('floats are printed as strconv.FormatFloat(x, g, -1)', () => {
   for (const [value, text] of table) assert.equal(formatGoFloat(value), text);
 });
 
-test('a printed float reads back as itself', () => {
+test('a formatted float parses to the same number', () => {
   fc.assert(
     fc.property(fc.double({ noNaN: true, noDefaultInfinity: true }), (value) => {
       assert.equal(Number(formatGoFloat(value)), value);
