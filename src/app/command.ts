@@ -79,7 +79,7 @@ function initialiseLogging({ config, gates }: Completed<ConfigDraft>): RootLogge
   return configuredLogger(config.logging);
 }
 
-/** Gives the exit code of what comes to an end. */
+/** Returns the exit code; does not return while the proxy runs. */
 async function run(options: Options, completed: Completed, logger: RootLogger): Promise<number> {
   try {
     if (options.writeConfigTo !== '') {
@@ -91,13 +91,14 @@ async function run(options: Options, completed: Completed, logger: RootLogger): 
       await cleanUp(logger);
       return 0;
     }
+    const mode = await loadMode(completed.config.mode);
+    const input = { options, completed, mode, logger };
     if (options.dryRun) {
       const { dryRun } = await import('./dry-run.ts');
-      return await dryRun(options, completed, logger, (text) => process.stdout.write(text));
+      return await dryRun(input, (text) => process.stdout.write(text));
     }
     endOnSignals(() => logger.flush());
-    const server = await buildServer(options, completed, logger);
-    const mode = await loadMode(completed.config.mode);
+    const server = await buildServer(input);
     // As in upstream, only after the server is built: a start that fails leaves the node's rules alone.
     const takeOver = () => removeLeftovers(mode, logger);
     if (!options.initOnly) return await server.run(takeOver);

@@ -1,39 +1,32 @@
-import type { Mode } from '../backends/mode.ts';
 import type { NodeFacts } from '../inspect/node-facts.ts';
 import { openRouteClient } from '../kernel/route/client.ts';
 import { systemClock } from '../lib/clock.ts';
 import { canonicalIPOf, type Family } from '../model/ip.ts';
 import { loadLibc } from '../native/koffi-libc.ts';
-import type { Completed } from './complete.ts';
 import { serviceAddressDevice } from './modes.ts';
-import type { NodeSetup } from './node-setup.ts';
-
-export interface FactsInput {
-  readonly completed: Completed;
-  readonly mode: Mode;
-  readonly setup: NodeSetup;
-  readonly nodeName: string;
-}
+import { modeContext, type Start } from './start.ts';
 
 /** The facts of this node that decide about packets of one family, besides plans. */
 export function nodeFactsOf(
   family: Family,
-  { completed, mode, setup, nodeName }: FactsInput,
+  start: Start,
   ownAddresses: readonly string[],
   serviceCIDRs: readonly string[],
 ): NodeFacts {
-  const { config, gates } = completed;
+  const { mode, nodeName } = start;
+  const context = modeContext(family, start);
+  const { config, nodeIP, nodePortAddresses, localDetector } = context;
   return {
     mode: mode.name,
     family,
     nodeName,
-    nodeIP: setup.addresses.ips[family],
+    nodeIP,
     ownAddresses: ownAddresses.flatMap((address) => canonicalIPOf(family, address) ?? []),
-    nodePortAddresses: setup.nodePorts[family],
-    localDetector: setup.detectors[family],
+    nodePortAddresses,
+    localDetector,
     masqueradeAll: config.linux.masqueradeAll,
     serviceCIDRs,
-    ...mode.packetFacts({ config, gateEnabled: (gate) => gates.enabled(gate) }),
+    ...mode.packetFacts(context),
   };
 }
 

@@ -1,5 +1,4 @@
 import type { Backend } from '../backends/backend.ts';
-import type { Mode } from '../backends/mode.ts';
 import { kernelFlowTable } from '../conntrack/kernel-table.ts';
 import { ConntrackReconciler } from '../conntrack/reconciler.ts';
 import type { ProxyHealth } from '../health/proxy-health.ts';
@@ -10,7 +9,7 @@ import { systemClock } from '../lib/clock.ts';
 import { toMillis } from '../lib/duration.ts';
 import { messageOf } from '../lib/thrown.ts';
 import type { Family } from '../model/ip.ts';
-import { nodePortIPs } from '../model/node-port-addresses.ts';
+import { type NodePortAddresses, nodePortIPs } from '../model/node-port-addresses.ts';
 import { loadLibc } from '../native/koffi-libc.ts';
 import type { Logger } from '../obs/log.ts';
 import type { Counter } from '../obs/metrics.ts';
@@ -18,21 +17,14 @@ import type { ProxyMetrics } from '../obs/proxy-metrics.ts';
 import { FamilyProxier, type FlowReconciler } from '../proxier/family-proxier.ts';
 import { noFlows, reconcileFlows } from '../proxier/flows.ts';
 import { SetAside } from '../proxier/set-aside.ts';
-import type { Completed } from './complete.ts';
 import { healthCheckFailed, setAsideEvent } from './events.ts';
-import { modeContext } from './mode-context.ts';
 import { ownAddresses } from './node-facts.ts';
-import type { NodeSetup } from './node-setup.ts';
+import { modeContext, type Start } from './start.ts';
 
-export interface ProxiersOptions {
-  readonly completed: Completed;
-  readonly mode: Mode;
-  readonly setup: NodeSetup;
-  readonly nodeName: string;
+export interface ProxiersOptions extends Start {
   readonly metrics: ProxyMetrics;
   readonly health: ProxyHealth | undefined;
   readonly recorder: EventRecorder;
-  readonly logger: Logger;
 }
 
 export interface Proxiers {
@@ -43,7 +35,7 @@ export interface Proxiers {
 
 /** One proxier per family; throws when the mode cannot run in one of them. */
 export async function createProxiers(options: ProxiersOptions): Promise<Proxiers> {
-  const { setup, nodeName, recorder, metrics, logger } = options;
+  const { nodeName, recorder, metrics, logger } = options;
   const setAside = new SetAside({
     announce: (subject, text) => {
       // Slices are made by controllers and may legally hold what no proxy can use; every node would report each.
@@ -54,7 +46,7 @@ export async function createProxiers(options: ProxiersOptions): Promise<Proxiers
   metrics.setAside.readFrom(() => setAside.samples());
   const families: FamilyProxier[] = [];
   const watched = { ...options, metrics: { ...metrics, repairs: notedRepairs(metrics.repairs, families) } };
-  for (const family of [...setup.families].sort()) {
+  for (const family of options.families.toSorted()) {
     families.push(await createProxier(family, setAside, watched));
   }
   return { families, setAside };
@@ -75,10 +67,10 @@ async function createProxier(
   setAside: SetAside,
   options: ProxiersOptions,
 ): Promise<FamilyProxier> {
-  const { completed, mode, setup, nodeName, metrics, health, recorder } = options;
+  const { completed, mode, nodeName, metrics, health, recorder } = options;
   const { config, gates } = completed;
   const logger = options.logger.named(family);
-  const healthCheckIPs = await healthCheckAddresses(family, setup, logger);
+  const healthCheckIPs = await healthCheckAddresses(options.nodePortAddresses[family], logger);
   const backend = await createBackend(family, options, () => proxier.repair());
   const proxier = new FamilyProxier({
     family,
@@ -108,29 +100,25 @@ async function createProxier(
 
 async function createBackend(
   family: Family,
-  { completed, mode, setup, metrics, logger }: ProxiersOptions,
+  options: ProxiersOptions,
   requestFullSync: () => void,
 ): Promise<Backend> {
+  const { mode, metrics, families } = options;
   try {
-    return await mode.create({ ...modeContext(family, completed, setup, logger), metrics, requestFullSync });
+    return await mode.create({ ...modeContext(family, options), metrics, requestFullSync });
   } catch (error) {
-    const isDualStack = setup.families.length > 1;
+    const isDualStack = families.length > 1;
     const prefix = isDualStack ? `unable to create ${family.toLowerCase()} proxier: ` : '';
     throw new Error(`unable to create proxier: ${prefix}${messageOf(error)}`, { cause: error });
   }
 }
 
 /** Where the health check node ports of Services listen: everywhere, or on the addresses that serve node ports. */
-async function healthCheckAddresses(
-  family: Family,
-  { nodePorts }: NodeSetup,
-  logger: Logger,
-): Promise<string[]> {
-  const set = nodePorts[family];
-  const everywhere = [family === 'IPv4' ? '0.0.0.0' : '::'];
-  if (set.matchAll) return everywhere;
+async function healthCheckAddresses(addresses: NodePortAddresses, logger: Logger): Promise<string[]> {
+  const everywhere = [addresses.family === 'IPv4' ? '0.0.0.0' : '::'];
+  if (addresses.matchAll) return everywhere;
   try {
-    return nodePortIPs(set, await ownAddresses());
+    return nodePortIPs(addresses, await ownAddresses());
   } catch (error) {
     logger.error(error, 'Failed to list addresses of the node; health check ports listen everywhere');
     return everywhere;

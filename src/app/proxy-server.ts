@@ -1,8 +1,7 @@
 import { createRouter, type Handler } from '../admin/http.ts';
 import { type Serving, serveWithRetry } from '../admin/listen.ts';
 import { metricsServerHandler } from '../admin/metrics-server.ts';
-import type { Mode } from '../backends/mode.ts';
-import { flagTexts, type Options } from '../cli/options.ts';
+import { flagTexts } from '../cli/options.ts';
 import { buildInfo } from '../cli/version.ts';
 import { configToJSON } from '../config/encode.ts';
 import { CONFIG_CHANGED, type ConfigWatch, watchConfigFile } from '../config/watch.ts';
@@ -16,25 +15,15 @@ import { isNodeEligible } from '../model/node-eligibility.ts';
 import type { RootLogger } from '../obs/klog.ts';
 import { processStartTime } from '../obs/process-metrics.ts';
 import { Router } from '../proxier/router.ts';
-import type { NodeManager } from '../sources/node-manager.ts';
-import type { Cluster } from './cluster.ts';
-import type { Completed } from './complete.ts';
 import type { NodeEvents } from './events.ts';
 import type { Metrics } from './metrics.ts';
-import type { NodeSetup } from './node-setup.ts';
 import type { Proxiers } from './proxiers.ts';
+import type { Start } from './start.ts';
 
 /** How long a process that is about to end waits for its last events to be delivered. */
 const LAST_EVENTS_MS = 3000;
 
-export interface ProxyServerParts {
-  readonly options: Options;
-  readonly completed: Completed;
-  readonly cluster: Cluster;
-  readonly mode: Mode;
-  readonly setup: NodeSetup;
-  readonly nodeName: string;
-  readonly node: NodeManager;
+export interface ProxyServerParts extends Start {
   readonly recorder: EventRecorder;
   readonly events: NodeEvents;
   /** Undefined when the health server is switched off. */
@@ -63,7 +52,7 @@ export class ProxyServer {
    * when all has been written once: until then, rules that another mode left may serve.
    */
   async run(takeOver: () => Promise<void>): Promise<never> {
-    const { cluster, node, recorder, events, proxiers, logger } = this.#parts;
+    const { cluster, nodeManager, recorder, events, proxiers, logger } = this.#parts;
     this.#configWatch?.start();
     this.#logStart();
     void this.#adjustOOMScore();
@@ -72,7 +61,7 @@ export class ProxyServer {
     await this.#serveMetrics();
     const router = new Router(proxiers.families, proxiers.setAside, logger);
     cluster.source.start(['services', 'endpointSlices', 'serviceCIDRs'], router);
-    node.react({
+    nodeManager.react({
       onFatal: (reason) => this.#failure.reject(new Error(reason)),
       onZone: (zone) => {
         for (const proxier of proxiers.families) proxier.setZone(zone ?? '');
@@ -121,11 +110,11 @@ export class ProxyServer {
   }
 
   #serveHealth(): void {
-    const { completed, health, node, metrics, events, logger } = this.#parts;
+    const { completed, health, nodeManager, metrics, events, logger } = this.#parts;
     if (!health) return;
     const routes = healthzRoutes({
       health,
-      nodeEligible: () => isNodeEligible(node.node),
+      nodeEligible: () => isNodeEligible(nodeManager.node),
       clock: systemClock,
       healthzTotal: metrics.proxy.healthzTotal,
       livezTotal: metrics.proxy.livezTotal,
@@ -167,12 +156,10 @@ export class ProxyServer {
 
   /** Loaded with the first question: on many nodes there is never one. */
   #inspection(startTime: number): Handler {
-    const { options, ...parts } = this.#parts;
     let loading: Promise<Handler> | undefined;
     const load = async () => {
       const { openInspection } = await import('./inspection.ts');
-      const version = buildInfo(options.version.gitVersion).gitVersion;
-      return openInspection({ ...parts, version, startTime, admitted: options.inspectionFrom });
+      return openInspection({ ...this.#parts, startTime });
     };
     return async (...exchange) => {
       loading ??= load();

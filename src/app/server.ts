@@ -1,6 +1,4 @@
 import { hostname } from 'node:os';
-import type { Mode } from '../backends/mode.ts';
-import type { Options } from '../cli/options.ts';
 import { buildInfo } from '../cli/version.ts';
 import { ProxyHealth } from '../health/proxy-health.ts';
 import { tuneConntrack } from '../kernel/conntrack-tuning.ts';
@@ -10,91 +8,56 @@ import { systemClock } from '../lib/clock.ts';
 import { toMillis } from '../lib/duration.ts';
 import { messageOf } from '../lib/thrown.ts';
 import type { RootLogger } from '../obs/klog.ts';
-import type { Logger } from '../obs/log.ts';
-import type { Completed } from './complete.ts';
 import { NodeEvents } from './events.ts';
-import { meetNode } from './known-node.ts';
 import { createMetrics } from './metrics.ts';
-import { loadMode } from './modes.ts';
-import { setUpNode } from './node-setup.ts';
 import { createProxiers } from './proxiers.ts';
 import { ProxyServer } from './proxy-server.ts';
+import { connectAndLoadNode, describeNode, type StartInput } from './start.ts';
 
 const defaultModeNote =
   'No proxy mode is configured, so iptables is used. From Kubernetes 1.40 the default is nftables: ' +
   'set mode to "nftables" to move now, or to "iptables" to stay.';
 
-/** Does all that is needed before the first packet can be served, in upstream's order; throws what stands in the way. */
-export async function buildServer(
-  options: Options,
-  completed: Completed,
-  logger: RootLogger,
-): Promise<ProxyServer> {
+/** Makes everything ready for the first sync, in upstream's order. Throws the reason when the proxy cannot start. */
+export async function buildServer(input: StartInput & { readonly logger: RootLogger }): Promise<ProxyServer> {
+  const { options, completed, mode, logger } = input;
   const { config, gates } = completed;
-  const mode = await loadMode(config.mode);
   const metrics = createMetrics(mode, gates, buildInfo(options.version.gitVersion), logger);
-  const { nodeName, cluster, node, start, addresses } = await meetNode(
-    options,
-    completed,
-    metrics.restClient,
-    logger,
-  );
+  const connected = await connectAndLoadNode(input, metrics.restClient);
   const recorder = new EventRecorder({
-    send: cluster.sendEvent,
+    send: connected.cluster.sendEvent,
     clock: systemClock,
     hostName: hostname(),
     logger,
     random: Math.random,
   });
-  const events = new NodeEvents(nodeName, (event) => recorder.event(event));
-  warnOfMode(mode, completed.modeDefaulted, events, logger);
+  const events = new NodeEvents(connected.nodeName, (event) => recorder.event(event));
+  warnOfMode(input, events);
   const health =
     config.healthzBindAddress === ''
       ? undefined
       : new ProxyHealth(systemClock, 2 * toMillis(config.syncPeriod));
-  tune(mode, completed, logger);
-  const setup = setUpNode(config, start, addresses, await mode.supportedFamilies(logger), logger);
-  const proxiers = await createProxiers({
-    completed,
-    mode,
-    setup,
-    nodeName,
-    metrics: metrics.proxy,
-    health,
-    recorder,
-    logger,
-  });
-  return new ProxyServer({
-    options,
-    completed,
-    cluster,
-    mode,
-    setup,
-    nodeName,
-    node,
-    recorder,
-    events,
-    health,
-    metrics,
-    proxiers,
-    logger,
-  });
+  tune(input);
+  const start = describeNode(connected, await mode.supportedFamilies(logger));
+  const proxiers = await createProxiers({ ...start, metrics: metrics.proxy, health, recorder });
+  return new ProxyServer({ ...start, logger, recorder, events, health, metrics, proxiers });
 }
 
 /** Warns, in the log and by an event, about a mode that was not chosen or is deprecated. */
-function warnOfMode({ deprecation }: Mode, modeDefaulted: boolean, events: NodeEvents, logger: Logger): void {
+function warnOfMode({ mode, completed, logger }: StartInput, events: NodeEvents): void {
+  const { deprecation } = mode;
   const warn = (eventReason: string, note: string) => {
     logger.error(undefined, note);
     events.warn(eventReason, note);
   };
-  if (modeDefaulted) warn('KubeProxyDefaultMode', defaultModeNote);
+  if (completed.modeDefaulted) warn('KubeProxyDefaultMode', defaultModeNote);
   if (deprecation) warn(deprecation.eventReason, deprecation.note);
 }
 
 /** Sets the conntrack parameters. Throws when that fails and the mode needs them. */
-function tune(mode: Mode, { config }: Completed, logger: RootLogger): void {
+function tune({ mode, completed, logger }: StartInput): void {
   try {
-    tuneConntrack(config.linux.conntrack, systemFiles, logger);
+    tuneConntrack(completed.config.linux.conntrack, systemFiles, logger);
   } catch (error) {
     const reason = messageOf(error);
     if (mode.toleratesConntrackFailure) {

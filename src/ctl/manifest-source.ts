@@ -1,9 +1,7 @@
-import { type Completed, complete } from '../app/complete.ts';
-import { type KnownNode, meetNode } from '../app/known-node.ts';
-import { loadPlans } from '../app/load-plans.ts';
+import { complete } from '../app/complete.ts';
 import { loadMode } from '../app/modes.ts';
 import { nodeFactsOf } from '../app/node-facts.ts';
-import { setUpNode } from '../app/node-setup.ts';
+import { type PlannedStart, planOnce } from '../app/plan-once.ts';
 import { parseCommandLine } from '../cli/command-line.ts';
 import type { Options } from '../cli/options.ts';
 import { KUBERNETES_VERSION } from '../cli/version.ts';
@@ -12,48 +10,39 @@ import { API_VERSION } from '../inspect/api.ts';
 import type { FamilyView } from '../inspect/family-view.ts';
 import { Inspector } from '../inspect/inspector.ts';
 import { readQuestion } from '../inspect/question.ts';
-import { silentRestMetrics } from '../kube/rest-metrics.ts';
 import { systemClock } from '../lib/clock.ts';
+import { families } from '../model/ip.ts';
 import type { Logger } from '../obs/log.ts';
 import type { PlannedFamily } from '../proxier/planned-family.ts';
 import type { CtlOptions } from './flags.ts';
 import type { AskedPacket, ReportSource } from './source.ts';
 
-/** Answers from manifests alone: what a proxy with this configuration would decide on that node. */
-export async function manifestSource(options: CtlOptions, logger: Logger): Promise<ReportSource> {
-  const draft = await complete(proxyOptions(options), logger);
+/** Answers from manifests alone: the decisions of a proxy with this configuration on that node. */
+export async function manifestSource(ctlOptions: CtlOptions, logger: Logger): Promise<ReportSource> {
+  const options = proxyOptions(ctlOptions);
+  const draft = await complete(options, logger);
   const completed = { ...draft, config: validated(draft.config, draft.gates, () => {}) };
-  const known = await meetNode(proxyOptions(options), completed, silentRestMetrics, logger);
-  const close = () => known.cluster.source.stop();
-  try {
-    return reports(await inspectorOf(known, completed, logger), close);
-  } catch (error) {
-    await close();
-    throw error;
-  }
+  const mode = await loadMode(completed.config.mode);
+  const start = await planOnce({ options, completed, mode, logger }, new Set(families));
+  return reports(inspectorOf(start), () => start.cluster.source.stop());
 }
 
-async function inspectorOf(known: KnownNode, completed: Completed, logger: Logger): Promise<Inspector> {
-  const { config } = completed;
-  const families = new Set(['IPv4', 'IPv6'] as const);
-  const setup = setUpNode(config, known.start, known.addresses, families, logger);
-  const loaded = await loadPlans(known, completed, setup, logger);
-  const mode = await loadMode(config.mode);
-  const input = { completed, mode, setup, nodeName: known.nodeName };
+function inspectorOf(start: PlannedStart): Inspector {
+  const { mode, nodeName, nodeStart, addresses, planned, setAside } = start;
   return new Inspector({
     version: KUBERNETES_VERSION,
-    mode: config.mode,
-    nodeName: known.nodeName,
+    mode: mode.name,
+    nodeName,
     startTime: systemClock.now(),
-    families: loaded.families.map((planned) => ({
-      view: viewOf(planned),
-      nodeIP: setup.addresses.ips[planned.family],
-      facts: () => nodeFactsOf(planned.family, input, known.start.nodeIPs, planned.serviceCIDRs),
+    families: planned.map((family) => ({
+      view: viewOf(family),
+      nodeIP: addresses.ips[family.family],
+      facts: () => nodeFactsOf(family.family, start, nodeStart.nodeIPs, family.serviceCIDRs),
       kernel: 'the answer comes from manifests',
       interfaceTowards: async () => '',
     })),
     health: () => undefined,
-    setAside: () => loaded.setAside.objects(),
+    setAside: () => setAside.objects(),
     clock: systemClock,
   });
 }
