@@ -5,7 +5,7 @@ import type { ProxyHealth } from '../health/proxy-health.ts';
 import { type InspectedFamily, Inspector } from '../inspect/inspector.ts';
 import { KernelView } from '../inspect/kernel-view.ts';
 import { peerCheck } from '../inspect/peers.ts';
-import { openRouteLookup } from '../kernel/route/lookup.ts';
+import { openRouteClient } from '../kernel/route/client.ts';
 import { systemClock } from '../lib/clock.ts';
 import { loadLibc } from '../native/koffi-libc.ts';
 import type { FamilyProxier } from '../proxier/family-proxier.ts';
@@ -49,10 +49,10 @@ function inspectedFamily(view: FamilyProxier, input: InspectionInput): Inspected
 }
 
 async function interfaceTowards(address: string): Promise<string> {
-  const lookup = openRouteLookup(await loadLibc(), { clock: systemClock });
+  const route = openRouteClient(await loadLibc(), { clock: systemClock });
   try {
-    return await lookup.interfaceTowards(address);
+    return await route.interfaceTowards(address);
   } finally {
-    lookup.close();
+    route.close();
   }
 }

@@ -1,5 +1,6 @@
 import { NETLINK_NETFILTER, NLM_F_CREATE } from '../../src/kernel/netlink/constants.ts';
 import { NetlinkSocket } from '../../src/kernel/netlink/socket.ts';
+import { openTransport } from '../../src/kernel/netlink/transport.ts';
 import type { MessageWriter } from '../../src/kernel/netlink/writer.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { loadLibc } from '../../src/native/koffi-libc.ts';
@@ -24,7 +25,9 @@ const atOnce = 512;
 
 /** Puts flows into the connection tracking table of this network namespace, as fast as the kernel takes them. */
 export async function makeFlows(flows: Iterable<FlowToMake>): Promise<void> {
-  const socket = NetlinkSocket.open(await loadLibc(), NETLINK_NETFILTER, { clock: systemClock });
+  const socket = new NetlinkSocket(openTransport(await loadLibc(), NETLINK_NETFILTER), {
+    clock: systemClock,
+  });
   const send = async (some: readonly FlowToMake[]): Promise<void> => {
     const requests = some.map((flow) => ({
       type: CT_NEW,

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { openRouteClient, type RouteClient } from '../../src/kernel/route/client.ts';
-import { openRouteLookup } from '../../src/kernel/route/lookup.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { loadLibc } from '../../src/native/koffi-libc.ts';
 import { eventually } from '../eventually.ts';
@@ -15,30 +14,24 @@ inNetworkNamespace(import.meta.filename, () => {
   });
   after(() => client.close());
 
-  test('addresses are listed with family, prefix, interface and scope', async () => {
+  test('addresses of both families are listed with prefix and interface', async () => {
     sh('ip address add 192.0.2.10/24 dev kpt-a');
     sh('ip address add 10.0.0.1 peer 10.0.0.2/32 dev kpt-a');
     sh('ip address add 2001:db8::10/64 dev kpt-a nodad');
     const links = await client.listLinks();
     const index = (name: string) => links.find((link) => link.name === name)?.index;
     assert.ok(index('kpt-a') && index('kpt-a') !== index('lo'));
-    const addresses = (await client.listAddresses()).map(({ flags: _, ...address }) => address);
-    const onA = { interfaceIndex: index('kpt-a'), scope: 'global' };
+    const addresses = await client.listAddresses();
+    const onA = { interfaceIndex: index('kpt-a') };
     assert.deepEqual(
       addresses.filter(({ interfaceIndex }) => interfaceIndex === index('kpt-a')),
       [
-        { ip: '192.0.2.10', family: 'IPv4', prefix: 24, ...onA },
-        { ip: '10.0.0.1', family: 'IPv4', prefix: 32, ...onA },
-        { ip: '2001:db8::10', family: 'IPv6', prefix: 64, ...onA },
+        { ip: '192.0.2.10', prefix: 24, ...onA },
+        { ip: '10.0.0.1', prefix: 32, ...onA },
+        { ip: '2001:db8::10', prefix: 64, ...onA },
       ],
     );
-    const loopback = {
-      family: 'IPv4',
-      ip: '127.0.0.1',
-      prefix: 8,
-      interfaceIndex: index('lo'),
-      scope: 'host',
-    };
+    const loopback = { ip: '127.0.0.1', prefix: 8, interfaceIndex: index('lo') };
     assert.deepEqual(
       addresses.find(({ ip }) => ip === '127.0.0.1'),
       loopback,
@@ -49,41 +42,31 @@ inNetworkNamespace(import.meta.filename, () => {
     sh('ip link add kpt-r type veth peer name kpt-s; ip link set kpt-r up; ip link set kpt-s up');
     sh('ip address add 198.51.100.1/24 dev kpt-r; ip route add unreachable 203.0.113.0/24');
     sh('ip address add 2001:db8:1::1/64 dev kpt-r nodad');
-    const lookup = openRouteLookup(await loadLibc(), { clock: systemClock });
-    const found = async (address: string) => [address, await lookup.interfaceTowards(address)];
+    const found = async (address: string) => [address, await client.interfaceTowards(address)];
     assert.deepEqual(await found('198.51.100.7'), ['198.51.100.7', 'kpt-r']);
     assert.deepEqual(await found('2001:db8:1::7'), ['2001:db8:1::7', 'kpt-r']);
     assert.deepEqual(await found('127.0.0.1'), ['127.0.0.1', 'lo']);
     assert.deepEqual(await found('203.0.113.7'), ['203.0.113.7', '']);
     assert.deepEqual(await found('8.8.8.8'), ['8.8.8.8', '']);
     assert.deepEqual(await found('nonsense'), ['nonsense', '']);
-    lookup.close();
     sh('ip link delete kpt-r');
   });
 
-  test('links are listed with name and state', async () => {
-    const byName = new Map((await client.listLinks()).map((link) => [link.name, link]));
-    assert.deepEqual([byName.get('lo')?.loopback, byName.get('lo')?.up], [true, true]);
-    assert.deepEqual([byName.get('kpt-a')?.loopback, byName.get('kpt-a')?.up], [false, false]);
+  test('links are listed with name and kind', async () => {
+    const byName = new Map((await client.listLinks()).map((link) => [link.name, link.kind]));
+    assert.deepEqual([byName.get('lo'), byName.get('kpt-a')], ['', 'veth']);
   });
 
-  test('changes of addresses and links are told, until the watch is closed', async () => {
-    const counts = { addresses: 0, links: 0 };
-    const addresses = client.watchAddresses(() => counts.addresses++, assert.fail);
-    const links = client.watchLinks(() => counts.links++, assert.fail);
+  test('a watch reports added and removed addresses until it is closed', async () => {
+    let changes = 0;
+    const watch = client.watchAddresses(() => changes++, assert.fail);
     sh('ip address add 192.0.2.11/24 dev kpt-b');
-    await eventually('a new address is told', () => counts.addresses === 1);
+    await eventually('the watch reports a new address', () => changes === 1);
     sh('ip address del 192.0.2.11/24 dev kpt-b');
-    await eventually('a removed address is told', () => counts.addresses === 2);
-    assert.equal(counts.links, 0);
-    sh('ip link set kpt-b up');
-    await eventually('a link that goes up is told', () => counts.links > 0);
-    addresses.close();
+    await eventually('the watch reports a removed address', () => changes === 2);
+    watch.close();
     sh('ip address add 192.0.2.12/24 dev kpt-b');
-    links.close();
-    sh('ip link set kpt-b down');
-    const before = { ...counts };
     await client.listLinks();
-    assert.deepEqual(counts, before);
+    assert.equal(changes, 2);
   });
 });

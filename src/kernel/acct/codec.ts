@@ -8,19 +8,18 @@ const NFNL_SUBSYS_ACCT = 7;
 export const ACCT_NEW = NFNL_SUBSYS_ACCT << 8;
 export const ACCT_GET = ACCT_NEW | 1;
 const NFACCT = { NAME: 1, PACKETS: 2, BYTES: 3 } as const;
-const nfgenmsgLength = 4;
 const unspecifiedFamily = 0;
-/** Longest name that the kernel keeps, without its terminator. */
+/** The longest name that the kernel keeps, without the terminating NUL. */
 export const maxNameLength = 31;
 
-/** A counter and what it has counted. */
+/** A counter and its values. */
 export interface AcctObject {
   readonly name: string;
   readonly packets: bigint;
   readonly bytes: bigint;
 }
 
-/** The body of a request that names a counter. */
+/** Writes the body of a request that names a counter. Throws RangeError for a name that the kernel cannot keep. */
 export function writeName(writer: MessageWriter, name: string): void {
   if (name === '' || name.length > maxNameLength) {
     throw new RangeError(`counter name ${JSON.stringify(name)} must have 1 to ${maxNameLength} characters`);
@@ -29,9 +28,9 @@ export function writeName(writer: MessageWriter, name: string): void {
   writer.string(NFACCT.NAME, name);
 }
 
-/** A counter as the kernel answers with it; throws NetlinkFormatError when something is missing. */
+/** Reads a counter from the kernel's answer; throws NetlinkFormatError when a value is missing. */
 export function readAcctObject(message: NetlinkMessage): AcctObject {
-  const attributes = new AttributeMap(message.attributes(nfgenmsgLength));
+  const attributes = AttributeMap.of(message);
   const name = attributes.string(NFACCT.NAME);
   const packets = attributes.u64Be(NFACCT.PACKETS);
   const bytes = attributes.u64Be(NFACCT.BYTES);

@@ -1,46 +1,42 @@
-import { inGroups } from '../../lib/groups.ts';
 import type { Libc } from '../../native/libc.ts';
 import { NETLINK_NETFILTER } from '../netlink/constants.ts';
-import { isNetlinkError, type NetlinkError } from '../netlink/error.ts';
+import type { NetlinkError } from '../netlink/error.ts';
 import { type NetlinkRequest, NetlinkSocket, type SocketOptions } from '../netlink/socket.ts';
 import { type NetlinkTransport, openTransport } from '../netlink/transport.ts';
 import type { MessageWriter } from '../netlink/writer.ts';
 import { CT_DELETE, CT_GET, CT_NEW, readFlow, writeDelete, writeFilter } from './codec.ts';
 import { type Flow, type FlowFilter, matchesFilter } from './flow.ts';
 
-/** Is told of flows one by one; none is kept here, because a node can track millions. */
+/** Receives flows one by one: a node can track millions, so the client collects none. */
 export interface FlowVisitor {
   flow(flow: Flow): void;
-  /** The walk was disturbed and begins again: flows seen so far will come once more. */
+  /** A change disturbed the walk, so it starts again: all flows seen so far will come again. */
   restart(): void;
-  /** Asked every now and then: the walk goes on when the promise is settled, and fails if that is rejected. */
+  /** Called after every datagram. The walk continues when the promise resolves and fails when it rejects. */
   pause?(): Promise<void> | undefined;
 }
 
 export interface DeleteResult {
-  /** Entries that are gone: deleted now, or no longer there. */
+  /** Number of entries that were deleted now or had gone before. */
   readonly deleted: number;
-  /** Entries that could not be deleted, and why. */
+  /** Entries that the kernel did not delete, and why. */
   readonly failures: readonly { readonly flow: Flow; readonly error: NetlinkError }[];
 }
 
 /** The connection tracking table of this network namespace. */
 export interface ConntrackClient {
-  /** Rejects with EINTR (NetlinkError) when the walk was disturbed five times in a row. */
+  /** Visits every flow that passes the filter. Rejects with EINTR (NetlinkError) after five disturbed walks. */
   forEachFlow(filter: FlowFilter, visitor: FlowVisitor): Promise<void>;
-  /** Does not wait for a walk under way. */
+  /** Deletes entries. Does not wait for a walk under way. */
   deleteFlows(flows: readonly Flow[]): Promise<DeleteResult>;
   close(): void;
 }
-
-/** Requests sent at a time: their acknowledgements must fit into the receive buffer. */
-const deletesAtOnce = 256;
 
 export function openConntrackClient(libc: Libc, options: SocketOptions): ConntrackClient {
   return new NetlinkConntrackClient(() => openTransport(libc, NETLINK_NETFILTER), options);
 }
 
-/** ctnetlink: one socket walks, one deletes, so that entries can be deleted during a walk. */
+/** ctnetlink over two sockets, one for walks and one for deletions, so that a walk does not delay deletions. */
 export class NetlinkConntrackClient implements ConntrackClient {
   readonly #walks: NetlinkSocket;
   readonly #deletions: NetlinkSocket;
@@ -70,14 +66,10 @@ export class NetlinkConntrackClient implements ConntrackClient {
   }
 
   async deleteFlows(flows: readonly Flow[]): Promise<DeleteResult> {
-    const failures: { flow: Flow; error: NetlinkError }[] = [];
-    for (const some of inGroups(flows, deletesAtOnce)) {
-      const errors = await this.#deletions.requestAll(some.map(deleteRequest));
-      for (const [i, flow] of some.entries()) {
-        const error = errors[i];
-        if (error && !isNetlinkError(error, 'ENOENT')) failures.push({ flow, error });
-      }
-    }
+    const refusals = await this.#deletions.requestEach(flows, deleteRequest);
+    const failures = refusals
+      .filter(({ error }) => error.code !== 'ENOENT')
+      .map(({ item, error }) => ({ flow: item, error }));
     return { deleted: flows.length - failures.length, failures };
   }
 

@@ -1,6 +1,8 @@
 import type { Family } from '../../model/ip.ts';
+import { nfgenmsgLength } from '../netlink/constants.ts';
 import { type AttributeReader, NetlinkFormatError, type NetlinkMessage } from '../netlink/reader.ts';
 import type { MessageWriter } from '../netlink/writer.ts';
+import { addressFamilies, nameOf } from '../numbers.ts';
 import type { Flow, FlowFilter, FlowTuple } from './flow.ts';
 
 /** ctnetlink messages (linux/netfilter/nfnetlink_conntrack.h). */
@@ -9,7 +11,6 @@ const NFNL_SUBSYS_CTNETLINK = 1;
 export const CT_NEW = NFNL_SUBSYS_CTNETLINK << 8;
 export const CT_GET = CT_NEW | 1;
 export const CT_DELETE = CT_NEW | 2;
-const nfgenmsgLength = 4;
 
 const CTA = {
   TUPLE_ORIG: 1,
@@ -25,19 +26,18 @@ const TUPLE = { IP: 1, PROTO: 2 } as const;
 const IP = { V4_SRC: 1, V4_DST: 2, V6_SRC: 3, V6_DST: 4 } as const;
 const PROTO = { NUM: 1, SRC_PORT: 2, DST_PORT: 3 } as const;
 const FILTER_ORIG_FLAGS = 1;
-/** Which parts of the tuple in a filter count. */
+/** Parts of the tuple that a filter compares. */
 const FILTER_FLAG = { IP_DST: 0x2, PROTO_NUM: 0x8, PROTO_DST_PORT: 0x20 } as const;
-const familyNumbers = { IPv4: 2, IPv6: 10 } as const;
 
 /**
- * The request for a dump of the flows that pass the filter, or of more. Conditions on the tuple work since kernel 5.8.
- * One on an IPv6 address is not sent: kernels (6.18 among them) then leave out those that match and send the others.
+ * Writes the request for a dump. The kernel may return more flows than pass the filter: it supports conditions on the
+ * tuple from 5.8 on. A condition on an IPv6 address is never sent, because kernels up to 6.18 at least invert it.
  */
 export function writeFilter(writer: MessageWriter, wanted: FlowFilter): void {
   const { originalDestination, ...rest } = wanted;
   const filter: FlowFilter =
     wanted.family === 'IPv6' || !originalDestination ? rest : { ...rest, originalDestination };
-  writer.nfgenmsg(familyNumbers[filter.family]);
+  writer.nfgenmsg(addressFamilies[filter.family]);
   if (filter.mark) {
     writer.u32Be(CTA.MARK, filter.mark.value);
     writer.u32Be(CTA.MARK_MASK, filter.mark.mask);
@@ -50,9 +50,9 @@ export function writeFilter(writer: MessageWriter, wanted: FlowFilter): void {
   writer.endNested(nest);
 }
 
-/** The request to delete one entry; its id keeps a successor of the same addresses from being hit. */
+/** Writes the request to delete one entry. Its id protects a later entry with the same addresses. */
 export function writeDelete(writer: MessageWriter, flow: Flow): void {
-  writer.nfgenmsg(familyNumbers[flow.family]);
+  writer.nfgenmsg(addressFamilies[flow.family]);
   const tuple = writer.beginNested(CTA.TUPLE_ORIG);
   writeAddresses(writer, flow.family, flow.original.source, flow.original.destination);
   const proto = writer.beginNested(TUPLE.PROTO);
@@ -65,9 +65,9 @@ export function writeDelete(writer: MessageWriter, flow: Flow): void {
   writer.u32Be(CTA.ID, flow.id);
 }
 
-/** Undefined for entries of other families. Throws NetlinkFormatError for one without addresses. */
+/** Reads an entry; undefined for other families. Throws NetlinkFormatError when addresses are missing. */
 export function readFlow(message: NetlinkMessage): Flow | undefined {
-  const family = familyOf(message.payload()[0]);
+  const family = nameOf(addressFamilies, message.payload()[0]);
   if (!family) return undefined;
   const fields = { status: 0, mark: 0, zone: 0, id: 0 };
   let original: ReadTuple | undefined;
@@ -151,9 +151,4 @@ function writeAddresses(
   if (source) writer.data(family === 'IPv4' ? IP.V4_SRC : IP.V6_SRC, source);
   writer.data(family === 'IPv4' ? IP.V4_DST : IP.V6_DST, destination);
   writer.endNested(ip);
-}
-
-function familyOf(number: number | undefined): Family | undefined {
-  if (number === familyNumbers.IPv4) return 'IPv4';
-  return number === familyNumbers.IPv6 ? 'IPv6' : undefined;
 }

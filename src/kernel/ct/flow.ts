@@ -14,22 +14,19 @@ export interface Flow {
   readonly family: Family;
   /** IP protocol number: 17 is UDP. */
   readonly protocol: number;
-  /** As the first packet was sent. */
+  /** As the sender addressed the first packet. */
   readonly original: FlowTuple;
-  /** As answers are expected: its source is who really answers. */
+  /** As replies are expected: their source is the host that really answers. */
   readonly reply: FlowTuple;
   /** IPS_* bits; 0x20 is destination NAT. */
   readonly status: number;
   readonly mark: number;
   readonly zone: number;
-  /** Tells this entry from a later one of the same addresses. */
+  /** Distinguishes this entry from a later one with the same addresses. */
   readonly id: number;
 }
 
-/**
- * Which flows to visit. The kernel applies it, all but an IPv6 address, so that entries of no interest are not even
- * copied.
- */
+/** Which flows to visit. The kernel applies all conditions but an IPv6 address, and copies only flows that match. */
 export interface FlowFilter {
   readonly family: Family;
   readonly protocol?: number;
@@ -40,7 +37,7 @@ export interface FlowFilter {
   readonly mark?: { readonly value: number; readonly mask: number };
 }
 
-/** Whether a flow is one that the filter asks for; kernels ignore conditions that they do not know. */
+/** Whether a flow passes the filter. Needed after the dump, because kernels ignore conditions they do not know. */
 export function matchesFilter(flow: Flow, filter: FlowFilter): boolean {
   const { protocol, originalDestinationPort: port, originalDestination: address, mark } = filter;
   if (flow.family !== filter.family) return false;

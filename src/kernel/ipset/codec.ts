@@ -1,18 +1,16 @@
 import { bitsOf, type Family, formatIP, type IP } from '../../model/ip.ts';
 import { AttributeMap } from '../netlink/attribute-map.ts';
-import { headerLength, NLMSG_ERROR } from '../netlink/constants.ts';
+import { headerLength, NLMSG_ERROR, nfgenmsgLength } from '../netlink/constants.ts';
 import { type AttributeReader, NetlinkFormatError, NetlinkMessage } from '../netlink/reader.ts';
 import type { MessageWriter } from '../netlink/writer.ts';
+import { addressFamilies, nameOf } from '../numbers.ts';
 import { DATA_ATTR, IPADDR, IPSET_ATTR, IPSET_PROTOCOL, NLA_F_NET_BYTEORDER } from './constants.ts';
 import { formatEntry, type SetEntry } from './entry.ts';
 import type { ListedSet, SetDefinition } from './objects.ts';
 
-const nfgenmsgLength = 4;
-const familyNumbers: Readonly<Record<Family, number>> = { IPv4: 2, IPv6: 10 };
-
 /** Every message begins with the family and the version of the protocol. */
 export function writeHeader(writer: MessageWriter, family: Family = 'IPv4'): void {
-  writer.nfgenmsg(familyNumbers[family]);
+  writer.nfgenmsg(addressFamilies[family]);
   writer.u8(IPSET_ATTR.PROTOCOL, IPSET_PROTOCOL);
 }
 
@@ -79,12 +77,12 @@ export function refusedEntry(message: NetlinkMessage): number | undefined {
 
 /** Version of the protocol that the kernel speaks; undefined when the message does not say. */
 export function readProtocol(message: NetlinkMessage): number | undefined {
-  return new AttributeMap(message.attributes(nfgenmsgLength)).u8(IPSET_ATTR.PROTOCOL);
+  return AttributeMap.of(message).u8(IPSET_ATTR.PROTOCOL);
 }
 
 /** The revisions of a type of set. */
 export function readRevisions(message: NetlinkMessage): { min: number; max: number } {
-  const attributes = new AttributeMap(message.attributes(nfgenmsgLength));
+  const attributes = AttributeMap.of(message);
   const max = attributes.u8(IPSET_ATTR.REVISION);
   if (max === undefined) throw new NetlinkFormatError('type of set without a revision');
   return { min: attributes.u8(IPSET_ATTR.REVISION_MIN) ?? max, max };
@@ -97,18 +95,17 @@ export interface ListPart {
 }
 
 export function readListPart(message: NetlinkMessage): ListPart {
-  const attributes = new AttributeMap(message.attributes(nfgenmsgLength));
+  const attributes = AttributeMap.of(message);
   const entries: string[] = [];
   const list = attributes.nested(IPSET_ATTR.ADT);
   while (list?.next()) entries.push(formatEntry(readEntry(list.nested())));
   const type = attributes.string(IPSET_ATTR.TYPENAME);
   if (type === undefined) return { entries };
-  const data = attributes.nested(IPSET_ATTR.DATA);
   const header = {
     name: attributes.string(IPSET_ATTR.SETNAME) ?? '',
     type,
-    family: familyOf(attributes.u8(IPSET_ATTR.FAMILY)),
-    references: (data && new AttributeMap(data).u32Be(DATA_ATTR.REFERENCES)) ?? 0,
+    family: nameOf(addressFamilies, attributes.u8(IPSET_ATTR.FAMILY)),
+    references: attributes.nestedMap(IPSET_ATTR.DATA)?.u32Be(DATA_ATTR.REFERENCES) ?? 0,
   };
   return { header, entries };
 }
@@ -156,10 +153,5 @@ function readAddress(reader: AttributeReader | undefined): IP | undefined {
 }
 
 function setFamily(set: SetDefinition): number {
-  return set.type === 'bitmap:port' ? 0 : familyNumbers[set.family];
-}
-
-function familyOf(number: number | undefined): Family | undefined {
-  if (number === familyNumbers.IPv4) return 'IPv4';
-  return number === familyNumbers.IPv6 ? 'IPv6' : undefined;
+  return set.type === 'bitmap:port' ? 0 : addressFamilies[set.family];
 }

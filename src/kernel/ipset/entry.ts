@@ -1,4 +1,5 @@
 import { bitsOf, formatIP, type IP, parseIP } from '../../model/ip.ts';
+import { nameOf, protocolNumbers, protocolsByTool } from '../numbers.ts';
 import type { SetType } from './objects.ts';
 
 /**
@@ -15,15 +16,6 @@ export interface SetEntry {
   /** Prefix length of `ip2`. */
   readonly prefix2?: number;
 }
-
-const protocolNames: ReadonlyMap<number, string> = new Map([
-  [6, 'tcp'],
-  [17, 'udp'],
-  [132, 'sctp'],
-]);
-const protocolNumbers: ReadonlyMap<string, number> = new Map(
-  [...protocolNames].map(([number, name]) => [name, number]),
-);
 
 /** An entry that does not fit its set. */
 export class SetEntryError extends Error {
@@ -87,11 +79,11 @@ function prefixText(ip: IP, prefix: number | undefined): string {
 }
 
 function formatProtocol(number: number): string {
-  return protocolNames.get(number) ?? `${number}`;
+  return nameOf(protocolNumbers, number)?.toLowerCase() ?? `${number}`;
 }
 
 function parseProtocol(text: string): number | undefined {
-  return protocolNumbers.get(text) ?? (parseNumber(text, 255) || undefined);
+  return protocolsByTool.get(text) ?? (parseNumber(text, 255) || undefined);
 }
 
 function parsePort(text: string): number | undefined {

@@ -1,5 +1,6 @@
-import { bitsOf, type Family, formatCIDR, parseCIDR } from '../../model/ip.ts';
-import { parseRule, type RuleMatch, type RuleOption, type RuleTarget } from './rule.ts';
+import { type Family, formatCIDR } from '../../model/ip.ts';
+import { protocolsByTool } from '../numbers.ts';
+import { parseRange, parseRule, type RuleMatch, type RuleOption, type RuleTarget } from './rule.ts';
 
 /** Modules whose mere presence says nothing that `-p` does not say. */
 const protocolModules = new Set(['tcp', 'udp', 'sctp']);
@@ -62,11 +63,10 @@ function spelled(name: string, value: string, family: Family): readonly [string,
   switch (name) {
     case '-s':
     case '-d':
-      return [name, rangeText(value, family)];
     case '--vaddr':
       return [name, rangeText(value, family)];
     case '--vproto':
-      return [name, protocolNumbers.get(value) ?? value];
+      return [name, `${protocolsByTool.get(value) ?? value}`];
     case '--probability':
       return [name, `${Math.round(Number(value) * probabilityUnits)}`];
     case '--ctstate':
@@ -83,14 +83,8 @@ function spelled(name: string, value: string, family: Family): readonly [string,
   }
 }
 
-const protocolNumbers: ReadonlyMap<string, string> = new Map([
-  ['tcp', '6'],
-  ['udp', '17'],
-  ['sctp', '132'],
-]);
-
 function rangeText(text: string, family: Family): string {
-  const cidr = parseCIDR(text.includes('/') ? text : `${text}/${bitsOf(family)}`);
+  const cidr = parseRange(text, family);
   return cidr ? formatCIDR(cidr) : text;
 }
 

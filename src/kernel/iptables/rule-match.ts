@@ -1,6 +1,7 @@
-import { bitsOf, cidrContains, type Family, formatIP, type IP, parseCIDR } from '../../model/ip.ts';
+import { cidrContains, type Family, formatIP, type IP, joinHostPort } from '../../model/ip.ts';
 import type { Protocol } from '../../model/objects.ts';
-import type { Rule, RuleMatch, RuleOption } from './rule.ts';
+import { nameOf, protocolNumbers } from '../numbers.ts';
+import { optionOf, parseRange, type Rule, type RuleMatch, type RuleOption } from './rule.ts';
 
 /** The first packet of a connection, at some point of its way through the tables. */
 export interface RulePacket {
@@ -65,7 +66,7 @@ export function chanceOf(rule: Rule, packet: RulePacket, facts: MatchFacts): Cha
 export function affinityOf({ matches }: Rule): number | undefined {
   const recent = matches.find(({ module }) => module === 'recent');
   if (!recent?.options.some(({ name }) => name === '--rcheck' || name === '--update')) return undefined;
-  return Number(recent.options.find(({ name }) => name === '--seconds')?.values[0] ?? 0);
+  return Number(optionOf(recent, '--seconds')?.values[0] ?? 0);
 }
 
 function chanceOfMatch(match: RuleMatch, packet: RulePacket, facts: MatchFacts): Chance {
@@ -136,7 +137,7 @@ function yes(isTrue: boolean): number {
 }
 
 function rangeChance(range: string, address: IP, option: RuleOption): Chance {
-  const cidr = parseCIDR(range.includes('/') ? range : `${range}/${bitsOf(address.family)}`);
+  const cidr = parseRange(range, address.family);
   return cidr ? yes(cidrContains(cidr, address)) : optionText(option);
 }
 
@@ -177,31 +178,23 @@ function isWord(value: number): boolean {
 }
 
 function statisticChance(match: RuleMatch): Chance {
-  const option = match.options.find(({ name }) => name === '--probability');
-  const mode = match.options.find(({ name }) => name === '--mode')?.values[0];
+  const option = optionOf(match, '--probability');
+  const mode = optionOf(match, '--mode')?.values[0];
   const probability = Number(option?.values[0] ?? Number.NaN);
   if (mode !== 'random' || !option || !(probability >= 0 && probability <= 1)) return textOf(match);
   return option.isNegated ? 1 - probability : probability;
 }
 
-/** Whether the packet came through a virtual server: the whole of address, protocol and port is asked for. */
-function ipvsChance(match: RuleMatch, { virtualServer }: RulePacket): Chance {
-  const value = (name: string) => match.options.find((option) => option.name === name)?.values[0];
+/** Whether the packet came through the virtual server with this address, protocol and port; all three must be given. */
+function ipvsChance(match: RuleMatch, { virtualServer, family }: RulePacket): Chance {
+  const value = (name: string) => optionOf(match, name)?.values[0];
   const [address, protocol, port] = [value('--vaddr'), value('--vproto'), value('--vport')];
   const isPlain = match.options.length === 3 && match.options.every(({ isNegated }) => !isNegated);
-  const cidr = parseCIDR(
-    address?.includes('/') ? address : `${address}/${address?.includes(':') ? 128 : 32}`,
-  );
+  const cidr = address === undefined ? undefined : parseRange(address, family);
   if (!isPlain || !cidr || protocol === undefined) return textOf(match);
-  const host = cidr.family === 'IPv6' ? `[${formatIP(cidr)}]` : formatIP(cidr);
-  return yes(virtualServer === `${host}:${port}/${protocolNames.get(protocol) ?? protocol.toUpperCase()}`);
+  const name = nameOf(protocolNumbers, Number(protocol)) ?? protocol.toUpperCase();
+  return yes(virtualServer === `${joinHostPort(formatIP(cidr), Number(port))}/${name}`);
 }
-
-const protocolNames: ReadonlyMap<string, string> = new Map([
-  ['6', 'TCP'],
-  ['17', 'UDP'],
-  ['132', 'SCTP'],
-]);
 
 function textOf({ module, options }: RuleMatch): string {
   return `-m ${module} ${options.map(optionText).join(' ')}`;

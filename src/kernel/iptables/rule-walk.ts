@@ -1,6 +1,6 @@
 import type { Clock } from '../../lib/clock.ts';
 import { TimeSlice } from '../../lib/time-slice.ts';
-import type { Rule, RuleTarget } from './rule.ts';
+import { optionOf, type Rule, type RuleTarget } from './rule.ts';
 import {
   affinityOf,
   chanceOf,
@@ -133,7 +133,7 @@ export class RuleWalk {
     verdict: TableEnd['verdict'],
     matched: Marked,
   ): void {
-    const to = target.options.find(({ name }) => name === '--to-destination')?.values[0];
+    const to = optionOf(target, '--to-destination')?.values[0];
     if (verdict === 'rewrite' && to === undefined) throw this.#notUnderstood(table, line, 'DNAT to nowhere');
     for (const [mark, probability] of matched) {
       ends.push({ probability, mark, verdict, ...(to !== undefined && { to }) });

@@ -1,3 +1,5 @@
+import { bitsOf, type CIDR, type Family, parseCIDR } from '../../model/ip.ts';
+
 /** One option of a match or a target, with the words that follow it: `! --ctstate INVALID`. */
 export interface RuleOption {
   readonly name: string;
@@ -66,9 +68,14 @@ export function parseRule(line: string): Rule | undefined {
   return { chain, matches, target };
 }
 
-/** The option of a module in a rule. */
+/** The option with this name; undefined when the match or target does not have it. */
 export function optionOf({ options }: RuleMatch | RuleTarget, name: string): RuleOption | undefined {
   return options.find((option) => option.name === name);
+}
+
+/** Reads `10.0.0.0/8`, or one address; undefined when it is neither. */
+export function parseRange(text: string, family: Family): CIDR | undefined {
+  return parseCIDR(text.includes('/') ? text : `${text}/${bitsOf(family)}`);
 }
 
 /** Words up to the next option. A comment is one word, whatever it looks like. */

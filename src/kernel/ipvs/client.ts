@@ -1,7 +1,6 @@
-import { inGroups } from '../../lib/groups.ts';
 import type { Libc } from '../../native/libc.ts';
 import { NETLINK_GENERIC } from '../netlink/constants.ts';
-import { isNetlinkError, type NetlinkError } from '../netlink/error.ts';
+import type { NetlinkError } from '../netlink/error.ts';
 import { resolveFamily } from '../netlink/generic.ts';
 import type { NetlinkMessage } from '../netlink/reader.ts';
 import { type NetlinkRequest, NetlinkSocket, type SocketOptions } from '../netlink/socket.ts';
@@ -14,15 +13,13 @@ import {
   formatVirtualServer,
   type IpvsOperation,
   type IpvsTimeouts,
-  isForeign,
   type ListedRealServer,
   type ListedVirtualServer,
-  type VirtualServer,
   type VirtualServerCounts,
   type VirtualServerKey,
 } from './objects.ts';
 
-/** This kernel has no IPVS, not even as a module that it could load by itself. */
+/** This kernel has no IPVS, and no module that it loads on demand. */
 export class IpvsUnavailableError extends Error {
   readonly code = 'ERR_IPVS_UNAVAILABLE';
 
@@ -39,32 +36,26 @@ export interface IpvsFailure {
 }
 
 /**
- * IPVS in this network namespace. Rejects with NetlinkError when the kernel refuses: EEXIST for what is there
- * already, ESRCH for a virtual server that is not, ENOENT for an unknown scheduler or real server.
+ * IPVS in this network namespace. Rejects with NetlinkError when the kernel refuses: EEXIST for an object that exists,
+ * ESRCH for a virtual server that does not, ENOENT for an unknown scheduler or real server.
  */
 export interface IpvsClient {
   /**
-   * All virtual servers of both families. The kernel does not tell when others change them meanwhile: one that was
-   * there all the time may then be missing or come twice.
+   * All virtual servers of both families. The kernel does not report changes during the dump: when another program
+   * adds or deletes servers meanwhile, an unrelated one may be missing or listed twice.
    */
   listServers(): Promise<ListedVirtualServer[]>;
-  /** What all of them counted, of both families. */
+  /** Counters of all virtual servers of both families. */
   listCounts(): Promise<VirtualServerCounts[]>;
-  /** Undefined when there is none. */
-  getServer(key: VirtualServerKey): Promise<VirtualServer | undefined>;
   /** Empty when there is no such virtual server. */
   listRealServers(server: VirtualServerKey): Promise<ListedRealServer[]>;
-  /** Applies changes in order. A refused one does not keep the others from being applied. */
+  /** Applies changes in order. A refused change does not stop the others. */
   apply(operations: readonly IpvsOperation[]): Promise<IpvsFailure[]>;
   setTimeouts(timeouts: IpvsTimeouts): Promise<void>;
-  getTimeouts(): Promise<IpvsTimeouts>;
-  /** Removes every virtual server, whoever made it. */
+  /** Removes every virtual server, also those of other programs. */
   flush(): Promise<void>;
   close(): void;
 }
-
-/** Changes sent at a time: their acknowledgements must fit into the receive buffer. */
-const operationsAtOnce = 512;
 
 /** Opens a client; rejects with IpvsUnavailableError when the kernel has no IPVS. */
 export function openIpvsClient(libc: Libc, options: SocketOptions): Promise<IpvsClient> {
@@ -93,62 +84,29 @@ export class NetlinkIpvsClient implements IpvsClient {
   }
 
   listServers(): Promise<ListedVirtualServer[]> {
-    const request = this.#request('listing virtual servers', (writer) => codec.writeServerQuery(writer));
-    return this.#list(request, codec.readServer);
+    return this.#list('listing virtual servers', codec.writeServerQuery, codec.readServer);
   }
 
   listCounts(): Promise<VirtualServerCounts[]> {
-    const request = this.#request('reading counters of virtual servers', (writer) =>
-      codec.writeServerQuery(writer),
-    );
-    return this.#list(request, codec.readServerCounts);
-  }
-
-  async getServer(key: VirtualServerKey): Promise<VirtualServer | undefined> {
-    const name = `reading virtual server ${formatVirtualServer(key)}`;
-    const request = this.#request(name, (writer) => codec.writeServerQuery(writer, key));
-    let found: ListedVirtualServer | undefined;
-    try {
-      await this.#socket.request(request, (message) => {
-        found = this.#read(message, codec.readServer) ?? found;
-      });
-    } catch (error) {
-      if (isNetlinkError(error, 'ESRCH')) return undefined;
-      throw error;
-    }
-    return found && !isForeign(found) ? found : undefined;
+    const name = 'reading counters of virtual servers';
+    return this.#list(name, codec.writeServerQuery, codec.readServerCounts);
   }
 
   listRealServers(server: VirtualServerKey): Promise<ListedRealServer[]> {
     const name = `listing real servers of ${formatVirtualServer(server)}`;
-    const request = this.#request(name, (writer) => codec.writeRealServerQuery(writer, server));
-    // There are thousands of these dumps, most of a few lines.
-    return this.#list(request, codec.readRealServer, true);
+    const write = (writer: MessageWriter) => codec.writeRealServerQuery(writer, server);
+    // There are thousands of these dumps, most of a few real servers.
+    return this.#list(name, write, codec.readRealServer, true);
   }
 
   async apply(operations: readonly IpvsOperation[]): Promise<IpvsFailure[]> {
-    const failures: IpvsFailure[] = [];
-    for (const some of inGroups(operations, operationsAtOnce)) {
-      const errors = await this.#socket.requestAll(some.map((operation) => this.#change(operation)));
-      for (const [i, operation] of some.entries()) {
-        const error = errors[i];
-        if (error) failures.push({ operation, error });
-      }
-    }
-    return failures;
+    const refusals = await this.#socket.requestEach(operations, (operation) => this.#change(operation));
+    return refusals.map(({ item, error }) => ({ operation: item, error }));
   }
 
   setTimeouts(timeouts: IpvsTimeouts): Promise<void> {
     const write = (writer: MessageWriter) => codec.writeTimeouts(writer, timeouts);
     return this.#socket.request(this.#request('setting IPVS timeouts', write));
-  }
-
-  async getTimeouts(): Promise<IpvsTimeouts> {
-    let timeouts: IpvsTimeouts | undefined;
-    await this.#socket.request(this.#request('reading IPVS timeouts', codec.writeTimeoutQuery), (message) => {
-      timeouts = this.#read(message, codec.readTimeouts) ?? timeouts;
-    });
-    return timeouts ?? { tcp: 0, tcpFin: 0, udp: 0 };
   }
 
   flush(): Promise<void> {
@@ -163,7 +121,7 @@ export class NetlinkIpvsClient implements IpvsClient {
     return { type: this.#family, name, write };
   }
 
-  /** Thousands of changes are described only when they fail. */
+  /** A change is described only when it fails: there may be thousands. */
   #change(operation: IpvsOperation): NetlinkRequest {
     return {
       type: this.#family,
@@ -174,26 +132,13 @@ export class NetlinkIpvsClient implements IpvsClient {
     };
   }
 
-  #read<T>(message: NetlinkMessage, read: (message: NetlinkMessage) => T | undefined): T | undefined {
-    return message.type === this.#family ? read(message) : undefined;
-  }
-
-  async #list<T>(
-    request: NetlinkRequest,
+  #list<T>(
+    name: string,
+    write: (writer: MessageWriter) => void,
     read: (message: NetlinkMessage) => T | undefined,
     isShort = false,
   ): Promise<T[]> {
-    const found: T[] = [];
-    await this.#socket.dump(request, {
-      message: (message) => {
-        const object = this.#read(message, read);
-        if (object !== undefined) found.push(object);
-      },
-      restart: () => {
-        found.length = 0;
-      },
-      isShort,
-    });
-    return found;
+    const readOwn = (message: NetlinkMessage) => (message.type === this.#family ? read(message) : undefined);
+    return this.#socket.list(this.#request(name, write), readOwn, { isShort });
   }
 }

@@ -1,12 +1,10 @@
 import { type Family, formatIP, type IP, parseIP } from '../../model/ip.ts';
-import type { Protocol } from '../../model/objects.ts';
 import { AttributeMap } from '../netlink/attribute-map.ts';
 import { genericCommand, genericHeaderLength, writeGenericHeader } from '../netlink/generic.ts';
-import { type AttributeReader, NetlinkFormatError, type NetlinkMessage } from '../netlink/reader.ts';
+import { NetlinkFormatError, type NetlinkMessage } from '../netlink/reader.ts';
 import type { MessageWriter } from '../netlink/writer.ts';
+import { addressFamilies, nameOf, protocolNumbers } from '../numbers.ts';
 import {
-  AF_INET,
-  AF_INET6,
   DEST_ATTR,
   IP_VS_CONN_F_FWD_MASK,
   IP_VS_SVC_F_HASHED,
@@ -29,12 +27,6 @@ import type {
   VirtualServerKey,
 } from './objects.ts';
 
-const protocolNumbers: Readonly<Record<Protocol, number>> = { TCP: 6, UDP: 17, SCTP: 132 };
-const protocols: ReadonlyMap<number, Protocol> = new Map([
-  [6, 'TCP'],
-  [17, 'UDP'],
-  [132, 'SCTP'],
-]);
 const forwardingMethods: readonly ForwardingMethod[] = ['masquerade', 'local', 'tunnel', 'route'];
 const serverCommands = {
   add: IPVS_CMD.NEW_SERVICE,
@@ -47,7 +39,7 @@ const realServerCommands = {
   delete: IPVS_CMD.DEL_DEST,
 } as const;
 
-/** Writes header and attributes of a change. Throws RangeError for an address that is none. */
+/** Writes header and attributes of a change. Throws RangeError for an invalid address. */
 export function writeOperation(writer: MessageWriter, operation: IpvsOperation): void {
   const { verb, server } = operation;
   if ('real' in operation) {
@@ -62,10 +54,9 @@ export function writeOperation(writer: MessageWriter, operation: IpvsOperation):
   else writeService(writer, server, operation.server);
 }
 
-/** Asks for one virtual server, or for all of them in a dump. */
-export function writeServerQuery(writer: MessageWriter, server?: VirtualServerKey): void {
+/** Asks for all virtual servers, in a dump. */
+export function writeServerQuery(writer: MessageWriter): void {
   writeGenericHeader(writer, IPVS_CMD.GET_SERVICE, IPVS_VERSION);
-  if (server) writeService(writer, server);
 }
 
 /** Asks for the real servers of a virtual server, in a dump. */
@@ -78,10 +69,6 @@ export function writeFlush(writer: MessageWriter): void {
   writeGenericHeader(writer, IPVS_CMD.FLUSH, IPVS_VERSION);
 }
 
-export function writeTimeoutQuery(writer: MessageWriter): void {
-  writeGenericHeader(writer, IPVS_CMD.GET_CONFIG, IPVS_VERSION);
-}
-
 export function writeTimeouts(writer: MessageWriter, timeouts: IpvsTimeouts): void {
   writeGenericHeader(writer, IPVS_CMD.SET_CONFIG, IPVS_VERSION);
   writer.u32(IPVS_ATTR.TIMEOUT_TCP, timeouts.tcp);
@@ -89,7 +76,7 @@ export function writeTimeouts(writer: MessageWriter, timeouts: IpvsTimeouts): vo
   writer.u32(IPVS_ATTR.TIMEOUT_UDP, timeouts.udp);
 }
 
-/** Undefined for messages that are no virtual server. */
+/** Reads a virtual server; undefined for any other message. */
 export function readServer(message: NetlinkMessage): ListedVirtualServer | undefined {
   const attributes = objectOf(message, IPVS_CMD.NEW_SERVICE, IPVS_ATTR.SERVICE);
   if (!attributes) return undefined;
@@ -98,7 +85,7 @@ export function readServer(message: NetlinkMessage): ListedVirtualServer | undef
   const mark = attributes.u32(SVC_ATTR.FWMARK);
   if (mark !== undefined) return { foreign: `firewall mark ${mark}`, family, scheduler };
   const number = required(attributes.u16(SVC_ATTR.PROTOCOL), 'virtual server', 'protocol');
-  const protocol = protocols.get(number);
+  const protocol = nameOf(protocolNumbers, number);
   if (!protocol) return { foreign: `IP protocol ${number}`, family, scheduler };
   return {
     address: readAddress(attributes.bytes(SVC_ATTR.ADDR), family),
@@ -107,20 +94,19 @@ export function readServer(message: NetlinkMessage): ListedVirtualServer | undef
     scheduler,
     flags: ((attributes.u32(SVC_ATTR.FLAGS) ?? 0) & ~IP_VS_SVC_F_HASHED) >>> 0,
     timeout: attributes.u32(SVC_ATTR.TIMEOUT) ?? 0,
-    // The kernel keeps an address mask for IPv4, but a length for IPv6.
+    // The kernel keeps an address mask for IPv4 and a prefix length for IPv6.
     netmask: (family === 'IPv4' ? attributes.u32Be(SVC_ATTR.NETMASK) : attributes.u32(SVC_ATTR.NETMASK)) ?? 0,
   };
 }
 
-/** Undefined for messages that are no virtual server of ours. Kernels before 4.1 count to 32 bits. */
+/** Reads the counters of a virtual server; undefined for other messages and for `foreign` ones. 32 bits before 4.1. */
 export function readServerCounts(message: NetlinkMessage): VirtualServerCounts | undefined {
   const server = readServer(message);
   const attributes = objectOf(message, IPVS_CMD.NEW_SERVICE, IPVS_ATTR.SERVICE);
   if (!server || 'foreign' in server || !attributes) return undefined;
   const { address, port, protocol } = server;
   const isWide = attributes.has(SVC_ATTR.STATS64);
-  const nested = attributes.nested(isWide ? SVC_ATTR.STATS64 : SVC_ATTR.STATS);
-  const counts = nested && new AttributeMap(nested);
+  const counts = attributes.nestedMap(isWide ? SVC_ATTR.STATS64 : SVC_ATTR.STATS);
   const packets = (type: number) => (isWide ? Number(counts?.u64(type) ?? 0) : (counts?.u32(type) ?? 0));
   const bytes = (type: number) => Number(counts?.u64(type) ?? 0);
   return {
@@ -133,7 +119,7 @@ export function readServerCounts(message: NetlinkMessage): VirtualServerCounts |
   };
 }
 
-/** Undefined for messages that are no real server. */
+/** Reads a real server; undefined for any other message. */
 export function readRealServer(message: NetlinkMessage): ListedRealServer | undefined {
   const attributes = objectOf(message, IPVS_CMD.NEW_DEST, IPVS_ATTR.DEST);
   if (!attributes) return undefined;
@@ -152,22 +138,11 @@ export function readRealServer(message: NetlinkMessage): ListedRealServer | unde
   };
 }
 
-/** Undefined for messages that are no answer about timeouts. */
-export function readTimeouts(message: NetlinkMessage): IpvsTimeouts | undefined {
-  if (genericCommand(message) !== IPVS_CMD.SET_CONFIG) return undefined;
-  const attributes = new AttributeMap(message.attributes(genericHeaderLength));
-  return {
-    tcp: attributes.u32(IPVS_ATTR.TIMEOUT_TCP) ?? 0,
-    tcpFin: attributes.u32(IPVS_ATTR.TIMEOUT_TCP_FIN) ?? 0,
-    udp: attributes.u32(IPVS_ATTR.TIMEOUT_UDP) ?? 0,
-  };
-}
-
-/** The key of a virtual server, and all else of it when it is to be made or changed. */
+/** Writes the key of a virtual server, and with `server` also its settings. */
 function writeService(writer: MessageWriter, key: VirtualServerKey, server?: VirtualServer): void {
   const ip = addressOf(key.address, 'virtual server');
   const nest = writer.beginNested(IPVS_ATTR.SERVICE);
-  writer.u16(SVC_ATTR.AF, ip.family === 'IPv4' ? AF_INET : AF_INET6);
+  writer.u16(SVC_ATTR.AF, addressFamilies[ip.family]);
   writer.u16(SVC_ATTR.PROTOCOL, protocolNumbers[key.protocol]);
   writer.data(SVC_ATTR.ADDR, ip.bytes);
   writer.u16Be(SVC_ATTR.PORT, key.port);
@@ -197,14 +172,10 @@ function writeDestination(writer: MessageWriter, key: RealServerKey, real?: Real
 
 function objectOf(message: NetlinkMessage, command: number, type: number): AttributeMap | undefined {
   if (genericCommand(message) !== command) return undefined;
-  let nested: AttributeReader | undefined;
-  for (const reader = message.attributes(genericHeaderLength); reader.next(); ) {
-    if (reader.type === type) nested = reader.nested();
-  }
-  return nested && new AttributeMap(nested);
+  return AttributeMap.of(message, genericHeaderLength).nestedMap(type);
 }
 
-/** The kernel gives 16 bytes for either family. */
+/** The kernel sends 16 bytes for both families. */
 function readAddress(bytes: Uint8Array | undefined, family: Family): string {
   const length = family === 'IPv4' ? 4 : 16;
   if (!bytes || bytes.length < length)
@@ -212,16 +183,16 @@ function readAddress(bytes: Uint8Array | undefined, family: Family): string {
   return formatIP({ family, bytes: bytes.subarray(0, length) });
 }
 
-/** Kernels before 3.18 do not say of which family a real server is. */
+/** Kernels before 3.18 do not report the family of a real server. */
 function guessFamily(bytes: Uint8Array | undefined): Family {
   const isShort = bytes?.subarray(4).every((byte) => byte === 0) ?? false;
   return isShort && bytes?.subarray(0, 4).some((byte) => byte !== 0) ? 'IPv4' : 'IPv6';
 }
 
 function addressFamily(number: number | undefined): Family {
-  if (number === AF_INET) return 'IPv4';
-  if (number === AF_INET6) return 'IPv6';
-  throw new NetlinkFormatError(`IPVS object of address family ${number ?? 'unknown'}`);
+  const family = nameOf(addressFamilies, number);
+  if (!family) throw new NetlinkFormatError(`IPVS object of address family ${number ?? 'unknown'}`);
+  return family;
 }
 
 function addressOf(text: string, what: string): IP {

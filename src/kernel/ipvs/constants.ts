@@ -13,7 +13,6 @@ export const IPVS_CMD = {
   DEL_DEST: 7,
   GET_DEST: 8,
   SET_CONFIG: 12,
-  GET_CONFIG: 13,
   FLUSH: 17,
 } as const;
 
@@ -33,7 +32,7 @@ export const SVC_ATTR = {
   STATS64: 12,
 } as const;
 
-/** The same in both kinds of statistics, but for the size of what counts connections and packets. */
+/** Attributes of both kinds of statistics; they differ in the size of connection and packet counts. */
 export const STATS_ATTR = { CONNS: 1, INPKTS: 2, OUTPKTS: 3, INBYTES: 4, OUTBYTES: 5 } as const;
 
 export const DEST_ATTR = {
@@ -49,10 +48,7 @@ export const DEST_ATTR = {
   ADDR_FAMILY: 11,
 } as const;
 
-/** Set by the kernel on every virtual server that is in its tables. */
+/** The kernel sets this flag on every virtual server in its tables. */
 export const IP_VS_SVC_F_HASHED = 0x2;
 /** The part of a real server's flags that is the forwarding method. */
 export const IP_VS_CONN_F_FWD_MASK = 0x7;
-
-export const AF_INET = 2;
-export const AF_INET6 = 10;

@@ -42,8 +42,6 @@ test('a conversation with a real kernel', async () => {
     { ...tcp, address: '10.96.9.9', port: 443, scheduler: 'sh', flags: 1, timeout: 300, netmask: 0xffffff00 },
     { foreign: 'firewall mark 7', family: 'IPv4', scheduler: 'wlc' },
   ]);
-  assert.deepEqual(await client.getServer(tcp), tcp);
-  assert.equal(await client.getServer(absent), undefined);
 
   assert.deepEqual(await client.listRealServers(tcp), [idle('10.0.0.2', 8080, 0), idle('10.0.0.1', 8080, 1)]);
   assert.deepEqual(await client.listRealServers(udp6), [idle('fd01::5', 5353, 1)]);
@@ -63,11 +61,8 @@ test('a conversation with a real kernel', async () => {
     'adding real server 10.0.0.9:8080 to 10.96.0.1:83/TCP: ESRCH (no such process)',
     'deleting real server 10.0.0.9:8080 from 10.96.0.1:83/TCP: ESRCH (no such process)',
   ]);
-  assert.deepEqual(await client.getServer(tcp), { ...tcp, scheduler: 'lc', flags: 1, timeout: 77 });
 
-  assert.deepEqual(await client.getTimeouts(), { tcp: 900, tcpFin: 120, udp: 300 });
   await client.setTimeouts({ tcp: 901, tcpFin: 0, udp: 301 });
-  assert.deepEqual(await client.getTimeouts(), { tcp: 901, tcpFin: 120, udp: 301 });
   await client.flush();
   assert.deepEqual(await client.listServers(), []);
   assert.equal(remaining(), 0);

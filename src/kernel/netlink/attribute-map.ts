@@ -1,17 +1,22 @@
-import { AttributeReader } from './reader.ts';
+import { nfgenmsgLength } from './constants.ts';
+import { AttributeReader, type NetlinkMessage } from './reader.ts';
 
 /**
- * The attributes of one level by type, for objects that are read rarely enough to afford it. An attribute that
- * occurs twice counts the last time, as in the kernel. Values are looked at in place.
+ * The attributes of one nesting level by type, for objects that are read rarely. Of an attribute that occurs twice the
+ * last one counts, as in the kernel. Values are read in place.
  */
 export class AttributeMap {
   readonly #readers = new Map<number, AttributeReader>();
 
   constructor(reader: AttributeReader) {
     while (reader.next()) {
-      const value = AttributeReader.single(reader);
-      this.#readers.set(reader.type, value);
+      this.#readers.set(reader.type, AttributeReader.single(reader));
     }
+  }
+
+  /** The attributes of a message whose family header has this length; that of netfilter unless given. */
+  static of(message: NetlinkMessage, familyHeaderLength = nfgenmsgLength): AttributeMap {
+    return new AttributeMap(message.attributes(familyHeaderLength));
   }
 
   has(type: number): boolean {
@@ -61,5 +66,11 @@ export class AttributeMap {
 
   nested(type: number): AttributeReader | undefined {
     return this.#readers.get(type)?.nested();
+  }
+
+  /** The attributes inside the attribute of this type. */
+  nestedMap(type: number): AttributeMap | undefined {
+    const nested = this.nested(type);
+    return nested && new AttributeMap(nested);
   }
 }

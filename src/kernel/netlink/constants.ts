@@ -14,10 +14,8 @@ export const NLM_F_REQUEST = 0x1;
 export const NLM_F_MULTI = 0x2;
 export const NLM_F_ACK = 0x4;
 export const NLM_F_DUMP_INTR = 0x10;
-/** Requests that read. */
-export const NLM_F_ROOT = 0x100;
-export const NLM_F_MATCH = 0x200;
-export const NLM_F_DUMP = NLM_F_ROOT | NLM_F_MATCH;
+/** Requests that read: NLM_F_ROOT | NLM_F_MATCH. */
+export const NLM_F_DUMP = 0x300;
 /** Requests that make something. */
 export const NLM_F_EXCL = 0x200;
 export const NLM_F_CREATE = 0x400;
@@ -34,6 +32,8 @@ export const NLA_F_NESTED = 0x8000;
 export const NLA_TYPE_MASK = 0x3fff;
 
 export const headerLength = 16;
+/** struct nfgenmsg, which every netfilter message begins with. */
+export const nfgenmsgLength = 4;
 export const attributeHeaderLength = 4;
 /** Largest attribute: its length, header included, is a 16-bit number. */
 export const maxAttributeLength = 0xffff;
@@ -41,7 +41,6 @@ export const maxAttributeLength = 0xffff;
 /** Socket options at level SOL_NETLINK. */
 export const NETLINK_ADD_MEMBERSHIP = 1;
 export const NETLINK_DROP_MEMBERSHIP = 2;
-export const NETLINK_NO_ENOBUFS = 5;
 export const NETLINK_CAP_ACK = 10;
 export const NETLINK_EXT_ACK = 11;
 

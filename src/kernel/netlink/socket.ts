@@ -1,5 +1,5 @@
 import type { Clock } from '../../lib/clock.ts';
-import type { Libc } from '../../native/libc.ts';
+import { inGroups } from '../../lib/groups.ts';
 import { isSystemError } from '../../native/system-error.ts';
 import {
   NLM_F_ACK,
@@ -10,12 +10,12 @@ import {
   NLMSG_ERROR,
   NLMSG_NOOP,
 } from './constants.ts';
-import { type Acknowledgement, NetlinkError, readAcknowledgement } from './error.ts';
+import { type Acknowledgement, isNetlinkError, NetlinkError, readAcknowledgement } from './error.ts';
 import { forEachMessage, NetlinkFormatError, type NetlinkMessage } from './reader.ts';
-import { type Datagram, type NetlinkTransport, openTransport, type TransportOptions } from './transport.ts';
+import type { Datagram, NetlinkTransport } from './transport.ts';
 import { MessageWriter } from './writer.ts';
 
-/** A message to send; the socket adds sequence number and protocol flags. */
+/** A message to send. The socket adds the sequence number and the protocol's flags. */
 export interface NetlinkRequest {
   readonly type: number;
   readonly flags?: number;
@@ -27,7 +27,7 @@ export interface NetlinkRequest {
 
 export interface SocketOptions {
   readonly clock: Clock;
-  /** Sees every datagram that is sent or received; see debug.ts. */
+  /** Called with every datagram that is sent or received (debug.ts). */
   readonly onDatagram?: (direction: 'send' | 'receive', bytes: Uint8Array) => void;
   /** How long the kernel may leave a request unanswered. */
   readonly replyTimeoutMs?: number;
@@ -36,22 +36,30 @@ export interface SocketOptions {
 /** Receives the parts of a dump. */
 export interface DumpHandler {
   message(message: NetlinkMessage): void;
-  /** The dump was disturbed and begins again: forget what came so far. */
+  /** A change disturbed the dump, so it starts again: forget all messages so far. */
   restart(): void;
-  /** Asked at the end: false when what came contradicts itself, so that the dump must have been disturbed. */
+  /** Called at the end. Returns false when the messages contradict each other: the dump was disturbed. */
   isConsistent?(): boolean;
-  /** The dump is so short that receiving it elsewhere than on the event loop would only take longer. */
+  /** Receives on the event loop, because for a short dump a worker thread costs more than it saves. */
   readonly isShort?: boolean;
-  /** Asked after every datagram: the kernel produces no more of the dump until the promise is settled. */
+  /** Called after every datagram. The kernel produces no more of the dump until the promise settles. */
   pause?(): Promise<void> | undefined;
+}
+
+/** An item whose request the kernel refused. */
+export interface Refusal<T> {
+  readonly item: T;
+  readonly error: NetlinkError;
 }
 
 const ETIMEDOUT = 110;
 const EINTR = 4;
 const dumpAttempts = 5;
+/** Requests sent at a time: their acknowledgements must fit into the receive buffer. */
+const requestsAtOnce = 512;
 
 /**
- * Requests and dumps over one netlink socket. Calls may overlap; they are served one after the other. Failures
+ * Requests and dumps over one netlink socket. Calls may overlap: the socket serves them one after the other. Failures
  * reject with NetlinkError (the kernel refused) or SystemError (the socket failed).
  */
 export class NetlinkSocket {
@@ -66,21 +74,67 @@ export class NetlinkSocket {
     this.#options = options;
   }
 
-  static open(libc: Libc, protocol: number, options: SocketOptions & TransportOptions): NetlinkSocket {
-    return new NetlinkSocket(openTransport(libc, protocol, options), options);
-  }
-
   get portId(): number {
     return this.#transport.portId;
   }
 
-  /** Sends one request and waits for its acknowledgement; objects that the kernel returns go to `onReply`. */
+  /** Sends one request and waits for its acknowledgement. Objects that the kernel returns go to `onReply`. */
   async request(request: NetlinkRequest, onReply?: (message: NetlinkMessage) => void): Promise<void> {
     const [error] = await this.requestAll([request], onReply);
     if (error) throw error;
   }
 
-  /** Sends requests in one go; the result has, for each, the error it was refused with. */
+  /** The object that the kernel answers with; undefined when it refuses with errno name `absent`. */
+  async find<T>(
+    request: NetlinkRequest,
+    absent: string,
+    read: (message: NetlinkMessage) => T | undefined,
+  ): Promise<T | undefined> {
+    let found: T | undefined;
+    try {
+      await this.request(request, (message) => {
+        found = read(message) ?? found;
+      });
+    } catch (error) {
+      if (!isNetlinkError(error, absent)) throw error;
+    }
+    return found;
+  }
+
+  /** The objects of a dump. `read` returns undefined for messages that are not one of them. */
+  async list<T>(
+    request: NetlinkRequest,
+    read: (message: NetlinkMessage) => T | undefined,
+    options: Pick<DumpHandler, 'isShort'> = {},
+  ): Promise<T[]> {
+    const found: T[] = [];
+    await this.dump(request, {
+      ...options,
+      message: (message) => {
+        const object = read(message);
+        if (object !== undefined) found.push(object);
+      },
+      restart: () => {
+        found.length = 0;
+      },
+    });
+    return found;
+  }
+
+  /** Sends one request per item, hundreds in a datagram. Returns the items that the kernel refused. */
+  async requestEach<T>(items: readonly T[], requestOf: (item: T) => NetlinkRequest): Promise<Refusal<T>[]> {
+    const refusals: Refusal<T>[] = [];
+    for (const some of inGroups(items, requestsAtOnce)) {
+      const errors = await this.requestAll(some.map(requestOf));
+      for (const [i, item] of some.entries()) {
+        const error = errors[i];
+        if (error) refusals.push({ item, error });
+      }
+    }
+    return refusals;
+  }
+
+  /** Sends requests in one datagram. The result has, for each, the error that the kernel refused it with. */
   requestAll(
     requests: readonly NetlinkRequest[],
     onReply?: (message: NetlinkMessage) => void,
@@ -107,8 +161,8 @@ export class NetlinkSocket {
   }
 
   /**
-   * Streams a dump. One that a change disturbed is begun again, up to five times; then it rejects with EINTR. What
-   * the handler throws is thrown here, after the rest of the dump has been read off the socket.
+   * Streams a dump. A disturbed dump starts again; after five disturbed attempts this rejects with EINTR. An error
+   * that the handler throws is thrown here, after the rest of the dump has been read off the socket.
    */
   dump(request: NetlinkRequest, handler: DumpHandler): Promise<void> {
     return this.#exclusively(async () => {
@@ -121,8 +175,8 @@ export class NetlinkSocket {
   }
 
   /**
-   * Sends a datagram that the caller framed, and hands over everything the kernel answered by the time it had worked
-   * that off. Returns whether answers were lost.
+   * Sends a datagram that the caller framed and passes on every message that the kernel answered while it processed
+   * the datagram. Returns whether answers were lost.
    */
   exchange(bytes: Uint8Array, onMessage: (message: NetlinkMessage) => void): Promise<{ lost: boolean }> {
     return this.#exclusively(async () => {
@@ -132,13 +186,13 @@ export class NetlinkSocket {
     });
   }
 
-  /** Closes the socket; calls under way fail. */
+  /** Closes the socket. Calls under way fail. */
   close(): void {
     this.#cancelWait?.();
     this.#transport.close();
   }
 
-  /** One pass over a dump; false when it was disturbed. */
+  /** Makes one attempt at a dump; returns false when it was disturbed. */
   async #dumpOnce(request: NetlinkRequest, handler: DumpHandler): Promise<boolean> {
     await this.#send(this.#encode([request], NLM_F_DUMP));
     const sequence = this.#sequence;
@@ -163,9 +217,9 @@ export class NetlinkSocket {
   }
 
   /**
-   * Receives until `finished`. A fault in the handler does not end the conversation, because its remains would meet
-   * the next request. Returns false when the kernel dropped messages: a dump still comes to its end then, while the
-   * acknowledgement of a request may never come.
+   * Receives until `finished`. An error in the handler does not end the conversation, because the next request would
+   * receive the rest of it. Returns false when the kernel dropped messages of a dump, which still comes to its end. For
+   * a request it throws then, because the acknowledgement may never come.
    */
   async #converse(
     kind: 'request' | 'dump' | 'short dump',
@@ -196,7 +250,7 @@ export class NetlinkSocket {
     return intact;
   }
 
-  /** Takes all datagrams that are there; true when the kernel had dropped some. */
+  /** Receives all datagrams that are queued; returns true when the kernel dropped some. */
   #drain(onMessage: (message: NetlinkMessage) => void): boolean {
     let lost = false;
     for (;;) {
@@ -213,7 +267,7 @@ export class NetlinkSocket {
 
   #handle(datagram: Datagram, onMessage: (message: NetlinkMessage) => void): void {
     this.#options.onDatagram?.('receive', datagram.bytes);
-    // Anyone with CAP_NET_ADMIN can write to our port; only the kernel answers for itself.
+    // Any program with CAP_NET_ADMIN can send to our port; the kernel sends from port 0.
     if (datagram.sender !== 0) return;
     forEachMessage(datagram.bytes, (message) => {
       if (message.port === this.portId && message.type !== NLMSG_NOOP) onMessage(message);

@@ -10,7 +10,7 @@ import {
   SOL_SOCKET,
 } from '../../native/libc.ts';
 import { SystemError } from '../../native/system-error.ts';
-import { NETLINK_CAP_ACK, NETLINK_EXT_ACK, NETLINK_NETFILTER, NETLINK_NO_ENOBUFS } from './constants.ts';
+import { NETLINK_CAP_ACK, NETLINK_EXT_ACK, NETLINK_NETFILTER } from './constants.ts';
 import { openTransport } from './transport.ts';
 
 const EPERM = 1;
@@ -54,12 +54,6 @@ test('a socket is opened with room, extended acknowledgements and an address fro
     `set ${SOL_NETLINK} ${NETLINK_CAP_ACK} 1`,
     'bind',
   ]);
-});
-
-test('overruns are ignored only on request', () => {
-  const { libc, calls } = fakeLibc();
-  openTransport(libc, NETLINK_NETFILTER, { ignoreOverruns: true });
-  assert.ok(calls.includes(`set ${SOL_NETLINK} ${NETLINK_NO_ENOBUFS} 1`));
 });
 
 test('without privilege, buffers are asked for within the limits of the system', async () => {

@@ -17,11 +17,10 @@ import {
   NETLINK_CAP_ACK,
   NETLINK_DROP_MEMBERSHIP,
   NETLINK_EXT_ACK,
-  NETLINK_NO_ENOBUFS,
 } from './constants.ts';
 import { NetlinkFormatError } from './reader.ts';
 
-/** A received datagram, looking into a buffer that the next receive overwrites. */
+/** A received datagram. Its bytes are in a buffer that the next receive overwrites. */
 export interface Datagram {
   readonly bytes: Uint8Array;
   /** Netlink port of the sender: 0 is the kernel. */
@@ -29,19 +28,19 @@ export interface Datagram {
 }
 
 /**
- * Datagrams to and from the kernel: what a netlink socket is made of, and what a test replaces. Receiving throws a
- * SystemError; ENOBUFS means that the kernel had to drop messages.
+ * Sends datagrams to the kernel and receives them: the layer that a test replaces. Receiving throws a SystemError;
+ * ENOBUFS means that the kernel dropped messages.
  */
 export interface NetlinkTransport {
-  /** Our own address, given by the kernel. */
+  /** Our own address, assigned by the kernel. */
   readonly portId: number;
-  /** Settles when the kernel has worked the request off. */
+  /** Resolves when the kernel has processed the request. */
   send(bytes: Uint8Array): Promise<void>;
-  /** A datagram that is already there, or undefined. */
+  /** A datagram that is already queued, or undefined. */
   receive(): Datagram | undefined;
-  /** As `receive`, away from the event loop. */
+  /** As `receive`, on a worker thread. */
   receiveInWorker(): Promise<Datagram | undefined>;
-  /** Calls back while there is something to receive. */
+  /** Calls back while a datagram or an error is queued. */
   watch(onReadable: () => void): Watch;
   /** Joins a multicast group, by number. */
   join(group: number): void;
@@ -52,10 +51,8 @@ export interface NetlinkTransport {
 }
 
 export interface TransportOptions {
-  /** Bytes of messages that may wait to be received. */
+  /** Bytes of messages that the kernel queues before it drops some. */
   readonly receiveBuffer?: number;
-  /** Loses messages silently instead of reporting an overrun. */
-  readonly ignoreOverruns?: boolean;
 }
 
 const EBADF = 9;
@@ -132,16 +129,14 @@ class SocketTransport implements NetlinkTransport {
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
-    // A worker may still be inside a call on this descriptor, whose number would be given out again.
+    // A worker thread may still use this descriptor, and the kernel would give its number to the next open file.
     if (this.#pending === 0) this.#libc.close(this.#fd);
   }
 
   #configure(options: TransportOptions): number {
-    const receiveBuffer = options.receiveBuffer ?? defaultReceiveBuffer;
-    this.#setBuffer(SO_RCVBUFFORCE, SO_RCVBUF, receiveBuffer);
+    this.#setBuffer(SO_RCVBUFFORCE, SO_RCVBUF, options.receiveBuffer ?? defaultReceiveBuffer);
     this.#libc.setsockopt(this.#fd, SOL_NETLINK, NETLINK_EXT_ACK, int32(1));
     this.#libc.setsockopt(this.#fd, SOL_NETLINK, NETLINK_CAP_ACK, int32(1));
-    if (options.ignoreOverruns) this.#libc.setsockopt(this.#fd, SOL_NETLINK, NETLINK_NO_ENOBUFS, int32(1));
     const address = new Uint8Array(new ArrayBuffer(addressLength));
     new DataView(address.buffer).setUint16(0, AF_NETLINK, hostLittleEndian);
     this.#libc.bind(this.#fd, address);
@@ -149,7 +144,7 @@ class SocketTransport implements NetlinkTransport {
     return new DataView(address.buffer).getUint32(4, hostLittleEndian);
   }
 
-  /** The kernel refuses a datagram that is larger than the send buffer, however empty that is. */
+  /** The kernel refuses a datagram that is larger than the send buffer, even when the buffer is empty. */
   #allowSend(length: number): void {
     if (length <= this.#sendBuffer) return;
     const size = Math.max(length + 4096, 1 << 20);
@@ -157,7 +152,7 @@ class SocketTransport implements NetlinkTransport {
     this.#sendBuffer = size;
   }
 
-  /** Without CAP_NET_ADMIN the system's limit holds; readers can live with that, and a too large send says so. */
+  /** Without CAP_NET_ADMIN the system's limit applies: reading still works, and a send that is too large fails. */
   #setBuffer(forced: number, limited: number, size: number): void {
     try {
       this.#libc.setsockopt(this.#fd, SOL_SOCKET, forced, int32(size));

@@ -8,8 +8,6 @@ export const NFNL_MSG_BATCH_END = 17;
 export const NFNL_BATCH_GENID = 1;
 export const NFNLGRP_NFTABLES = 7;
 export const NFNLGRP_NFTRACE = 9;
-/** struct nfgenmsg */
-export const nfgenmsgLength = 4;
 
 /** Message kinds within the subsystem. */
 export const NFT_MSG = {
@@ -145,15 +143,6 @@ export const setFlagBits: Readonly<Record<SetFlag, number>> = {
 };
 export const NFT_SET_MAP = 0x8;
 export const NFT_SET_CONCAT = 0x80;
-
-/** The name that has a number in a table of numbers. */
-export function nameOf<K extends string>(
-  numbers: Readonly<Record<K, number>>,
-  wanted: number | undefined,
-): K | undefined {
-  for (const name in numbers) if (numbers[name] === wanted) return name;
-  return undefined;
-}
 
 /** Names of the bits set in a word. */
 export function namesOf<K extends string>(bits: Readonly<Record<K, number>>, word: number): K[] {

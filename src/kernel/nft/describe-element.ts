@@ -1,11 +1,9 @@
 import { formatIP } from '../../model/ip.ts';
 import { hostLittleEndian } from '../../native/byte-order.ts';
+import { nameOf, protocolNumbers } from '../numbers.ts';
 import { describeVerdict } from './describe-rule.ts';
 import { type Field, splitValues, types } from './fields.ts';
 import type { Element, NftSet } from './objects.ts';
-
-/** nft's names of protocols. */
-const protocols: Readonly<Record<number, string>> = { 6: 'tcp', 17: 'udp', 132: 'sctp' };
 
 /** An element in the words of `nft list`: `endpoints 10.96.0.1 . tcp . 80 . 0 : 10.244.0.10 . 8080`. */
 export function describeElement(set: NftSet, element: Element): string {
@@ -45,7 +43,7 @@ function describeValue(field: Field | undefined, value: Uint8Array): string {
     case types.ipv6Addr.type:
       return formatIP({ family: 'IPv6', bytes });
     case types.inetProto.type:
-      return protocols[view.getUint8(0)] ?? String(view.getUint8(0));
+      return nameOf(protocolNumbers, bytes[0])?.toLowerCase() ?? String(bytes[0]);
     case types.inetService.type:
       return String(view.getUint16(0));
     case types.classid.type: {

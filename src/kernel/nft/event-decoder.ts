@@ -4,7 +4,7 @@ import type { Generation } from './client.ts';
 import { readElementListRef, readElements } from './codec/element.ts';
 import { readChain, readCounterObject, readRule, readTable } from './codec/objects.ts';
 import { readSet } from './codec/set.ts';
-import { messageKind, NFT_MSG, NFTA_GEN, nfgenmsgLength } from './constants.ts';
+import { messageKind, NFT_MSG, NFTA_GEN } from './constants.ts';
 import type { NftEvent } from './events.ts';
 
 /** The event that a notification tells of; undefined for kinds of objects that this program does not use. */
@@ -57,7 +57,7 @@ const newKinds: ReadonlySet<number> = new Set([
 
 /** The ruleset generation, from a notification or as the answer to a question. */
 export function readGeneration(message: NetlinkMessage): Generation {
-  const a = new AttributeMap(message.attributes(nfgenmsgLength));
+  const a = AttributeMap.of(message);
   return {
     id: a.u32Be(NFTA_GEN.ID) ?? 0,
     pid: a.u32Be(NFTA_GEN.PROC_PID) ?? 0,

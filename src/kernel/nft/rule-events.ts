@@ -5,16 +5,8 @@ import { NETLINK_NETFILTER } from '../netlink/constants.ts';
 import { NetlinkFormatError, type NetlinkMessage } from '../netlink/reader.ts';
 import { type NetlinkSubscription, subscribe } from '../netlink/subscription.ts';
 import { type NetlinkTransport, openTransport } from '../netlink/transport.ts';
-import {
-  familyNumbers,
-  messageKind,
-  NFNLGRP_NFTABLES,
-  NFT_MSG,
-  NFTA_CHAIN,
-  NFTA_RULE,
-  NFTA_TABLE,
-  nfgenmsgLength,
-} from './constants.ts';
+import { addressFamilies, nameOf } from '../numbers.ts';
+import { messageKind, NFNLGRP_NFTABLES, NFT_MSG, NFTA_CHAIN, NFTA_RULE, NFTA_TABLE } from './constants.ts';
 import { readGeneration } from './event-decoder.ts';
 
 /**
@@ -81,9 +73,9 @@ function deliver(message: NetlinkMessage, listener: RuleEventListener): void {
 /** Undefined for other kinds of objects and other families. */
 export function readRuleEvent(message: NetlinkMessage): RuleEvent | undefined {
   const what = kinds.get(messageKind(message.type) ?? -1);
-  const family = familyOf(message.payload()[0]);
+  const family = nameOf(addressFamilies, message.payload()[0]);
   if (!what || !family) return undefined;
-  const attributes = new AttributeMap(message.attributes(nfgenmsgLength));
+  const attributes = AttributeMap.of(message);
   const table = attributes.string(what.table);
   const chain = what.chain === undefined ? '' : attributes.string(what.chain);
   if (table === undefined || chain === undefined) throw new NetlinkFormatError(`${what.kind} without a name`);
@@ -104,8 +96,3 @@ const kinds: ReadonlyMap<number, Kind> = new Map<number, Kind>([
   [NFT_MSG.NEWRULE, { ...rule, type: 'added' }],
   [NFT_MSG.DELRULE, { ...rule, type: 'deleted' }],
 ]);
-
-function familyOf(number: number | undefined): Family | undefined {
-  if (number === familyNumbers.ip) return 'IPv4';
-  return number === familyNumbers.ip6 ? 'IPv6' : undefined;
-}

@@ -3,17 +3,10 @@ import { AttributeMap } from '../netlink/attribute-map.ts';
 import { NETLINK_NETFILTER } from '../netlink/constants.ts';
 import type { NetlinkMessage } from '../netlink/reader.ts';
 import { type NetlinkSubscription, subscribe } from '../netlink/subscription.ts';
-import { type NetlinkTransport, openTransport } from '../netlink/transport.ts';
-import {
-  familyNumbers,
-  messageKind,
-  NFNLGRP_NFTRACE,
-  NFT_MSG,
-  NFTA_VERDICT,
-  nameOf,
-  nfgenmsgLength,
-  verdictCodes,
-} from './constants.ts';
+import { openTransport } from '../netlink/transport.ts';
+import { nameOf } from '../numbers.ts';
+import { readVerdictAttributes } from './codec/data.ts';
+import { familyNumbers, messageKind, NFNLGRP_NFTRACE, NFT_MSG, verdictCodes } from './constants.ts';
 import type { Verdict } from './expr.ts';
 import type { NftFamily } from './objects.ts';
 
@@ -30,7 +23,7 @@ const TRACE = {
 } as const;
 const traceTypes = { policy: 1, return: 2, rule: 3 } as const;
 
-/** One step of a packet whose way is told because a rule has set nftrace on it. */
+/** One step of a packet that the kernel traces because a rule set nftrace on it. */
 export interface TraceStep {
   /** The same for all steps of one packet. */
   readonly id: number;
@@ -41,16 +34,16 @@ export interface TraceStep {
   readonly kind: keyof typeof traceTypes;
   readonly ruleHandle?: bigint;
   readonly verdict?: Verdict;
-  /** Headers as they were when the packet came to the base chain; told with its first step there. */
+  /** Headers on entry to the base chain; only the packet's first step there has them. */
   readonly network?: Uint8Array;
   readonly transport?: Uint8Array;
 }
 
-/** Undefined for what is not a step that this program knows. */
+/** Reads a trace message; undefined for any other message and for incomplete steps. */
 export function readTrace(message: NetlinkMessage): TraceStep | undefined {
   if (messageKind(message.type) !== NFT_MSG.TRACE) return undefined;
   const family = nameOf(familyNumbers, message.payload()[0]);
-  const a = new AttributeMap(message.attributes(nfgenmsgLength));
+  const a = AttributeMap.of(message);
   const [id, table, chain] = [a.u32Be(TRACE.ID), a.string(TRACE.TABLE), a.string(TRACE.CHAIN)];
   const kind = nameOf(traceTypes, a.u32Be(TRACE.TYPE));
   if (!family || !kind || id === undefined || table === undefined || chain === undefined) return undefined;
@@ -71,12 +64,8 @@ export function readTrace(message: NetlinkMessage): TraceStep | undefined {
 }
 
 function verdictOf(a: AttributeMap): Verdict | undefined {
-  const nested = a.nested(TRACE.VERDICT);
-  if (!nested) return undefined;
-  const attributes = new AttributeMap(nested);
-  const kind = nameOf(verdictCodes, attributes.i32Be(NFTA_VERDICT.CODE));
-  if (kind !== 'jump' && kind !== 'goto') return kind && { kind };
-  return { kind, chain: attributes.string(NFTA_VERDICT.CHAIN) ?? '' };
+  const attributes = a.nestedMap(TRACE.VERDICT);
+  return attributes && readVerdictAttributes(attributes);
 }
 
 function policyOf(code: number | undefined): Verdict | undefined {
@@ -86,17 +75,13 @@ function policyOf(code: number | undefined): Verdict | undefined {
 
 export interface TraceListener {
   step(step: TraceStep): void;
-  /** Steps were lost, or nothing more comes. */
+  /** Steps were lost, or the subscription failed. */
   failed(error: Error): void;
 }
 
-/** Follows all packets that are traced in this network namespace. Throws a SystemError without CAP_NET_ADMIN. */
+/** Subscribes to the steps of all traced packets of this network namespace. Throws SystemError without CAP_NET_ADMIN. */
 export function followTraces(libc: Libc, listener: TraceListener): NetlinkSubscription {
-  return followTracesOver(openTransport(libc, NETLINK_NETFILTER), listener);
-}
-
-export function followTracesOver(transport: NetlinkTransport, listener: TraceListener): NetlinkSubscription {
-  return subscribe(transport, [NFNLGRP_NFTRACE], {
+  return subscribe(openTransport(libc, NETLINK_NETFILTER), [NFNLGRP_NFTRACE], {
     message: (message) => {
       const step = readTrace(message);
       if (step) listener.step(step);

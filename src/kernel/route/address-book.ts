@@ -4,14 +4,7 @@ import type { NetlinkMessage } from '../netlink/reader.ts';
 import type { SocketOptions } from '../netlink/socket.ts';
 import { type NetlinkSubscription, subscribe } from '../netlink/subscription.ts';
 import { type NetlinkTransport, openTransport } from '../netlink/transport.ts';
-import {
-  type InterfaceAddress,
-  RTM_DELADDR,
-  RTM_NEWADDR,
-  RTNLGRP_IPV4_IFADDR,
-  RTNLGRP_IPV6_IFADDR,
-  readAddress,
-} from './address.ts';
+import { addressGroups, type InterfaceAddress, RTM_DELADDR, RTM_NEWADDR, readAddress } from './address.ts';
 import { NetlinkRouteClient } from './client.ts';
 
 interface Change {
@@ -21,28 +14,28 @@ interface Change {
 
 /**
  * The addresses of this network namespace, listed once and kept current by notifications: a node in ipvs mode has
- * thousands, which would otherwise be listed whenever a service changes. They are listed anew when notifications were
- * lost, and every time once those have ended.
+ * thousands, which would otherwise be listed whenever a service changes. After lost notifications the next call lists
+ * them again; after the subscription failed every call does.
  */
 export class AddressBook {
   readonly #route: NetlinkRouteClient;
   readonly #subscription: NetlinkSubscription;
   readonly #known = new Map<string, InterfaceAddress>();
   #isCurrent = false;
-  #isDeaf = false;
+  #hasFailed = false;
   #reading: Promise<void> | undefined;
-  /** Changes that came while a list was under way, which may have them or not. */
+  /** Changes during a list, which may or may not include them. */
   #meanwhile: Change[] = [];
 
   constructor(open: () => NetlinkTransport, options: SocketOptions) {
     const lost = () => {
       this.#isCurrent = false;
     };
-    this.#subscription = subscribe(open(), [RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR], {
-      message: (message) => this.#hear(message),
+    this.#subscription = subscribe(open(), addressGroups, {
+      message: (message) => this.#onNotification(message),
       overrun: lost,
       failed: () => {
-        this.#isDeaf = true;
+        this.#hasFailed = true;
         lost();
       },
     });
@@ -55,8 +48,8 @@ export class AddressBook {
 
   /** Addresses of both families on all interfaces. Rejects with NetlinkError or SystemError. */
   async list(): Promise<readonly InterfaceAddress[]> {
-    // A list that is under way counts as current already, but is not there yet.
-    if (this.#reading || !this.#isCurrent || this.#isDeaf) {
+    // While a list is under way, #isCurrent is true already but #known is not filled yet.
+    if (this.#reading || !this.#isCurrent || this.#hasFailed) {
       this.#reading ??= this.#read().finally(() => {
         this.#reading = undefined;
       });
@@ -72,7 +65,7 @@ export class AddressBook {
 
   async #read(): Promise<void> {
     this.#meanwhile = [];
-    // Set before the list begins: notifications that are lost while it is made take it back.
+    // Set before the list begins, because lost notifications during the list reset it.
     this.#isCurrent = true;
     try {
       const listed = await this.#route.listAddresses();
@@ -85,7 +78,7 @@ export class AddressBook {
     for (const change of this.#meanwhile) this.#apply(change);
   }
 
-  #hear(message: NetlinkMessage): void {
+  #onNotification(message: NetlinkMessage): void {
     if (message.type !== RTM_NEWADDR && message.type !== RTM_DELADDR) return;
     const address = readAddress(message);
     if (!address) return;

@@ -6,9 +6,9 @@ import { type Closable, NetlinkRouteClient } from './client.ts';
 
 /** The addresses on the interfaces of this network namespace. Rejects with NetlinkError or SystemError. */
 export interface InterfaceAddresses {
-  /** All of them, canonical, of both families, each once. */
+  /** Canonical texts of the addresses of both families, without duplicates. */
   list(): Promise<string[]>;
-  /** Calls back after any was added or removed, and when that may have been missed. */
+  /** Calls back after an address was added or removed, and after notifications were lost. */
   watch(onChange: () => void, onFailure: (error: Error) => void): Closable;
   close(): void;
 }
@@ -17,7 +17,7 @@ export function openInterfaceAddresses(libc: Libc, options: SocketOptions): Inte
   return new NetlinkAddresses(() => openTransport(libc, NETLINK_ROUTE), options);
 }
 
-/** Addresses over rtnetlink; `open` is called for requests and again for every watch. */
+/** Addresses over rtnetlink; calls `open` once for requests and once for every watch. */
 export class NetlinkAddresses implements InterfaceAddresses {
   readonly #route: NetlinkRouteClient;
 

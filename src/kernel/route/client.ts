@@ -1,43 +1,44 @@
+import { parseIP } from '../../model/ip.ts';
 import type { Libc } from '../../native/libc.ts';
+import { AttributeMap } from '../netlink/attribute-map.ts';
 import { NETLINK_ROUTE } from '../netlink/constants.ts';
-import type { NetlinkMessage } from '../netlink/reader.ts';
+import { NetlinkError } from '../netlink/error.ts';
 import { type NetlinkRequest, NetlinkSocket, type SocketOptions } from '../netlink/socket.ts';
 import { subscribe } from '../netlink/subscription.ts';
 import { type NetlinkTransport, openTransport } from '../netlink/transport.ts';
+import { addressFamilies } from '../numbers.ts';
 import {
+  addressGroups,
   addressHeaderLength,
   type InterfaceAddress,
   RTM_DELADDR,
   RTM_GETADDR,
   RTM_NEWADDR,
-  RTNLGRP_IPV4_IFADDR,
-  RTNLGRP_IPV6_IFADDR,
   readAddress,
 } from './address.ts';
-import {
-  type Link,
-  linkHeaderLength,
-  RTM_DELLINK,
-  RTM_GETLINK,
-  RTM_NEWLINK,
-  RTNLGRP_LINK,
-  readLink,
-} from './link.ts';
+import { type Link, linkHeaderLength, RTM_GETLINK, readLink } from './link.ts';
 
-/** Something that was opened and is to be closed. */
+const RTM_NEWROUTE = 24;
+const RTM_GETROUTE = 26;
+/** struct rtmsg: family, destination and source prefix, TOS, table, protocol, scope, type, flags. */
+const routeHeaderLength = 12;
+const RTA_DST = 1;
+const RTA_OIF = 4;
+
+/** An open socket or subscription. */
 export interface Closable {
   close(): void;
 }
 
-/** Interfaces and addresses of this network namespace. Rejects with NetlinkError or SystemError. */
+/** Interfaces, addresses and routes of this network namespace. Rejects with NetlinkError or SystemError. */
 export interface RouteClient {
   /** Addresses of both families on all interfaces. */
   listAddresses(): Promise<InterfaceAddress[]>;
   listLinks(): Promise<Link[]>;
-  /** Calls back after an address was added or removed, and when that may have been missed. */
+  /** Calls back after an address was added or removed, and after notifications were lost. */
   watchAddresses(onChange: () => void, onFailure: (error: Error) => void): Closable;
-  /** The same for interfaces; also when one goes up or down. */
-  watchLinks(onChange: () => void, onFailure: (error: Error) => void): Closable;
+  /** Name of the interface by which packets to an address leave; '' when no route leads there. */
+  interfaceTowards(address: string): Promise<string>;
   close(): void;
 }
 
@@ -45,7 +46,7 @@ export function openRouteClient(libc: Libc, options: SocketOptions): RouteClient
   return new NetlinkRouteClient(() => openTransport(libc, NETLINK_ROUTE), options);
 }
 
-/** rtnetlink; `open` is called once for requests and once for every watch. */
+/** rtnetlink; calls `open` once for requests and once for every watch. */
 export class NetlinkRouteClient implements RouteClient {
   readonly #open: () => NetlinkTransport;
   readonly #socket: NetlinkSocket;
@@ -57,55 +58,19 @@ export class NetlinkRouteClient implements RouteClient {
   }
 
   listAddresses(): Promise<InterfaceAddress[]> {
-    const request = requestOf('list addresses', RTM_GETADDR, addressHeaderLength);
-    return this.#list(request, RTM_NEWADDR, readAddress);
+    return this.#socket.list(requestOf('list addresses', RTM_GETADDR, addressHeaderLength), (message) =>
+      message.type === RTM_NEWADDR ? readAddress(message) : undefined,
+    );
   }
 
   listLinks(): Promise<Link[]> {
-    return this.#list(requestOf('list links', RTM_GETLINK, linkHeaderLength), RTM_NEWLINK, readLink);
+    return this.#socket.list(requestOf('list links', RTM_GETLINK, linkHeaderLength), readLink);
   }
 
   watchAddresses(onChange: () => void, onFailure: (error: Error) => void): Closable {
-    const groups = [RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR];
-    return this.#watch(groups, [RTM_NEWADDR, RTM_DELADDR], onChange, onFailure);
-  }
-
-  watchLinks(onChange: () => void, onFailure: (error: Error) => void): Closable {
-    return this.#watch([RTNLGRP_LINK], [RTM_NEWLINK, RTM_DELLINK], onChange, onFailure);
-  }
-
-  close(): void {
-    for (const watch of [...this.#watches]) watch.close();
-    this.#socket.close();
-  }
-
-  async #list<T>(
-    request: NetlinkRequest,
-    type: number,
-    read: (message: NetlinkMessage) => T | undefined,
-  ): Promise<T[]> {
-    const found: T[] = [];
-    await this.#socket.dump(request, {
-      message: (message) => {
-        const object = message.type === type ? read(message) : undefined;
-        if (object !== undefined) found.push(object);
-      },
-      restart: () => {
-        found.length = 0;
-      },
-    });
-    return found;
-  }
-
-  #watch(
-    groups: readonly number[],
-    types: readonly number[],
-    onChange: () => void,
-    onFailure: (error: Error) => void,
-  ): Closable {
-    const inner = subscribe(this.#open(), groups, {
+    const inner = subscribe(this.#open(), addressGroups, {
       message: ({ type }) => {
-        if (types.includes(type)) onChange();
+        if (type === RTM_NEWADDR || type === RTM_DELADDR) onChange();
       },
       overrun: onChange,
       failed: onFailure,
@@ -119,9 +84,47 @@ export class NetlinkRouteClient implements RouteClient {
     this.#watches.add(watch);
     return watch;
   }
+
+  async interfaceTowards(address: string): Promise<string> {
+    const index = await this.#outgoingIndex(address);
+    if (index === undefined) return '';
+    const links = await this.listLinks();
+    return links.find((link) => link.index === index)?.name ?? '';
+  }
+
+  close(): void {
+    for (const watch of [...this.#watches]) watch.close();
+    this.#socket.close();
+  }
+
+  async #outgoingIndex(address: string): Promise<number | undefined> {
+    const ip = parseIP(address);
+    if (!ip) return undefined;
+    const header = new Uint8Array(routeHeaderLength);
+    header[0] = addressFamilies[ip.family];
+    header[1] = ip.bytes.length * 8;
+    const request: NetlinkRequest = {
+      name: 'look up route',
+      type: RTM_GETROUTE,
+      write: (writer) => {
+        writer.raw(header);
+        writer.data(RTA_DST, ip.bytes);
+      },
+    };
+    let found: number | undefined;
+    try {
+      await this.#socket.request(request, (message) => {
+        if (message.type === RTM_NEWROUTE) found = AttributeMap.of(message, routeHeaderLength).u32(RTA_OIF);
+      });
+    } catch (error) {
+      // The kernel has several errno values for "no route": unreachable, prohibited, unknown.
+      if (!(error instanceof NetlinkError)) throw error;
+    }
+    return found;
+  }
 }
 
-/** A request for everything: the family header is all zero. */
+/** A request for all objects: the family header is all zero. */
 function requestOf(name: string, type: number, headerLength: number): NetlinkRequest {
   return { name, type, write: (writer) => writer.raw(new Uint8Array(headerLength)) };
 }

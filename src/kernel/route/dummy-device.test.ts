@@ -18,7 +18,7 @@ test('a conversation with a real kernel', async () => {
   assert.equal(await devices.find(name), undefined);
   await devices.create(name);
   const device = await devices.find(name);
-  assert.deepEqual(device, { index: 2, kind: 'dummy' });
+  assert.deepEqual(device, { index: 2, name, kind: 'dummy' });
   assert.ok(device);
   await assert.rejects(devices.create(name), {
     message: 'creating dummy interface kube-ipvs0: EEXIST (file already exists)',

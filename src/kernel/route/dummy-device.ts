@@ -1,63 +1,57 @@
-import { inGroups } from '../../lib/groups.ts';
 import { bitsOf, type IP, parseIP } from '../../model/ip.ts';
 import { hostLittleEndian } from '../../native/byte-order.ts';
 import type { Libc } from '../../native/libc.ts';
-import { AttributeMap } from '../netlink/attribute-map.ts';
 import { NETLINK_ROUTE, NLM_F_CREATE, NLM_F_EXCL } from '../netlink/constants.ts';
 import { isNetlinkError, type NetlinkError } from '../netlink/error.ts';
-import { NetlinkFormatError, type NetlinkMessage } from '../netlink/reader.ts';
 import { type NetlinkRequest, NetlinkSocket, type SocketOptions } from '../netlink/socket.ts';
 import { type NetlinkTransport, openTransport } from '../netlink/transport.ts';
 import type { MessageWriter } from '../netlink/writer.ts';
-import { RTM_DELADDR, RTM_NEWADDR } from './address.ts';
-import { linkHeaderLength, RTM_DELLINK, RTM_GETLINK, RTM_NEWLINK } from './link.ts';
+import { addressFamilies } from '../numbers.ts';
+import { IFA_ADDRESS, IFA_LOCAL, RTM_DELADDR, RTM_NEWADDR } from './address.ts';
+import {
+  IFLA_IFNAME,
+  IFLA_INFO_KIND,
+  IFLA_LINKINFO,
+  type Link,
+  linkHeaderLength,
+  RTM_DELLINK,
+  RTM_GETLINK,
+  RTM_NEWLINK,
+  readLink,
+} from './link.ts';
 
-const IFLA_IFNAME = 3;
-const IFLA_LINKINFO = 18;
-const IFLA_INFO_KIND = 1;
-const IFA_ADDRESS = 1;
-const IFA_LOCAL = 2;
 const IFA_CACHEINFO = 6;
-const AF_INET = 2;
-const AF_INET6 = 10;
 const dummyKind = 'dummy';
 
-/** An interface, and what kind of virtual device it is; empty for none. */
-export interface Device {
-  readonly index: number;
-  readonly kind: string;
-}
+/** An interface, of whatever kind. */
+export type Device = Pick<Link, 'index' | 'kind'>;
 
-/** An address that could not be added or removed. */
+/** An address that the kernel did not add or remove. */
 export interface AddressFailure {
   readonly address: string;
   readonly error: NetlinkError;
 }
 
 /**
- * Makes dummy interfaces, which exist to hold addresses. They stay down: an address makes the node accept packets
- * for it all the same, and nobody answers ARP for it. Rejects with NetlinkError.
+ * Dummy interfaces, which only hold addresses. They stay down: the node accepts packets to their addresses all the
+ * same, and does not answer ARP for them. Rejects with NetlinkError.
  */
 export interface DummyDevices {
-  /** Any interface of this name; undefined when there is none. */
+  /** Any interface with this name; undefined when there is none. */
   find(name: string): Promise<Device | undefined>;
-  /** Makes a dummy interface. Rejects with EEXIST when the name is taken. */
+  /** Creates a dummy interface. Rejects with EEXIST when the name is taken. */
   create(name: string): Promise<void>;
-  /** Removes the interface unless there is none; says whether there was. Refuses one that is not a dummy. */
+  /** Removes a dummy interface; returns whether it existed. Rejects when the interface is of another kind. */
   remove(name: string): Promise<boolean>;
   /**
-   * Adds addresses, each as a network of its own; those that are there count as added. Those of IPv6 are deprecated,
-   * so that the node does not choose them for what it sends or masquerades: the kernel looks for source addresses on
-   * all interfaces, also on those that are down.
+   * Adds addresses with full prefix length; existing ones count as added. IPv6 addresses are added as deprecated, so
+   * that the kernel does not use them as source addresses: it considers all interfaces, also those that are down.
    */
   addAddresses(device: Device, addresses: readonly string[]): Promise<AddressFailure[]>;
-  /** Removes addresses that `addAddresses` added; those that are gone count as removed. */
+  /** Removes addresses that `addAddresses` added; missing ones count as removed. */
   removeAddresses(device: Device, addresses: readonly string[]): Promise<AddressFailure[]>;
   close(): void;
 }
-
-/** Requests sent at a time: their acknowledgements must fit into the receive buffer. */
-const requestsAtOnce = 512;
 
 export function openDummyDevices(libc: Libc, options: SocketOptions): DummyDevices {
   return new NetlinkDummyDevices(openTransport(libc, NETLINK_ROUTE), options);
@@ -70,17 +64,9 @@ export class NetlinkDummyDevices implements DummyDevices {
     this.#socket = new NetlinkSocket(transport, options);
   }
 
-  async find(name: string): Promise<Device | undefined> {
-    let device: Device | undefined;
-    try {
-      await this.#socket.request(linkRequest(RTM_GETLINK, `finding interface ${name}`, name), (message) => {
-        if (message.type === RTM_NEWLINK) device = readDevice(message);
-      });
-    } catch (error) {
-      if (isNetlinkError(error, 'ENODEV')) return undefined;
-      throw error;
-    }
-    return device;
+  find(name: string): Promise<Device | undefined> {
+    const request = linkRequest(RTM_GETLINK, `finding interface ${name}`, name);
+    return this.#socket.find(request, 'ENODEV', readLink);
   }
 
   create(name: string): Promise<void> {
@@ -135,15 +121,10 @@ export class NetlinkDummyDevices implements DummyDevices {
     harmless: readonly string[],
     requestOf: (address: string) => NetlinkRequest,
   ): Promise<AddressFailure[]> {
-    const failures: AddressFailure[] = [];
-    for (const some of inGroups(addresses, requestsAtOnce)) {
-      const errors = await this.#socket.requestAll(some.map(requestOf));
-      for (const [i, address] of some.entries()) {
-        const error = errors[i];
-        if (error && !harmless.includes(error.code)) failures.push({ address, error });
-      }
-    }
-    return failures;
+    const refusals = await this.#socket.requestEach(addresses, requestOf);
+    return refusals
+      .filter(({ error }) => !harmless.includes(error.code))
+      .map(({ item, error }) => ({ address: item, error }));
   }
 }
 
@@ -162,28 +143,17 @@ function linkRequest(type: number, action: string, name: string, kind?: string):
   };
 }
 
-function readDevice(message: NetlinkMessage): Device {
-  const header = message.payload();
-  if (header.length < linkHeaderLength)
-    throw new NetlinkFormatError(`link message of ${header.length} bytes`);
-  const info = new AttributeMap(message.attributes(linkHeaderLength)).nested(IFLA_LINKINFO);
-  return {
-    index: new DataView(header.buffer, header.byteOffset, header.length).getInt32(4, hostLittleEndian),
-    kind: (info && new AttributeMap(info).string(IFLA_INFO_KIND)) ?? '',
-  };
-}
-
-/** struct ifaddrmsg (family, prefix length, flags, scope, interface) and the address, which is both ends. */
+/** Writes struct ifaddrmsg and the address, as both the local and the peer address. */
 function writeAddress(writer: MessageWriter, { index }: Device, address: string): void {
   const { family, bytes } = ipOf(address);
-  const header = Uint8Array.of(family === 'IPv4' ? AF_INET : AF_INET6, bitsOf(family), 0, 0, 0, 0, 0, 0);
+  const header = Uint8Array.of(addressFamilies[family], bitsOf(family), 0, 0, 0, 0, 0, 0);
   new DataView(header.buffer).setUint32(4, index, hostLittleEndian);
   writer.raw(header);
   writer.data(IFA_LOCAL, bytes);
   writer.data(IFA_ADDRESS, bytes);
 }
 
-/** struct ifa_cacheinfo: preferred for no time, valid for ever, and two time stamps that are the kernel's. */
+/** struct ifa_cacheinfo: preferred for 0 seconds, valid forever, and two time stamps that the kernel fills in. */
 function neverPreferred(): Uint8Array {
   const info = new Uint8Array(16);
   new DataView(info.buffer).setUint32(4, 0xffffffff, hostLittleEndian);

@@ -1,6 +1,7 @@
 import type { AttributeMap } from '../../netlink/attribute-map.ts';
 import type { MessageWriter } from '../../netlink/writer.ts';
-import { bitsOf, familyNumbers, NFT_OBJECT_COUNTER, NFTA_COUNTER, nameOf, namesOf } from '../constants.ts';
+import { nameOf } from '../../numbers.ts';
+import { bitsOf, familyNumbers, NFT_OBJECT_COUNTER, NFTA_COUNTER, namesOf } from '../constants.ts';
 import type {
   CounterExpr,
   DynsetExpr,

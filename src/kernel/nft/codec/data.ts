@@ -1,7 +1,8 @@
 import { AttributeMap } from '../../netlink/attribute-map.ts';
 import { type AttributeReader, NetlinkFormatError } from '../../netlink/reader.ts';
 import type { MessageWriter } from '../../netlink/writer.ts';
-import { NFTA_DATA, NFTA_VERDICT, nameOf, verdictCodes } from '../constants.ts';
+import { nameOf } from '../../numbers.ts';
+import { NFTA_DATA, NFTA_VERDICT, verdictCodes } from '../constants.ts';
 import type { Register, Verdict } from '../expr.ts';
 
 /** Values and verdicts as nf_tables nests them, and its two ways to number registers. */
@@ -47,12 +48,16 @@ export function readValue(data: AttributeReader | undefined): Uint8Array | undef
 export function readVerdict(data: AttributeReader | undefined): Verdict | undefined {
   while (data?.next()) {
     if (data.type !== NFTA_DATA.VERDICT) continue;
-    const attributes = new AttributeMap(data.nested());
-    const kind = nameOf(verdictCodes, attributes.i32Be(NFTA_VERDICT.CODE));
-    if (kind !== 'jump' && kind !== 'goto') return kind && { kind };
-    const chain = attributes.string(NFTA_VERDICT.CHAIN);
-    if (chain === undefined) throw new NetlinkFormatError(`verdict ${kind} names no chain`);
-    return { kind, chain };
+    return readVerdictAttributes(new AttributeMap(data.nested()));
   }
   return undefined;
+}
+
+/** Throws NetlinkFormatError for a jump to no chain. */
+export function readVerdictAttributes(attributes: AttributeMap): Verdict | undefined {
+  const kind = nameOf(verdictCodes, attributes.i32Be(NFTA_VERDICT.CODE));
+  if (kind !== 'jump' && kind !== 'goto') return kind && { kind };
+  const chain = attributes.string(NFTA_VERDICT.CHAIN);
+  if (chain === undefined) throw new NetlinkFormatError(`verdict ${kind} names no chain`);
+  return { kind, chain };
 }

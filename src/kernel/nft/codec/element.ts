@@ -1,5 +1,5 @@
 import { hostLittleEndian } from '../../../native/byte-order.ts';
-import { attributeHeaderLength } from '../../netlink/constants.ts';
+import { attributeHeaderLength, nfgenmsgLength } from '../../netlink/constants.ts';
 import { type AttributeReader, NetlinkMessage } from '../../netlink/reader.ts';
 import type { MessageWriter } from '../../netlink/writer.ts';
 import {
@@ -7,7 +7,6 @@ import {
   NFTA_LIST_ELEM,
   NFTA_SET_ELEM,
   NFTA_SET_ELEM_LIST,
-  nfgenmsgLength,
 } from '../constants.ts';
 import type { Element, SetRef } from '../objects.ts';
 import { readUserdataText } from '../userdata.ts';

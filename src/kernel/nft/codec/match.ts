@@ -1,6 +1,7 @@
 import type { AttributeMap } from '../../netlink/attribute-map.ts';
 import type { MessageWriter } from '../../netlink/writer.ts';
-import { bitsOf, nameOf, namesOf } from '../constants.ts';
+import { nameOf } from '../../numbers.ts';
+import { bitsOf, namesOf } from '../constants.ts';
 import type {
   BitwiseExpr,
   ByteorderExpr,

@@ -1,6 +1,7 @@
 import { AttributeMap } from '../../netlink/attribute-map.ts';
 import { NetlinkFormatError, type NetlinkMessage } from '../../netlink/reader.ts';
 import type { MessageWriter } from '../../netlink/writer.ts';
+import { nameOf } from '../../numbers.ts';
 import {
   familyNumbers,
   hookNumbers,
@@ -11,8 +12,6 @@ import {
   NFTA_OBJ,
   NFTA_RULE,
   NFTA_TABLE,
-  nameOf,
-  nfgenmsgLength,
 } from '../constants.ts';
 import type {
   BaseChain,
@@ -60,7 +59,7 @@ export function writeTable(writer: MessageWriter, table: Table): void {
 }
 
 export function readTable(message: NetlinkMessage): Table {
-  const a = new AttributeMap(message.attributes(nfgenmsgLength));
+  const a = AttributeMap.of(message);
   const handle = a.u64Be(NFTA_TABLE.HANDLE);
   return {
     ...readTableRef(message, a.string(NFTA_TABLE.NAME)),
@@ -88,7 +87,7 @@ export function writeChain(writer: MessageWriter, chain: Chain): void {
 }
 
 export function readChain(message: NetlinkMessage): Chain {
-  const a = new AttributeMap(message.attributes(nfgenmsgLength));
+  const a = AttributeMap.of(message);
   const base = readBase(a);
   const handle = a.u64Be(NFTA_CHAIN.HANDLE);
   return {
@@ -102,11 +101,9 @@ export function readChain(message: NetlinkMessage): Chain {
 
 /** Undefined for regular chains, and for hooks of device families, which have no place in BaseChain. */
 function readBase(a: AttributeMap): BaseChain | undefined {
-  const nest = a.nested(NFTA_CHAIN.HOOK);
-  if (!nest) return undefined;
-  const attributes = new AttributeMap(nest);
-  const hook = nameOf(hookNumbers, attributes.u32Be(NFTA_HOOK.HOOKNUM));
-  const priority = attributes.i32Be(NFTA_HOOK.PRIORITY);
+  const attributes = a.nestedMap(NFTA_CHAIN.HOOK);
+  const hook = nameOf(hookNumbers, attributes?.u32Be(NFTA_HOOK.HOOKNUM));
+  const priority = attributes?.i32Be(NFTA_HOOK.PRIORITY);
   const type = a.string(NFTA_CHAIN.TYPE);
   if (!hook || priority === undefined) return undefined;
   if (type !== 'filter' && type !== 'nat' && type !== 'route') return undefined;
@@ -132,7 +129,7 @@ export function writeRule(writer: MessageWriter, rule: Rule): void {
 }
 
 export function readRule(message: NetlinkMessage): Rule {
-  const a = new AttributeMap(message.attributes(nfgenmsgLength));
+  const a = AttributeMap.of(message);
   const handle = a.u64Be(NFTA_RULE.HANDLE);
   return {
     chain: {
@@ -162,10 +159,9 @@ export function writeCounterObject(writer: MessageWriter, counter: Counter): voi
 
 /** Undefined for named objects that are no counters. */
 export function readCounterObject(message: NetlinkMessage): Counter | undefined {
-  const a = new AttributeMap(message.attributes(nfgenmsgLength));
-  const data = a.nested(NFTA_OBJ.DATA);
+  const a = AttributeMap.of(message);
   if (a.u32Be(NFTA_OBJ.TYPE) !== NFT_OBJECT_COUNTER) return undefined;
-  const values = data && new AttributeMap(data);
+  const values = a.nestedMap(NFTA_OBJ.DATA);
   const handle = a.u64Be(NFTA_OBJ.HANDLE);
   return {
     table: readTableRef(message, a.string(NFTA_OBJ.TABLE)),

@@ -11,7 +11,6 @@ import {
   NFTA_SET_DESC,
   NFTA_SET_FIELD_LEN,
   namesOf,
-  nfgenmsgLength,
   setFlagBits,
 } from '../constants.ts';
 import { concatLength, concatType, type Field, isTypeof } from '../fields.ts';
@@ -84,11 +83,10 @@ export function setInfo(set: NftSet): SetInfo {
 }
 
 export function readSet(message: NetlinkMessage): SetInfo {
-  const a = new AttributeMap(message.attributes(nfgenmsgLength));
+  const a = AttributeMap.of(message);
   const flags = a.u32Be(NFTA_SET.FLAGS) ?? 0;
   const dataType = flags & NFT_SET_MAP ? a.u32Be(NFTA_SET.DATA_TYPE) : undefined;
-  const description = a.nested(NFTA_SET.DESC);
-  const size = description && new AttributeMap(description).u32Be(NFTA_SET_DESC.SIZE);
+  const size = a.nestedMap(NFTA_SET.DESC)?.u32Be(NFTA_SET_DESC.SIZE);
   const timeout = a.u64Be(NFTA_SET.TIMEOUT);
   const gcIntervalMs = a.u32Be(NFTA_SET.GC_INTERVAL);
   const userdata = a.bytes(NFTA_SET.USERDATA);
