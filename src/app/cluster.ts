@@ -2,7 +2,7 @@ import type { Options } from '../cli/options.ts';
 import { buildInfo } from '../cli/version.ts';
 import type { ProxyConfig } from '../config/types.ts';
 import { clusterAccess } from '../kube/access.ts';
-import { type SendEvent, sendOver } from '../kube/events/send.ts';
+import { type SendEvent, sendOver } from '../kube/events/delivery.ts';
 import { createRestClient } from '../kube/http-client.ts';
 import type { RestClient } from '../kube/rest-client.ts';
 import type { RestMetrics } from '../kube/rest-metrics.ts';

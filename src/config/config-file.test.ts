@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { readConfigFile, writeConfigFile } from './config-file.ts';
 
-test('a file is read, or the reason told', async () => {
+test('a file is read, or the error names the reason', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'kpt-file-'));
   const path = (name: string) => join(directory, name);
   try {
@@ -20,15 +20,16 @@ test('a file is read, or the reason told', async () => {
       ['large', `${path('large')} has 300000 bytes, at most 262144 are read`],
     ];
     for (const [name, message] of reasons) {
-      await assert.rejects(readConfigFile(path(name)), { name: 'ConfigError', message });
+      const thrown = name === 'large' ? 'ConfigError' : 'FileError';
+      await assert.rejects(readConfigFile(path(name)), { name: thrown, message });
     }
-    await assert.rejects(readConfigFile(path('loop')), { name: 'ConfigError', message: /symbolic links/ });
+    await assert.rejects(readConfigFile(path('loop')), { name: 'FileError', message: /symbolic links/ });
   } finally {
     rmSync(directory, { recursive: true });
   }
 });
 
-test('a file is written over what is there, or the reason told', async () => {
+test('a file is overwritten, or the error names the reason', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'kpt-file-'));
   const path = (name: string) => join(directory, name);
   try {
@@ -40,7 +41,7 @@ test('a file is written over what is there, or the reason told', async () => {
       ['', `open ${path('')}: is a directory`],
     ];
     for (const [name, message] of reasons) {
-      await assert.rejects(writeConfigFile(path(name), ''), { name: 'ConfigError', message });
+      await assert.rejects(writeConfigFile(path(name), ''), { name: 'FileError', message });
     }
   } finally {
     rmSync(directory, { recursive: true });

@@ -1,4 +1,4 @@
-import type { RotatedFile } from './files.ts';
+import type { RotatedFile } from './rotated-file.ts';
 
 /** What a request proves its sender with. */
 export interface Credential {

@@ -3,12 +3,12 @@ import {
   type Fields,
   fieldsOf,
   isFields,
+  ObjectError,
   objectAt,
   optionalStringAt,
   stringAt,
   within,
 } from './fields.ts';
-import { ObjectError } from './object-error.ts';
 
 /** What every object says about itself. */
 export interface Metadata {

@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { createIntern } from '../lib/intern.ts';
 import { decodeEndpoints, decoders } from './decode.ts';
-import { ObjectError } from './object-error.ts';
+import { ObjectError } from './fields.ts';
 
 const intern = createIntern();
 const metadata = { namespace: 'shop', name: 'front', resourceVersion: '42' };

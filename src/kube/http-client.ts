@@ -1,17 +1,16 @@
 import type { IncomingMessage } from 'node:http';
 import type { Clock } from '../lib/clock.ts';
+import { sleep } from '../lib/sleep.ts';
 import type { Logger } from '../obs/log.ts';
 import type { Labels } from '../obs/metrics.ts';
 import { acceptHeader, type ContentTypes } from './accept.ts';
 import { ApiError, apiErrorOf, TransportError, transportErrorOf } from './api-error.ts';
 import type { ClusterAccess } from './cluster-access.ts';
 import type { Credential } from './credentials.ts';
-import { readBody, readText } from './http-body.ts';
-import { exchange } from './http-exchange.ts';
+import { exchange, readBody, readText } from './http-exchange.ts';
 import { type RateLimiter, rateLimiterFor } from './rate-limiter.ts';
 import type { ApiRequest, ApiResponse, RestClient, StreamRequest } from './rest-client.ts';
 import { type RestMetrics, silentRestMetrics } from './rest-metrics.ts';
-import { sleep } from './sleep.ts';
 import { TimeLimit } from './time-limit.ts';
 import { Transport } from './transport.ts';
 

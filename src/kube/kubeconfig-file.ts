@@ -1,4 +1,5 @@
 import { stat } from 'node:fs/promises';
+import { FileError, readText } from '../lib/file-error.ts';
 import { AccessError } from './cluster-access.ts';
 import {
   booleanAt,
@@ -11,7 +12,6 @@ import {
   stringAt,
   stringsAt,
 } from './fields.ts';
-import { FileError, readText } from './files.ts';
 
 /** `clusters[].cluster` */
 export interface KubeconfigCluster {

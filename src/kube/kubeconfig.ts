@@ -1,11 +1,11 @@
 import { dirname, resolve } from 'node:path';
 import type { Clock } from '../lib/clock.ts';
+import { readText } from '../lib/file-error.ts';
 import type { Logger } from '../obs/log.ts';
 import { AccessError, authorityOf, type ClusterAccess, type PemSource, urlOf } from './cluster-access.ts';
 import { type Credentials, fixedCredentials, tokenFileCredentials } from './credentials.ts';
 import { ExecPlugin } from './exec-plugin.ts';
 import type { Fields } from './fields.ts';
-import { RotatedFile, readText } from './files.ts';
 import {
   type Impersonation,
   type KubeconfigCluster,
@@ -15,6 +15,7 @@ import {
   readFor,
   readKubeconfig,
 } from './kubeconfig-file.ts';
+import { RotatedFile } from './rotated-file.ts';
 
 export interface KubeconfigOptions {
   readonly path: string;

@@ -1,12 +1,11 @@
 import type { Clock } from '../lib/clock.ts';
 import type { TimeSlice } from '../lib/time-slice.ts';
-import { isFields, printValue } from './fields.ts';
+import { type ApiError, apiErrorOf } from './api-error.ts';
+import { type Fields, isFields, printValue } from './fields.ts';
 import { StreamError } from './json-scanner.ts';
 import { readList, watchFrames } from './json-stream.ts';
 import type { RestClient } from './rest-client.ts';
-import type { ServerPresence } from './server-presence.ts';
 import { TimeLimit } from './time-limit.ts';
-import { type WatchEvent, watchEventOf } from './watch-event.ts';
 
 /** What to list and watch; the server does the filtering. */
 export interface WatchTarget {
@@ -38,6 +37,32 @@ export interface WatchParameters {
   readonly seconds: number;
   readonly idleMs: () => number;
   readonly signal: AbortSignal;
+}
+
+/** One thing a watch says. */
+export type WatchEvent =
+  | { readonly type: 'upsert' | 'delete'; readonly object: Fields; readonly version: string }
+  /** Everything up to `version` has been sent; `initialEventsEnd` closes the list that began a streaming watch. */
+  | { readonly type: 'bookmark'; readonly version: string; readonly initialEventsEnd: boolean }
+  | { readonly type: 'error'; readonly error: ApiError };
+
+/**
+ * Word that a server answers, for those who wait to try it again: after an outage the first to get through ends the
+ * waits of the others, which have grown long by then.
+ */
+export class ServerPresence {
+  #next = new AbortController();
+
+  /** Aborts the next time the server answers somebody. */
+  get next(): AbortSignal {
+    return this.#next.signal;
+  }
+
+  answered(): void {
+    const told = this.#next;
+    this.#next = new AbortController();
+    told.abort();
+  }
 }
 
 /** Time for an answer to begin: an overloaded server may hold a request in a queue for a minute. */
@@ -129,4 +154,45 @@ function pageOf(list: Readonly<Record<string, unknown>>): ListPage {
   if (typeof next !== 'string')
     throw new StreamError(`a list whose metadata.continue is ${printValue(next)}`);
   return { version, next };
+}
+
+/** Reads one frame of a watch stream. A frame of no known form fails with `StreamError`. */
+export function watchEventOf(frame: unknown): WatchEvent {
+  const fields = isFields(frame) ? frame : {};
+  const { type, object } = fields;
+  if (!isFields(object)) throw new StreamError(`a watch event of type ${printValue(type)} without an object`);
+  switch (type) {
+    case 'ADDED':
+    case 'MODIFIED':
+      return { type: 'upsert', object, version: versionOf(object) };
+    case 'DELETED':
+      return { type: 'delete', object, version: versionOf(object) };
+    case 'BOOKMARK':
+      return bookmarkOf(object);
+    case 'ERROR':
+      return { type: 'error', error: apiErrorOf(0, object) };
+    default:
+      throw new StreamError(`a watch event of the unknown type ${printValue(type)}`);
+  }
+}
+
+function bookmarkOf(object: Fields): WatchEvent {
+  const version = versionOf(object);
+  if (version === '') throw new StreamError('a bookmark without a resourceVersion');
+  return { type: 'bookmark', version, initialEventsEnd: endsInitialEvents(object) };
+}
+
+/** Empty when the object does not say: whether the object is usable is not decided here. */
+function versionOf(object: Fields): string {
+  const version = metadataOf(object).resourceVersion;
+  return typeof version === 'string' ? version : '';
+}
+
+function endsInitialEvents(object: Fields): boolean {
+  const annotations = metadataOf(object).annotations;
+  return isFields(annotations) && annotations['k8s.io/initial-events-end'] === 'true';
+}
+
+function metadataOf(object: Fields): Fields {
+  return isFields(object.metadata) ? object.metadata : {};
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { ObjectCache } from './object-cache.ts';
+import { compareVersions, ObjectCache } from './object-cache.ts';
 
 const at = (resourceVersion: string) => ({ resourceVersion });
 
@@ -60,4 +60,34 @@ test('deletions are remembered up to a bound', () => {
   }
   assert.equal(cache.put('o-9999', at('5')).stored, false);
   assert.equal(cache.put('o-0', at('5')).stored, true, 'long forgotten');
+});
+
+test('versions compare as numbers of any length', () => {
+  const ordered = [
+    '1',
+    '2',
+    '10',
+    '99',
+    '100',
+    '9007199254740993',
+    '9007199254740994',
+    '123456789012345678901',
+  ];
+  for (const [i, a] of ordered.entries()) {
+    for (const [j, b] of ordered.entries())
+      assert.equal(Math.sign(compareVersions(a, b) ?? Number.NaN), Math.sign(i - j));
+  }
+});
+
+test('anything else has no order', () => {
+  for (const [a, b] of [
+    ['', '1'],
+    ['1', 'x'],
+    ['01', '2'],
+    ['1.5', '2'],
+    ['-1', '1'],
+  ] as const) {
+    assert.equal(compareVersions(a, b), undefined);
+  }
+  assert.equal(compareVersions('x', 'x'), 0);
 });

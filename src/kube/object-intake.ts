@@ -4,8 +4,8 @@ import type { ResourceName, Resources } from '../model/objects.ts';
 import type { Logger } from '../obs/log.ts';
 import { decoders } from './decode.ts';
 import { objectName } from './decode-object.ts';
+import { ObjectError } from './fields.ts';
 import { ObjectCache } from './object-cache.ts';
-import { ObjectError } from './object-error.ts';
 
 /** Receives the objects of one resource. */
 export interface ObjectSink<T> {

@@ -1,5 +1,5 @@
 import type { Clock } from '../lib/clock.ts';
-import { sleep } from './sleep.ts';
+import { sleep } from '../lib/sleep.ts';
 
 const defaultQps = 5;
 const defaultBurst = 10;

@@ -3,9 +3,9 @@ import { describe, test } from 'node:test';
 import { FakeClock } from '../../test/fake-clock.ts';
 import { silentLogger } from '../obs/log.ts';
 import { ApiError, apiErrorOf, IdleError, TransportError } from './api-error.ts';
+import { ServerPresence } from './list-watch.ts';
 import { Reflector, type ReflectorTuning } from './reflector.ts';
 import type { RestClient, StreamRequest } from './rest-client.ts';
-import { ServerPresence } from './server-presence.ts';
 
 type Query = Readonly<Record<string, string>>;
 

@@ -1,16 +1,15 @@
 import type { Clock } from '../lib/clock.ts';
+import { sleep } from '../lib/sleep.ts';
 import { TimeSlice } from '../lib/time-slice.ts';
 import type { ResourceName } from '../model/objects.ts';
 import { ApiError, IdleError, TransportError } from './api-error.ts';
 import { Backoff, type BackoffOptions, defaultBackoff } from './backoff.ts';
 import { StreamError } from './json-scanner.ts';
+import type { ServerPresence, WatchEvent } from './list-watch.ts';
 import { ListWatch, type WatchTarget } from './list-watch.ts';
+import { compareVersions } from './object-cache.ts';
 import { ObjectIntake, type ObjectIntakeOptions } from './object-intake.ts';
-import { compareVersions } from './resource-version.ts';
 import type { RestClient } from './rest-client.ts';
-import type { ServerPresence } from './server-presence.ts';
-import { sleep } from './sleep.ts';
-import type { WatchEvent } from './watch-event.ts';
 
 export interface ReflectorTuning {
   readonly backoff: BackoffOptions;

@@ -5,7 +5,7 @@ import { http } from '../lib/http.ts';
 import type { Logger } from '../obs/log.ts';
 import type { ClusterAccess, PemSource } from './cluster-access.ts';
 import type { Credential } from './credentials.ts';
-import { RotatedFile } from './files.ts';
+import { RotatedFile } from './rotated-file.ts';
 import { TunnelAgent } from './tunnel-agent.ts';
 
 /**

@@ -1,7 +1,7 @@
 import type { WatchTarget } from '../kube/list-watch.ts';
+import { ServerPresence } from '../kube/list-watch.ts';
 import { Reflector, type ReflectorTuning } from '../kube/reflector.ts';
 import type { RestClient } from '../kube/rest-client.ts';
-import { ServerPresence } from '../kube/server-presence.ts';
 import type { Clock } from '../lib/clock.ts';
 import { createIntern } from '../lib/intern.ts';
 import type { ResourceName } from '../model/objects.ts';

@@ -1,7 +1,9 @@
 import type { Clock } from '../lib/clock.ts';
+import { sleep } from '../lib/sleep.ts';
 import { zoneOf } from '../model/node-eligibility.ts';
 import { nodeIPs } from '../model/node-ips.ts';
 import type { NodeObject, ResourceName, Resources } from '../model/objects.ts';
+import { sameStrings } from '../model/same-strings.ts';
 import type { Logger } from '../obs/log.ts';
 import type { ObjectHandler } from './source.ts';
 
@@ -127,21 +129,8 @@ export class NodeManager implements ObjectHandler {
       if (this.#stop.signal.aborted) throw new Error(`stopped waiting for node "${this.#options.nodeName}"`);
       if (holds()) return true;
       if (i >= rounds) return false;
-      await this.#sleep();
+      await sleep(this.#options.clock, pollMs, this.#stop.signal);
     }
-  }
-
-  #sleep(): Promise<void> {
-    return new Promise((resolve) => {
-      const { signal } = this.#stop;
-      const done = () => {
-        timer.cancel();
-        signal.removeEventListener('abort', done);
-        resolve();
-      };
-      const timer = this.#options.clock.setTimeout(done, pollMs);
-      signal.addEventListener('abort', done);
-    });
   }
 
   #missingPodCIDRs(): string {
@@ -182,19 +171,15 @@ export class NodeManager implements ObjectHandler {
     const { nodeName, needsPodCIDRs } = this.#options;
     if (!this.#node) return this.#known ? `node "${nodeName}" was deleted` : undefined;
     const podCIDRs = this.#node.podCIDRs;
-    if (needsPodCIDRs && !sameList(podCIDRs, start.podCIDRs)) {
+    if (needsPodCIDRs && !sameStrings(podCIDRs, start.podCIDRs)) {
       return `pod CIDRs of node "${nodeName}" changed from ${show(start.podCIDRs)} to ${show(podCIDRs)}`;
     }
     const ips = this.#nodeIPs();
-    if (!sameList(ips, start.nodeIPs)) {
+    if (!sameStrings(ips, start.nodeIPs)) {
       return `IP addresses of node "${nodeName}" changed from ${show(start.nodeIPs)} to ${show(ips)}`;
     }
     return undefined;
   }
-}
-
-function sameList(left: readonly string[], right: readonly string[]): boolean {
-  return left.length === right.length && left.every((item, i) => item === right[i]);
 }
 
 function show(list: readonly string[]): string {

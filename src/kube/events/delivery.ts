@@ -1,5 +1,39 @@
 import type { Clock } from '../../lib/clock.ts';
-import type { EventAnswer, EventRequest, SendEvent } from './send.ts';
+import { sleep } from '../../lib/sleep.ts';
+import { ApiError } from '../api-error.ts';
+import type { RestClient } from '../rest-client.ts';
+
+/** One write of an event. */
+export interface EventRequest {
+  readonly method: 'POST' | 'PATCH';
+  readonly path: string;
+  /** Sent as JSON. */
+  readonly body: unknown;
+  readonly contentType: string;
+}
+
+export interface EventAnswer {
+  /** HTTP status, refusals included. */
+  readonly status: number;
+  /** The server's message when it refused. */
+  readonly message?: string;
+}
+
+/** Sends an event to the API server; rejects only when there was no answer. */
+export type SendEvent = (request: EventRequest) => Promise<EventAnswer>;
+
+/** Sends events over the program's API client. */
+export function sendOver(client: RestClient): SendEvent {
+  return async ({ method, path, body, contentType }) => {
+    try {
+      const headers = { 'Content-Type': contentType };
+      return { status: (await client.request({ method, path, body, headers })).status };
+    } catch (error) {
+      if (error instanceof ApiError) return { status: error.status, message: error.message };
+      throw error;
+    }
+  };
+}
 
 const maxTries = 12;
 const retryMs = 10_000;
@@ -12,11 +46,11 @@ export interface DeliveryOptions {
   readonly random: () => number;
 }
 
-/** Sends one request, again and again while nobody answers. */
+/** Sends one request, and repeats it while the server does not answer. */
 export class Delivery {
   readonly #options: DeliveryOptions;
   #closed = false;
-  #endPause: (() => void) | undefined;
+  #hurry = new AbortController();
 
   constructor(options: DeliveryOptions) {
     this.#options = options;
@@ -28,15 +62,16 @@ export class Delivery {
       try {
         return await this.#options.send(request);
       } catch (error) {
-        if (tries < maxTries) await this.#pause();
+        if (tries < maxTries && !this.#closed) await this.#pause();
         if (tries >= maxTries || this.#closed) throw error;
       }
     }
   }
 
-  /** Makes the next try of a request that is waiting for it happen now. */
+  /** Ends the pause before the next try. */
   hurry(): void {
-    this.#endPause?.();
+    this.#hurry.abort();
+    this.#hurry = new AbortController();
   }
 
   /** No further tries. */
@@ -47,15 +82,6 @@ export class Delivery {
 
   #pause(): Promise<void> {
     const { clock, random } = this.#options;
-    if (this.#closed) return Promise.resolve();
-    return new Promise((resolve) => {
-      const done = () => {
-        timer.cancel();
-        this.#endPause = undefined;
-        resolve();
-      };
-      const timer = clock.setTimeout(done, retryMs * (1 + random() * retryJitter));
-      this.#endPause = done;
-    });
+    return sleep(clock, retryMs * (1 + random() * retryJitter), this.#hurry.signal);
   }
 }

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { FakeClock } from '../../../test/fake-clock.ts';
 import { type Logger, silentLogger } from '../../obs/log.ts';
+import type { EventAnswer, EventRequest } from './delivery.ts';
 import type { EventBody, EventInput, EventSeries } from './event.ts';
 import { EventRecorder } from './recorder.ts';
-import type { EventAnswer, EventRequest } from './send.ts';
 
 const minute = 60_000;
 const start = Date.UTC(2026, 0, 1);

@@ -1,8 +1,8 @@
 import type { Clock, Timer } from '../../lib/clock.ts';
 import type { Logger } from '../../obs/log.ts';
+import type { EventRequest, SendEvent } from './delivery.ts';
 import { Delivery } from './delivery.ts';
 import { type EventInput, type EventSeries, eventBody, seriesKey } from './event.ts';
-import type { EventRequest, SendEvent } from './send.ts';
 import { Series } from './series.ts';
 
 const maxSeries = 1_000;

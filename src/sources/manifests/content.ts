@@ -1,5 +1,4 @@
-import { type Fields, isFields } from '../../kube/fields.ts';
-import { ObjectError } from '../../kube/object-error.ts';
+import { type Fields, isFields, ObjectError } from '../../kube/fields.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Intern } from '../../lib/intern.ts';
 import { type ManifestDocument, ManifestError, type Path, parsePath, parseYaml } from './documents.ts';

@@ -1,5 +1,4 @@
-import { type Fields, isFields } from '../../kube/fields.ts';
-import { ObjectError } from '../../kube/object-error.ts';
+import { type Fields, isFields, ObjectError } from '../../kube/fields.ts';
 import { familyOf } from '../../model/ip.ts';
 import type { EndpointSliceObject, NodeObject, ServiceObject } from '../../model/objects.ts';
 

@@ -1,6 +1,6 @@
-import type { Clock } from '../lib/clock.ts';
+import type { Clock } from './clock.ts';
 
-/** Waits; wakes early when the signal aborts, which the caller then sees for itself. */
+/** Waits `ms`, or until the signal aborts; resolves in both cases. */
 export function sleep(clock: Clock, ms: number, signal?: AbortSignal): Promise<void> {
   if (signal?.aborted) return Promise.resolve();
   return new Promise((resolve) => {

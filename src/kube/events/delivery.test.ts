@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ApiError, TransportError } from '../api-error.ts';
 import type { ApiRequest, RestClient } from '../rest-client.ts';
-import { sendOver } from './send.ts';
+import { sendOver } from './delivery.ts';
 
 const request = { method: 'PATCH', path: '/p', body: { a: 1 }, contentType: 'application/x' } as const;
 
