@@ -2,9 +2,8 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { FakeClock } from '../../test/fake-clock.ts';
-import { Balancer, type Call, maxRememberedClients, NoEndpointError } from './balancer.ts';
+import { Balancer, type Call, maxRememberedClients } from './balancer.ts';
 
-const key = 'default/web:http/TCP';
 const three = ['10.0.0.1:80', '10.0.0.2:80', '10.0.0.3:80'];
 
 function make() {
@@ -16,32 +15,31 @@ function from(client: string, reset = false): Call {
   return { client: () => client, reset, load: () => 0 };
 }
 
-function draw(balancer: Balancer, count: number, service = key): string[] {
-  return Array.from({ length: count }, () => balancer.nextEndpoint(service, from('10.9.9.9')));
+function draw(balancer: Balancer, count: number): (string | undefined)[] {
+  return Array.from({ length: count }, () => balancer.next(from('10.9.9.9')));
 }
 
 /** Three clients with affinity, each bound to another endpoint. */
 function sticky(seconds = 10_800) {
   const made = make();
-  made.balancer.setEndpoints(key, three);
-  made.balancer.setService(key, 'ClientIP', seconds);
-  const ask = (client: string, reset = false) => made.balancer.nextEndpoint(key, from(client, reset));
+  made.balancer.setEndpoints(three);
+  made.balancer.configure(seconds, 'round-robin');
+  const ask = (client: string, reset = false) => made.balancer.next(from(client, reset));
   const bound = { A: ask('10.1.0.1'), B: ask('10.1.0.2'), C: ask('10.1.0.3') };
   return { ...made, ask, bound };
 }
 
 describe('taking turns', () => {
-  test('the error tells an unknown service from a service without endpoints', () => {
+  test('without endpoints there is no next endpoint', () => {
     const { balancer } = make();
-    assert.throws(() => draw(balancer, 1), /missing service entry/);
-    balancer.setService(key, 'None', 0);
-    assert.throws(() => draw(balancer, 1), NoEndpointError);
-    assert.throws(() => draw(balancer, 1), /missing endpoints/);
+    assert.deepEqual(draw(balancer, 1), [undefined]);
+    balancer.configure(60, 'least-connections');
+    assert.deepEqual(draw(balancer, 1), [undefined]);
   });
 
   test('round robin repeats one random order of the endpoints', () => {
     const { balancer } = make();
-    balancer.setEndpoints(key, three);
+    balancer.setEndpoints(three);
     const drawn = draw(balancer, 6);
     assert.deepEqual(drawn.slice(0, 3).toSorted(), three);
     assert.deepEqual(drawn.slice(3), drawn.slice(0, 3));
@@ -49,29 +47,20 @@ describe('taking turns', () => {
 
   test('setting the same endpoints in another order does not change the sequence', () => {
     const { balancer } = make();
-    balancer.setEndpoints(key, three);
+    balancer.setEndpoints(three);
     const drawn = draw(balancer, 4);
-    balancer.setEndpoints(key, three.toReversed());
+    balancer.setEndpoints(three.toReversed());
     assert.deepEqual(draw(balancer, 2), drawn.slice(1, 3));
   });
 
   test('after an endpoint is removed a new sequence begins without it', () => {
     const { balancer } = make();
-    balancer.setEndpoints(key, three);
+    balancer.setEndpoints(three);
     draw(balancer, 2);
-    balancer.setEndpoints(key, three.slice(0, 2));
+    balancer.setEndpoints(three.slice(0, 2));
     const drawn = draw(balancer, 4);
     assert.deepEqual(drawn.slice(0, 2).toSorted(), three.slice(0, 2));
     assert.deepEqual(drawn.slice(2), drawn.slice(0, 2));
-  });
-
-  test('two ports of a service have separate sequences', () => {
-    const { balancer } = make();
-    balancer.setEndpoints('web:p', three);
-    balancer.setEndpoints('web:q', ['10.0.0.9:81', '10.0.0.8:81']);
-    const p = draw(balancer, 3, 'web:p');
-    draw(balancer, 1, 'web:q');
-    assert.deepEqual(draw(balancer, 3, 'web:p'), p);
   });
 
   test('every endpoint gets the same number of connections, for random lists', () => {
@@ -81,7 +70,7 @@ describe('taking turns', () => {
         fc.integer({ min: 1, max: 5 }),
         (ips, rounds) => {
           const { balancer } = make();
-          balancer.setEndpoints(key, ips);
+          balancer.setEndpoints(ips);
           const counts = Map.groupBy(draw(balancer, ips.length * rounds), (ip) => ip);
           assert.ok(ips.every((ip) => counts.get(ip)?.length === rounds));
         },
@@ -89,26 +78,17 @@ describe('taking turns', () => {
     );
   });
 
-  test('a service that is deleted and created again keeps its endpoints', () => {
-    const { balancer } = make();
-    balancer.setEndpoints(key, three);
-    balancer.setService(key, 'None', 0);
-    balancer.deleteService(key);
-    balancer.setService(key, 'None', 0);
-    assert.deepEqual(draw(balancer, 3).toSorted(), three);
-  });
-
   test('least-connections chooses the endpoint with the fewest, in turn among equals', () => {
     const { balancer } = make();
-    balancer.setEndpoints(key, three);
-    balancer.setService(key, 'None', 0, 'least-connections');
+    balancer.setEndpoints(three);
+    balancer.configure(0, 'least-connections');
     const loads = new Map([
       ['10.0.0.1:80', 2],
       ['10.0.0.2:80', 1],
       ['10.0.0.3:80', 2],
     ]);
     const next = () =>
-      balancer.nextEndpoint(key, {
+      balancer.next({
         client: () => '',
         reset: false,
         load: (endpoint) => loads.get(endpoint) ?? 0,
@@ -121,15 +101,15 @@ describe('taking turns', () => {
 
 test('preview returns the next endpoint and changes nothing', () => {
   const { balancer } = make();
-  assert.deepEqual(balancer.preview(key, '10.9.9.9'), { turns: [], bound: undefined });
-  balancer.setEndpoints(key, three);
-  balancer.setService(key, 'None', 0, 'least-connections');
+  assert.deepEqual(balancer.preview('10.9.9.9'), { turns: [], bound: undefined });
+  balancer.setEndpoints(three);
+  balancer.configure(0, 'least-connections');
   for (let i = 0; i < 5; i++) {
-    const { turns } = balancer.preview(key, '10.9.9.9');
+    const { turns } = balancer.preview('10.9.9.9');
     assert.deepEqual(turns.toSorted(), three);
     assert.equal(draw(balancer, 1)[0], turns[0]);
   }
-  const { endpoints, ...rest } = balancer.distribution(key);
+  const { endpoints, ...rest } = balancer.settings();
   assert.deepEqual(endpoints.toSorted(), three);
   assert.deepEqual(rest, { affinitySeconds: 0, choice: 'least-connections' });
 });
@@ -137,11 +117,11 @@ test('preview returns the next endpoint and changes nothing', () => {
 test('endpoints to avoid are skipped while there are others, with every choice', () => {
   for (const choice of ['round-robin', 'least-connections', 'random'] as const) {
     const { balancer } = make();
-    balancer.setEndpoints(key, three);
-    balancer.setService(key, 'None', 0, choice);
+    balancer.setEndpoints(three);
+    balancer.configure(0, choice);
     const call = { ...from('10.9.9.9', true), avoid: new Set(three.slice(0, 2)) };
-    for (let i = 0; i < 5; i++) assert.equal(balancer.nextEndpoint(key, call), three[2], choice);
-    assert.ok(three.includes(balancer.nextEndpoint(key, { ...call, avoid: new Set(three) })));
+    for (let i = 0; i < 5; i++) assert.equal(balancer.next(call), three[2], choice);
+    assert.ok(three.includes(balancer.next({ ...call, avoid: new Set(three) }) ?? ''));
   }
 });
 
@@ -154,10 +134,7 @@ describe('client affinity', () => {
 
   test('a client whose endpoint is removed gets another one and keeps it; other clients keep theirs', () => {
     const { balancer, ask, bound } = sticky();
-    balancer.setEndpoints(
-      key,
-      three.filter((endpoint) => endpoint !== bound.A),
-    );
+    balancer.setEndpoints(three.filter((endpoint) => endpoint !== bound.A));
     const next = ask('10.1.0.1');
     assert.ok(next === bound.B || next === bound.C);
     assert.equal(ask('10.1.0.1'), next);
@@ -186,30 +163,24 @@ describe('client affinity', () => {
 
   test('preview returns the endpoint that a client is bound to until affinity expires', async () => {
     const { clock, balancer, bound } = sticky(1);
-    assert.equal(balancer.preview(key, '10.1.0.1').bound, bound.A);
-    assert.equal(balancer.preview(key, '10.1.0.9').bound, undefined);
+    assert.equal(balancer.preview('10.1.0.1').bound, bound.A);
+    assert.equal(balancer.preview('10.1.0.9').bound, undefined);
     await clock.advance(1_000);
-    assert.equal(balancer.preview(key, '10.1.0.1').bound, undefined);
+    assert.equal(balancer.preview('10.1.0.1').bound, undefined);
   });
 
-  test('a changed affinity timeout applies, also if endpoints were set before the service', async () => {
+  test('a changed affinity timeout applies to clients already bound', async () => {
     const { clock, balancer, ask, bound } = sticky(600);
     await clock.advance(599_000);
     assert.equal(ask('10.1.0.2'), bound.B);
-    balancer.setService(key, 'ClientIP', 700);
+    balancer.configure(700, 'round-robin');
     await clock.advance(699_000);
     assert.equal(ask('10.1.0.2'), bound.B);
   });
 
-  test('affinity without a timeout lasts three hours', async () => {
-    const { clock, ask, bound } = sticky(0);
-    await clock.advance(10_799_000);
-    assert.equal(ask('10.1.0.3'), bound.C);
-  });
-
   test('above the limit the client that was seen longest ago is forgotten', () => {
     const { balancer, ask, bound } = sticky();
-    const boundOf = (client: string) => balancer.preview(key, client).bound;
+    const boundOf = (client: string) => balancer.preview(client).bound;
     for (let i = 3; i < maxRememberedClients; i++) ask(`2001:db8::${i.toString(16)}`);
     assert.equal(ask('10.1.0.1'), bound.A);
     ask('2001:db8::1:0');
@@ -220,8 +191,8 @@ describe('client affinity', () => {
 
   test('a client bound to an avoided endpoint gets another one, other clients keep theirs', () => {
     const { balancer, bound } = sticky();
-    const avoid = new Set([bound.A]);
-    const but = (client: string) => balancer.nextEndpoint(key, { ...from(client), avoid });
+    const avoid = new Set([bound.A ?? '']);
+    const but = (client: string) => balancer.next({ ...from(client), avoid });
     const next = but('10.1.0.1');
     assert.notEqual(next, bound.A);
     assert.deepEqual([but('10.1.0.1'), but('10.1.0.2'), but('10.1.0.3')], [next, bound.B, bound.C]);
@@ -229,16 +200,16 @@ describe('client affinity', () => {
 
   test('removing all endpoints forgets all clients', () => {
     const { balancer, ask } = sticky();
-    balancer.setEndpoints(key, []);
-    assert.throws(() => ask('10.1.0.1'), /missing endpoints/);
-    balancer.setEndpoints(key, three);
+    balancer.setEndpoints([]);
+    assert.equal(ask('10.1.0.1'), undefined);
+    balancer.setEndpoints(three);
     assert.equal(balancer.rememberedClients, 0);
     assert.deepEqual([ask('10.1.0.3'), ask('10.1.0.2'), ask('10.1.0.1')].toSorted(), three);
   });
 
   test('switching affinity off forgets all clients', () => {
     const { balancer } = sticky();
-    balancer.setService(key, 'None', 0);
+    balancer.configure(0, 'round-robin');
     assert.equal(balancer.rememberedClients, 0);
   });
 
@@ -246,13 +217,13 @@ describe('client affinity', () => {
     const clock = new FakeClock();
     let next = 0;
     const balancer = new Balancer({ clock, random: () => (next++ % 2) / 2 });
-    balancer.setEndpoints(key, three.slice(0, 2));
-    balancer.setService(key, 'ClientIP', 60, 'random');
-    const ask = (client: string) => balancer.nextEndpoint(key, from(client));
+    balancer.setEndpoints(three.slice(0, 2));
+    balancer.configure(60, 'random');
+    const ask = (client: string) => balancer.next(from(client));
     const first = ask('127.0.0.1');
     await clock.advance(60_000);
     assert.equal(ask('127.0.0.2'), first);
-    balancer.setService(key, 'ClientIP', 61, 'random');
+    balancer.configure(61, 'random');
     assert.equal(balancer.rememberedClients, 0);
   });
 });

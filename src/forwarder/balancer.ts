@@ -35,17 +35,6 @@ export interface Call {
   readonly avoid?: ReadonlySet<string>;
 }
 
-/** The service has no endpoint, or is unknown. */
-export class NoEndpointError extends Error {
-  constructor(key: string, what: 'missing service entry' | 'missing endpoints') {
-    super(`${key}: ${what}`);
-    this.name = 'NoEndpointError';
-  }
-}
-
-/** Three hours, for affinity without a timeout. */
-const defaultAffinitySeconds = 10_800;
-
 /**
  * Clients remembered per service, about ten megabytes. The limit matters because one host can call from any number of
  * IPv6 addresses, each remembered for hours.
@@ -57,100 +46,70 @@ interface Remembered {
   usedAt: number;
 }
 
-interface Entry {
-  /** False while only the endpoints are known: they may come before the service and stay after it. */
-  hasService: boolean;
-  list: readonly string[];
-  index: number;
-  choice: Choice;
-  affinitySeconds: number;
-  /** By client address. */
-  readonly clients: RecentMap<string, Remembered>;
-}
-
 /**
- * Chooses an endpoint (`ip:port`) for each new connection of a service. When an endpoint is removed, clients bound to
+ * Chooses an endpoint (`ip:port`) for each new connection of one service. When an endpoint is removed, clients bound to
  * it are forgotten.
  */
 export class Balancer {
   readonly #options: BalancerOptions;
-  readonly #entries = new Map<string, Entry>();
+  readonly #clients = new RecentMap<string, Remembered>(maxRememberedClients);
+  #endpoints: readonly string[] = [];
+  /** Index of the next endpoint in turn. */
+  #index = 0;
+  #affinitySeconds = 0;
+  #choice: Choice = 'round-robin';
 
   constructor(options: BalancerOptions) {
     this.#options = options;
   }
 
-  /** Adds or changes a service. With affinity, 0 seconds mean the default. */
-  setService(
-    key: string,
-    affinity: 'None' | 'ClientIP',
-    seconds: number,
-    choice: Choice = 'round-robin',
-  ): void {
-    const entry = this.#entry(key);
-    const next = affinity === 'None' ? 0 : seconds || defaultAffinitySeconds;
-    const isOtherMemory = choice === 'random' && next !== entry.affinitySeconds;
-    if (next === 0 || isOtherMemory) entry.clients.clear();
-    entry.hasService = true;
-    entry.affinitySeconds = next;
-    entry.choice = choice;
-  }
-
-  /** Keeps the endpoints: the service may come back before they change. */
-  deleteService(key: string): void {
-    const entry = this.#entries.get(key);
-    if (!entry) return;
-    entry.hasService = false;
-    entry.clients.clear();
-    if (entry.list.length === 0) this.#entries.delete(key);
+  /** Sets client affinity (0 seconds = none) and choice. */
+  configure(affinitySeconds: number, choice: Choice): void {
+    const isOtherMemory = choice === 'random' && affinitySeconds !== this.#affinitySeconds;
+    if (affinitySeconds === 0 || isOtherMemory) this.#clients.clear();
+    this.#affinitySeconds = affinitySeconds;
+    this.#choice = choice;
   }
 
   /** Replaces the endpoints. The same endpoints in another order change nothing. */
-  setEndpoints(key: string, endpoints: readonly string[]): void {
-    const entry = this.#entry(key);
-    if (isSameMultiset(entry.list, endpoints)) return;
+  setEndpoints(endpoints: readonly string[]): void {
+    if (isSameMultiset(this.#endpoints, endpoints)) return;
     const present = new Set(endpoints);
-    for (const [client, { endpoint }] of entry.clients)
-      if (!present.has(endpoint)) entry.clients.delete(client);
-    entry.list = this.#shuffled(endpoints);
-    entry.index = 0;
-    if (!entry.hasService && entry.list.length === 0) this.#entries.delete(key);
+    for (const [client, { endpoint }] of this.#clients) {
+      if (!present.has(endpoint)) this.#clients.delete(client);
+    }
+    this.#endpoints = this.#shuffled(endpoints);
+    this.#index = 0;
   }
 
-  /** Chooses the endpoint for a new connection; throws NoEndpointError. */
-  nextEndpoint(key: string, call: Call): string {
-    const entry = this.#entries.get(key);
-    if (!entry) throw new NoEndpointError(key, 'missing service entry');
-    if (entry.list.length === 0) throw new NoEndpointError(key, 'missing endpoints');
-    if (entry.affinitySeconds === 0) return this.#choose(entry, call);
-    const client = entry.choice === 'random' ? '' : call.client();
+  /** Chooses the endpoint for a new connection; undefined without endpoints. */
+  next(call: Call): string | undefined {
+    if (this.#endpoints.length === 0) return undefined;
+    if (this.#affinitySeconds === 0) return this.#choose(call);
+    const client = this.#choice === 'random' ? '' : call.client();
     const now = this.#options.clock.monotonic();
-    const remembered = entry.clients.get(client);
+    const remembered = this.#clients.get(client);
     const isAvoided = call.reset || (remembered && call.avoid?.has(remembered.endpoint));
-    if (remembered && !isAvoided && isFresh(entry, remembered, now)) {
+    if (remembered && !isAvoided && this.#isFresh(remembered, now)) {
       remembered.usedAt = now;
-      entry.clients.set(client, remembered);
+      this.#clients.set(client, remembered);
       return remembered.endpoint;
     }
-    const endpoint = this.#choose(entry, call);
-    entry.clients.set(client, { endpoint, usedAt: now });
+    const endpoint = this.#choose(call);
+    this.#clients.set(client, { endpoint, usedAt: now });
     return endpoint;
   }
 
-  distribution(key: string): Distribution {
-    const { list = [], affinitySeconds = 0, choice = 'round-robin' } = this.#entries.get(key) ?? {};
-    return { endpoints: list, affinitySeconds, choice };
+  settings(): Distribution {
+    return { endpoints: this.#endpoints, affinitySeconds: this.#affinitySeconds, choice: this.#choice };
   }
 
   /** Returns the endpoints in turn order and the one that a client is bound to. Changes nothing. */
-  preview(key: string, client: string): { turns: readonly string[]; bound: string | undefined } {
-    const entry = this.#entries.get(key);
-    if (!entry) return { turns: [], bound: undefined };
-    const { list, index, clients, choice } = entry;
-    const remembered = clients.get(choice === 'random' ? '' : client);
-    const isBound = remembered && isFresh(entry, remembered, this.#options.clock.monotonic());
+  preview(client: string): { turns: readonly string[]; bound: string | undefined } {
+    const remembered = this.#clients.get(this.#choice === 'random' ? '' : client);
+    const isBound = remembered && this.#isFresh(remembered, this.#options.clock.monotonic());
     return {
-      turns: [...list.slice(index), ...list.slice(0, index)],
+      turns: [...this.#endpoints.slice(this.#index), ...this.#endpoints.slice(0, this.#index)],
       bound: isBound ? remembered.endpoint : undefined,
     };
   }
@@ -158,41 +117,29 @@ export class Balancer {
   /** Forgets clients whose affinity has expired. */
   prune(): void {
     const now = this.#options.clock.monotonic();
-    for (const entry of this.#entries.values()) {
-      for (const [client, remembered] of entry.clients) {
-        if (!isFresh(entry, remembered, now)) entry.clients.delete(client);
-      }
+    for (const [client, remembered] of this.#clients) {
+      if (!this.#isFresh(remembered, now)) this.#clients.delete(client);
     }
   }
 
-  /** Clients that are remembered, over all services. */
   get rememberedClients(): number {
-    let count = 0;
-    for (const { clients } of this.#entries.values()) count += clients.size;
-    return count;
+    return this.#clients.size;
   }
 
-  #entry(key: string): Entry {
-    const known = this.#entries.get(key);
-    if (known) return known;
-    const entry: Entry = {
-      hasService: false,
-      list: [],
-      index: 0,
-      choice: 'round-robin',
-      affinitySeconds: 0,
-      clients: new RecentMap(maxRememberedClients),
-    };
-    this.#entries.set(key, entry);
-    return entry;
-  }
-
-  #choose(entry: Entry, call: Call): string {
-    const { list, choice } = entry;
-    const start = choice === 'random' ? Math.floor(this.#options.random() * list.length) : entry.index;
-    const at = choice === 'least-connections' ? leastLoaded(list, start, call) : firstOf(list, start, call);
-    entry.index = (at + 1) % list.length;
+  #choose(call: Call): string {
+    const list = this.#endpoints;
+    const isRandom = this.#choice === 'random';
+    const start = isRandom ? Math.floor(this.#options.random() * list.length) : this.#index;
+    const find = this.#choice === 'least-connections' ? leastLoaded : firstOf;
+    const at = find(list, start, call);
+    this.#index = (at + 1) % list.length;
     return list[at] ?? '';
+  }
+
+  /** Counts whole seconds, as upstream does; with `random` (loopback) the last moment still counts. */
+  #isFresh({ usedAt }: Remembered, now: number): boolean {
+    if (this.#choice === 'random') return now - usedAt <= this.#affinitySeconds * 1000;
+    return Math.floor((now - usedAt) / 1000) < this.#affinitySeconds;
   }
 
   #shuffled(endpoints: readonly string[]): string[] {
@@ -205,12 +152,6 @@ export class Balancer {
     }
     return list;
   }
-}
-
-/** Counts whole seconds, as upstream does; with `random` (loopback) the last moment still counts. */
-function isFresh({ choice, affinitySeconds }: Entry, { usedAt }: Remembered, now: number): boolean {
-  if (choice === 'random') return now - usedAt <= affinitySeconds * 1000;
-  return Math.floor((now - usedAt) / 1000) < affinitySeconds;
 }
 
 /** Returns the first index from `start` on that is not to be avoided; `start` if all are. */

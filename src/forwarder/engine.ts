@@ -1,17 +1,14 @@
 import type { Clock, Timer } from '../lib/clock.ts';
 import type { Sockets } from '../native/sockets.ts';
 import { Admission, type Limits, type Occupancy } from './admission.ts';
-import { Balancer } from './balancer.ts';
-import { Counters } from './counters.ts';
 import { EventLoop } from './event-loop.ts';
-import {
-  endpointName,
-  type ForwardedService,
-  type ForwarderOptions,
-  type ListenerState,
-  type Listening,
-  type Outlook,
-  type TrafficReport,
+import type {
+  ForwardedService,
+  ForwarderOptions,
+  ListenerState,
+  Listening,
+  Outlook,
+  TrafficReport,
 } from './forwarder.ts';
 import { type Report, Reports } from './reports.ts';
 import { ServiceHandle } from './service.ts';
@@ -46,8 +43,7 @@ export class Engine {
   /** The owner attaches or turns it. */
   readonly loop: EventLoop;
   readonly #context: UDPContext;
-  readonly #balancer: Balancer;
-  readonly #counters = new Counters();
+  readonly #random: () => number;
   readonly #admission: Admission;
   readonly #services = new Map<string, ServiceHandle>();
   readonly #listeners = new Map<string, OpenListener>();
@@ -60,7 +56,7 @@ export class Engine {
   constructor(options: EngineOptions) {
     const { sockets, clock, random, dialTimeouts, udpIdleMs, limits } = options;
     const reports = new Reports(clock, options.report);
-    this.#balancer = new Balancer({ clock, random });
+    this.#random = random;
     this.#admission = new Admission(limits, options.occupancy);
     this.loop = new EventLoop(sockets);
     this.#context = {
@@ -76,13 +72,8 @@ export class Engine {
     this.#schedulePruning();
   }
 
-  setService(key: string, { endpoints, draining = [], affinitySeconds, choice }: ForwardedService): void {
-    const service = this.#service(key);
-    this.#balancer.setService(key, affinitySeconds > 0 ? 'ClientIP' : 'None', affinitySeconds, choice);
-    service.setEndpoints(
-      new Map(endpoints.map((endpoint) => [endpointName(endpoint), endpoint])),
-      new Set(draining.map(endpointName)),
-    );
+  setService(key: string, service: ForwardedService): void {
+    this.#service(key).set(service);
     for (const listener of this.#datagramListeners.get(key) ?? []) listener.endpointsChanged();
   }
 
@@ -117,7 +108,7 @@ export class Engine {
   }
 
   traffic(): TrafficReport {
-    return this.#counters.all();
+    return new Map([...this.#services].map(([key, { traffic }]) => [key, traffic]));
   }
 
   listeners(): ReadonlyMap<string, ListenerState> {
@@ -159,14 +150,14 @@ export class Engine {
   #service(key: string): ServiceHandle {
     const known = this.#services.get(key);
     if (known) return known;
-    const service = new ServiceHandle(key, this.#balancer, this.#counters);
+    const service = new ServiceHandle(key, { clock: this.#context.clock, random: this.#random });
     this.#services.set(key, service);
     return service;
   }
 
   #schedulePruning(): void {
     this.#pruning = this.#context.clock.setTimeout(() => {
-      this.#balancer.prune();
+      for (const service of this.#services.values()) service.prune();
       for (const listener of this.#retired) if (!listener.hasConnections) this.#retired.delete(listener);
       this.#schedulePruning();
     }, pruneMs);

@@ -1,6 +1,6 @@
 import type { Choice } from './balancer.ts';
-import type { ServiceTraffic } from './counters.ts';
 import type { SocketAddress } from './socket-address.ts';
+import type { ServiceTraffic } from './traffic.ts';
 
 /** Where connections of one service go. Plain data, so it can be sent to another thread. */
 export interface ForwardedService {

@@ -1,63 +1,57 @@
-import { type Balancer, type Distribution, NoEndpointError } from './balancer.ts';
-import type { Counters, EndpointTraffic, ServiceTraffic } from './counters.ts';
-import type { Outlook } from './forwarder.ts';
-import { encodeAddress, type SocketAddress } from './socket-address.ts';
+import { Balancer, type BalancerOptions, type Distribution } from './balancer.ts';
+import { endpointName, type ForwardedService, type Outlook } from './forwarder.ts';
+import { encodeAddress } from './socket-address.ts';
+import { type EndpointTraffic, noTraffic, type ServiceTraffic } from './traffic.ts';
 
 /** A service as its connections use it: chooses endpoints and counts traffic. */
 export class ServiceHandle {
   readonly key: string;
-  readonly traffic: ServiceTraffic;
+  readonly traffic: ServiceTraffic = { ...noTraffic(), unserved: 0, endpoints: new Map() };
   readonly #balancer: Balancer;
-  readonly #counters: Counters;
   /** Encoded addresses by endpoint name. */
   #addresses: ReadonlyMap<string, Uint8Array> = new Map();
   #draining: ReadonlySet<string> = new Set();
-  #isRemoved = false;
 
-  constructor(key: string, balancer: Balancer, counters: Counters) {
+  constructor(key: string, options: BalancerOptions) {
     this.key = key;
-    this.traffic = counters.service(key);
-    this.#balancer = balancer;
-    this.#counters = counters;
+    this.#balancer = new Balancer(options);
   }
 
-  setEndpoints(endpoints: ReadonlyMap<string, SocketAddress>, draining: ReadonlySet<string>): void {
-    this.#draining = draining;
-    this.#addresses = new Map([...endpoints].map(([name, address]) => [name, encodeAddress(address)]));
-    this.#balancer.setEndpoints(this.key, [...endpoints.keys()]);
-    this.#counters.retain(this.key, new Set(endpoints.keys()));
+  /** Changes endpoints and settings. Forgets the traffic of removed endpoints that have nothing open. */
+  set({ endpoints, draining = [], affinitySeconds, choice }: ForwardedService): void {
+    this.#balancer.configure(affinitySeconds, choice);
+    this.#addresses = new Map(endpoints.map((endpoint) => [endpointName(endpoint), encodeAddress(endpoint)]));
+    this.#draining = new Set(draining.map(endpointName));
+    this.#balancer.setEndpoints([...this.#addresses.keys()]);
+    for (const [endpoint, { open, dialling }] of this.traffic.endpoints) {
+      if (open + dialling === 0 && !this.#addresses.has(endpoint)) this.traffic.endpoints.delete(endpoint);
+    }
   }
 
-  /** From now on `next` throws. A later service with the same key gets another handle. */
+  /** From now on there are no endpoints. A later service with the same key gets another handle. */
   remove(): void {
-    this.#isRemoved = true;
-    this.#balancer.setEndpoints(this.key, []);
-    this.#balancer.deleteService(this.key);
-    this.#counters.remove(this.key);
+    this.#balancer.configure(0, 'round-robin');
+    this.#balancer.setEndpoints([]);
   }
 
   /**
-   * Chooses the endpoint for a new connection, outside `avoid` if possible. A client bound to an endpoint outside
-   * `avoid` keeps it, unless `reset`. Throws NoEndpointError.
+   * Chooses the endpoint for a new connection, outside `avoid` if possible; counts the connection as unserved and
+   * returns undefined without endpoints. A client bound to an endpoint outside `avoid` keeps it, unless `reset`.
    */
-  next(client: () => string, avoid: ReadonlySet<string> | undefined, reset: boolean): string {
-    // The key may already belong to a later service, whose endpoints this handle does not know.
-    if (this.#isRemoved) throw new NoEndpointError(this.key, 'missing service entry');
-    return this.#balancer.nextEndpoint(this.key, {
-      client,
-      reset,
-      ...(avoid && { avoid }),
-      load: (endpoint) => loadOf(this.traffic.endpoints.get(endpoint)),
-    });
+  next(client: () => string, avoid: ReadonlySet<string> | undefined, reset: boolean): string | undefined {
+    const load = (endpoint: string): number => loadOf(this.traffic.endpoints.get(endpoint));
+    const endpoint = this.#balancer.next({ client, reset, load, ...(avoid && { avoid }) });
+    if (endpoint === undefined) this.traffic.unserved++;
+    return endpoint;
   }
 
   settings(): Distribution {
-    return this.#balancer.distribution(this.key);
+    return this.#balancer.settings();
   }
 
   /** Returns where a client's next connection would go. */
   outlook(client: string): Pick<Outlook, 'turns' | 'bound'> {
-    const { turns, bound } = this.#balancer.preview(this.key, client);
+    const { turns, bound } = this.#balancer.preview(client);
     const open = (endpoint: string): number => this.traffic.endpoints.get(endpoint)?.open ?? 0;
     return { turns: turns.map((endpoint) => ({ endpoint, open: open(endpoint) })), bound };
   }
@@ -74,7 +68,16 @@ export class ServiceHandle {
   }
 
   endpointTraffic(endpoint: string): EndpointTraffic {
-    return this.#counters.endpoint(this.key, endpoint);
+    const known = this.traffic.endpoints.get(endpoint);
+    if (known) return known;
+    const traffic = { ...noTraffic(), dialFailures: 0, dialling: 0 };
+    this.traffic.endpoints.set(endpoint, traffic);
+    return traffic;
+  }
+
+  /** Forgets clients whose affinity has expired. */
+  prune(): void {
+    this.#balancer.prune();
   }
 }
 

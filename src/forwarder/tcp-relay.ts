@@ -1,7 +1,7 @@
 import type { Sockets } from '../native/sockets.ts';
-import type { Traffic } from './counters.ts';
 import { Direction, type RelayContext, type Stream, streamEvents } from './direction.ts';
 import type { EventLoop, ReadyHandler } from './event-loop.ts';
+import type { Traffic } from './traffic.ts';
 
 /**
  * Passes bytes both ways between a client's connection and an endpoint's. The end of one direction closes only that half

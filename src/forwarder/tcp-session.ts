@@ -16,12 +16,11 @@ import {
   TCP_NODELAY,
 } from '../native/sockets.ts';
 import { errnoName } from '../native/system-error.ts';
-import { NoEndpointError } from './balancer.ts';
-import { begin, type EndpointTraffic, end } from './counters.ts';
 import { type RelayContext, Stream, streamEvents } from './direction.ts';
 import type { ServiceHandle } from './service.ts';
 import { decodeAddress, domainOfBytes } from './socket-address.ts';
 import { closeStream, TCPRelay, watchStream } from './tcp-relay.ts';
+import { begin, type EndpointTraffic, end } from './traffic.ts';
 
 const keepAliveSeconds = 15;
 
@@ -45,7 +44,6 @@ export function tuneConnection(sockets: Sockets, fd: number): void {
 interface Attempt {
   readonly stream: Stream;
   readonly endpoint: string;
-  /** Kept here because a lookup after the service was removed would create a count that nothing removes. */
   readonly traffic: EndpointTraffic;
   readonly timer: Timer;
 }
@@ -105,17 +103,8 @@ export class TCPSession {
   #dial(): void {
     const { dialTimeouts, sockets, loop, clock } = this.#context;
     const timeout = dialTimeouts[this.#attempts];
-    if (timeout === undefined) {
-      this.#over(false);
-      return;
-    }
-    let endpoint: string;
-    try {
-      const hasFailed = this.#failed !== undefined;
-      endpoint = this.#service.next(() => decodeAddress(this.#peer).ip, this.#failed, hasFailed);
-    } catch (error) {
-      if (!(error instanceof NoEndpointError)) throw error;
-      this.#service.traffic.unserved++;
+    const endpoint = timeout === undefined ? undefined : this.#chooseEndpoint();
+    if (timeout === undefined || endpoint === undefined) {
       this.#over(false);
       return;
     }
@@ -139,6 +128,11 @@ export class TCPSession {
     }
     stream.token = loop.watch(fd, streamEvents, { ready: (events) => this.#serverReady(stream, events) });
     if (stream.token < 0) this.#dialFailed(errnoName(-stream.token));
+  }
+
+  #chooseEndpoint(): string | undefined {
+    const client = (): string => decodeAddress(this.#peer).ip;
+    return this.#service.next(client, this.#failed, this.#failed !== undefined);
   }
 
   #serverReady(stream: Stream, events: number): void {

@@ -3,7 +3,6 @@ import { messageOf } from '../lib/thrown.ts';
 import { EAGAIN, EINTR, EPOLLIN, SO_RCVBUF, SOCK_DGRAM, SOL_SOCKET } from '../native/sockets.ts';
 import { errnoName, SystemError } from '../native/system-error.ts';
 import type { Admission } from './admission.ts';
-import { NoEndpointError } from './balancer.ts';
 import { FailedEndpoints } from './failed-endpoints.ts';
 import { boundPort, openSocket } from './open-socket.ts';
 import { RecentMap } from './recent-map.ts';
@@ -142,13 +141,7 @@ export class UDPListener {
   #chooseEndpoint(): string | undefined {
     const client = (): string => decodeAddress(this.#sender).ip;
     const failed = this.#failures.isEmpty ? undefined : this.#failures.of(client());
-    try {
-      return this.service.next(client, failed, false);
-    } catch (error) {
-      if (!(error instanceof NoEndpointError)) throw error;
-      this.service.traffic.unserved++;
-      return undefined;
-    }
+    return this.service.next(client, failed, false);
   }
 
   /** At the limit, ends the session that has been idle for longest. Returns whether there is room for another. */

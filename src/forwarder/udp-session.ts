@@ -1,9 +1,9 @@
 import { EAGAIN, EINTR, EMSGSIZE, ENOBUFS, EPOLLIN, SOCK_DGRAM } from '../native/sockets.ts';
 import { errnoName } from '../native/system-error.ts';
-import { begin, type EndpointTraffic, end } from './counters.ts';
 import type { ServiceHandle } from './service.ts';
 import { domainOfBytes } from './socket-address.ts';
 import type { SessionContext } from './tcp-session.ts';
+import { begin, type EndpointTraffic, end } from './traffic.ts';
 
 /** The listener of a session, as the session uses it. */
 interface SessionOwner {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Counters } from '../../forwarder/counters.ts';
+import { noTraffic } from '../../forwarder/traffic.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { createProxyMetrics } from '../../obs/proxy-metrics.ts';
 import { Registry } from '../../obs/registry.ts';
@@ -8,20 +8,15 @@ import { formatText } from '../../obs/text-exposition.ts';
 import { showTraffic } from './traffic-metrics.ts';
 
 test('traffic is shown per service and endpoint', async () => {
-  const counters = new Counters();
-  Object.assign(counters.endpoint('default/web:http/TCP IPv4', '10.244.1.21:8080'), {
-    connections: 3,
-    open: 1,
-    bytesIn: 10,
-    bytesOut: 2_000,
-    dialFailures: 2,
-  });
+  const traffic = { connections: 3, open: 1, bytesIn: 10, bytesOut: 2_000, dialFailures: 2, dialling: 0 };
+  const endpoints = new Map([['10.244.1.21:8080', traffic]]);
+  const report = new Map([['default/web:http/TCP IPv4', { ...noTraffic(), unserved: 0, endpoints }]]);
   const registry = new Registry({
     clock: systemClock,
     onCollectError: (error) => assert.fail(String(error)),
   });
   const metrics = createProxyMetrics(registry, ['proxied traffic']);
-  showTraffic({ traffic: async () => counters.all() }, metrics);
+  showTraffic({ traffic: async () => report }, metrics);
   const page = formatText(await registry.gather());
   const labels = 'service="default/web:http/TCP IPv4"';
   const lines = page.split('\n').filter((line) => line.includes(labels));

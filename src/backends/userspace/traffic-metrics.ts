@@ -1,5 +1,5 @@
-import type { EndpointTraffic } from '../../forwarder/counters.ts';
 import type { Forwarder, TrafficReport } from '../../forwarder/forwarder.ts';
+import type { EndpointTraffic } from '../../forwarder/traffic.ts';
 import type { Labels, Sample } from '../../obs/metrics.ts';
 import type { UserspaceMetrics } from '../../obs/proxy-metrics.ts';
 
