@@ -11,15 +11,15 @@ import type { Logger } from '../obs/log.ts';
 import { kubeSource } from '../sources/kube.ts';
 import type { ObjectSource } from '../sources/source.ts';
 
-/** Where this process gets its objects from and tells its events to. */
+/** The source of objects, and the way to send events. */
 export interface Cluster {
   readonly source: ObjectSource;
   readonly sendEvent: SendEvent;
-  /** False for manifests: what is not in them now is not worth waiting for. */
+  /** False for manifests: an object that they lack now will not arrive soon. */
   readonly waits: boolean;
 }
 
-/** Connects to the API server, or reads manifests when `--manifests` names some. Throws when neither can be done. */
+/** Connects to the API server, or reads the manifests of `--manifests`. Throws when that fails. */
 export async function openCluster(
   options: Options,
   config: ProxyConfig,

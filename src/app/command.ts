@@ -18,7 +18,7 @@ import { loadMode } from './modes.ts';
 import { buildServer } from './server.ts';
 import { endOnSignals } from './signals.ts';
 
-/** Runs kube-proxy with these arguments; resolves with the exit code, or never while the proxy runs. */
+/** Runs kube-proxy with these arguments. Returns the exit code, and does not return while the proxy runs. */
 export async function runCommand(argv: readonly string[]): Promise<number> {
   const options = readCommandLine(argv);
   if (typeof options === 'number') return options;
@@ -46,7 +46,7 @@ export async function runCommand(argv: readonly string[]): Promise<number> {
   }
 }
 
-/** The options to run with, or the exit code when the command line ends here. */
+/** The options to run with, or the exit code of a command line that only asks for help or is wrong. */
 function readCommandLine(argv: readonly string[]): Options | number {
   const layout = { gates: knownGates(), width: process.stdout.columns };
   try {

@@ -13,11 +13,11 @@ export interface Completed<Config = ProxyConfig> {
   /** Present with --config: the file that the configuration came from, and its text. */
   readonly file?: { readonly path: string; readonly text: string };
   readonly gates: FeatureGates;
-  /** Nobody chose the mode; worth a warning, because the default will change. */
+  /** The mode is the default. That deserves a warning, because the default will change. */
   readonly modeDefaulted: boolean;
 }
 
-/** Brings flags, file, platform defaults and feature gates together; throws with the reason when they do not fit. */
+/** Combines flags, file, platform defaults and feature gates. Throws the reason when that fails. */
 export async function complete(options: Options, logger: Logger): Promise<Completed<ConfigDraft>> {
   const file =
     options.configPath === ''
@@ -48,7 +48,7 @@ async function decode(text: string): ReturnType<typeof decodeConfig> {
   }
 }
 
-/** What setting feature gates has to tell goes to the log. */
+/** Logs the messages about feature gates. */
 export function gateReport(logger: Logger): GateReport {
   return (level, message, attributes) => logger.v(level).info(message, attributes);
 }

@@ -55,5 +55,5 @@ function setAsideText(setAside: SetAside): string {
   const problems = setAside.objects().flatMap((object) => object.problems);
   if (problems.length === 0) return '';
   const lines = [...new Set(problems)].map((problem) => `  ${problem}\n`);
-  return `\nNot, or in part not, programmed\n${lines.join('')}`;
+  return `\nNot (fully) programmed\n${lines.join('')}`;
 }

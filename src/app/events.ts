@@ -36,7 +36,7 @@ export function healthCheckFailed(failure: BindFailure): EventInput {
   };
 }
 
-/** A Service, or a part of it, that this node cannot program. Upstream has no such event. */
+/** A Service that this node cannot (fully) program. Upstream has no event for this. */
 export function setAsideEvent(nodeName: string, service: ObjectName, problem: string): EventInput {
   return {
     regarding: regardingOf(service),

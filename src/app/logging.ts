@@ -8,7 +8,7 @@ import { createLogger, type RootLogger } from '../obs/klog.ts';
 const { pid, stdout, stderr } = process;
 const locate = bundleLocator(import.meta.filename);
 
-/** Logging until the configuration has been read. */
+/** The logger until the configuration has been read. */
 export function startLogger(): RootLogger {
   return createLogger({ format: 'text', verbosity: 0, clock: systemClock, pid, stdout, stderr, locate });
 }

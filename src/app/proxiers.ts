@@ -33,12 +33,12 @@ export interface Proxiers {
   readonly setAside: SetAside;
 }
 
-/** One proxier per family; throws when the mode cannot run in one of them. */
+/** Creates one proxier per family. Throws when the mode cannot run in one of them. */
 export async function createProxiers(options: ProxiersOptions): Promise<Proxiers> {
   const { nodeName, recorder, metrics, logger } = options;
   const setAside = new SetAside({
     announce: (subject, text) => {
-      // Slices are made by controllers and may legally hold what no proxy can use; every node would report each.
+      // A slice may legally contain what no proxy can use, and every node would report it.
       if (subject.kind === 'Service') recorder.event(setAsideEvent(nodeName, subject, text));
     },
     logger,
@@ -52,7 +52,7 @@ export async function createProxiers(options: ProxiersOptions): Promise<Proxiers
   return { families, setAside };
 }
 
-/** Repairs are counted where they are found; the proxier of the family is told as well. */
+/** Counts repairs in the metric, and in the proxier of the family. */
 function notedRepairs(repairs: Counter, families: readonly FamilyProxier[]): Counter {
   return {
     inc(labels, by = 1) {
@@ -113,7 +113,7 @@ async function createBackend(
   }
 }
 
-/** Where the health check node ports of Services listen: everywhere, or on the addresses that serve node ports. */
+/** Addresses for the health check node ports of Services: all of them, or those that serve node ports. */
 async function healthCheckAddresses(addresses: NodePortAddresses, logger: Logger): Promise<string[]> {
   const everywhere = [addresses.family === 'IPv4' ? '0.0.0.0' : '::'];
   if (addresses.matchAll) return everywhere;
@@ -125,7 +125,7 @@ async function healthCheckAddresses(addresses: NodePortAddresses, logger: Logger
   }
 }
 
-/** Stale UDP flows are removed over a socket of their own: a long walk must not delay a sync. */
+/** Opens a socket of its own to remove stale UDP flows, so that a long dump does not delay a sync. */
 async function openFlows(
   family: Family,
   { flows }: Backend,

@@ -20,7 +20,7 @@ import type { Metrics } from './metrics.ts';
 import type { Proxiers } from './proxiers.ts';
 import type { Start } from './start.ts';
 
-/** How long a process that is about to end waits for its last events to be delivered. */
+/** How long an ending process waits until its last events are delivered. */
 const LAST_EVENTS_MS = 3000;
 
 export interface ProxyServerParts extends Start {
@@ -36,20 +36,20 @@ export interface ProxyServerParts extends Start {
 /** The built proxy, ready to run. */
 export class ProxyServer {
   readonly #parts: ProxyServerParts;
-  /** Set up with the server, so that a change from then on is noticed. */
+  /** Created with the server, so that it notices every change from then on. */
   readonly #configWatch: ConfigWatch | undefined;
   readonly #failure = Promise.withResolvers<never>();
 
   constructor(parts: ProxyServerParts) {
     this.#parts = parts;
-    // A failure may come before run() waits for it; it must not count as unhandled until then.
+    // A failure may come before run() awaits it, and must not count as unhandled.
     this.#failure.promise.catch(() => {});
     this.#configWatch = this.#watchConfig();
   }
 
   /**
-   * Starts everything, in upstream's order. Never resolves; rejects with what ends the process. `takeOver` is called
-   * when all has been written once: until then, rules that another mode left may serve.
+   * Starts everything, in upstream's order. Never resolves; rejects with the reason to exit. Calls `takeOver` after the
+   * first sync of every family: until then, rules of another mode may still serve.
    */
   async run(takeOver: () => Promise<void>): Promise<never> {
     const { cluster, nodeManager, recorder, events, proxiers, logger } = this.#parts;
@@ -154,7 +154,7 @@ export class ProxyServer {
     });
   }
 
-  /** Loaded with the first question: on many nodes there is never one. */
+  /** Loads the code with the first question; on many nodes none ever comes. */
   #inspection(startTime: number): Handler {
     let loading: Promise<Handler> | undefined;
     const load = async () => {

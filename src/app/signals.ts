@@ -1,8 +1,8 @@
 import { constants } from 'node:os';
 
 /**
- * Ends on SIGTERM and SIGINT at once, by the signal itself, after `lastWords`; what is in the kernel stays there.
- * As process 1 of a container the signal has no default action, so an exit code stands in for it.
+ * Makes SIGTERM and SIGINT end the process by the signal itself, after `lastWords`. The rules stay in the kernel. The
+ * kernel ignores such a signal for process 1 of a container, which therefore exits with the corresponding code.
  */
 export function endOnSignals(lastWords: () => void): void {
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {

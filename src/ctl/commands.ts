@@ -1,17 +1,15 @@
 import type { DiffReport } from '../inspect/api.ts';
-import type { Command, CommandContext } from './command.ts';
+import { type Command, print } from './command.ts';
 import { diffText } from './diff.ts';
-import { endpointsText } from './endpoints.ts';
 import { explanationText } from './explain.ts';
 import { interfaceFlag, liveFlag, offlineFlags, topFlags } from './flags.ts';
-import { render } from './output.ts';
 import { readPacket } from './packet-argument.ts';
-import { serviceDetailsText, servicesText } from './services.ts';
+import { endpointsText, serviceDetailsText, servicesText } from './services.ts';
 import { isWell, statusText } from './status.ts';
 import { EXIT_DIFFERS, EXIT_ERROR, EXIT_OK } from './terminal.ts';
-import { watchTop } from './watch-top.ts';
+import { watchTop } from './top.ts';
 
-/** What commands have in common that are about all service ports, or those of one name. */
+/** Shared by the commands that show all service ports, or those of one name. */
 const named = {
   usage: '[NAME]',
   arguments: { least: 0, most: 1 },
@@ -23,8 +21,8 @@ const status: Command = {
   name: 'status',
   usage: '',
   arguments: { least: 0, most: 0 },
-  summary: 'how the proxy stands: health, last sync, failures, repairs, objects that it cannot program',
-  details: 'Ends with 2 when the proxy is unhealthy or has not listed its objects yet.',
+  summary: 'state of the proxy: health, last sync, failures, repairs, objects that it cannot program',
+  details: 'Exits with 2 when the proxy is unhealthy or has not listed its objects yet.',
   flags: [],
   async run(context) {
     const report = await context.source.status();
@@ -36,7 +34,7 @@ const status: Command = {
 const services: Command = {
   ...named,
   name: 'services',
-  summary: 'service ports, and what becomes of traffic to them; with a name, in detail and with the reasons',
+  summary: 'service ports and the decisions for their traffic; with a name, in detail and with reasons',
   async run(context) {
     const [name] = context.args;
     const report = await context.source.services(name);
@@ -51,7 +49,7 @@ const services: Command = {
 const endpoints: Command = {
   ...named,
   name: 'endpoints',
-  summary: 'endpoints of service ports, and why each takes traffic or not',
+  summary: 'endpoints of service ports, and why each takes traffic or does not',
   async run(context) {
     const [name] = context.args;
     const report = await context.source.endpoints(name);
@@ -67,7 +65,7 @@ const top: Command = {
   usage: '',
   arguments: { least: 0, most: 0 },
   summary: 'connections, packets and bytes per second of each service port, where the mode counts them',
-  details: 'The busiest comes first. Ends with Ctrl-C, or after --count tables.',
+  details: 'The busiest comes first. Ctrl-C ends it, or --count.',
   flags: topFlags,
   run: watchTop,
 };
@@ -79,7 +77,7 @@ const explain: Command = {
   summary: 'what happens to the first packet of a connection, why, and whether the kernel agrees',
   details: `SRC is the address that the packet comes from, or "node" for the node itself. DST:PORT is where it goes, with
 IPv6 addresses in brackets. PROTO is TCP, UDP or SCTP; without it, TCP.
-Ends with 2 when the kernel does something else than was decided.
+Exits with 2 when the kernel does not do what the proxy decided.
 
 Examples:
   kube-proxyctl explain 10.244.1.7 10.96.0.10:53/UDP
@@ -97,11 +95,8 @@ Examples:
       print(context, report, () => explanationText(report, paint));
       return report.differences.length > 0 ? EXIT_DIFFERS : EXIT_OK;
     }
-    // Loaded only when it is needed: it talks to the kernel.
-    const [{ sendLive }, { liveText }] = [
-      await import('./live/live.ts'),
-      await import('./live/live-text.ts'),
-    ];
+    // Loaded only when needed: it talks to the kernel.
+    const { sendLive, liveText } = await import('./live/live.ts');
     const live = await sendLive(report, context.clock);
     const text = () => explanationText(report, paint) + liveText(report, live, paint);
     print(context, { ...report, live }, text);
@@ -112,8 +107,8 @@ Examples:
 const diff: Command = {
   ...named,
   name: 'diff',
-  summary: 'what is not in the kernel as it should be',
-  details: `${named.details}\nEnds with 2 when anything differs.`,
+  summary: 'differences between the kernel and the decisions of the proxy',
+  details: `${named.details}\nExits with 2 when anything differs.`,
   flags: [],
   async run(context) {
     const [name] = context.args;
@@ -127,10 +122,6 @@ const diff: Command = {
 
 /** In the order in which help shows them. */
 export const commands: readonly Command[] = [status, services, endpoints, explain, diff, top];
-
-function print({ terminal, options }: CommandContext, report: object, text: () => string): void {
-  terminal.stdout.write(render(options.output, report, text));
-}
 
 function sorted<T>(items: readonly T[], keyOf: (item: T) => string): T[] {
   const keyed = items.map((item) => ({ item, key: keyOf(item) }));

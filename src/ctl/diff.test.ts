@@ -6,7 +6,7 @@ import type { Paint } from './terminal.ts';
 
 const plain: Paint = (_style, text) => text;
 
-test('each family says that it is right, what is wrong, or why that is not known', () => {
+test('diff shows for each family its differences, that there are none, or why they are unknown', () => {
   const report: DiffReport = {
     apiVersion: API_VERSION,
     kind: 'Diff',
@@ -28,13 +28,13 @@ test('each family says that it is right, what is wrong, or why that is not known
   };
   assert.equal(
     diffText(report, plain),
-    `IPv4: 1 difference, some perhaps because syncs were under way
+    `IPv4: 1 difference, perhaps only because a sync was running
   shop/web/TCP
     + element service-ips x: y
 
 IPv6: cannot be compared: EPERM
 
-+ is missing   - should not be there   ~ is not as it should be
++ missing   - should not be there   ~ differs
 `,
   );
   const right = {
@@ -42,5 +42,5 @@ IPv6: cannot be compared: EPERM
     families: [{ family: 'IPv4', error: null, settled: true, differences: 0 } as const],
     items: [],
   };
-  assert.equal(diffText(right, plain), 'IPv4: the kernel holds what it should\n');
+  assert.equal(diffText(right, plain), 'IPv4: no difference\n');
 });

@@ -42,11 +42,11 @@ function report(parts: Partial<ExplanationReport> = {}): ExplanationReport {
   };
 }
 
-test('what happens, why, with what chances, and that the kernel agrees', () => {
+test('an explanation shows the decision, its reasons, the chances of endpoints and that the kernel agrees', () => {
   assert.equal(
     explanationText(report(), plain),
-    `TCP from 10.0.0.1 to 10.96.0.1:80, arriving by eth0; node n1, nftables mode
-Forwarded to one of 2 endpoints of shop/web/TCP, and for 3h to the same for this client.
+    `TCP from 10.0.0.1 to 10.96.0.1:80, arriving on eth0; node n1, nftables mode
+Forwarded to one of 2 endpoints of shop/web/TCP, and for 3h always the same one.
 
 Why
   1. First this.
@@ -56,14 +56,14 @@ Why
   10.244.1.21:8080  50.0 %  the address of the client
   10.244.2.21:8080  50.0 %  an address of the node
 
-The kernel says the same
+The kernel agrees
   map element a
   rule b
 `,
   );
 });
 
-test('a kernel that does something else is told loudly, with what it does', () => {
+test('an explanation warns when the kernel disagrees, and shows its answer', () => {
   const text = explanationText(
     report({
       kernel: { fate: { action: 'drop' }, evidence: ['rule c'] },
@@ -71,22 +71,22 @@ test('a kernel that does something else is told loudly, with what it does', () =
     }),
     (style, words) => (style === 'red' ? words.toUpperCase() : words),
   );
-  assert.match(text, /WARNING: THE KERNEL DOES SOMETHING ELSE\n {2}! THE PLAN IS TO FORWARD/);
-  assert.match(text, /The kernel says: Dropped: the sender hears nothing\.\n {2}rule c\n$/);
+  assert.match(text, /WARNING: THE KERNEL DISAGREES\n {2}! THE PLAN IS TO FORWARD/);
+  assert.match(text, /The kernel says: Dropped: the sender gets no answer\.\n {2}rule c\n$/);
 });
 
-test('without an answer of the kernel there is the reason', () => {
+test('an explanation says why the answer of the kernel is unknown', () => {
   const text = explanationText(report({ kernel: null, kernelUnknown: 'EPERM' }), plain);
-  assert.match(text, /\nWhat the kernel does is not known: EPERM\n$/);
+  assert.match(text, /\nThe answer of the kernel is unknown: EPERM\n$/);
 });
 
-test('packets of the node itself, unknown interfaces and other fates', () => {
+test('an explanation names packets of the node itself, unknown interfaces and every fate', () => {
   const { packet, planned } = report();
   const text = (origin: 'node' | { interface: string }, fate: Fate) =>
     explanationText(report({ packet: { ...packet, origin }, planned: { ...planned, fate } }), plain);
   assert.match(
     text('node', { action: 'reject' }),
-    /sent by the node itself.*\nRejected: the sender is told at once\.\n/,
+    /sent by the node itself.*\nRejected: the sender gets an error at once\.\n/,
   );
-  assert.match(text({ interface: '' }, { action: 'pass' }), /interface that is not known.*\nLeft alone: /);
+  assert.match(text({ interface: '' }, { action: 'pass' }), /unknown interface.*\nIgnored: /);
 });

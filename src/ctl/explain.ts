@@ -2,11 +2,10 @@ import type { Fate, Target } from '../backends/inspection.ts';
 import type { ExplanationReport } from '../inspect/api.ts';
 import { count } from '../lib/count.ts';
 import { joinHostPort } from '../model/ip.ts';
-import { tableText } from './table.ts';
 import type { Paint } from './terminal.ts';
-import { percentText, spanText } from './words.ts';
+import { percentText, spanText, tableText } from './text.ts';
 
-/** What was decided about a packet and why, then what the kernel says, and loudly if that is something else. */
+/** The decision about a packet and its reasons, then the kernel's answer, with a warning when the two differ. */
 export function explanationText(report: ExplanationReport, paint: Paint): string {
   const { planned } = report;
   const reasons = planned.reasons.map((reason, i) => `  ${i + 1}. ${reason}\n`);
@@ -27,7 +26,7 @@ function packetText({ packet, nodeName, mode }: ExplanationReport): string {
 }
 
 function arrivalText(name: string): string {
-  return name === '' ? 'arriving by an interface that is not known' : `arriving by ${name}`;
+  return name === '' ? 'arriving on an unknown interface' : `arriving on ${name}`;
 }
 
 /** The fate in one sentence. */
@@ -39,14 +38,14 @@ export function fateText(fate: Fate, service: string | null = null): string {
     first && targets.length === 1 ? first.endpoint : `one of ${count(targets.length, 'endpoint')}`;
   const of = service === null ? '' : ` of ${service}`;
   const sticky =
-    affinitySeconds > 0 ? `, and for ${spanText(affinitySeconds * 1000)} to the same for this client` : '';
+    affinitySeconds > 0 ? `, and for ${spanText(affinitySeconds * 1000)} always the same one` : '';
   return `Forwarded to ${where}${of}${sticky}.`;
 }
 
 const refusals = {
-  drop: 'Dropped: the sender hears nothing.',
-  reject: 'Rejected: the sender is told at once.',
-  pass: 'Left alone: it takes the way that it would take without a proxy.',
+  drop: 'Dropped: the sender gets no answer.',
+  reject: 'Rejected: the sender gets an error at once.',
+  pass: 'Ignored: the packet is routed as if there were no proxy.',
 } as const;
 
 function targetsText(fate: Fate): string {
@@ -67,12 +66,12 @@ function seenText({ masquerade }: Target): string {
 function kernelText(report: ExplanationReport, paint: Paint): string {
   const { kernel, kernelUnknown, differences } = report;
   if (!kernel)
-    return `${paint('yellow', 'What the kernel does is not known')}: ${kernelUnknown ?? 'no reason is given'}\n`;
+    return `${paint('yellow', 'The answer of the kernel is unknown')}: ${kernelUnknown ?? 'no reason is given'}\n`;
   const evidence = kernel.evidence.map((line) => `  ${line}\n`).join('');
-  if (differences.length === 0) return `${paint('green', 'The kernel says the same')}\n${evidence}`;
+  if (differences.length === 0) return `${paint('green', 'The kernel agrees')}\n${evidence}`;
   const complaints = differences.map((difference) => `  ${paint('red', `! ${difference}`)}\n`).join('');
   return [
-    `${paint('red', 'WARNING: THE KERNEL DOES SOMETHING ELSE')}\n${complaints}`,
+    `${paint('red', 'WARNING: THE KERNEL DISAGREES')}\n${complaints}`,
     `\nThe kernel says: ${fateText(kernel.fate)}\n${evidence}`,
     targetsText(kernel.fate),
   ].join('');

@@ -4,7 +4,7 @@ import { HOUR, MILLISECOND, SECOND } from '../lib/duration.ts';
 
 export type OutputForm = 'table' | 'json' | 'yaml';
 
-/** What the flags of kube-proxyctl say. */
+/** The values of the flags of kube-proxyctl. */
 export interface CtlOptions {
   server: string;
   config: string;
@@ -49,7 +49,7 @@ const outputForm: FlagType<OutputForm> = {
   format: (form) => form,
 };
 
-/** Timers cannot be set for longer than some weeks, and nobody waits so long. */
+/** Timers of Node.js cannot be set for longer than some weeks. */
 const span: FlagType<bigint> = {
   ...duration,
   parse(text, current, isFirst) {
@@ -80,7 +80,7 @@ function flag<Key extends keyof CtlOptions>(
   });
 }
 
-/** What every command takes. */
+/** Flags of every command. */
 export const commonFlags: readonly CtlFlag[] = [
   flag(
     'server',
@@ -88,19 +88,19 @@ export const commonFlags: readonly CtlFlag[] = [
     string,
     'URL of the metrics server of kube-proxy. (default http://127.0.0.1:10249)',
   ),
-  flag('config', 'config', string, 'Configuration file of kube-proxy: says where its metrics server is.'),
+  flag('config', 'config', string, 'Configuration file of kube-proxy, to find its metrics server.'),
   flag('output', 'output', outputForm, 'Form of the answer: table, json or yaml.', 'o'),
   flag('timeout', 'timeout', span, 'How long to wait for an answer. (default 1m0s)'),
   flag('help', 'help', bool, 'Show help for the program or the command.', 'h'),
 ];
 
-/** What the commands take that also work without a proxy. */
+/** Flags of the commands that also work without a proxy. */
 export const offlineFlags: readonly CtlFlag[] = [
   flag(
     'manifests',
     'manifests',
     string,
-    'Work out the answer from this file or folder of manifests, and the configuration, without a proxy or a kernel.',
+    'Answer from this file or folder of manifests and the configuration, without a proxy or a kernel.',
   ),
   flag('node', 'node', string, 'With --manifests: the node to answer for. (default the name of this host)'),
   flag('proxy-mode', 'proxyMode', string, 'With --manifests and without --config: the mode to answer for.'),
@@ -110,19 +110,19 @@ export const interfaceFlag: CtlFlag = flag(
   'interface',
   'interface',
   string,
-  'The interface that the packet comes in by. (default the one that leads to its source)',
+  'The interface on which the packet arrives. (default the one that leads to its source)',
 );
 
 export const liveFlag: CtlFlag = flag(
   'live',
   'live',
   bool,
-  'Also send such a packet from this node and follow it through the rules. Needs CAP_NET_ADMIN; rules of legacy iptables and IPVS do not show.',
+  'Also send the packet from this node and trace it through the rules. Needs CAP_NET_ADMIN; traces do not show legacy iptables or IPVS.',
 );
 
 export const topFlags: readonly CtlFlag[] = [
-  flag('interval', 'interval', span, 'Time between two looks. (default 2s)'),
-  flag('count', 'count', int32, 'End after so many tables. (default one in a pipe, no end on a terminal)'),
+  flag('interval', 'interval', span, 'Time between two tables. (default 2s)'),
+  flag('count', 'count', int32, 'End after this many tables. (default one in a pipe, no end on a terminal)'),
 ];
 
 export const versionFlag: CtlFlag = flag('version', 'version', bool, 'Print the version and exit.');

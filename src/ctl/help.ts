@@ -1,15 +1,14 @@
 import type { Command } from './command.ts';
 import { type CtlFlag, commonFlags, versionFlag } from './flags.ts';
 
-const description = `kube-proxyctl shows what kube-proxy on this node has decided, and what the kernel makes of it. It changes nothing.`;
+const description = `kube-proxyctl shows the decisions of kube-proxy on this node, and whether the kernel agrees. It changes nothing.`;
 
 const exitCodes = `Exit codes:
-  0  all is as it should be
-  1  wrong usage, or the answer could not be had
-  2  something is not as it should be: unhealthy, or the kernel differs from what was decided
+  0  no problem found
+  1  wrong usage, or no answer
+  2  problem found: the proxy is unhealthy, or the kernel differs from its decisions
 `;
 
-/** What the program says about itself. */
 export function programHelp(commands: readonly Command[]): string {
   const usages = commands.map(({ name, usage }) => `${name} ${usage}`.trim());
   const width = Math.max(...usages.map(({ length }) => length));

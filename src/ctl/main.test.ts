@@ -16,7 +16,7 @@ async function run(...args: string[]): Promise<{ stdout: string; stderr: string;
   return { ...written, exitCode: terminal.exitCode };
 }
 
-test('--help and -h list every command', async () => {
+test('kube-proxyctl --help and -h list every command', async () => {
   for (const flag of ['--help', '-h']) {
     const { stdout, stderr, exitCode } = await run(flag);
     for (const { name } of commands) assert.match(stdout, new RegExp(`^ {2}${name} `, 'm'));
@@ -27,7 +27,7 @@ test('--help and -h list every command', async () => {
 });
 
 for (const { name, flags } of commands) {
-  test(`${name} --help shows the flags that it has`, async () => {
+  test(`kube-proxyctl ${name} --help shows the flags of the command`, async () => {
     const { stdout, exitCode } = await run(name, '--help');
     assert.match(stdout, new RegExp(`^ {2}kube-proxyctl ${name} `, 'm'));
     for (const flag of flags) assert.match(stdout, new RegExp(`^ +--${flag.name} `, 'm'));
@@ -35,7 +35,7 @@ for (const { name, flags } of commands) {
   });
 }
 
-test('--version names the release', async () => {
+test('kube-proxyctl --version names the release', async () => {
   const { stdout, exitCode } = await run('--version');
   assert.equal(stdout, 'kube-proxyctl for Kubernetes v1.37.0\n');
   assert.equal(exitCode, 0);
@@ -45,17 +45,17 @@ const usageFaults: [args: string, complaint: string][] = [
   ['', 'a command is needed'],
   ['nope', 'unknown command "nope"'],
   ['--nope', 'unknown flag: --nope'],
-  ['--version status', '--version stands alone, got "status" too'],
+  ['--version status', '--version takes no command, got "status"'],
   ['status web', 'status takes no arguments, got "web"'],
   ['explain 10.0.0.1', 'explain takes SRC DST:PORT[/PROTO], got "10.0.0.1"'],
   ['services a b', 'services takes [NAME], got "a" "b"'],
   ['status --interval 1s', 'status has no flag --interval'],
   ['diff --manifests x', 'diff has no flag --manifests'],
   ['services --node n1', '--node needs --manifests'],
-  ['services --manifests x --server y', '--server and --manifests are two sources, and there can be one'],
+  ['services --manifests x --server y', '--server and --manifests exclude each other'],
   [
     'services --manifests x --config y --proxy-mode ipvs',
-    '--proxy-mode has no effect with --config, which says the mode',
+    '--proxy-mode has no effect with --config, which sets the mode',
   ],
   ['status --timeout 0s', 'invalid argument "0s" for "--timeout" flag: is not between 1ms and 24h'],
   ['top --interval 1000h', 'invalid argument "1000h" for "--interval" flag: is not between 1ms and 24h'],
@@ -63,7 +63,7 @@ const usageFaults: [args: string, complaint: string][] = [
 ];
 
 for (const [args, complaint] of usageFaults) {
-  test(`refuses ${JSON.stringify(args)}`, async () => {
+  test(`the arguments ${JSON.stringify(args)} are a usage error`, async () => {
     assert.deepEqual(await run(...args.split(' ').filter(Boolean)), {
       stdout: '',
       stderr: `Error: ${complaint}; see kube-proxyctl --help\n`,
@@ -77,11 +77,11 @@ const faults: [args: string, complaint: RegExp][] = [
   ['status --server http://127.0.0.1:1', /cannot ask kube-proxy at http:\/\/127\.0\.0\.1:1: .*ECONNREFUSED/],
   ['status --config /nowhere/config.yaml', /open \/nowhere\/config\.yaml: no such file or directory/],
   ['services --manifests /nowhere', /cannot read manifests at \/nowhere/],
-  ['explain 10.0.0.1 fd00::1:80', /IPv6 addresses stand in brackets/],
+  ['explain 10.0.0.1 fd00::1:80', /IPv6 addresses need brackets/],
 ];
 
 for (const [args, complaint] of faults) {
-  test(`says what is wrong with ${JSON.stringify(args)}`, async () => {
+  test(`an error names what is wrong with ${JSON.stringify(args)}`, async () => {
     const { stdout, stderr, exitCode } = await run(...args.split(' '));
     assert.equal(stdout, '');
     assert.match(stderr, complaint);

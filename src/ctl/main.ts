@@ -5,6 +5,7 @@ import { systemClock } from '../lib/clock.ts';
 import { toMillis } from '../lib/duration.ts';
 import { quote } from '../lib/go-quote.ts';
 import { messageOf } from '../lib/thrown.ts';
+import type { Logger } from '../obs/log.ts';
 import type { Command } from './command.ts';
 import { commands } from './commands.ts';
 import { allFlags, type CtlOptions, commonFlags, defaultOptions } from './flags.ts';
@@ -13,11 +14,10 @@ import { serverAddress } from './server-address.ts';
 import { serverSource } from './server-source.ts';
 import type { ReportSource } from './source.ts';
 import { EXIT_ERROR, EXIT_OK, type ExitCode, painter, type Terminal } from './terminal.ts';
-import { warningLogger } from './warnings.ts';
 
-/** Runs kube-proxyctl with the arguments behind the program's name. */
+/** Runs kube-proxyctl with these arguments and sets the exit code. */
 export async function main(args: string[], terminal: Terminal = process): Promise<void> {
-  if (terminal === process) endWithReader();
+  if (terminal === process) exitWithReader();
   try {
     terminal.exitCode = await run(args, terminal);
   } catch (error) {
@@ -27,8 +27,8 @@ export async function main(args: string[], terminal: Terminal = process): Promis
   }
 }
 
-/** Nobody reads on, as in `kube-proxyctl services | head`. */
-function endWithReader(): void {
+/** Exits when the reader of a pipe is gone, as in `kube-proxyctl services | head`. */
+function exitWithReader(): void {
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code !== 'EPIPE') throw error;
     process.exit(EXIT_OK);
@@ -46,7 +46,7 @@ async function run(argv: readonly string[], terminal: Terminal): Promise<ExitCod
     return EXIT_OK;
   }
   if (options.version) {
-    if (name !== undefined) throw usageError(`--version stands alone, got ${quote(name)} too`);
+    if (name !== undefined) throw usageError(`--version takes no command, got ${quote(name)}`);
     terminal.stdout.write(`kube-proxyctl for Kubernetes ${KUBERNETES_VERSION}\n`);
     return EXIT_OK;
   }
@@ -73,7 +73,7 @@ function commandOf(name: string): Command {
   return command;
 }
 
-/** What a command has no use for is a mistake, and not to be passed over. */
+/** Throws when the command does not take these arguments or flags. */
 function check(command: Command, args: readonly string[], given: ReadonlySet<string>): void {
   const { least, most } = command.arguments;
   if (args.length < least || args.length > most) {
@@ -86,11 +86,11 @@ function check(command: Command, args: readonly string[], given: ReadonlySet<str
   const offline = [...given].find((name) => name === 'node' || name === 'proxy-mode');
   if (offline !== undefined && !given.has('manifests')) throw usageError(`--${offline} needs --manifests`);
   if (given.has('proxy-mode') && given.has('config')) {
-    throw usageError('--proxy-mode has no effect with --config, which says the mode');
+    throw usageError('--proxy-mode has no effect with --config, which sets the mode');
   }
   if (given.has('live') && given.has('manifests')) throw usageError('--live needs a running kube-proxy');
   if (given.has('server') && given.has('manifests')) {
-    throw usageError('--server and --manifests are two sources, and there can be one');
+    throw usageError('--server and --manifests exclude each other');
   }
 }
 
@@ -98,7 +98,7 @@ async function openSource(options: CtlOptions, terminal: Terminal): Promise<Repo
   if (options.manifests === '') {
     return serverSource(await serverAddress(options), toMillis(options.timeout));
   }
-  // Loaded only when it is needed: it is most of the proxy.
+  // Loaded only when needed: it is most of the proxy.
   const { manifestSource } = await import('./manifest-source.ts');
   return manifestSource(
     options,
@@ -108,4 +108,20 @@ async function openSource(options: CtlOptions, terminal: Terminal): Promise<Repo
 
 function usageError(message: string): UsageError {
   return new UsageError(message, { showUsage: false });
+}
+
+/** Writes errors as warnings and drops every other log line. */
+function warningLogger(write: (text: string) => unknown): Logger {
+  const logger: Logger = {
+    info() {},
+    error(error, message, attributes = {}) {
+      const cause = error instanceof Error ? error.message : error;
+      const details = [cause, ...Object.values(attributes)].filter((part) => part !== undefined);
+      write(`Warning: ${[message, ...details.map(String)].join(': ')}\n`);
+    },
+    v: () => ({ ...logger, error() {} }),
+    enabled: false,
+    named: () => logger,
+  };
+  return logger;
 }

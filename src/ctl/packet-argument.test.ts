@@ -9,7 +9,7 @@ for (const [source, destination, packet] of [
   ['[fd00::1]', '[fd00::2]:443/SCTP', ['fd00::1', 'fd00::2', '443', 'SCTP']],
   ['fd00::1', '[fd00::2]:443', ['fd00::1', 'fd00::2', '443', 'TCP']],
 ] as const) {
-  test(`${source} ${destination}`, () => {
+  test(`the packet arguments ${source} ${destination} are read`, () => {
     const { source: from, destination: to, port, protocol } = readPacket(source, destination);
     assert.deepEqual([from, to, port, protocol], packet);
   });
@@ -24,7 +24,7 @@ for (const destination of [
   'fd00::1:80',
   '[fd00::1]80',
 ]) {
-  test(`${JSON.stringify(destination)} is refused by name`, () => {
+  test(`the packet destination ${JSON.stringify(destination)} is an error that quotes it`, () => {
     assert.throws(
       () => readPacket('10.0.0.1', destination),
       ({ message }: Error) => message.startsWith(JSON.stringify(destination)),
@@ -32,7 +32,7 @@ for (const destination of [
   });
 }
 
-test('any text gives a packet or an Error that names it', () => {
+test('any text as a packet argument gives a packet or an error that quotes it', () => {
   fc.assert(
     fc.property(fc.string(), fc.string(), (source, destination) => {
       try {

@@ -1,6 +1,6 @@
 import type { AskedPacket } from './source.ts';
 
-/** Reads `SRC DST:PORT[/PROTO]`; IPv6 destinations stand in brackets. What is in it is judged by who answers. */
+/** Splits `SRC DST:PORT[/PROTO]`, with IPv6 destinations in brackets. The report source checks the parts. */
 export function readPacket(source: string, destination: string): AskedPacket {
   const [, bracketed, bare, port, protocol] =
     /^(?:\[([^\]]*)\]|([^[\]/]*?)):([^:/]*)(?:\/(.*))?$/.exec(destination) ?? [];
@@ -9,7 +9,7 @@ export function readPacket(source: string, destination: string): AskedPacket {
     throw new Error(`${JSON.stringify(destination)} is not DST:PORT or DST:PORT/PROTO`);
   }
   if (bracketed === undefined && address.includes(':')) {
-    throw new Error(`${JSON.stringify(destination)}: IPv6 addresses stand in brackets, as in [fd00::1]:80`);
+    throw new Error(`${JSON.stringify(destination)}: IPv6 addresses need brackets, as in [fd00::1]:80`);
   }
   return {
     source: source.replace(/^\[(.*)\]$/, '$1'),

@@ -24,12 +24,12 @@ for (const [address, url] of [
   ['010.0.0.1:+099', 'http://10.0.0.1:99'],
   [undefined, 'http://127.0.0.1:10249'],
 ] as const) {
-  test(`metricsBindAddress ${address} is asked at ${url}`, async () => {
+  test(`kube-proxyctl asks metricsBindAddress ${address} at ${url}`, async () => {
     assert.equal(await serverAddress({ ...defaultOptions, config: configWith(address) }), url);
   });
 }
 
-test('--server wins over the file, and without either it is where it is by default', async () => {
+test('--server has precedence over --config; without both, kube-proxyctl asks the default address', async () => {
   const config = configWith('127.0.0.1:1');
   assert.equal(await serverAddress({ ...defaultOptions, server: 'http://x', config }), 'http://x');
   assert.equal(await serverAddress(defaultOptions), 'http://127.0.0.1:10249');

@@ -6,10 +6,10 @@ import { canonicalIP, joinHostPort } from '../model/ip.ts';
 import type { CtlOptions } from './flags.ts';
 
 const DEFAULT_SERVER = 'http://127.0.0.1:10249';
-/** Where who listens everywhere is found. */
+/** Where a server that listens on all addresses is reached. */
 const loopbackOf: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' };
 
-/** Where the metrics server of kube-proxy is: as said, as its configuration file says, or where it is by default. */
+/** The URL of kube-proxy's metrics server: from --server, from its configuration file, or the default one. */
 export async function serverAddress({ server, config }: CtlOptions): Promise<string> {
   if (server !== '') return server;
   if (config === '') return DEFAULT_SERVER;

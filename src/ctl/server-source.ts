@@ -4,7 +4,7 @@ import { http } from '../lib/http.ts';
 import { messageOf } from '../lib/thrown.ts';
 import type { AskedPacket, ReportSource } from './source.ts';
 
-/** More than any answer needs, of the largest cluster, and less than a string can hold. */
+/** Longer than any answer about the largest cluster, shorter than the longest string. */
 const maxLength = 500_000_000;
 
 /** Asks the inspection API of a running proxy. */
@@ -82,7 +82,7 @@ function send(url: URL, signal: AbortSignal): Promise<IncomingMessage> {
   });
 }
 
-/** With both families of a name to try, Node says why only one by one. */
+/** Node.js reports one error per address that it tried. */
 function reasonOf(error: unknown): string {
   if (error instanceof AggregateError) return error.errors.map(reasonOf).join('; ');
   return messageOf(error);

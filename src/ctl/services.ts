@@ -1,9 +1,8 @@
-import type { DecisionReport, ServiceReport } from '../inspect/api.ts';
+import type { DecisionReport, EndpointReport, ServiceReport } from '../inspect/api.ts';
 import { count } from '../lib/count.ts';
 import { joinHostPort } from '../model/ip.ts';
-import { fieldsText, tableText } from './table.ts';
 import type { Paint } from './terminal.ts';
-import { spanText } from './words.ts';
+import { fieldsText, spanText, tableText } from './text.ts';
 
 /** One line per service port. */
 export function servicesText(services: readonly ServiceReport[], paint: Paint): string {
@@ -20,7 +19,7 @@ export function servicesText(services: readonly ServiceReport[], paint: Paint): 
   return tableText(headings, rows);
 }
 
-/** Everything about each of a few service ports, with the reasons. */
+/** Everything about each service port, with the reasons. */
 export function serviceDetailsText(services: readonly ServiceReport[], paint: Paint): string {
   return services.map((service) => detailsOf(service, paint)).join('\n');
 }
@@ -59,4 +58,27 @@ function decisionText(decision: DecisionReport, { endpoints }: ServiceReport, pa
 
 function affinityText(seconds: number): string | undefined {
   return seconds === 0 ? undefined : `ClientIP for ${spanText(seconds * 1000)}`;
+}
+
+/** One line per endpoint, with the reason why it takes traffic or does not. */
+export function endpointsText(endpoints: readonly EndpointReport[], paint: Paint): string {
+  const rows = endpoints.map((endpoint) => [
+    endpoint.service,
+    endpoint.endpoint,
+    stateText(endpoint),
+    endpoint.local ? 'yes' : 'no',
+    hintsText(endpoint),
+    endpoint.usedBy.length > 0 ? endpoint.reason : paint('grey', endpoint.reason),
+  ]);
+  return tableText(['SERVICE PORT', 'ENDPOINT', 'STATE', 'THIS NODE', 'HINTS', 'WHY'], rows);
+}
+
+function stateText({ ready, serving, terminating }: EndpointReport): string {
+  if (terminating) return serving ? 'terminating, serving' : 'terminating';
+  return ready ? 'ready' : 'not ready';
+}
+
+function hintsText({ zoneHints = [], nodeHints = [] }: EndpointReport): string {
+  const hints = [...zoneHints.map((zone) => `zone ${zone}`), ...nodeHints.map((node) => `node ${node}`)];
+  return hints.join(', ') || '-';
 }

@@ -7,7 +7,7 @@ import type {
   StatusReport,
 } from '../inspect/api.ts';
 
-/** A packet to explain, in the words of the API. */
+/** A packet to explain, as the API takes it. */
 export interface AskedPacket {
   readonly source: string;
   readonly destination: string;
@@ -16,7 +16,7 @@ export interface AskedPacket {
   readonly interface?: string;
 }
 
-/** Where answers come from: a running proxy, or manifests. Rejects with an error that can be shown as it is. */
+/** Answers of a running proxy, or from manifests. Rejects with an error that can be shown to the user. */
 export interface ReportSource {
   status(): Promise<StatusReport>;
   services(name?: string): Promise<ServiceList>;

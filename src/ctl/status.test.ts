@@ -39,7 +39,7 @@ function report(parts: Partial<StatusReport> = {}): StatusReport {
   };
 }
 
-test('one look says how the proxy stands', () => {
+test('status shows health, the families, repairs and failures', () => {
   assert.equal(
     statusText(report(), plain),
     `kube-proxy v1.37.0 in nftables mode on node n1, up 1m: healthy
@@ -49,14 +49,14 @@ IPv4    192.0.2.5  2              5          2s ago     20ms  partial  1        
 
 IPv4: service CIDRs: 10.96.0.0/16
 
-IPv4: last repair 10s ago: another program had changed what was written
+IPv4: last repair 10s ago: another program had changed our rules
 
 IPv4: last failure 30s ago, succeeded since: ENOBUFS
 `,
   );
 });
 
-test('a failure that lasts, ill health and objects left out stand out', () => {
+test('status highlights a lasting failure, ill health and objects that are not programmed', () => {
   const families = [{ ...family, lastSync: null }];
   const setAside = [
     { family: 'IPv4', reason: 'invalid', object: 'Service a/b', problems: ['x is wrong'] },
@@ -66,10 +66,10 @@ test('a failure that lasts, ill health and objects left out stand out', () => {
   );
   assert.match(text, /<UNHEALTHY: syncs are overdue>/);
   assert.match(text, /IPv4: <last failure 30s ago: ENOBUFS>/);
-  assert.match(text, /1 object not, or in part not, programmed:\n {2}IPv4, invalid: x is wrong\n$/);
+  assert.match(text, /1 object not \(fully\) programmed:\n {2}IPv4, invalid: x is wrong\n$/);
 });
 
-test('well is a proxy that is not known to be ill and has its objects', () => {
+test('a proxy is well when it is not known to be unhealthy and has listed its objects', () => {
   const early = { ...family, initialised: false };
   const judged = [
     report(),

@@ -1,15 +1,14 @@
 import type { FamilyStatus, StatusReport } from '../inspect/api.ts';
 import { count } from '../lib/count.ts';
-import { tableText } from './table.ts';
 import type { Paint } from './terminal.ts';
-import { agoText, spanText } from './words.ts';
+import { agoText, spanText, tableText } from './text.ts';
 
-/** Nothing is known to be wrong with the proxy itself. */
+/** The proxy is not known to be unhealthy and has listed its objects. */
 export function isWell({ healthy, families }: StatusReport): boolean {
   return healthy !== false && families.every(({ initialised }) => initialised);
 }
 
-/** How the proxy stands: one line for the whole, a table of the families, then what asks for attention. */
+/** One line for the whole proxy, a table of the families, then what needs attention. */
 export function statusText(report: StatusReport, paint: Paint): string {
   const { mode, nodeName, version, startTime, time } = report;
   const up = spanText(Date.parse(time) - Date.parse(startTime));
@@ -27,7 +26,7 @@ function healthText(report: StatusReport, paint: Paint): string {
   if (!report.families.every(({ initialised }) => initialised)) {
     return paint('yellow', 'starting: Services and EndpointSlices have not been listed yet');
   }
-  if (report.healthy === null) return 'health is not watched, as the health server is switched off';
+  if (report.healthy === null) return 'health is unknown, because the health server is switched off';
   return report.healthy ? paint('green', 'healthy') : paint('red', 'UNHEALTHY: syncs are overdue');
 }
 
@@ -71,7 +70,7 @@ function familyNotes(family: FamilyStatus, now: string, paint: Paint): string[] 
   const { lastFailure, lastSync, lastRepair, serviceCIDRs } = family;
   if (serviceCIDRs.length > 0) notes.push(`service CIDRs: ${serviceCIDRs.join(', ')}`);
   if (lastRepair !== null) {
-    notes.push(`last repair ${agoText(lastRepair, now)}: another program had changed what was written`);
+    notes.push(`last repair ${agoText(lastRepair, now)}: another program had changed our rules`);
   }
   if (lastFailure !== null) {
     const isOver = lastSync !== null && lastSync.time >= lastFailure.time;
@@ -83,7 +82,7 @@ function familyNotes(family: FamilyStatus, now: string, paint: Paint): string[] 
 
 function setAsideNotes({ setAside }: StatusReport, paint: Paint): string[] {
   if (setAside.length === 0) return [];
-  const heading = `${count(setAside.length, 'object')} not, or in part not, programmed:`;
+  const heading = `${count(setAside.length, 'object')} not (fully) programmed:`;
   const lines = setAside.flatMap(({ family, reason, problems }) =>
     problems.map((problem) => `  ${family}, ${reason}: ${problem}\n`),
   );

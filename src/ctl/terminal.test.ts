@@ -10,7 +10,7 @@ for (const [isTTY, env, isColoured] of [
   [false, {}, false],
   [undefined, {}, false],
 ] as const) {
-  test(`${isColoured ? 'colours' : 'no colours'} with isTTY ${isTTY} and ${JSON.stringify(env)}`, () => {
+  test(`the output has ${isColoured ? 'colours' : 'no colours'} with isTTY ${isTTY} and ${JSON.stringify(env)}`, () => {
     const stream = { write: () => true };
     const paint = painter({ stdout: { ...stream, isTTY }, stderr: stream, env });
     assert.equal(paint('red', 'x'), isColoured ? '\u001b[31mx\u001b[0m' : 'x');

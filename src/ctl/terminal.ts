@@ -1,4 +1,4 @@
-/** Where the program writes, and how it says how it ended. */
+/** Where the program writes, and its exit code. */
 export interface Terminal {
   readonly stdout: Output;
   readonly stderr: Pick<Output, 'write'>;
@@ -13,11 +13,11 @@ export interface Output {
   readonly rows?: number | undefined;
 }
 
-/** What scripts may rely on. */
+/** Exit codes, which scripts may rely on. */
 export const EXIT_OK = 0;
-/** Wrong usage, or an answer that could not be had. */
+/** Wrong usage, or no answer. */
 export const EXIT_ERROR = 1;
-/** The answer is that something is not as it should be. */
+/** The proxy is unhealthy, or the kernel differs from its decisions. */
 export const EXIT_DIFFERS = 2;
 export type ExitCode = typeof EXIT_OK | typeof EXIT_ERROR | typeof EXIT_DIFFERS;
 
@@ -25,7 +25,7 @@ const codes = { bold: 1, red: 31, green: 32, yellow: 33, grey: 90 } as const;
 export type Style = keyof typeof codes;
 export type Paint = (style: Style, text: string) => string;
 
-/** Colours on a terminal, unless NO_COLOR is set to something; none in a pipe. */
+/** Paints on a terminal unless NO_COLOR is set and not empty; does not paint in a pipe. */
 export function painter({ stdout, env }: Terminal): Paint {
   const isColoured = stdout.isTTY === true && (env.NO_COLOR ?? '') === '' && env.TERM !== 'dumb';
   return isColoured ? (style, text) => `\u001b[${codes[style]}m${text}\u001b[0m` : (_style, text) => text;

@@ -29,7 +29,7 @@ const after = counters('2026-01-01T00:00:02Z', {
   fresh: 2,
 });
 
-test('rates are per second, the busiest first; a counter that went back began anew', () => {
+test('rates are per second, the busiest first; a counter that was reset counts from zero', () => {
   assert.deepEqual(
     ratesOf(before, after).map(({ service, connectionsPerSecond }) => [service, connectionsPerSecond]),
     [
@@ -42,7 +42,7 @@ test('rates are per second, the busiest first; a counter that went back began an
   );
 });
 
-test('what is not counted has a dash', () => {
+test('a quantity that the mode does not count is shown as a dash', () => {
   const [heading, busy] = topText(ratesOf(before, after), 1).split('\n');
   assert.match(heading ?? '', /^SERVICE PORT +FAMILY +CONNECTIONS\/S +PACKETS\/S +BYTES\/S +CONNECTIONS$/);
   assert.match(busy ?? '', /^busy +IPv4 +10\.0 +- +1000\.0 +30$/);

@@ -1,21 +1,56 @@
 import type { ServiceCounters } from '../backends/inspection.ts';
-import type { CountersReport } from '../inspect/api.ts';
-import { tableText } from './table.ts';
+import { API_VERSION, type CountersReport } from '../inspect/api.ts';
+import { toMillis } from '../lib/duration.ts';
+import { type CommandContext, print } from './command.ts';
+import { EXIT_OK, type ExitCode } from './terminal.ts';
+import { tableText } from './text.ts';
+
+const clearScreen = '\u001b[H\u001b[2J';
+/** Lines below the table, for the cursor. */
+const spareLines = 2;
 
 type Quantity = 'connections' | 'packets' | 'bytes';
 
-/** What one service port did per second between two looks; what is not counted is undefined. */
+/** The traffic of one service port per second; undefined for what the mode does not count. */
 export interface ServiceRates {
   readonly service: string;
   readonly family: string;
   readonly connectionsPerSecond: number | undefined;
   readonly packetsPerSecond: number | undefined;
   readonly bytesPerSecond: number | undefined;
-  /** Since the kernel began to count. */
+  /** Total since the kernel began to count. */
   readonly connections: number | undefined;
 }
 
-/** The rates between two looks, the busiest service port first. */
+/** Shows rates again and again: on a terminal until it is interrupted, in a pipe once. */
+export async function watchTop(context: CommandContext): Promise<ExitCode> {
+  const { options, source, terminal, clock } = context;
+  const { stdout } = terminal;
+  const isLive = stdout.isTTY === true && options.output === 'table';
+  const rounds = options.count > 0 ? options.count : isLive ? Number.POSITIVE_INFINITY : 1;
+  const rows = isLive && stdout.rows !== undefined ? stdout.rows - spareLines : Number.POSITIVE_INFINITY;
+  let before = counted(await source.counters());
+  for (let round = 0; round < rounds; round++) {
+    await new Promise<void>((resolve) => clock.setTimeout(resolve, toMillis(options.interval)));
+    const after = counted(await source.counters());
+    const items = ratesOf(before, after);
+    const report = { apiVersion: API_VERSION, kind: 'Rates', mode: after.mode, time: after.time, items };
+    print(context, report, () => (isLive ? clearScreen : '') + topText(items, rows));
+    before = after;
+  }
+  return EXIT_OK;
+}
+
+/** Throws the reason when no family has counters. */
+function counted(report: CountersReport): CountersReport {
+  const [first] = report.families;
+  if (first && report.families.every(({ error }) => error !== null)) {
+    throw new Error(first.error ?? 'there are no counters');
+  }
+  return report;
+}
+
+/** The rates between two reports, the busiest service port first. */
 export function ratesOf(before: CountersReport, after: CountersReport): ServiceRates[] {
   const seconds = (Date.parse(after.time) - Date.parse(before.time)) / 1000;
   const earlier = new Map(before.items.map((item) => [keyOf(item), item]));
@@ -48,7 +83,7 @@ export function topText(rates: readonly ServiceRates[], limit = Number.POSITIVE_
   return tableText(['SERVICE PORT', 'FAMILY', 'CONNECTIONS/S', 'PACKETS/S', 'BYTES/S', 'CONNECTIONS'], rows);
 }
 
-/** A counter that went back was begun anew meanwhile. */
+/** A counter below its earlier value was reset, and counts from zero. */
 function rateOf(then: number | undefined, now: number | undefined, seconds: number): number | undefined {
   if (now === undefined || seconds <= 0) return undefined;
   const before = then === undefined || then > now ? 0 : then;

@@ -59,7 +59,7 @@ describe('kube-proxy --dry-run', { skip: skip ?? false }, () => {
       stdout,
       /^ {2}shop\/web:http\/TCP\n {4}~ element .*\n {8}is: .*10\.244\.0\.5.*\n {8}should: .*10\.244\.0\.6/m,
     );
-    assert.match(stdout, /\nNot, or in part not, programmed\n {2}Service shop\/odd: .*"bogus"/);
+    assert.match(stdout, /\nNot \(fully\) programmed\n {2}Service shop\/odd: .*"bogus"/);
     assert.equal(sh('nft', 'list', 'ruleset'), before);
   });
 

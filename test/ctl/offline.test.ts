@@ -28,7 +28,7 @@ describe('kube-proxyctl on manifests alone', () => {
       const text = await printed(`explain 192.0.2.9 192.0.2.1:30080 --proxy-mode ${mode} ${offline}`);
       assert.match(text, new RegExp(`; node node-1, ${mode} mode\n`));
       assert.match(text, /\nForwarded to one of 2 endpoints of shop\/cart\/TCP/);
-      assert.match(text, /\nWhat the kernel does is not known: the answer comes from manifests\n$/);
+      assert.match(text, /\nThe answer of the kernel is unknown: the answer comes from manifests\n$/);
     }
   });
 

@@ -33,7 +33,7 @@ const way = [
   step('kube-proxy', 'filter-output', { kind: 'policy', verdict: { kind: 'accept' }, ...after }),
 ];
 
-test('the way is told without our own rule and without the ends of chains', () => {
+test('a journey leaves out the tracing rule and the ends of chains', () => {
   assert.deepEqual(journeyOf(way, TRACER), {
     from: '192.0.2.1:40000',
     to: '10.244.0.6:8080',
@@ -42,14 +42,14 @@ test('the way is told without our own rule and without the ends of chains', () =
   });
 });
 
-test('packets of others, and later ones of the same connection, are left out', () => {
+test('a journey leaves out foreign packets and later packets of the connection', () => {
   const foreign = step('kube-proxy', 'nat-output', { id: 8, ruleHandle: 1n, verdict: { kind: 'drop' } });
   const later = step('kube-proxy', 'late', { ruleHandle: 3n, verdict: { kind: 'drop' } });
   const told = [foreign, ...way, step(TRACER, 'output', { ruleHandle: 2n }), later];
   assert.deepEqual(journeyOf(told, TRACER), journeyOf(way, TRACER));
 });
 
-test('a packet of IPv6 that is dropped', () => {
+test('a journey shows that an IPv6 packet was dropped', () => {
   const six = headers('fd00::1', 'fd00:96::1', [40_000, 443]);
   const drop = step('kube-proxy', 'refuse', { family: 'ip6', ruleHandle: 5n, verdict: { kind: 'drop' } });
   const journey = journeyOf([step(TRACER, 'output', { ruleHandle: 2n, ...six }), drop], TRACER);
@@ -57,7 +57,7 @@ test('a packet of IPv6 that is dropped', () => {
   assert.deepEqual(journey.steps, ['ip6 kube-proxy refuse rule 5: drop']);
 });
 
-test('nothing told, and headers that are cut off, are no way', () => {
+test('no steps, or truncated headers, make an empty journey', () => {
   const nothing = { from: null, to: null, isDropped: false, steps: [] };
   assert.deepEqual(journeyOf([], TRACER), nothing);
   const short = { network: Uint8Array.of(0x45), transport: Uint8Array.of(0, 80, 0, 80) };

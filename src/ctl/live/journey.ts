@@ -4,7 +4,7 @@ import { type Family, formatIP, joinHostPort } from '../../model/ip.ts';
 
 /** The way of one packet through the rules of this node. */
 export interface Journey {
-  /** `ip:port` that it left with, and that it was for in the end; null when no step told. */
+  /** The first source and the last destination, as `ip:port`; null when no step shows them. */
   readonly from: string | null;
   readonly to: string | null;
   readonly isDropped: boolean;
@@ -13,11 +13,11 @@ export interface Journey {
 }
 
 /**
- * Picks the first packet that the table `tracer` has marked out of all steps that were told, and puts its way together.
- * The last headers that were told are those that it went on with.
+ * The way of the first packet that a rule of the table `tracer` marked, out of all steps that the kernel reported. The
+ * last reported headers are those with which the packet went on.
  */
-export function journeyOf(told: readonly TraceStep[], tracer: string): Journey {
-  const steps = ofFirstPacket(told, tracer);
+export function journeyOf(reported: readonly TraceStep[], tracer: string): Journey {
+  const steps = ofFirstPacket(reported, tracer);
   const headers = steps.flatMap((step) => addressesOf(step) ?? []);
   const shown = steps.filter(({ table, kind, ruleHandle }) => {
     const isEndOfChain = kind === 'rule' && ruleHandle === undefined;
@@ -31,11 +31,11 @@ export function journeyOf(told: readonly TraceStep[], tracer: string): Journey {
   };
 }
 
-/** The kernel numbers all packets of a connection alike; with each, the rule that marks them is told again. */
-function ofFirstPacket(told: readonly TraceStep[], tracer: string): TraceStep[] {
+/** All packets of a connection have the same id. For each packet the kernel reports the marking rule again. */
+function ofFirstPacket(reported: readonly TraceStep[], tracer: string): TraceStep[] {
   const isMarking = ({ table, ruleHandle }: TraceStep) => table === tracer && ruleHandle !== undefined;
-  const id = told.find(isMarking)?.id;
-  const steps = told.filter((step) => step.id === id);
+  const id = reported.find(isMarking)?.id;
+  const steps = reported.filter((step) => step.id === id);
   const second = steps.findIndex((step, i) => i > 0 && isMarking(step));
   return second < 0 ? steps : steps.slice(0, second);
 }

@@ -29,25 +29,25 @@ const forward: Fate = {
   affinitySeconds: 0,
 };
 
-test('a packet that went where it should differs in nothing', () => {
+test('a traced packet that went as decided has no differences', () => {
   assert.deepEqual(differences(forward, '10.244.0.6:8080'), []);
   assert.deepEqual(differences({ action: 'pass' }, '10.96.0.1:80'), []);
   assert.deepEqual(differences({ action: 'reject' }, '10.96.0.1:80', true), []);
 });
 
-test('a packet that went elsewhere, on, or nowhere does', () => {
+test('a traced packet that went elsewhere, went on or was dropped has differences', () => {
   assert.deepEqual(differences(forward, '10.96.0.1:80'), [
-    'The packet went to 10.96.0.1:80, which is none of 10.244.0.6:8080.',
+    'The packet went to 10.96.0.1:80, not to 10.244.0.6:8080.',
   ]);
   assert.deepEqual(differences({ action: 'drop' }, '10.244.0.6:8080'), [
-    'The plan is to drop the packet, and it went on to 10.244.0.6:8080.',
+    'The proxy decided to drop the packet, but it went to 10.244.0.6:8080.',
   ]);
   assert.deepEqual(differences(forward, '10.244.0.6:8080', true), [
-    'The plan is to let the packet through, and it was dropped.',
+    'The proxy decided to let the packet pass, but it was dropped.',
   ]);
 });
 
-test('what rules do not show is not judged', () => {
+test('a way that the trace cannot show is not compared', () => {
   assert.equal(differences(forward, '127.0.0.1:4000', false, userspaceMode), null);
   assert.equal(differences(forward, '10.96.0.1:80', false, ipvsMode), null);
   assert.equal(differences(forward, null), null);

@@ -7,23 +7,24 @@ import type { Clock } from '../../lib/clock.ts';
 import { messageOf } from '../../lib/thrown.ts';
 import { joinHostPort } from '../../model/ip.ts';
 import { loadLibc } from '../../native/koffi-libc.ts';
+import type { Paint } from '../terminal.ts';
 import { type Journey, journeyOf } from './journey.ts';
-import { type Outcome, openSender, type Sender } from './send.ts';
+import { openSender, type Sender, type SendOutcome } from './send.ts';
 import { type Connection, TRACE_TABLE, whileTraced } from './trace-table.ts';
 
-/** What became of a packet that was really sent. */
+/** The way of a packet that was sent, and how it differs from the decision. */
 export interface LiveReport extends Journey {
-  readonly outcome: Outcome;
-  /** In what that is not what was decided; null where the trace cannot show it. */
+  readonly outcome: SendOutcome;
+  /** Null where the trace cannot show it. */
   readonly differences: readonly string[] | null;
 }
 
-/** For the kernel to tell the last steps. */
+/** Time for the kernel to report the last steps. */
 const settleMs = 100;
 
 /**
- * Sends the packet that was explained, from this node, and follows it through the kernel. Rejects when the kernel does
- * not let us, or when it is not a packet that this node could send.
+ * Sends the explained packet from this node and traces it through the kernel. Rejects when the kernel does not permit
+ * that, or when this node cannot send this packet.
  */
 export async function sendLive(report: ExplanationReport, clock: Clock): Promise<LiveReport> {
   const { protocol, family, destination, port, origin } = report.packet;
@@ -46,8 +47,8 @@ export async function sendLive(report: ExplanationReport, clock: Clock): Promise
     }
   } catch (error) {
     const reason = messageOf(error);
-    const hint = /\bEPERM\b/.test(reason) ? '; it takes CAP_NET_ADMIN' : '';
-    throw new Error(`a packet cannot be followed: ${reason}${hint}`, { cause: error });
+    const hint = /\bEPERM\b/.test(reason) ? '; tracing needs CAP_NET_ADMIN' : '';
+    throw new Error(`the packet cannot be traced: ${reason}${hint}`, { cause: error });
   } finally {
     sender.close();
   }
@@ -85,12 +86,41 @@ export function liveDifferences(
   if (!isTraceable || to === null || steps.length === 0) return null;
   const { fate } = planned;
   if (fate.action === 'drop' || fate.action === 'reject') {
-    return isDropped ? [] : [`The plan is to ${fate.action} the packet, and it went on to ${to}.`];
+    return isDropped ? [] : [`The proxy decided to ${fate.action} the packet, but it went to ${to}.`];
   }
-  if (isDropped) return ['The plan is to let the packet through, and it was dropped.'];
+  if (isDropped) return ['The proxy decided to let the packet pass, but it was dropped.'];
   const wanted =
     fate.action === 'forward'
       ? fate.targets.map(({ endpoint }) => endpoint)
       : [joinHostPort(packet.destination, packet.port)];
-  return wanted.includes(to) ? [] : [`The packet went to ${to}, which is none of ${wanted.join(', ')}.`];
+  return wanted.includes(to) ? [] : [`The packet went to ${to}, not to ${wanted.join(' or ')}.`];
+}
+
+const outcomeTexts = {
+  answered: 'and the connection was accepted',
+  refused: 'and the connection was refused',
+  unanswered: 'and no answer came within a second',
+  sent: 'without waiting for an answer',
+} as const;
+
+/** The way of the packet that was sent, step by step. */
+export function liveText({ packet, planned }: ExplanationReport, live: LiveReport, paint: Paint): string {
+  const { protocol, destination, port } = packet;
+  const from = live.from ?? 'this node';
+  const sent = `Sent: ${protocol} from ${from} to ${joinHostPort(destination, port)}, ${outcomeTexts[live.outcome]}.\n`;
+  const steps = live.steps.map((step) => `  ${step}\n`).join('');
+  return `\n${sent}${verdictText(live, planned.fate.action === 'reject' ? 'rejected' : 'dropped', paint)}\n${steps}`;
+}
+
+/** `ended` is the word for a dropped packet: a trace shows a rejected packet as dropped. */
+function verdictText({ to, isDropped, differences }: LiveReport, ended: string, paint: Paint): string {
+  const where = isDropped
+    ? `The packet was ${ended}`
+    : `The packet went to ${to ?? 'a place that the trace does not show'}`;
+  if (differences === null) return `${where}; the trace cannot show whether that is right.`;
+  if (differences.length === 0) return paint('green', `${where}, as decided.`);
+  return paint(
+    'red',
+    `WARNING: THE PACKET WENT ELSEWHERE\n${differences.map((text) => `  ! ${text}`).join('\n')}`,
+  );
 }

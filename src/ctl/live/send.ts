@@ -3,13 +3,13 @@ import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
 import type { Family } from '../../model/ip.ts';
 
-/** What became of the attempt, as the sender saw it. */
-export type Outcome = 'answered' | 'refused' | 'unanswered' | 'sent';
+/** The result of the attempt, as the sender saw it. */
+export type SendOutcome = 'answered' | 'refused' | 'unanswered' | 'sent';
 
-/** A socket that will send the first packet of a connection from a port that is known before. */
+/** A socket that sends the first packet of a connection. Its port is known before, so that a rule can match it. */
 export interface Sender {
   readonly sourcePort: number;
-  send(): Promise<Outcome>;
+  send(): Promise<SendOutcome>;
   close(): void;
 }
 
@@ -31,7 +31,7 @@ async function openTCP(family: Family, host: string, port: number): Promise<Send
     send: () =>
       new Promise((resolve) => {
         const socket = connect({ host, port, localPort });
-        const settle = (outcome: Outcome) => {
+        const settle = (outcome: SendOutcome) => {
           socket.destroy();
           resolve(outcome);
         };
@@ -42,7 +42,7 @@ async function openTCP(family: Family, host: string, port: number): Promise<Send
   };
 }
 
-/** A port that nobody has now; that somebody takes it in the next moment is unlikely, and only makes the attempt fail. */
+/** A port that is free now. Should another process take it at once, the attempt fails. */
 async function freePort(family: Family): Promise<number> {
   const server = createServer().listen(0, family === 'IPv4' ? '0.0.0.0' : '::');
   await once(server, 'listening');
@@ -54,7 +54,7 @@ async function freePort(family: Family): Promise<number> {
 
 async function openUDP(family: Family, host: string, port: number): Promise<Sender> {
   const socket = createSocket(family === 'IPv4' ? 'udp4' : 'udp6');
-  // What a closed port answers says nothing about the way of the packet.
+  // The error of a closed port says nothing about the way of the packet.
   socket.on('error', () => {});
   socket.bind(0);
   await once(socket, 'listening');

@@ -4,7 +4,7 @@ import type { Expr } from '../../kernel/nft/expr.ts';
 import type { Chain, TableRef } from '../../kernel/nft/objects.ts';
 import { type Family, parseIP } from '../../model/ip.ts';
 
-/** The connection whose first packet is followed. */
+/** The connection whose first packet is traced. */
 export interface Connection {
   readonly family: Family;
   readonly protocol: 'TCP' | 'UDP';
@@ -13,13 +13,13 @@ export interface Connection {
   readonly sourcePort: number;
 }
 
-/** Of this process alone: somebody else may be tracing, too. */
+/** Unique to this process, because others may trace at the same time. */
 export const TRACE_TABLE = `kube-proxyctl-trace-${process.pid}`;
-/** Before conntrack, and so before everybody who could do anything to the packet. */
+/** Before conntrack, so that no other rule has changed the packet. */
 const PRIORITY = -400;
 const protocolNumbers = { TCP: 6, UDP: 17 } as const;
 
-/** Does something while packets of that connection, sent from here, are traced; nothing is left behind. */
+/** Runs `work` while packets of the connection from this node are traced; removes the table afterwards. */
 export async function whileTraced<T>(
   nft: NftClient,
   connection: Connection,
@@ -32,7 +32,7 @@ export async function whileTraced<T>(
     name: 'output',
     base: { type: 'filter', hook: 'output', priority: PRIORITY },
   };
-  // Ctrl-C must not leave the table; the work is over within a second or two.
+  // Ctrl-C must not leave the table behind; the work takes a second or two.
   const hold = () => {};
   process.on('SIGINT', hold);
   try {

@@ -1,6 +1,6 @@
 import { stripVTControlCharacters } from 'node:util';
 
-/** Rows under headings, in columns as wide as they need to be. The last one is not padded. */
+/** Rows under headings, each column as wide as its widest cell. */
 export function tableText(headings: readonly string[], rows: readonly (readonly string[])[]): string {
   const all = [headings, ...rows];
   const widths = headings.map((_, i) => Math.max(...all.map((row) => widthOf(row[i] ?? ''))));
@@ -13,11 +13,35 @@ export function tableText(headings: readonly string[], rows: readonly (readonly 
   return `${lines.join('\n')}\n`;
 }
 
-/** Labels with their values behind them; what has no value is left out. */
+/** One line per label and value; leaves out labels without a value. */
 export function fieldsText(fields: readonly (readonly [label: string, value: string | undefined])[]): string {
   const shown = fields.filter(([, value]) => value !== undefined && value !== '');
   const width = Math.max(0, ...shown.map(([label]) => label.length));
   return shown.map(([label, value]) => `  ${label.padEnd(width)}  ${value}\n`).join('');
+}
+
+/** The two largest units of a time span: `3d4h`, `5m10s`, `2s`, `20ms`. */
+export function spanText(ms: number): string {
+  if (ms < 1000) return `${Math.max(0, Math.round(ms))}ms`;
+  const seconds = Math.floor(ms / 1000);
+  const units: [number, string][] = [
+    [Math.floor(seconds / 86_400), 'd'],
+    [Math.floor(seconds / 3600) % 24, 'h'],
+    [Math.floor(seconds / 60) % 60, 'm'],
+    [seconds % 60, 's'],
+  ];
+  const first = units.findIndex(([n]) => n > 0);
+  const shown = units.slice(first, first + 2).filter(([n]) => n > 0);
+  return shown.map(([n, unit]) => `${n}${unit}`).join('');
+}
+
+export function agoText(time: string, now: string): string {
+  return `${spanText(Date.parse(now) - Date.parse(time))} ago`;
+}
+
+/** `33.3 %`. */
+export function percentText(share: number): string {
+  return `${(share * 100).toFixed(1)} %`;
 }
 
 function pad(text: string, width: number): string {
