@@ -70,12 +70,12 @@ async function snapshot(client: NftClient): Promise<Snapshot> {
     elements.set(name, found.map(withoutExpiry).sort(byKey));
   }
   return {
-    table: withoutHandle((await client.getTable(table)) ?? {}),
-    chains: (await client.listChains(table)).map(withoutHandle),
-    counters: (await client.listCounters(table)).map(withoutHandle),
-    sets: infos.map(withoutHandle),
+    table: (await client.getTable(table)) ?? {},
+    chains: await client.listChains(table),
+    counters: await client.listCounters(table),
+    sets: infos,
     elements,
-    rules: (await client.listRules(table)).map(withoutHandle),
+    rules: await client.listRules(table),
   };
 }
 
@@ -105,12 +105,6 @@ function declared(kernelName: string): NftSet {
 function byDeclaredName(expr: Expr): Expr {
   if (expr.kind !== 'lookup' || !expr.set.startsWith('__set')) return expr;
   return { ...expr, set: anonymous?.name ?? '', setId: anonymous?.id ?? 0 };
-}
-
-function withoutHandle<T extends object>(object: T): T {
-  const copy: T & { handle?: bigint } = { ...object };
-  delete copy.handle;
-  return copy;
 }
 
 function withoutExpiry(element: Element): Element {

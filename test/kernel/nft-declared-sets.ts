@@ -1,5 +1,14 @@
-import { type Field, numgenRandom, typeOf, types } from '../../src/kernel/nft/fields.ts';
-import type { NftSet } from '../../src/kernel/nft/objects.ts';
+import { setFlags } from '../../src/kernel/nft/codec/set.ts';
+import { NFT_DATA_VERDICT, namesOf, setFlagBits } from '../../src/kernel/nft/constants.ts';
+import {
+  concatLength,
+  concatType,
+  type Field,
+  numgenRandom,
+  typeOf,
+  types,
+} from '../../src/kernel/nft/fields.ts';
+import type { NftSet, SetInfo } from '../../src/kernel/nft/objects.ts';
 
 /** The sets of ip.nft, and those of ip6.nft that this program could declare, as it would. */
 export function declaredSets(): NftSet[] {
@@ -48,4 +57,23 @@ export function declaredSets(): NftSet[] {
     [v6, 'c2', 13, [ipv6Addr, ipv6Addr, inetProto, inetService], {}],
   ];
   return sets.map(([table, name, id, key, rest]) => ({ table, name, id, key, ...rest }));
+}
+
+/** A set as the kernel will report it: for comparing what is wanted with what is there. */
+export function setInfo(set: NftSet): SetInfo {
+  const data = set.data;
+  return {
+    table: set.table,
+    name: set.name,
+    flags: namesOf(setFlagBits, setFlags(set)),
+    keyType: concatType(set.key),
+    keyLength: concatLength(set.key),
+    ...(data === 'verdict' && { dataType: NFT_DATA_VERDICT }),
+    ...(data !== undefined &&
+      data !== 'verdict' && { dataType: concatType(data), dataLength: concatLength(data) }),
+    ...(set.size !== undefined && { size: set.size }),
+    ...(set.timeoutMs !== undefined && { timeoutMs: set.timeoutMs }),
+    ...(set.gcIntervalMs !== undefined && { gcIntervalMs: set.gcIntervalMs }),
+    ...(set.comment !== undefined && { comment: set.comment }),
+  };
 }

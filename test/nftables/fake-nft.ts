@@ -89,10 +89,6 @@ export class FakeNft implements NftClient {
     return { id: this.#generation, pid: 1, processName: 'fake' };
   }
 
-  async listTables(): Promise<Table[]> {
-    return this.#state.table ? [this.#state.table] : [];
-  }
-
   async getTable(): Promise<Table | undefined> {
     return this.#state.table;
   }

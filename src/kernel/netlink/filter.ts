@@ -4,24 +4,19 @@ const LOAD_WORD = 0x20;
 const JUMP_IF_EQUAL = 0x15;
 const RETURN = 0x06;
 const everything = 0xffffffff;
-/** Where a message has the port of the socket whose request it tells of. */
+/** Offset of the port of the socket whose request caused a notification. */
 const portOffset = 12;
 
 /**
- * A socket filter (classic BPF) that keeps out the notifications of our own requests: a large transaction would
- * otherwise come back as hundreds of thousands of messages and overrun the socket. The kernel puts messages of one
- * sender only into a datagram, so looking at the first is enough.
+ * A socket filter (classic BPF) that drops notifications of requests from these ports, 200 at most. With our own ports
+ * it keeps a large transaction from coming back as hundreds of thousands of messages that overrun the socket. It checks
+ * the first message only: the kernel does not mix messages of several senders in a datagram.
  */
-export function ignorePort(port: number): Uint8Array {
-  return ignorePorts([port]);
-}
-
-/** The same for several senders, 200 at most. */
 export function ignorePorts(ports: readonly number[]): Uint8Array {
   if (ports.length > 200) throw new RangeError(`a filter of ${ports.length} ports is too long`);
   const instructions: [code: number, ifTrue: number, ifFalse: number, operand: number][] = [
     [LOAD_WORD, 0, 0, portOffset],
-    // Each jumps over those after it and over the instruction that accepts.
+    // Each jumps over the comparisons after it and over the instruction that accepts.
     ...ports.map((port, i): [number, number, number, number] => {
       return [JUMP_IF_EQUAL, ports.length - i, 0, loadedValue(port)];
     }),
@@ -39,7 +34,7 @@ export function ignorePorts(ports: readonly number[]): Uint8Array {
   return program;
 }
 
-/** Filters load words in network order, while the port is stored in the host's. */
+/** Filters load words in network byte order, while the port is stored in host byte order. */
 function loadedValue(port: number): number {
   const view = new DataView(new ArrayBuffer(4));
   view.setUint32(0, port, hostLittleEndian);

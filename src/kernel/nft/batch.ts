@@ -4,53 +4,38 @@ import {
   NLM_F_ACK,
   NLM_F_APPEND,
   NLM_F_CREATE,
-  NLM_F_EXCL,
   NLM_F_REQUEST,
 } from '../netlink/constants.ts';
 import { MessageWriter } from '../netlink/writer.ts';
 import { elementIndexAt, elementsAt, writeElement, writeElementListRef } from './codec/element.ts';
-import { writeRule } from './codec/objects.ts';
 import {
   familyNumbers,
   messageType,
   NFNL_BATCH_GENID,
   NFNL_MSG_BATCH_BEGIN,
   NFNL_MSG_BATCH_END,
+  NFNL_SUBSYS_NFTABLES,
   NFT_MSG,
   NFTA_SET_ELEM_LIST,
   type NftMessageKind,
-  nftSubsystem,
 } from './constants.ts';
-import type { Element, Rule, SetRef } from './objects.ts';
-import {
-  type Addable,
-  type Deletable,
-  type Destroyable,
-  type Flushable,
-  type Operation,
-  tableOf,
-} from './operation.ts';
+import type { Element, SetRef, Table } from './objects.ts';
+import { type Addable, type Deletable, type Flushable, type Operation, tableOf } from './operation.ts';
 import {
   deleteMessages,
-  destroyWriters,
+  deleteWriters,
   flushMessages,
   flushWriters,
   newMessages,
   newWriters,
-  refWriters,
 } from './verbs.ts';
 
-export interface BatchOptions {
-  /** Bytes to set aside; the buffer grows as needed. */
-  readonly capacity?: number;
-}
-
-/** An operation and where its message stands. */
+/** An operation and the offset of its message. */
 type Entry = Operation & { readonly offset: number };
 
 /**
- * The elements of a message are asked for only when it is refused: they are then read from its bytes. To keep half a
- * million of them until the commit would double what the batch costs.
+ * A message with elements. They are needed again only when the kernel refuses the message, and then read from its
+ * bytes: keeping half a million elements until the commit would double the memory of a batch.
  */
 class ElementEntry implements Entry {
   readonly verb: Operation['verb'];
@@ -71,44 +56,43 @@ class ElementEntry implements Entry {
   }
 }
 
-/** Numbers for sets that the caller left unnumbered start here, away from those that callers choose. */
+/** Sets that the caller did not number get numbers from here on, which callers do not use. */
 const firstAutomaticSetId = 0x40000000;
-const CREATE_EXCL = NLM_F_CREATE | NLM_F_EXCL;
-/** Where the batch's first message has the generation id. */
+const initialCapacity = 65536;
+/** Offset of the generation id in the batch's first message. */
 const generationOffset = 24;
-/** Where a message has its flags. */
+/** Offset of the flags in a message. */
 const flagsOffset = 6;
 
 /**
- * A transaction under construction, in nft's verbs. Each call writes its messages at once; a call that throws
- * (RangeError: a name, comment or set declaration that nf_tables or nft would not take) leaves the batch as it was.
+ * A transaction under construction, in nft's verbs. Each call encodes its messages immediately. A call throws RangeError
+ * for a name, comment or set declaration that nf_tables or nft does not accept, and then leaves the batch unchanged.
  *
- * - `add` succeeds when the object is already there, and does not change it; `create` fails then.
- * - `delete` fails when the object is missing; `destroy` does not.
+ * - `add` succeeds when the object exists, and does not change it.
+ * - `delete` fails when the object does not exist; `destroy` does not.
  */
 export class NftBatch {
-  readonly #writer: MessageWriter;
+  readonly #writer = new MessageWriter(initialCapacity);
   readonly #entries: Entry[] = [];
   readonly #newWriters = newWriters(() => this.#setId++);
   #setId = firstAutomaticSetId;
   #generation = 0;
 
-  constructor(options: BatchOptions = {}) {
-    this.#writer = new MessageWriter(options.capacity ?? 65536);
+  constructor() {
     this.#mark(NFNL_MSG_BATCH_BEGIN, 0, () => this.#writer.u32Be(NFNL_BATCH_GENID, 0));
   }
 
-  /** One entry per message; an empty batch needs no commit. */
+  /** One per message; a batch without operations needs no commit. */
   get operations(): readonly Operation[] {
     return this.#entries;
   }
 
-  /** Bytes so far. */
+  /** Bytes encoded so far. */
   get length(): number {
     return this.#writer.length;
   }
 
-  /** What `expectGeneration` was told last; 0 when anything will do. */
+  /** The generation of the last `expectGeneration`; 0 accepts any. */
   get expectedGeneration(): number {
     return this.#generation;
   }
@@ -120,31 +104,19 @@ export class NftBatch {
   }
 
   add<K extends keyof Addable>(kind: K, object: Addable[K]): this {
-    return this.#new({ verb: 'add', kind, object }, NLM_F_CREATE, kind, object);
-  }
-
-  create<K extends keyof Addable>(kind: K, object: Addable[K]): this {
-    return this.#new({ verb: 'create', kind, object }, CREATE_EXCL, kind, object);
-  }
-
-  /** Puts a rule first in its chain, or before the rule at `position`. */
-  insert(kind: 'rule', rule: Rule): this {
-    const operation: Operation = { verb: 'insert', kind, object: rule };
-    return this.#message(operation, NFT_MSG.NEWRULE, NLM_F_CREATE, () => writeRule(this.#writer, rule));
+    return this.#add({ verb: 'add', kind, object }, kind, object);
   }
 
   delete<K extends keyof Deletable>(kind: K, object: Deletable[K]): this {
-    const operation: Operation = { verb: 'delete', kind, object };
-    return this.#message(operation, deleteMessages[kind], 0, () => refWriters[kind](this.#writer, object));
+    return this.#delete({ verb: 'delete', kind, object }, kind, object);
   }
 
-  /** Adds and deletes: messages that do it at once came with kernel 6.3. */
-  destroy<K extends keyof Destroyable>(kind: K, object: Addable[K]): this {
-    const operation: Operation = { verb: 'destroy', kind, object };
-    const write = () => destroyWriters[kind](this.#writer, object);
+  /** Deletes a table if it exists: adds and deletes it, because only kernels from 6.3 on have a message for it. */
+  destroy(kind: 'table', table: Table): this {
+    const operation: Operation = { verb: 'destroy', kind, object: table };
     return this.#atomically(() => {
-      this.#new(operation, NLM_F_CREATE, kind, object);
-      this.#message(operation, deleteMessages[kind], 0, write);
+      this.#add(operation, kind, table);
+      this.#delete(operation, kind, table);
     });
   }
 
@@ -153,13 +125,9 @@ export class NftBatch {
     return this.#message(operation, flushMessages[kind], 0, () => flushWriters[kind](this.#writer, object));
   }
 
-  /** Adds elements; one that is there already, with the same data, is left alone. */
+  /** Adds elements. An element that exists with the same data stays as it is. */
   addElements(set: SetRef, elements: Iterable<Element>): this {
     return this.#elements('add', set, elements, NFT_MSG.NEWSETELEM, NLM_F_CREATE);
-  }
-
-  createElements(set: SetRef, elements: Iterable<Element>): this {
-    return this.#elements('create', set, elements, NFT_MSG.NEWSETELEM, CREATE_EXCL);
   }
 
   deleteElements(set: SetRef, elements: Iterable<Element>): this {
@@ -167,8 +135,8 @@ export class NftBatch {
   }
 
   /**
-   * The datagram to send; valid until the next call. The last operation asks for an acknowledgement, by which success
-   * is told. Without `commit` the closing mark is left out: the kernel validates the batch and drops it.
+   * The datagram to send; valid until the next call. Its last operation requests an acknowledgement, which confirms
+   * success. Without `commit` the closing mark is missing, so the kernel validates the batch and drops it.
    */
   encode(commit: boolean): Uint8Array {
     const end = this.#writer.length;
@@ -185,18 +153,21 @@ export class NftBatch {
     return bytes;
   }
 
-  /** The element at an offset within the message of an operation. */
+  /** The element at a byte offset within the message of an operation; undefined when there is none. */
   elementAt(operationIndex: number, offset: number): Element | undefined {
     const entry = this.#entries[operationIndex];
     if (entry?.kind !== 'element') return undefined;
     return entry.elements?.[elementIndexAt(this.#writer.bytes(), entry.offset, offset)];
   }
 
-  #new<K extends keyof Addable>(operation: Operation, flags: number, kind: K, object: Addable[K]): this {
-    const allFlags = kind === 'rule' ? flags | NLM_F_APPEND : flags;
-    return this.#message(operation, newMessages[kind], allFlags, () =>
-      this.#newWriters[kind](this.#writer, object),
-    );
+  #add<K extends keyof Addable>(operation: Operation, kind: K, object: Addable[K]): this {
+    const flags = kind === 'rule' ? NLM_F_CREATE | NLM_F_APPEND : NLM_F_CREATE;
+    const write = () => this.#newWriters[kind](this.#writer, object);
+    return this.#message(operation, newMessages[kind], flags, write);
+  }
+
+  #delete<K extends keyof Deletable>(operation: Operation, kind: K, object: Deletable[K]): this {
+    return this.#message(operation, deleteMessages[kind], 0, () => deleteWriters[kind](this.#writer, object));
   }
 
   #message(operation: Operation, kind: NftMessageKind, flags: number, write: () => void): this {
@@ -208,7 +179,7 @@ export class NftBatch {
     });
   }
 
-  /** Spreads elements over as many messages as the size of an attribute makes necessary. */
+  /** Writes elements into as many messages as the maximum size of an attribute requires. */
   #elements(
     verb: Operation['verb'],
     set: SetRef,
@@ -229,7 +200,7 @@ export class NftBatch {
     });
   }
 
-  /** Writes an element and those after it, as many as fit, and returns the first that did not. */
+  /** Writes as many elements as fit into one message, and returns the first that did not. */
   #elementList(
     set: SetRef,
     first: IteratorResult<Element>,
@@ -258,14 +229,15 @@ export class NftBatch {
     return offset;
   }
 
-  /** The batch's first and last message. */
+  /** Writes the batch's first or last message. */
   #mark(type: number, sequence: number, write: () => void): void {
     this.#writer.beginMessage(type, NLM_F_REQUEST, sequence);
-    this.#writer.nfgenmsg(0, nftSubsystem);
+    this.#writer.nfgenmsg(0, NFNL_SUBSYS_NFTABLES);
     write();
     this.#writer.endMessage();
   }
 
+  /** Takes back everything that `write` wrote if it throws. */
   #atomically(write: () => void): this {
     const length = this.#writer.length;
     const entries = this.#entries.length;

@@ -2,7 +2,7 @@ import type { Hook, NftFamily, SetFlag } from './objects.ts';
 
 /** Numbers of the nf_tables protocol (linux/netfilter/nf_tables.h), grouped as that file groups them. */
 
-const NFNL_SUBSYS_NFTABLES = 10;
+export const NFNL_SUBSYS_NFTABLES = 10;
 export const NFNL_MSG_BATCH_BEGIN = 16;
 export const NFNL_MSG_BATCH_END = 17;
 export const NFNL_BATCH_GENID = 1;
@@ -32,7 +32,6 @@ export const NFT_MSG = {
   NEWOBJ: 18,
   GETOBJ: 19,
   DELOBJ: 20,
-  GETOBJ_RESET: 21,
 } as const;
 
 export type NftMessageKind = (typeof NFT_MSG)[keyof typeof NFT_MSG];
@@ -42,33 +41,16 @@ export function messageType(kind: NftMessageKind): number {
   return (NFNL_SUBSYS_NFTABLES << 8) | kind;
 }
 
-/** The message kind of a netlink message type, or undefined when it is of another subsystem. */
+/** The message kind of a netlink message type; undefined for other subsystems. */
 export function messageKind(type: number): number | undefined {
   return type >> 8 === NFNL_SUBSYS_NFTABLES ? type & 0xff : undefined;
 }
 
-export const nftSubsystem = NFNL_SUBSYS_NFTABLES;
-
 export const NFTA_LIST_ELEM = 1;
-export const NFTA_TABLE = { NAME: 1, FLAGS: 2, HANDLE: 4, USERDATA: 6 } as const;
-export const NFTA_CHAIN = {
-  TABLE: 1,
-  HANDLE: 2,
-  NAME: 3,
-  HOOK: 4,
-  POLICY: 5,
-  TYPE: 7,
-  USERDATA: 12,
-} as const;
+export const NFTA_TABLE = { NAME: 1, FLAGS: 2, USERDATA: 6 } as const;
+export const NFTA_CHAIN = { TABLE: 1, NAME: 3, HOOK: 4, POLICY: 5, TYPE: 7, USERDATA: 12 } as const;
 export const NFTA_HOOK = { HOOKNUM: 1, PRIORITY: 2 } as const;
-export const NFTA_RULE = {
-  TABLE: 1,
-  CHAIN: 2,
-  HANDLE: 3,
-  EXPRESSIONS: 4,
-  POSITION: 6,
-  USERDATA: 7,
-} as const;
+export const NFTA_RULE = { TABLE: 1, CHAIN: 2, EXPRESSIONS: 4, USERDATA: 7 } as const;
 export const NFTA_SET = {
   TABLE: 1,
   NAME: 2,
@@ -82,7 +64,6 @@ export const NFTA_SET = {
   TIMEOUT: 11,
   GC_INTERVAL: 12,
   USERDATA: 13,
-  HANDLE: 16,
 } as const;
 export const NFTA_SET_DESC = { SIZE: 1, CONCAT: 2 } as const;
 export const NFTA_SET_FIELD_LEN = 1;
@@ -97,7 +78,7 @@ export const NFTA_SET_ELEM = {
   KEY_END: 10,
 } as const;
 export const NFT_SET_ELEM_INTERVAL_END = 1;
-export const NFTA_OBJ = { TABLE: 1, NAME: 2, TYPE: 3, DATA: 4, HANDLE: 6, USERDATA: 8 } as const;
+export const NFTA_OBJ = { TABLE: 1, NAME: 2, TYPE: 3, DATA: 4, USERDATA: 8 } as const;
 export const NFT_OBJECT_COUNTER = 1;
 export const NFTA_COUNTER = { BYTES: 1, PACKETS: 2 } as const;
 export const NFTA_GEN = { ID: 1, PROC_PID: 2, PROC_NAME: 3 } as const;
@@ -108,14 +89,7 @@ export const NFTA_VERDICT = { CODE: 1, CHAIN: 2 } as const;
 /** Data type number of verdict maps. */
 export const NFT_DATA_VERDICT = 0xffffff00;
 
-export const verdictCodes = {
-  drop: 0,
-  accept: 1,
-  continue: -1,
-  jump: -3,
-  goto: -4,
-  return: -5,
-} as const;
+export const verdictCodes = { drop: 0, accept: 1, continue: -1, jump: -3, goto: -4, return: -5 } as const;
 
 export const familyNumbers: Readonly<Record<NftFamily, number>> = {
   inet: 1,
@@ -151,6 +125,7 @@ export function namesOf<K extends string>(bits: Readonly<Record<K, number>>, wor
   return names;
 }
 
+/** The word with the bits of these names. */
 export function bitsOf<K extends string>(
   bits: Readonly<Record<K, number>>,
   names: readonly K[] | undefined,

@@ -2,34 +2,23 @@ import type { Libc } from '../../native/libc.ts';
 import { errnoName } from '../../native/system-error.ts';
 import { NETLINK_NETFILTER, NLMSG_ERROR } from '../netlink/constants.ts';
 import { type Acknowledgement, readAcknowledgement } from '../netlink/error.ts';
-import { ignorePort } from '../netlink/filter.ts';
+import { ignorePorts } from '../netlink/filter.ts';
 import { NetlinkFormatError, type NetlinkMessage } from '../netlink/reader.ts';
 import { NetlinkSocket, type SocketOptions } from '../netlink/socket.ts';
 import { type NetlinkSubscription, subscribe } from '../netlink/subscription.ts';
 import { type NetlinkTransport, openTransport } from '../netlink/transport.ts';
 import type { NftBatch } from './batch.ts';
-import type { CommitResult, Generation, ListElementsOptions, NftClient, Subscription } from './client.ts';
+import type { CommitResult, NftClient, Subscription } from './client.ts';
 import { NFNLGRP_NFTABLES } from './constants.ts';
 import { NftError, type NftFailure } from './errors.ts';
 import { readEvent } from './event-decoder.ts';
 import type { NftEvent, NftEventListener } from './events.ts';
-import type {
-  Chain,
-  Counter,
-  Element,
-  NftFamily,
-  Rule,
-  SetInfo,
-  SetRef,
-  Table,
-  TableRef,
-} from './objects.ts';
 import { following, OwnCommits } from './own-commits.ts';
-import * as queries from './queries.ts';
+import { getGeneration, NftQueries } from './queries.ts';
 
-/** Room for the notifications of a large foreign transaction, and for a refusal of every operation of our own. */
+/** Room for the notifications of another program's large transaction, or for a refusal of each of our operations. */
 const receiveBuffer = 16 << 20;
-/** Batches above this size, which are some thousand elements, are committed without notifying ourselves. */
+/** While a batch above this size (some thousand elements) is committed, our subscriptions are paused. */
 const quietCommitBytes = 65536;
 
 /** Opens a client on the kernel of this network namespace. */
@@ -38,10 +27,10 @@ export function openNftClient(libc: Libc, options: SocketOptions): NftClient {
 }
 
 /**
- * nf_tables over netlink: one socket commits, one reads, so that neither waits for the other, and each subscription
- * has its own. `open` is called for every one of them.
+ * nf_tables over netlink. Commits, queries and every subscription have a socket each, made by `open`, so that none waits
+ * for another.
  */
-export class NetlinkNftClient implements NftClient {
+export class NetlinkNftClient extends NftQueries implements NftClient {
   readonly #open: () => NetlinkTransport;
   readonly #commits: NetlinkSocket;
   readonly #queries: NetlinkSocket;
@@ -50,9 +39,12 @@ export class NetlinkNftClient implements NftClient {
   #lastCommit: Promise<unknown> = Promise.resolve();
 
   constructor(open: () => NetlinkTransport, options: SocketOptions) {
+    const commits = new NetlinkSocket(open(), options);
+    const queries = new NetlinkSocket(open(), options);
+    super(queries);
     this.#open = open;
-    this.#commits = new NetlinkSocket(open(), options);
-    this.#queries = new NetlinkSocket(open(), options);
+    this.#commits = commits;
+    this.#queries = queries;
   }
 
   get portId(): number {
@@ -70,49 +62,9 @@ export class NetlinkNftClient implements NftClient {
     if (batch.operations.length > 0) await this.#transact('check', batch, batch.encode(false));
   }
 
-  generation(): Promise<Generation> {
-    return queries.getGeneration(this.#queries);
-  }
-
-  listTables(family?: NftFamily): Promise<Table[]> {
-    return queries.listTables(this.#queries, family);
-  }
-
-  getTable(table: TableRef): Promise<Table | undefined> {
-    return queries.getTable(this.#queries, table);
-  }
-
-  listChains(table: TableRef): Promise<Chain[]> {
-    return queries.listChains(this.#queries, table);
-  }
-
-  listRules(table: TableRef, chain?: string): Promise<Rule[]> {
-    return queries.listRules(this.#queries, table, chain);
-  }
-
-  listSets(table: TableRef): Promise<SetInfo[]> {
-    return queries.listSets(this.#queries, table);
-  }
-
-  listElements(
-    set: SetRef,
-    onElements: (elements: readonly Element[], restarted: boolean) => void,
-    options: ListElementsOptions = {},
-  ): Promise<void> {
-    return queries.listElements(this.#queries, set, onElements, options);
-  }
-
-  getElement(set: SetRef, key: Uint8Array): Promise<Element | undefined> {
-    return queries.getElement(this.#queries, set, key);
-  }
-
-  listCounters(table: TableRef, options: { readonly reset?: boolean } = {}): Promise<Counter[]> {
-    return queries.listCounters(this.#queries, table, options.reset ?? false);
-  }
-
   subscribe(listener: NftEventListener): Subscription {
     const transport = this.#open();
-    transport.attachFilter(ignorePort(this.portId));
+    transport.attachFilter(ignorePorts([this.portId]));
     const subscription = subscribe(transport, [NFNLGRP_NFTABLES], {
       message: (message) => deliver(message, listener),
       overrun: () => listener.overrun(),
@@ -142,22 +94,22 @@ export class NetlinkNftClient implements NftClient {
     if (operations.length === 0) return { generation: undefined, bytes: 0 };
     if (expected !== 0) batch.expectGeneration(this.#ownCommits.advance(expected, operations));
     const bytes = batch.encode(true);
-    const before = (await queries.getGeneration(this.#commits)).id;
+    const before = (await getGeneration(this.#commits)).id;
     const transact = () => this.#transact('commit', batch, bytes);
     if (bytes.length > quietCommitBytes && this.#subscriptions.size > 0)
-      await this.#unheard(before, transact);
+      await this.#withoutNotifications(before, transact);
     else await transact();
-    const { id } = await queries.getGeneration(this.#commits);
+    const { id } = await getGeneration(this.#commits);
     this.#ownCommits.note(before, id, operations);
     return { generation: id, bytes: bytes.length };
   }
 
   /**
-   * Commits while our subscriptions look away, because telling anyone of a hundred thousand elements takes the kernel
-   * ten times as long as adding them. Whether something else happened meanwhile is told by the generation number,
-   * which every commit raises by one.
+   * Commits while our subscriptions are paused, because notifications of a hundred thousand elements take the kernel ten
+   * times as long as adding them. Every commit raises the generation by one: if it rose by more, another program
+   * committed meanwhile, and the listeners are told that they missed events.
    */
-  async #unheard(before: number, transact: () => Promise<void>): Promise<void> {
+  async #withoutNotifications(before: number, transact: () => Promise<void>): Promise<void> {
     const paused = [...this.#subscriptions];
     let expected = before;
     for (const [subscription] of paused) subscription.pause();
@@ -166,12 +118,12 @@ export class NetlinkNftClient implements NftClient {
       expected = following(before);
     } finally {
       for (const [subscription] of paused) subscription.resume();
-      const after = (await queries.getGeneration(this.#commits)).id;
+      const after = (await getGeneration(this.#commits)).id;
       if (after !== expected) for (const [, listener] of paused) listener.overrun();
     }
   }
 
-  /** The kernel reports every operation it refuses; only if there is none does the last one's receipt count. */
+  /** The kernel reports every operation that it refuses. Without refusals, the last acknowledgement confirms success. */
   async #transact(action: string, batch: NftBatch, bytes: Uint8Array): Promise<void> {
     const failures: NftFailure[] = [];
     let confirmed = false;
@@ -198,18 +150,14 @@ function failureOf(batch: NftBatch, index: number, ack: Acknowledgement): NftFai
   };
 }
 
-/** A notification that cannot be read is as good as lost. */
+/** Treats a notification that cannot be read as lost. */
 function deliver(message: NetlinkMessage, listener: NftEventListener): void {
-  const event = tryReadEvent(message);
-  if (event === 'unreadable') listener.overrun();
-  else if (event) listener.event(event);
-}
-
-function tryReadEvent(message: NetlinkMessage): NftEvent | 'unreadable' | undefined {
+  let event: NftEvent | undefined;
   try {
-    return readEvent(message);
+    event = readEvent(message);
   } catch (error) {
-    if (error instanceof NetlinkFormatError) return 'unreadable';
-    throw error;
+    if (!(error instanceof NetlinkFormatError)) throw error;
+    listener.overrun();
   }
+  if (event) listener.event(event);
 }

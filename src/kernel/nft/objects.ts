@@ -1,7 +1,7 @@
 import type { Expr, Verdict } from './expr.ts';
 import type { Field } from './fields.ts';
 
-/** The nouns of nf_tables, as `nft` names them. References are the part that identifies an object. */
+/** The nouns of nf_tables, as `nft` names them. A …Ref identifies an object. */
 
 export type NftFamily = 'ip' | 'ip6' | 'inet' | 'arp' | 'bridge' | 'netdev';
 
@@ -12,7 +12,6 @@ export interface TableRef {
 
 export interface Table extends TableRef {
   readonly comment?: string;
-  readonly handle?: bigint;
 }
 
 export type Hook = 'prerouting' | 'input' | 'forward' | 'output' | 'postrouting';
@@ -21,7 +20,7 @@ export interface BaseChain {
   readonly type: 'filter' | 'nat' | 'route';
   readonly hook: Hook;
   readonly priority: number;
-  /** Left to the kernel (accept) when absent. */
+  /** The kernel's default, accept, when absent. */
   readonly policy?: 'accept' | 'drop';
 }
 
@@ -31,15 +30,9 @@ export interface ChainRef {
 }
 
 export interface Chain extends ChainRef {
-  /** Present for chains that are attached to a hook. */
+  /** Present for base chains: those attached to a hook. */
   readonly base?: BaseChain;
   readonly comment?: string;
-  readonly handle?: bigint;
-}
-
-export interface RuleRef {
-  readonly chain: ChainRef;
-  readonly handle: bigint;
 }
 
 export interface Rule {
@@ -47,9 +40,6 @@ export interface Rule {
   readonly exprs: readonly Expr[];
   /** At most 128 bytes; nft shows it. */
   readonly comment?: string;
-  readonly handle?: bigint;
-  /** Handle of the rule to add behind, or to insert before. */
-  readonly position?: bigint;
 }
 
 export type SetFlag = 'anonymous' | 'constant' | 'interval' | 'timeout' | 'dynamic';
@@ -57,23 +47,23 @@ export type SetFlag = 'anonymous' | 'constant' | 'interval' | 'timeout' | 'dynam
 export interface SetRef {
   readonly table: TableRef;
   readonly name: string;
-  /** Needed only for a set with an automatic name (`__set%d`, `__map%d`), to refer to it within its batch. */
+  /** Refers to a set with an automatic name (`__set%d`, `__map%d`) within its batch. */
   readonly id?: number;
 }
 
-/** A set, or with `data` a map. `key` and `data` list the fields of the concatenation, one for a plain type. */
+/** A set, or with `data` a map. `key` and `data` list the fields of a concatenation; a plain type has one field. */
 export interface NftSet extends SetRef {
   readonly key: readonly Field[];
   readonly data?: readonly Field[] | 'verdict';
   readonly flags?: readonly SetFlag[];
-  /** Most elements it may hold. A dynamic set without a size holds 65,535. */
+  /** Maximum number of elements. A dynamic set without a size holds 65,535. */
   readonly size?: number;
   readonly timeoutMs?: number;
   readonly gcIntervalMs?: number;
   readonly comment?: string;
 }
 
-/** A set as the kernel reports it: types as nft's numbers, because a foreign set may have any. */
+/** A set as the kernel reports it. Types are nft's numbers, because another program's set may have any type. */
 export interface SetInfo extends SetRef {
   readonly flags: readonly SetFlag[];
   readonly keyType: number;
@@ -86,13 +76,12 @@ export interface SetInfo extends SetRef {
   readonly timeoutMs?: number;
   readonly gcIntervalMs?: number;
   readonly comment?: string;
-  readonly handle?: bigint;
 }
 
 /**
- * One element. `key` (and `keyEnd`, `data`) are the concatenated fields, each padded to 4 bytes. Ranges: in a set
- * with more than one key field, `keyEnd` is the last key included; in a single-field interval set the kernel keeps
- * two elements, the second with `intervalEnd` and the first key *behind* the range.
+ * One element. `key`, `keyEnd` and `data` are concatenated fields, each padded to 4 bytes. A range in a set with several
+ * key fields is one element, whose `keyEnd` is the last key of the range. A range in an interval set with one field is
+ * two elements: the second has `intervalEnd` and the first key *after* the range.
  */
 export interface Element {
   readonly key: Uint8Array;
@@ -101,20 +90,16 @@ export interface Element {
   readonly data?: Uint8Array;
   readonly verdict?: Verdict;
   readonly timeoutMs?: number;
-  /** Time left; written, it makes an element die earlier than its timeout. */
+  /** Time left. When written, the element expires earlier than its timeout. */
   readonly expiresMs?: number;
   /** At most 128 bytes; nft shows it. */
   readonly comment?: string;
 }
 
-export interface CounterRef {
+export interface Counter {
   readonly table: TableRef;
   readonly name: string;
-}
-
-export interface Counter extends CounterRef {
   readonly packets?: bigint;
   readonly bytes?: bigint;
   readonly comment?: string;
-  readonly handle?: bigint;
 }

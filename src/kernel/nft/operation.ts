@@ -1,19 +1,4 @@
-import type {
-  Chain,
-  ChainRef,
-  Counter,
-  CounterRef,
-  Element,
-  NftSet,
-  Rule,
-  RuleRef,
-  SetRef,
-  Table,
-  TableRef,
-} from './objects.ts';
-
-export type Verb = 'add' | 'create' | 'insert' | 'delete' | 'destroy' | 'flush';
-export type ObjectKind = 'table' | 'chain' | 'rule' | 'set' | 'element' | 'counter';
+import type { Chain, ChainRef, Counter, Element, NftSet, Rule, SetRef, Table, TableRef } from './objects.ts';
 
 /** What each verb takes, per kind of object. */
 export interface Addable {
@@ -27,28 +12,21 @@ export interface Addable {
 export interface Deletable {
   table: TableRef;
   chain: ChainRef;
-  rule: RuleRef;
-  set: SetRef;
-  counter: CounterRef;
 }
 
-/** Whole objects, because kernels before 6.3 must be told to add what they are to delete without complaint. */
-export type Destroyable = Pick<Addable, 'table' | 'chain' | 'set' | 'counter'>;
-
-/** `table`: all rules of all its chains. `chain`: its rules. `set`: its elements. */
+/** Flushing a chain deletes its rules, flushing a set its elements. */
 export interface Flushable {
-  table: TableRef;
   chain: ChainRef;
   set: SetRef;
 }
 
-/** One message of a batch: what an error of the kernel can point at. */
+/** One message of a batch, to which an error of the kernel can refer. */
 export interface Operation {
-  readonly verb: Verb;
-  readonly kind: ObjectKind;
-  /** The object as it was given; for elements, their set. */
-  readonly object: Table | Chain | Rule | RuleRef | SetRef | Counter;
-  /** The elements that this message carries; large lists are spread over several messages. */
+  readonly verb: 'add' | 'delete' | 'destroy' | 'flush';
+  readonly kind: 'table' | 'chain' | 'rule' | 'set' | 'element' | 'counter';
+  /** The object that the caller passed; for elements, their set. */
+  readonly object: Table | Chain | Rule | SetRef | Counter;
+  /** The elements in this message; a long list takes several messages. */
   readonly elements?: readonly Element[];
 }
 
@@ -57,7 +35,7 @@ export function describeOperation({ verb, kind, object }: Operation): string {
   return `${verb} ${kind} ${path(object)}`;
 }
 
-/** The table that an operation is about, or works in. */
+/** The table that an operation changes. */
 export function tableOf({ object }: Operation): TableRef {
   if ('chain' in object) return object.chain.table;
   return 'table' in object ? object.table : object;

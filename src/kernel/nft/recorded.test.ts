@@ -2,12 +2,12 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { suite, test } from 'node:test';
-import { declaredSets } from '../../../test/kernel/nft-declared-sets.ts';
+import { declaredSets, setInfo } from '../../../test/kernel/nft-declared-sets.ts';
 import { type NetlinkMessage, readMessages } from '../netlink/reader.ts';
 import { NftBatch } from './batch.ts';
 import { elementIndexAt, readElementListRef, readElements } from './codec/element.ts';
 import { readChain, readCounterObject, readRule, readTable } from './codec/objects.ts';
-import { readSet, setInfo } from './codec/set.ts';
+import { readSet } from './codec/set.ts';
 import { messageKind, NFT_MSG } from './constants.ts';
 
 /** What nft 1.0.6 sent, decoded, written again by us, and compared byte by byte. */

@@ -28,6 +28,8 @@ function fixture() {
   return { kernel, seen, subscription };
 }
 
+const ruleHandle = 3;
+
 type Kind = (typeof NFT_MSG)[keyof typeof NFT_MSG];
 
 function notification(kind: Kind, family: number, write: (writer: MessageWriter) => void): Uint8Array {
@@ -41,7 +43,7 @@ const ruleOf = (kind: Kind, family: number) =>
   notification(kind, family, (writer) => {
     writer.string(NFTA_RULE.TABLE, 'nat');
     writer.string(NFTA_RULE.CHAIN, 'KUBE-SERVICES');
-    writer.u64Be(NFTA_RULE.HANDLE, 7n);
+    writer.u64Be(ruleHandle, 7n);
   });
 
 test('places of changes are told, and whose transaction it was', () => {

@@ -1,10 +1,10 @@
 import type { MessageWriter } from '../netlink/writer.ts';
 import * as objects from './codec/objects.ts';
-import { writeSet, writeSetRef } from './codec/set.ts';
-import { NFT_MSG, NFTA_RULE, NFTA_SET_ELEM_LIST, type NftMessageKind } from './constants.ts';
-import type { Addable, Deletable, Destroyable, Flushable } from './operation.ts';
+import { writeSet } from './codec/set.ts';
+import { NFT_MSG, NFTA_SET_ELEM_LIST, type NftMessageKind } from './constants.ts';
+import type { Addable, Deletable, Flushable } from './operation.ts';
 
-/** Which message each verb sends for each kind of object, and what that message says. */
+/** Which message each verb sends for each kind of object, and what the message contains. */
 
 type Messages<T> = { readonly [K in keyof T]: NftMessageKind };
 type Writers<T> = { readonly [K in keyof T]: (writer: MessageWriter, object: T[K]) => void };
@@ -15,21 +15,6 @@ export const newMessages: Messages<Addable> = {
   rule: NFT_MSG.NEWRULE,
   set: NFT_MSG.NEWSET,
   counter: NFT_MSG.NEWOBJ,
-};
-
-export const deleteMessages: Messages<Deletable> = {
-  table: NFT_MSG.DELTABLE,
-  chain: NFT_MSG.DELCHAIN,
-  rule: NFT_MSG.DELRULE,
-  set: NFT_MSG.DELSET,
-  counter: NFT_MSG.DELOBJ,
-};
-
-/** Flushing deletes without saying which. */
-export const flushMessages: Messages<Flushable> = {
-  table: NFT_MSG.DELRULE,
-  chain: NFT_MSG.DELRULE,
-  set: NFT_MSG.DELSETELEM,
 };
 
 /** `nextSetId` numbers the sets of a batch that the caller did not number. */
@@ -43,20 +28,15 @@ export function newWriters(nextSetId: () => number): Writers<Addable> {
   };
 }
 
-export const refWriters: Writers<Deletable> = {
+export const deleteMessages: Messages<Deletable> = { table: NFT_MSG.DELTABLE, chain: NFT_MSG.DELCHAIN };
+export const deleteWriters: Writers<Deletable> = {
   table: objects.writeTableRef,
   chain: objects.writeChainRef,
-  rule: objects.writeRuleRef,
-  set: writeSetRef,
-  counter: objects.writeCounterRef,
 };
 
-export const destroyWriters: {
-  readonly [K in keyof Destroyable]: (writer: MessageWriter, object: Addable[K]) => void;
-} = refWriters;
-
+/** A deletion that names no rule or element deletes them all. */
+export const flushMessages: Messages<Flushable> = { chain: NFT_MSG.DELRULE, set: NFT_MSG.DELSETELEM };
 export const flushWriters: Writers<Flushable> = {
-  table: (writer, table) => writer.string(NFTA_RULE.TABLE, objects.checkName('table', table.name)),
   chain: objects.writeRuleChain,
   set: (writer, set) => {
     writer.string(NFTA_SET_ELEM_LIST.TABLE, objects.checkName('table', set.table.name));

@@ -13,17 +13,7 @@ import {
   NFTA_RULE,
   NFTA_TABLE,
 } from '../constants.ts';
-import type {
-  BaseChain,
-  Chain,
-  ChainRef,
-  Counter,
-  CounterRef,
-  Rule,
-  RuleRef,
-  Table,
-  TableRef,
-} from '../objects.ts';
+import type { BaseChain, Chain, ChainRef, Counter, Rule, Table, TableRef } from '../objects.ts';
 import { checkComment, readUserdataText } from '../userdata.ts';
 import { readExprs, writeExprs } from './expr.ts';
 
@@ -33,7 +23,7 @@ const commentRecord = 0;
 const maxNameBytes = 255;
 const policies = { drop: 0, accept: 1 } as const;
 
-/** A name the kernel would take; it stores 255 bytes. */
+/** Returns the name. Throws RangeError for a name that the kernel does not accept. */
 export function checkName(kind: string, name: string): string {
   const bytes = Buffer.byteLength(name);
   if (bytes === 0 || bytes > maxNameBytes || name.includes('\0')) {
@@ -60,11 +50,9 @@ export function writeTable(writer: MessageWriter, table: Table): void {
 
 export function readTable(message: NetlinkMessage): Table {
   const a = AttributeMap.of(message);
-  const handle = a.u64Be(NFTA_TABLE.HANDLE);
   return {
     ...readTableRef(message, a.string(NFTA_TABLE.NAME)),
     ...readComment(a, NFTA_TABLE.USERDATA),
-    ...(handle !== undefined && { handle }),
   };
 }
 
@@ -89,17 +77,15 @@ export function writeChain(writer: MessageWriter, chain: Chain): void {
 export function readChain(message: NetlinkMessage): Chain {
   const a = AttributeMap.of(message);
   const base = readBase(a);
-  const handle = a.u64Be(NFTA_CHAIN.HANDLE);
   return {
     table: readTableRef(message, a.string(NFTA_CHAIN.TABLE)),
     name: required(a.string(NFTA_CHAIN.NAME), 'chain', 'a name'),
     ...(base && { base }),
     ...readComment(a, NFTA_CHAIN.USERDATA),
-    ...(handle !== undefined && { handle }),
   };
 }
 
-/** Undefined for regular chains, and for hooks of device families, which have no place in BaseChain. */
+/** Undefined for regular chains, and for hooks of device families, which BaseChain cannot express. */
 function readBase(a: AttributeMap): BaseChain | undefined {
   const attributes = a.nestedMap(NFTA_CHAIN.HOOK);
   const hook = nameOf(hookNumbers, attributes?.u32Be(NFTA_HOOK.HOOKNUM));
@@ -116,21 +102,14 @@ export function writeRuleChain(writer: MessageWriter, chain: ChainRef): void {
   writer.string(NFTA_RULE.CHAIN, checkName('chain', chain.name));
 }
 
-export function writeRuleRef(writer: MessageWriter, rule: RuleRef): void {
-  writeRuleChain(writer, rule.chain);
-  writer.u64Be(NFTA_RULE.HANDLE, rule.handle);
-}
-
 export function writeRule(writer: MessageWriter, rule: Rule): void {
   writeRuleChain(writer, rule.chain);
-  if (rule.position !== undefined) writer.u64Be(NFTA_RULE.POSITION, rule.position);
   writeExprs(writer, NFTA_RULE.EXPRESSIONS, rule.exprs);
   writeComment(writer, NFTA_RULE.USERDATA, rule.comment);
 }
 
 export function readRule(message: NetlinkMessage): Rule {
   const a = AttributeMap.of(message);
-  const handle = a.u64Be(NFTA_RULE.HANDLE);
   return {
     chain: {
       table: readTableRef(message, a.string(NFTA_RULE.TABLE)),
@@ -138,18 +117,13 @@ export function readRule(message: NetlinkMessage): Rule {
     },
     exprs: readExprs(a.nested(NFTA_RULE.EXPRESSIONS)),
     ...readComment(a, NFTA_RULE.USERDATA),
-    ...(handle !== undefined && { handle }),
   };
 }
 
-export function writeCounterRef(writer: MessageWriter, counter: CounterRef): void {
+export function writeCounterObject(writer: MessageWriter, counter: Counter): void {
   writer.string(NFTA_OBJ.TABLE, checkName('table', counter.table.name));
   writer.string(NFTA_OBJ.NAME, checkName('counter', counter.name));
   writer.u32Be(NFTA_OBJ.TYPE, NFT_OBJECT_COUNTER);
-}
-
-export function writeCounterObject(writer: MessageWriter, counter: Counter): void {
-  writeCounterRef(writer, counter);
   writeComment(writer, NFTA_OBJ.USERDATA, counter.comment);
   const data = writer.beginNested(NFTA_OBJ.DATA);
   writer.u64Be(NFTA_COUNTER.BYTES, counter.bytes ?? 0n);
@@ -157,23 +131,21 @@ export function writeCounterObject(writer: MessageWriter, counter: Counter): voi
   writer.endNested(data);
 }
 
-/** Undefined for named objects that are no counters. */
+/** Reads a counter; undefined for named objects of other types. */
 export function readCounterObject(message: NetlinkMessage): Counter | undefined {
   const a = AttributeMap.of(message);
   if (a.u32Be(NFTA_OBJ.TYPE) !== NFT_OBJECT_COUNTER) return undefined;
   const values = a.nestedMap(NFTA_OBJ.DATA);
-  const handle = a.u64Be(NFTA_OBJ.HANDLE);
   return {
     table: readTableRef(message, a.string(NFTA_OBJ.TABLE)),
     name: required(a.string(NFTA_OBJ.NAME), 'counter', 'a name'),
     packets: values?.u64Be(NFTA_COUNTER.PACKETS) ?? 0n,
     bytes: values?.u64Be(NFTA_COUNTER.BYTES) ?? 0n,
     ...readComment(a, NFTA_OBJ.USERDATA),
-    ...(handle !== undefined && { handle }),
   };
 }
 
-/** The table a message speaks of: its family is in the header, its name in an attribute. */
+/** The table that a message refers to: its family is in the header, its name in an attribute. */
 export function readTableRef(message: NetlinkMessage, name: string | undefined): TableRef {
   const number = message.payload()[0];
   const family = nameOf(familyNumbers, number);
@@ -181,6 +153,7 @@ export function readTableRef(message: NetlinkMessage, name: string | undefined):
   return { family, name: required(name, 'object', 'a table') };
 }
 
+/** Returns the text. Throws NetlinkFormatError when it is missing. */
 export function required(text: string | undefined, kind: string, what: string): string {
   if (text === undefined) throw new NetlinkFormatError(`${kind} without ${what}`);
   return text;

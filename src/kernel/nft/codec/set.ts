@@ -14,7 +14,7 @@ import {
   setFlagBits,
 } from '../constants.ts';
 import { concatLength, concatType, type Field, isTypeof } from '../fields.ts';
-import type { NftSet, SetInfo, SetRef } from '../objects.ts';
+import type { NftSet, SetInfo } from '../objects.ts';
 import {
   concatUserdata,
   readUserdataText,
@@ -24,7 +24,7 @@ import {
 } from '../userdata.ts';
 import { checkName, readTableRef, required } from './objects.ts';
 
-/** Sets and maps, with the user data by which nft knows how they were declared. */
+/** Sets and maps, with the user data from which nft learns how they were declared. */
 
 const SETDATA = {
   KEY_BYTE_ORDER: 0,
@@ -39,15 +39,11 @@ const EXPR_VERDICT = 1;
 const EXPR_CONCAT = 13;
 const nothing = new Uint8Array(0);
 
-export function writeSetRef(writer: MessageWriter, set: SetRef): void {
-  writer.string(NFTA_SET.TABLE, checkName('table', set.table.name));
-  writer.string(NFTA_SET.NAME, checkName('set', set.name));
-}
-
-/** `id` names the set within its batch; the kernel insists on one. */
+/** `id` identifies the set within its batch; the kernel requires one. */
 export function writeSet(writer: MessageWriter, set: NftSet, id: number): void {
   checkDeclaration(set);
-  writeSetRef(writer, set);
+  writer.string(NFTA_SET.TABLE, checkName('table', set.table.name));
+  writer.string(NFTA_SET.NAME, checkName('set', set.name));
   writer.u32Be(NFTA_SET.FLAGS, setFlags(set));
   writer.u32Be(NFTA_SET.KEY_TYPE, concatType(set.key));
   writer.u32Be(NFTA_SET.KEY_LEN, concatLength(set.key));
@@ -63,25 +59,6 @@ export function writeSet(writer: MessageWriter, set: NftSet, id: number): void {
   writer.data(NFTA_SET.USERDATA, setUserdata(set));
 }
 
-/** A set as the kernel will report it: for comparing what is wanted with what is there. */
-export function setInfo(set: NftSet): SetInfo {
-  const data = set.data;
-  return {
-    table: set.table,
-    name: set.name,
-    flags: namesOf(setFlagBits, setFlags(set)),
-    keyType: concatType(set.key),
-    keyLength: concatLength(set.key),
-    ...(data === 'verdict' && { dataType: NFT_DATA_VERDICT }),
-    ...(data !== undefined &&
-      data !== 'verdict' && { dataType: concatType(data), dataLength: concatLength(data) }),
-    ...(set.size !== undefined && { size: set.size }),
-    ...(set.timeoutMs !== undefined && { timeoutMs: set.timeoutMs }),
-    ...(set.gcIntervalMs !== undefined && { gcIntervalMs: set.gcIntervalMs }),
-    ...(set.comment !== undefined && { comment: set.comment }),
-  };
-}
-
 export function readSet(message: NetlinkMessage): SetInfo {
   const a = AttributeMap.of(message);
   const flags = a.u32Be(NFTA_SET.FLAGS) ?? 0;
@@ -91,7 +68,6 @@ export function readSet(message: NetlinkMessage): SetInfo {
   const gcIntervalMs = a.u32Be(NFTA_SET.GC_INTERVAL);
   const userdata = a.bytes(NFTA_SET.USERDATA);
   const comment = userdata && readUserdataText(userdata, SETDATA.COMMENT);
-  const handle = a.u64Be(NFTA_SET.HANDLE);
   return {
     table: readTableRef(message, a.string(NFTA_SET.TABLE)),
     name: required(a.string(NFTA_SET.NAME), 'set', 'a name'),
@@ -106,16 +82,16 @@ export function readSet(message: NetlinkMessage): SetInfo {
     ...(timeout !== undefined && { timeoutMs: Number(timeout) }),
     ...(gcIntervalMs !== undefined && { gcIntervalMs }),
     ...(comment !== undefined && { comment }),
-    ...(handle !== undefined && { handle }),
   };
 }
 
-function setFlags(set: NftSet): number {
+/** The kernel's flags of a set, with those that follow from its fields. */
+export function setFlags(set: NftSet): number {
   const map = set.data === undefined ? 0 : NFT_SET_MAP;
   return bitsOf(setFlagBits, set.flags) | map | (isConcatInterval(set) ? NFT_SET_CONCAT : 0);
 }
 
-/** Ranges over several fields: the one case in which the kernel itself must know the fields. */
+/** Ranges over several fields: only then must the kernel know the fields. */
 function isConcatInterval(set: NftSet): boolean {
   return set.key.length > 1 && (set.flags?.includes('interval') ?? false);
 }
@@ -136,7 +112,7 @@ function writeDescription(writer: MessageWriter, set: NftSet): void {
   writer.endNested(description);
 }
 
-/** A field without a type name in a set declared with `type` makes nft fail on the whole table. */
+/** Throws RangeError. nft fails on a whole table if a set declared with `type` has a field without a type name. */
 function checkDeclaration(set: NftSet): void {
   const fields = [...set.key, ...(Array.isArray(set.data) ? set.data : [])];
   const described = fields.filter((field) => field.typeof !== undefined);
@@ -164,7 +140,7 @@ function byteOrder(fields: readonly Field[]): number {
   return first && fields.length === 1 ? byteOrders[first.byteOrder] : byteOrders.unspecified;
 }
 
-/** How the fields were declared. nft records plain types only for concatenations, and then without saying which. */
+/** How the fields were declared. nft records plain types only for concatenations, and then not which types. */
 function declaration(type: number, fields: readonly Field[]): UserdataRecord[] {
   const [first] = fields;
   if (first && fields.length === 1) return first.typeof ? [{ type, value: first.typeof }] : [];
