@@ -6,7 +6,7 @@ export interface MediaRange {
   readonly quality: number;
 }
 
-/** The alternatives of an Accept header that have any quality, best first; as written among equals. */
+/** Returns the alternatives of an Accept header with a quality above 0, best first, else in their order. */
 export function parseAccept(header: string | undefined): MediaRange[] {
   return splitHeader(header)
     .map(({ value, params }) => ({ type: value, params, quality: quality(params) }))
@@ -15,8 +15,8 @@ export function parseAccept(header: string | undefined): MediaRange[] {
 }
 
 /**
- * The content encoding to use, as Go's Prometheus handler chooses: the best quality wins, the server's order
- * decides among equals, and no mention means `identity`.
+ * Chooses the content encoding as Go's Prometheus handler does: the best quality wins, then the order of `offers`.
+ * Returns undefined if the header names none of them.
  */
 export function negotiateEncoding<T extends string>(
   header: string | undefined,

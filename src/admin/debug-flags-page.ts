@@ -1,9 +1,9 @@
 import type { IncomingMessage } from 'node:http';
-import { type Handler, type Routes, reply, textHeaders } from './http.ts';
+import { reply } from '../lib/http.ts';
+import { type Handler, type Routes, textHeaders } from './http.ts';
 
-/** More than any number needs; the rest of a longer body is read and forgotten. */
+/** Longest body that is kept; the rest is read and ignored. */
 const maxBody = 64;
-/** Verbosity is an unsigned number of at most 31 bits. */
 const maxLevel = 2 ** 31 - 1;
 
 const index = `<html>

@@ -15,7 +15,7 @@ const pages: Record<string, { status: number; headers: string[]; body: string }>
   readFileSync(vectors, 'utf8'),
 ).pages;
 
-test('the health server, put together, answers every recorded path and method alike', async (t) => {
+test('the health server answers every recorded path and method like upstream', async (t) => {
   const health = new ProxyHealth(systemClock, 60_000);
   for (const family of families) health.updated(family);
   const routes = healthzRoutes({

@@ -1,14 +1,15 @@
 import type { Clock } from '../lib/clock.ts';
+import { reply } from '../lib/http.ts';
 import type { Counter, Gauge } from '../obs/metrics.ts';
 import { registerStartTime } from '../obs/process-metrics.ts';
 import { Registry, type RegistryOptions } from '../obs/registry.ts';
-import { type Handler, type Routes, reply, textHeaders } from './http.ts';
+import { type Handler, type Routes, textHeaders } from './http.ts';
 import { metricsHandler } from './metrics-page.ts';
 
-/** The labels under which the one check of this server is counted. */
+/** The labels of this server's only check. */
 const check = { name: 'ping', type: 'healthz' };
 
-/** Results of health checks, which have a page of their own so that they can be scraped often. */
+/** Metrics of health checks, on a page of their own so that they can be scraped often. */
 interface Indicators {
   readonly registry: Registry;
   readonly health: Gauge;
@@ -16,8 +17,8 @@ interface Indicators {
 }
 
 /**
- * `/healthz` of the metrics server with its only check, `ping`, and the page of its results. It says that the
- * process answers, nothing about programming: that is what the health server is for.
+ * `/healthz` of the metrics server with its only check, `ping`, and the page of its results. It says only that the
+ * process answers; the health server reports whether programming works.
  */
 export function pingRoutes(options: {
   readonly clock: Clock;

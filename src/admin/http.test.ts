@@ -5,8 +5,9 @@ import { type AddressInfo, connect } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { FakeClock } from '../../test/fake-clock.ts';
 import { systemClock } from '../lib/clock.ts';
+import { reply } from '../lib/http.ts';
 import { silentLogger } from '../obs/log.ts';
-import { closeServer, createHttpServer, createRouter, type Routes, reply, textHeaders } from './http.ts';
+import { closeServer, createHttpServer, createRouter, type Routes, textHeaders } from './http.ts';
 
 async function serve(t: TestContext, routes: Routes, logger = silentLogger) {
   const server = createHttpServer(createRouter(routes, logger));
@@ -32,7 +33,7 @@ const hello: Routes = {
   '/query': (_request, response, { query }) => reply(response, 200, textHeaders, query.getAll('a').join()),
 };
 
-test('paths match exactly, prefixes where asked, and the rest is Go’s 404', async (t) => {
+test('routes match exact paths and prefixes, and everything else is 404', async (t) => {
   const { url } = await serve(t, hello);
   const text = async (path: string) => {
     const response = await fetch(url + path);
@@ -50,7 +51,7 @@ test('paths match exactly, prefixes where asked, and the rest is Go’s 404', as
   assert.equal(missing.headers.get('x-content-type-options'), 'nosniff');
 });
 
-test('HEAD gives the headers of GET without the body', async (t) => {
+test('HEAD returns the headers of GET without the body', async (t) => {
   const { url } = await serve(t, hello);
   const response = await fetch(`${url}/hello`, { method: 'HEAD' });
   assert.equal(response.status, 200);
@@ -58,7 +59,7 @@ test('HEAD gives the headers of GET without the body', async (t) => {
   assert.equal(await response.text(), '');
 });
 
-test('broken requests are refused without harm', async (t) => {
+test('invalid requests are refused and the server goes on', async (t) => {
   const { port, url } = await serve(t, hello);
   assert.match(await raw(port, 'nonsense\r\n\r\n'), /^HTTP\/1\.1 400 Bad Request\r\n/);
   assert.match(
@@ -74,7 +75,7 @@ test('broken requests are refused without harm', async (t) => {
   assert.equal((await fetch(`${url}/hello`)).status, 200);
 });
 
-test('a handler that fails gives 500, or ends the connection once it has begun to answer', async (t) => {
+test('a handler that fails causes a 500, or ends the connection if it has begun to answer', async (t) => {
   const messages: string[] = [];
   const logger = { ...silentLogger, error: (error: unknown) => void messages.push(String(error)) };
   const { url } = await serve(
@@ -97,7 +98,7 @@ test('a handler that fails gives 500, or ends the connection once it has begun t
   assert.deepEqual(messages, ['Error: early', 'Error: late']);
 });
 
-test('a connection serves several requests, and close ends it when idle', async (t) => {
+test('a connection serves several requests, and close ends an idle connection', async (t) => {
   const { server, port } = await serve(t, hello);
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   t.after(() => agent.destroy());
@@ -115,7 +116,7 @@ test('a connection serves several requests, and close ends it when idle', async 
   assert.equal(clock.pending, 0);
 });
 
-test('close waits for an answer under way, but not for ever', async (t) => {
+test('close waits for an answer under way, but only for a limited time', async (t) => {
   const begun = Promise.withResolvers<void>();
   const { server, url } = await serve(t, { '/hang': () => begun.resolve() });
   const cutOff = assert.rejects(fetch(`${url}/hang`));

@@ -1,31 +1,31 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Clock } from '../lib/clock.ts';
-import { http } from '../lib/http.ts';
+import { http, reply } from '../lib/http.ts';
 import type { Logger } from '../obs/log.ts';
 
-/** The part of a request target that handlers look at. */
+/** Path and query of a request. */
 export interface Target {
   readonly path: string;
   readonly query: URLSearchParams;
 }
 
-/** Answers one request; what it throws becomes a 500. */
+/** Answers one request. If it throws, the client gets a 500. */
 export type Handler = (
   request: IncomingMessage,
   response: ServerResponse,
   target: Target,
 ) => void | Promise<void>;
 
-/** Handlers by exact path. A path that ends in `/*` takes everything below it. */
+/** Handlers by exact path. A path that ends in `/*` matches everything below it. */
 export type Routes = Readonly<Record<string, Handler>>;
 
-/** Bytes of request head that are read before the connection is refused with 431. */
+/** A longer request head gets a 431. */
 const maxHeaderSize = 64 * 1024;
-/** Longer than the usual scrape interval, so that a scraper keeps its connection. */
+/** Longer than the usual scrape interval, so that scrapers can keep their connection. */
 const keepAliveTimeout = 150_000;
 
-/** A request listener with the manners of Go's: exact paths, and everything else is `404 page not found`. */
+/** Makes a request listener like Go's: exact paths, and `404 page not found` for everything else. */
 export function createRouter(
   routes: Routes,
   logger: Logger,
@@ -48,37 +48,27 @@ export function createRouter(
   };
 }
 
-/** Turns a handler's exception into a rejection. */
+/** Async, so that a handler's exception becomes a rejection. */
 async function answer(handler: Handler, ...exchange: Parameters<Handler>): Promise<void> {
   await handler(...exchange);
 }
 
-/** An HTTP server that no slow or silent client can hold on to. */
+/** Makes an HTTP server with timeouts against slow and silent clients. */
 export function createHttpServer(listener: (q: IncomingMessage, r: ServerResponse) => void): Server {
   const server = http.createServer(
     { maxHeaderSize, keepAliveTimeout, headersTimeout: 15_000, requestTimeout: 30_000 },
     listener,
   );
-  server.on('clientError', refuse);
+  server.on('clientError', replyToInvalid);
   return server;
 }
 
-/** Stops listening and ends connections: idle ones now, the others after their answer or the grace period. */
+/** Stops listening and closes connections: idle ones now, the others after their answer or the grace period. */
 export function closeServer(server: Server, clock: Clock, graceMs = 1000): Promise<void> {
-  // Node's close ends idle connections by itself.
+  // Node's close() closes idle connections.
   const closed = new Promise<void>((resolve) => server.close(() => resolve()));
   const force = clock.setTimeout(() => server.closeAllConnections(), graceMs);
   return closed.finally(() => force.cancel());
-}
-
-/** A whole answer of known length, optionally with more headers. */
-export function reply(
-  response: ServerResponse,
-  status: number,
-  headers: Readonly<Record<string, string>>,
-  body: string | Uint8Array,
-): void {
-  response.writeHead(status, { ...headers, 'Content-Length': Buffer.byteLength(body) }).end(body);
 }
 
 export const textHeaders = {
@@ -86,19 +76,19 @@ export const textHeaders = {
   'X-Content-Type-Options': 'nosniff',
 } as const;
 
-/** An error in Go's form: plain text with a line end. */
+/** Replies with an error as Go does: plain text with a line end. */
 export function replyError(response: ServerResponse, status: number, message: string): void {
   reply(response, status, textHeaders, `${message}\n`);
 }
 
 export const notFound: Handler = (_request, response) => replyError(response, 404, '404 page not found');
 
-/** Undefined when the target is not a URL or has a broken escape. */
+/** Returns undefined when the target is not a URL or has a broken escape. */
 function parseTarget(url: string): Target | undefined {
   try {
     const at = url.indexOf('?');
     const text = at < 0 ? url : url.slice(0, at);
-    // A proxy-style target names the host as well; only its path counts.
+    // A proxy-style target also has a host; only its path counts.
     const path = text.startsWith('/') || text === '*' ? text : new URL(text).pathname;
     return { path: decodeURIComponent(path), query: new URLSearchParams(at < 0 ? '' : url.slice(at + 1)) };
   } catch {
@@ -106,8 +96,8 @@ function parseTarget(url: string): Target | undefined {
   }
 }
 
-/** Answers what could not be parsed as a request. */
-function refuse(error: NodeJS.ErrnoException, socket: Socket): void {
+/** Replies to bytes that are not an HTTP request. */
+function replyToInvalid(error: NodeJS.ErrnoException, socket: Socket): void {
   if (error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy();
     return;

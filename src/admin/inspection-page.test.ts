@@ -41,7 +41,7 @@ function many(count: number): Map<string, PlannedPort> {
   return new Map(Array.from({ length: count }, (_, i) => [`shop/web-${i}/TCP`, web]));
 }
 
-test('every page is JSON of the same version, and the index lists them all', async (t) => {
+test('every inspection page is JSON of the same version, and the index lists them all', async (t) => {
   const port = await serve(t, { plans: plansByKey(web), kernel: inspection({ counters: async () => [] }) });
   const { paths } = JSON.parse((await ask(port, '')).body) as { paths: string[] };
   const pages = paths.map((path) => path.slice(BASE.length));
@@ -61,7 +61,7 @@ test('every page is JSON of the same version, and the index lists them all', asy
   assert.deepEqual(kinds, ['Status', 'ServiceList', 'EndpointList', 'Explanation', 'Diff', 'Counters']);
 });
 
-test('lists can be cut down to one service', async (t) => {
+test('inspection lists can be limited to one service', async (t) => {
   const api = planOf({ clusterIP: '10.96.0.2', name: 'api' }, [{ ip: '10.244.1.22' }]);
   const port = await serve(t, { plans: plansByKey(web, api) });
   const services = JSON.parse((await ask(port, 'services?name=default/api')).body) as ServiceList;
@@ -76,7 +76,7 @@ test('lists can be cut down to one service', async (t) => {
   );
 });
 
-test('nothing but GET and HEAD is answered', async (t) => {
+test('inspection pages allow only GET and HEAD', async (t) => {
   const port = await serve(t, { plans: plansByKey(web) });
   for (const method of ['POST', 'PUT', 'DELETE', 'OPTIONS', 'PATCH']) {
     const { status, headers } = await ask(port, 'status', method);
@@ -88,7 +88,7 @@ test('nothing but GET and HEAD is answered', async (t) => {
   }
 });
 
-test('who is not admitted learns nothing but that', async (t) => {
+test('a client whose address is not admitted gets a 403', async (t) => {
   const port = await serve(t, { plans: plansByKey(web) }, () => false);
   for (const page of ['', 'status', 'services', 'nope']) {
     const { status, body } = await ask(port, page);
@@ -97,7 +97,7 @@ test('who is not admitted learns nothing but that', async (t) => {
   }
 });
 
-test('what does not exist, makes no sense or comes too early is told apart', async (t) => {
+test('unknown pages, invalid questions and early requests get different status codes', async (t) => {
   const port = await serve(t, { plans: plansByKey(web) });
   const status = async (page: string, at = port) => (await ask(at, page)).status;
   assert.deepEqual(
@@ -110,7 +110,7 @@ test('what does not exist, makes no sense or comes too early is told apart', asy
   assert.equal(await status('explain?source=10.0.0.1&destination=10.0.0.2&port=1', early), 503);
 });
 
-test('a list of 50,000 service ports arrives whole, and other requests are answered meanwhile', async (t) => {
+test('a list of 50,000 service ports arrives complete, and other requests are answered meanwhile', async (t) => {
   const port = await serve(t, { plans: many(50_000) });
   const order: string[] = [];
   const list = ask(port, 'services').then(({ body }) => {
@@ -123,7 +123,7 @@ test('a list of 50,000 service ports arrives whole, and other requests are answe
   assert.deepEqual(order, ['status', 'list']);
 });
 
-test('a client that goes away in the middle of a list costs nothing more', async (t) => {
+test('a list is not generated further after its client disconnects', async (t) => {
   let handed = 0;
   const plans = new (class extends Map<string, PlannedPort> {
     override *values(): MapIterator<PlannedPort> {

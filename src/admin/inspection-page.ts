@@ -3,30 +3,37 @@ import { API_PATH, API_VERSION } from '../inspect/api.ts';
 import { type Inspector, NotReadyError } from '../inspect/inspector.ts';
 import { QuestionError, readQuestion } from '../inspect/question.ts';
 import type { Clock } from '../lib/clock.ts';
-import { type Handler, notFound, type Routes, reply, replyError, textHeaders } from './http.ts';
+import { reply } from '../lib/http.ts';
+import { type Handler, notFound, type Routes, replyError, textHeaders } from './http.ts';
 import { sendList } from './json-stream.ts';
 
 export interface InspectionPagesOptions {
   readonly inspector: Inspector;
-  /** Whether requests from this address are answered. */
+  /** Whether this address may use the API. */
   readonly admits: (address: string | undefined) => boolean;
   readonly clock: Clock;
 }
 
 const jsonHeaders = { ...textHeaders, 'Content-Type': 'application/json', 'Cache-Control': 'no-store' };
 
-/** The inspection API: what the proxy decided and what the kernel holds, as JSON, to be read and not to be changed. */
+/** The read-only inspection API: what the proxy decided and what the kernel holds, as JSON. */
 export function inspectionHandler(options: InspectionPagesOptions): Handler {
   const pages = inspectionPages(options);
   return async (request, response, target) => {
-    if (isRefused(request, response, options.admits)) return;
+    if (replyIfForbidden(request, response, options.admits)) return;
     const name = target.path.slice(API_PATH.length);
     const page = Object.hasOwn(pages, name) ? pages[name] : undefined;
-    await answerQuestion(() => (page ?? notFound)(request, response, target), response);
+    try {
+      await (page ?? notFound)(request, response, target);
+    } catch (error) {
+      if (error instanceof QuestionError) replyError(response, 400, error.message);
+      else if (error instanceof NotReadyError) replyError(response, 503, error.message);
+      else throw error;
+    }
   };
 }
 
-/** By what stands behind the common path; that alone lists them. */
+/** Pages by the part of the path after API_PATH; API_PATH itself lists them. */
 function inspectionPages({ inspector, clock }: InspectionPagesOptions): Routes {
   const list = async (response: ServerResponse, head: object, items: Iterable<object>) => {
     response.writeHead(200, jsonHeaders);
@@ -54,8 +61,8 @@ function inspectionPages({ inspector, clock }: InspectionPagesOptions): Routes {
   return { ...pages, '': (_request, response) => replyJSON(response, index) };
 }
 
-/** Answers who may not ask, or not so; true when that was the case. */
-function isRefused(
+/** Replies 403 or 405 to a disallowed request; returns whether it replied. */
+function replyIfForbidden(
   request: IncomingMessage,
   response: ServerResponse,
   admits: InspectionPagesOptions['admits'],
@@ -67,24 +74,9 @@ function isRefused(
     return true;
   }
   if (request.method === 'GET' || request.method === 'HEAD') return false;
-  reply(
-    response,
-    405,
-    { ...textHeaders, Allow: 'GET, HEAD' },
-    'only GET and HEAD: these pages change nothing\n',
-  );
+  const headers = { ...textHeaders, Allow: 'GET, HEAD' };
+  reply(response, 405, headers, 'only GET and HEAD: these pages change nothing\n');
   return true;
-}
-
-/** A question that makes no sense is the asker's fault. */
-async function answerQuestion(answer: () => void | Promise<void>, response: ServerResponse): Promise<void> {
-  try {
-    await answer();
-  } catch (error) {
-    if (error instanceof QuestionError) replyError(response, 400, error.message);
-    else if (error instanceof NotReadyError) replyError(response, 503, error.message);
-    else throw error;
-  }
 }
 
 function replyJSON(response: ServerResponse, body: object): void {

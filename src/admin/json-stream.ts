@@ -2,12 +2,12 @@ import type { ServerResponse } from 'node:http';
 import type { Clock } from '../lib/clock.ts';
 import { TimeSlice } from '../lib/time-slice.ts';
 
-/** Written in one go. */
+/** Characters per write. */
 const pieceLength = 64 * 1024;
 
 /**
- * Sends an object whose last field, `items`, may be long: in pieces, with the event loop free in between, and no faster
- * than the client reads. Ends when the client goes away.
+ * Sends an object whose last field, `items`, may be long: in pieces, without blocking the event loop, and no faster than
+ * the client reads. Stops when the client disconnects.
  */
 export async function sendList(
   response: ServerResponse,
@@ -22,7 +22,7 @@ export async function sendList(
     piece += separator + JSON.stringify(item);
     separator = ',\n';
     if (piece.length >= pieceLength) {
-      if (!(await written(response, piece))) return;
+      if (!(await write(response, piece))) return;
       piece = '';
     }
     if (timeSlice.isSpent) await timeSlice.yield();
@@ -30,8 +30,8 @@ export async function sendList(
   response.end(`${piece}]}\n`);
 }
 
-/** Resolves when there is room for more; false when nobody reads on. */
-function written(response: ServerResponse, piece: string): boolean | Promise<boolean> {
+/** Resolves when there is room for more; to false when the client has disconnected. */
+function write(response: ServerResponse, piece: string): boolean | Promise<boolean> {
   if (response.destroyed) return false;
   if (response.write(piece)) return true;
   return new Promise((resolve) => {

@@ -50,7 +50,7 @@ const hasIPv6 = Object.values(networkInterfaces()).some((all) =>
   all?.some(({ family }) => family === 'IPv6'),
 );
 
-test('addresses are read as Kubernetes reads them', () => {
+test('listen addresses are parsed as in Kubernetes', () => {
   assert.deepEqual(parseListenAddress('127.0.0.1:10249'), { host: '127.0.0.1', port: 10249 });
   assert.deepEqual(parseListenAddress('[::1]:10249'), { host: '::1', port: 10249 });
   assert.deepEqual(parseListenAddress('010.0.0.01:1'), { host: '10.0.0.1', port: 1 });
@@ -75,15 +75,15 @@ test('addresses are read as Kubernetes reads them', () => {
   }
 });
 
-test('a wildcard of either family means both, with IPv4 left when there is no IPv6', () => {
+test('a wildcard of either family means both, with IPv4 as the fallback', () => {
   const both = [
-    { host: '::', port: 1, ipv6Only: false },
-    { host: '0.0.0.0', port: 1, ipv6Only: false },
+    { host: '::', port: 1 },
+    { host: '0.0.0.0', port: 1 },
   ];
   assert.deepEqual(listenTargets({ host: '0.0.0.0', port: 1 }), both);
   assert.deepEqual(listenTargets({ host: '::', port: 1 }), both);
   assert.deepEqual(listenTargets({ host: '0:0:0:0:0:0:0:0', port: 1 }), both);
-  assert.deepEqual(listenTargets({ host: '::1', port: 1 }), [{ host: '::1', port: 1, ipv6Only: false }]);
+  assert.deepEqual(listenTargets({ host: '::1', port: 1 }), [{ host: '::1', port: 1 }]);
   assert.deepEqual(listenTargets({ host: '10.0.0.1', port: 1 }).length, 1);
 });
 
@@ -95,7 +95,7 @@ for (const address of ['0.0.0.0:0', '[::]:0']) {
   });
 }
 
-test('a taken port is tried again five seconds later, for ever', async (t) => {
+test('a port in use is tried again every five seconds', async (t) => {
   const holder = await occupy(t);
   let attempts = 0;
   const makeServer: typeof createHttpServer = (handler) => {
@@ -122,7 +122,7 @@ test('a taken port is tried again five seconds later, for ever', async (t) => {
   assert.deepEqual(failures, []);
 });
 
-test('with hard fail the first failure is reported once and not repeated', async (t) => {
+test('with hardFail the first failure is reported once and not retried', async (t) => {
   const holder = await occupy(t);
   const { clock, failures, nextFailure } = start(t, { address: `127.0.0.1:${holder.port}`, hardFail: true });
   await nextFailure();
@@ -131,7 +131,7 @@ test('with hard fail the first failure is reported once and not repeated', async
   assert.equal(clock.pending, 0);
 });
 
-test('a listener that breaks while serving is opened again', async (t) => {
+test('a listener that fails while serving is reopened', async (t) => {
   const servers: Server[] = [];
   const makeServer: typeof createHttpServer = (handler) => {
     const server = createHttpServer(handler);
@@ -167,7 +167,7 @@ test('without IPv6 in the kernel a wildcard listens on IPv4', async (t) => {
   assert.deepEqual(tried, ['::', '0.0.0.0']);
 });
 
-test('close while waiting to try again stops trying', async (t) => {
+test('close during the pause before a retry stops retrying', async (t) => {
   const holder = await occupy(t);
   const { serving, clock, nextFailure } = start(t, { address: `127.0.0.1:${holder.port}` });
   await nextFailure();
@@ -175,12 +175,12 @@ test('close while waiting to try again stops trying', async (t) => {
   assert.equal(clock.pending, 0);
 });
 
-test('close right after the start leaves nothing listening', async (t) => {
+test('close right after the start leaves no listener', async (t) => {
   const { serving } = start(t, {});
   await serving.close();
   assert.equal(serving.port, undefined);
 });
 
-test('an address that is none is refused at once', (t) => {
+test('an invalid listen address throws at once', (t) => {
   assert.throws(() => start(t, { address: 'metrics:80' }), /"metrics:80" is not an IP:port/);
 });

@@ -5,32 +5,31 @@ import { listenErrorText } from '../lib/listen-error.ts';
 import type { Logger } from '../obs/log.ts';
 import { closeServer, createHttpServer } from './http.ts';
 
-/** How long to wait after a failure before listening again. */
 const retryMs = 5000;
 
 export interface ServeOptions {
-  /** What is served, for messages: "proxy healthz", "metrics". */
+  /** The server's name in messages: "proxy healthz", "metrics". */
   readonly name: string;
-  /** `IP:port`, IPv6 in brackets. Throws at once when it is not. */
+  /** `IP:port`, IPv6 in brackets. */
   readonly address: string;
-  /** Give up on the first failure and say so, instead of trying again every five seconds. */
+  /** Call `onHardFail` on the first failure instead of trying again every five seconds. */
   readonly hardFail: boolean;
   readonly onHardFail: (error: Error) => void;
   readonly handler: (request: IncomingMessage, response: ServerResponse) => void;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly onListening?: (port: number) => void;
-  /** Stands in for the real server where a test needs a failure that no test machine can provoke. */
+  /** Tests replace it to provoke failures. */
   readonly makeServer?: typeof createHttpServer;
 }
 
 export interface Serving {
-  /** The port in use; undefined while there is none. */
+  /** The port in use; undefined while the server does not listen. */
   readonly port: number | undefined;
   close(): Promise<void>;
 }
 
-/** Serves HTTP on an address until closed, coming back from failures to bind and from later ones. */
+/** Serves HTTP on an address until closed; retries after failures. Throws if the address is not an `IP:port`. */
 export function serveWithRetry(options: ServeOptions): Serving {
   const listening = new Listening(options);
   listening.start();
@@ -42,13 +41,9 @@ export interface ListenAddress {
   readonly port: number;
 }
 
-interface ListenTarget extends ListenAddress {
-  readonly ipv6Only: boolean;
-}
-
 /**
- * Reads `IP:port`. Every number may have leading zeros and those of IPv4 are decimal, as everywhere in Kubernetes; the
- * port may have a plus sign.
+ * Reads `IP:port`; throws if it is anything else. As in Kubernetes, numbers may have leading zeros (and are decimal), and
+ * the port may have a plus sign.
  */
 export function parseListenAddress(address: string): ListenAddress {
   const [, bracketed, bare, digits = ''] = /^(?:\[([^\]]+)\]|([^:]+)):(\+?\d+)$/.exec(address) ?? [];
@@ -61,24 +56,24 @@ export function parseListenAddress(address: string): ListenAddress {
 }
 
 /**
- * What to try, in order. A wildcard of either family means both, as in Go; a kernel without IPv6 leaves the
- * second choice.
+ * Returns the address to listen on, and another one to try if the kernel has no IPv6. A wildcard of either family means
+ * both families, as in Go.
  */
-export function listenTargets({ host, port }: ListenAddress): readonly [ListenTarget, ...ListenTarget[]] {
-  const wildcard = /^[0:.]+$/.test(host);
-  if (!wildcard) return [{ host, port, ipv6Only: false }];
+export function listenTargets({ host, port }: ListenAddress): readonly [ListenAddress, ListenAddress?] {
+  const isWildcard = /^[0:.]+$/.test(host);
+  if (!isWildcard) return [{ host, port }];
   return [
-    { host: '::', port, ipv6Only: false },
-    { host: '0.0.0.0', port, ipv6Only: false },
+    { host: '::', port },
+    { host: '0.0.0.0', port },
   ];
 }
 
-/** Errors that mean "this kernel has no IPv6" rather than "this address is taken". */
+/** Errors that mean "this kernel has no IPv6" rather than "this address is in use". */
 const noIPv6 = new Set(['EAFNOSUPPORT', 'EADDRNOTAVAIL', 'EPROTONOSUPPORT']);
 
 class Listening implements Serving {
   readonly #options: ServeOptions;
-  readonly #targets: readonly [ListenTarget, ...ListenTarget[]];
+  readonly #targets: readonly [ListenAddress, ListenAddress?];
   #server: Server | undefined;
   #retry: Timer | undefined;
   #closed = false;
@@ -105,7 +100,7 @@ class Listening implements Serving {
     if (server) await closeServer(server, this.#options.clock);
   }
 
-  #listen(target: ListenTarget, fallback?: ListenTarget): void {
+  #listen(target: ListenAddress, fallback?: ListenAddress): void {
     const server = (this.#options.makeServer ?? createHttpServer)(this.#options.handler);
     this.#server = server;
     server.once('listening', () => this.#listening(server));
@@ -141,7 +136,11 @@ class Listening implements Serving {
       onHardFail(error);
       return;
     }
-    logger.error(error, 'Will listen again', { server: name, address, after: `${retryMs / 1000}s` });
+    logger.error(error, 'Failed to serve HTTP; retrying', {
+      server: name,
+      address,
+      after: `${retryMs / 1000}s`,
+    });
     this.#retry = clock.setTimeout(() => this.start(), retryMs);
   }
 }

@@ -1,13 +1,14 @@
 import type { ServerResponse } from 'node:http';
+import { reply } from '../lib/http.ts';
 import { encodeDelimited } from '../obs/protobuf-exposition.ts';
 import type { Registry } from '../obs/registry.ts';
 import { formatText } from '../obs/text-exposition.ts';
 import { negotiateEncoding, parseAccept } from './accept.ts';
-import { type Handler, reply } from './http.ts';
+import type { Handler } from './http.ts';
 
 const protobufType = 'application/vnd.google.protobuf';
 const protobufMessage = 'io.prometheus.client.MetricFamily';
-/** Ways to write names outside the classic alphabet; ours are all inside it, so any of them is honoured. */
+/** Escapings of names outside the classic alphabet. Our names need none, so each of them is fine. */
 const escapings = new Set(['allow-utf-8', 'underscores', 'dots', 'values']);
 
 interface Format {
@@ -30,7 +31,7 @@ export function metricsHandler(registry: Registry, startTime: number): Handler {
   };
 }
 
-/** The first format of the Accept header that we speak; text when there is none. */
+/** Returns the first supported format of the Accept header, or text. */
 function chooseFormat(accept: string | undefined): Format {
   for (const { type, params } of parseAccept(accept)) {
     const escaping = params.get('escaping') ?? '';

@@ -89,7 +89,7 @@ const transport = ['date', 'content-length', 'connection', 'keep-alive'];
 
 for (const pages of vectors) {
   const mode = pages['10249/proxyMode']?.body ?? '';
-  test(`${mode}: recorded pages have the same status, headers and body`, async (t) => {
+  test(`${mode}: pages have the status, headers and body of the recorded ones`, async (t) => {
     const flagz = pages['10249/flagz']?.body ?? '';
     const between = flagz.includes('v=0') ? '=' : ' ';
     const flags = flagz
@@ -122,7 +122,7 @@ for (const pages of vectors) {
   });
 }
 
-test('statusz has the recorded lines, with a separator drawn anew each time', async (t) => {
+test('statusz has the recorded lines, with a random separator per request', async (t) => {
   const draws = [0, 0.25, 0.5];
   const { get } = await setup(t, { random: () => draws.shift() ?? 0 });
   const expected = (vectors[0]?.['10249/statusz']?.body ?? '').replace('go1.26.7', 'v24.21.0');
@@ -135,7 +135,7 @@ test('statusz has the recorded lines, with a separator drawn anew each time', as
   assert.equal((await get('/statusz')).body, expected);
 });
 
-test('z-pages give objects by kind and version, and 406 for what they cannot give', async (t) => {
+test('z-pages return objects by kind and version, and 406 for others', async (t) => {
   const { get } = await setup(t);
   const accept = (type: string, kind: string, version: string) => ({
     Accept: `${type};as=${kind};v=${version};g=config.k8s.io`,
@@ -176,7 +176,7 @@ test('z-pages give objects by kind and version, and 406 for what they cannot giv
   }
 });
 
-test('pages behind gates and profiling are absent without them', async (t) => {
+test('pages behind feature gates and profiling are absent without them', async (t) => {
   const { get } = await setup(t, { gates: { flagz: false, statusz: false }, profiling: false });
   for (const path of ['/flagz', '/statusz', '/debug/pprof', '/debug/pprof/', '/debug/flags/v']) {
     assert.equal((await get(path)).status, 404, path);
@@ -185,7 +185,7 @@ test('pages behind gates and profiling are absent without them', async (t) => {
   assert.match((await withStatus('/statusz')).body, /^Paths: \/configz \/healthz \/metrics \/proxyMode$/m);
 });
 
-test('/healthz knows verbose and exclude, and /metrics/slis shows its results', async (t) => {
+test('/healthz supports verbose and exclude, and /metrics/slis shows its results', async (t) => {
   const { get } = await setup(t);
   assert.doesNotMatch((await get('/metrics/slis')).body, /healthcheck/);
   assert.equal((await get('/healthz/ping')).body, 'ok');
@@ -204,7 +204,7 @@ test('/healthz knows verbose and exclude, and /metrics/slis shows its results', 
   assert.doesNotMatch((await get('/metrics/slis')).body, /healthcheck/);
 });
 
-test('/metrics is text with upstream’s headers, filtered by name', async (t) => {
+test('/metrics is text with upstream’s headers, and can be filtered by name', async (t) => {
   const { get, metrics } = await setup(t);
   metrics.lastSync.set(started, { ip_family: 'IPv4' });
   const page = await get('/metrics');
@@ -223,7 +223,7 @@ test('/metrics is text with upstream’s headers, filtered by name', async (t) =
   assert.deepEqual(filtered.match(/^# TYPE .*$/gm), [`# TYPE ${one} counter`]);
 });
 
-test('/metrics is compressed and encoded as the client asks', async (t) => {
+test('/metrics uses the compression and format that the client asks for', async (t) => {
   const { get } = await setup(t);
   const plain = (await get('/metrics')).body;
   const encodings: [accept: string, used: string | undefined][] = [

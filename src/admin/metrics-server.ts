@@ -1,16 +1,16 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { API_PATH } from '../inspect/api.ts';
 import type { Clock } from '../lib/clock.ts';
+import { reply } from '../lib/http.ts';
 import type { Logger } from '../obs/log.ts';
 import type { Registry } from '../obs/registry.ts';
 import { debugFlagRoutes } from './debug-flags-page.ts';
 import { pingRoutes } from './healthz-page.ts';
-import { createRouter, type Handler, type Routes, reply, textHeaders } from './http.ts';
+import { createRouter, type Handler, type Routes, textHeaders } from './http.ts';
 import { metricsHandler } from './metrics-page.ts';
 import { pprofRoutes } from './pprof-page.ts';
 import { flagzHandler, type Status, statuszHandler } from './z-pages.ts';
 
-/** What the pages of the metrics server show, and the little they can do. */
 export interface MetricsServerOptions {
   readonly mode: string;
   readonly registry: Registry;
@@ -20,7 +20,7 @@ export interface MetricsServerOptions {
   readonly gates: { readonly flagz: boolean; readonly statusz: boolean };
   readonly profiling: boolean;
   readonly setVerbosity: (level: number) => void;
-  /** Answers what is asked below /debug/kube-proxy/. */
+  /** Serves /debug/kube-proxy/. */
   readonly inspection: Handler;
   readonly version: {
     /** The runtime, shown where upstream shows its Go version. */
@@ -40,7 +40,7 @@ export function metricsServerHandler(
   options: MetricsServerOptions,
 ): (request: IncomingMessage, response: ServerResponse) => void {
   const { clock, logger, startTime, registry } = options;
-  const onCollectError = (error: unknown) => logger.error(error, 'Metrics could not be read');
+  const onCollectError = (error: unknown) => logger.error(error, 'Failed to read metrics');
   return createRouter(
     {
       ...pingRoutes({ clock, startTime, onCollectError }),

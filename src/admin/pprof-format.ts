@@ -1,17 +1,16 @@
 import type { HeapProfiler, Profiler, Runtime } from 'node:inspector';
 import { ProtobufWriter } from '../obs/protobuf.ts';
 
-/** What a sample counts and in which unit. */
 interface ValueType {
   readonly type: string;
   readonly unit: string;
 }
 
-/** A profile before it is bytes: stacks, innermost frame first, with one value per value type. */
+/** A profile before encoding: stacks, innermost frame first, with one value per value type. */
 interface StackProfile {
   readonly valueTypes: readonly ValueType[];
   readonly period: ValueType & { readonly every: number };
-  /** Nanoseconds since the epoch, and nanoseconds of observation. */
+  /** Since the epoch. */
   readonly startNanos: bigint;
   readonly durationNanos: bigint;
   readonly samples: readonly {
@@ -25,7 +24,7 @@ interface TreeNode {
   readonly parent: TreeNode | undefined;
 }
 
-/** V8's CPU profile as a pprof profile (not yet compressed). Idle time is left out, as Go does. */
+/** Converts V8's CPU profile to an uncompressed pprof profile, without idle time, as in Go. */
 export function cpuProfileToPprof(profile: Profiler.Profile, startMs: number): Uint8Array<ArrayBuffer> {
   const samples = profile.samples ?? [];
   const deltas = profile.timeDeltas ?? [];
@@ -34,7 +33,7 @@ export function cpuProfileToPprof(profile: Profiler.Profile, startMs: number): U
     const total = totals.get(id) ?? { count: 0, micros: 0 };
     totals.set(id, total);
     total.count++;
-    // A sample stands for the time until the next one; the first delta is the time before the first sample.
+    // A sample covers the time until the next one; the first delta is the time before the first sample.
     total.micros += Math.max(0, deltas[i + 1] ?? 0);
   }
   const nodes = indexCpuNodes(profile.nodes);
@@ -58,7 +57,7 @@ export function cpuProfileToPprof(profile: Profiler.Profile, startMs: number): U
   });
 }
 
-/** V8's sampling heap profile as a pprof profile (not yet compressed). */
+/** Converts V8's sampling heap profile to an uncompressed pprof profile. */
 export function heapProfileToPprof(
   profile: HeapProfiler.SamplingHeapProfile,
   options: {
@@ -102,7 +101,7 @@ function indexCpuNodes(nodes: readonly Profiler.ProfileNode[]): Map<number, Tree
   return index;
 }
 
-/** Frames from the innermost outwards, without V8's root; empty for idle time. */
+/** Returns the frames from the innermost outwards, without V8's root; none for idle time. */
 function stackOf(leaf: TreeNode | undefined): Runtime.CallFrame[] {
   if (leaf?.callFrame.functionName === '(idle)') return [];
   const stack: Runtime.CallFrame[] = [];
@@ -112,7 +111,7 @@ function stackOf(leaf: TreeNode | undefined): Runtime.CallFrame[] {
   return stack;
 }
 
-/** Numbers from one by content, with what was numbered first to last. */
+/** Assigns numbers from one to distinct items. */
 class Numbering<T> {
   readonly items: T[] = [];
   readonly #numbers = new Map<string, number>();
@@ -126,7 +125,7 @@ class Numbering<T> {
   }
 }
 
-/** Field numbers are those of profile.proto in github.com/google/pprof. */
+/** The field numbers are from profile.proto in github.com/google/pprof. */
 function encodeProfile(profile: StackProfile): Uint8Array<ArrayBuffer> {
   const strings = new Numbering<string>();
   // The string table starts with the empty string at index 0.
@@ -151,7 +150,7 @@ function encodeProfile(profile: StackProfile): Uint8Array<ArrayBuffer> {
   return writer.finish();
 }
 
-/** A location and the function in it; both carry the frame's number, since V8 frames are functions. */
+/** Writes a location and its function. Both get the frame's number, because a V8 frame is a function. */
 function writeFrame(
   writer: ProtobufWriter,
   id: number,

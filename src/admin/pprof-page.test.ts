@@ -175,7 +175,7 @@ async function profileOf(t: TestContext, kind: string, work: () => void): Promis
   return response;
 }
 
-test('a CPU profile taken here names the function that was busy', async (t) => {
+test('a CPU profile of this process names the busy function', async (t) => {
   const response = await profileOf(t, 'profile', () => {
     const end = process.cpuUsage().user + 300_000;
     while (process.cpuUsage().user < end) busyWork(24);
@@ -186,7 +186,7 @@ test('a CPU profile taken here names the function that was busy', async (t) => {
   assert.ok(samples.some((sample) => /^busyWork@.*pprof-page\.test\.ts:\d+ < /.test(sample)));
 });
 
-test('a heap profile taken here names the function that allocated', async (t) => {
+test('a heap profile of this process names the allocating function', async (t) => {
   const kept: unknown[] = [];
   function hoard() {
     for (let i = 0; i < 300_000; i++) kept.push({ i, list: [i] });
@@ -205,7 +205,7 @@ test('a heap profile taken here names the function that allocated', async (t) =>
   }
 });
 
-test('one profile at a time, and one that nobody waits for ends early', async (t) => {
+test('only one profile is taken at a time, and it ends early when its client disconnects', async (t) => {
   const clock = new FakeClock();
   const url = await serve(t, clock);
   const gone = new AbortController();
@@ -227,7 +227,7 @@ test('one profile at a time, and one that nobody waits for ends early', async (t
   assert.equal((await again).status, 200);
 });
 
-test('bad durations and unknown profiles are refused', async (t) => {
+test('invalid durations and unknown profiles are refused', async (t) => {
   const url = await serve(t, systemClock);
   for (const seconds of ['0', '-1', 'x', '301', 'NaN', 'Infinity', '']) {
     const response = await fetch(`${url}/debug/pprof/profile?seconds=${seconds}`);

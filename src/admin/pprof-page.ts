@@ -1,8 +1,8 @@
 import type { Clock } from '../lib/clock.ts';
-import { type Handler, type Routes, reply, replyError, textHeaders } from './http.ts';
+import { reply } from '../lib/http.ts';
+import { type Handler, type Routes, replyError, textHeaders } from './http.ts';
 import { type ProfileKind, Profiler, ProfilerBusyError } from './profiler.ts';
 
-/** Seconds of observation when the request does not say, per profile. */
 const defaultSeconds: Readonly<Record<ProfileKind, number>> = { profile: 30, heap: 10, allocs: 10 };
 const maxSeconds = 300;
 
@@ -21,14 +21,14 @@ const index = `<html>
 </html>
 `;
 
-/** The profiler pages, for a server that was started with profiling enabled. */
+/** The profiler pages, for servers with profiling enabled. */
 export function pprofRoutes(clock: Clock): Routes {
   const profiler = new Profiler(clock);
   return {
     '/debug/pprof': (_request, response) =>
       reply(response, 302, { ...html, Location: '/debug/pprof/' }, '<a href="/debug/pprof/">Found</a>.\n\n'),
     '/debug/pprof/': (_request, response) => {
-      // Without a length the answer is chunked, as upstream's is.
+      // Without Content-Length the answer is chunked, as upstream's is.
       response.writeHead(200, html).write(index);
       response.end();
     },

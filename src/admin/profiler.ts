@@ -2,12 +2,12 @@ import type { Session } from 'node:inspector/promises';
 import type { Clock } from '../lib/clock.ts';
 import { cpuProfileToPprof, heapProfileToPprof } from './pprof-format.ts';
 
-/** Bytes between two heap samples; V8's default is coarser than a small proxy needs. */
+/** Bytes between two heap samples; V8's default is too coarse for a small proxy. */
 const heapInterval = 64 * 1024;
 
 export type ProfileKind = 'profile' | 'heap' | 'allocs';
 
-/** Another profile is being taken. V8 has one profiler per thread. */
+/** Thrown while another profile is being taken: V8 has one profiler per thread. */
 export class ProfilerBusyError extends Error {
   constructor() {
     super('another profile is being taken; try again when it has ended');
@@ -25,8 +25,8 @@ export class Profiler {
   }
 
   /**
-   * Observes for a while, or until the signal aborts, and gives the profile in pprof's format, not compressed.
-   * `heap` shows what was allocated meanwhile and still lives, `allocs` all that was allocated.
+   * Takes a profile for `durationMs`, or until the signal aborts, and returns it in pprof format, uncompressed.
+   * `heap` shows what was allocated meanwhile and is still in use, `allocs` everything that was allocated.
    */
   async take(kind: ProfileKind, durationMs: number, signal: AbortSignal): Promise<Uint8Array<ArrayBuffer>> {
     if (this.#busy) throw new ProfilerBusyError();

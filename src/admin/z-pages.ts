@@ -1,21 +1,22 @@
 import type { ServerResponse } from 'node:http';
 import { writeYaml } from '../config/write-yaml.ts';
+import { reply } from '../lib/http.ts';
 import { type MediaRange, parseAccept } from './accept.ts';
-import { type Handler, reply, replyError, textHeaders } from './http.ts';
+import { type Handler, replyError, textHeaders } from './http.ts';
 
-/** Separators of name and value. Upstream draws one so that nobody comes to rely on the text; so do we. */
+/** Separators of name and value. One is drawn at random, as upstream does, so that no program relies on the text. */
 const separators = [':', ': ', '=', ' '] as const;
-export type Separator = (typeof separators)[number];
+type Separator = (typeof separators)[number];
 
 const group = 'config.k8s.io';
 const versions = ['v1beta1', 'v1alpha1'] as const;
 type Version = (typeof versions)[number];
 
-/** A page that is text for people and, when asked for by kind and version, an object for programs. */
+/** A page that is text or, if the client asks for a kind and version, an object. */
 interface ZPage {
   readonly kind: 'Flagz' | 'Statusz';
   text(separator: Separator): string;
-  /** The object's own fields, beside kind, apiVersion and metadata. */
+  /** Returns the object's fields except kind, apiVersion and metadata. */
   fields(): Readonly<Record<string, unknown>>;
 }
 
@@ -23,7 +24,7 @@ const component = 'kube-proxy';
 const warning =
   'Warning: This endpoint is not meant to be machine parseable, has no formatting compatibility guarantees and is for debugging purposes only.';
 
-export function drawSeparator(random: () => number): Separator {
+function drawSeparator(random: () => number): Separator {
   return separators[Math.floor(random() * separators.length)] ?? '=';
 }
 
@@ -52,7 +53,7 @@ export interface Status {
   readonly paths: readonly string[];
 }
 
-/** `/statusz`: when it started, what it is and which pages it has. */
+/** `/statusz`: start time, version and pages. */
 export function statuszHandler(status: () => Status, random: () => number): Handler {
   const page: ZPage = {
     kind: 'Statusz',
@@ -112,7 +113,7 @@ function isText({ type, params }: MediaRange): boolean {
   return ['*/*', 'text/*', 'text/plain'].includes(type) && !params.has('as');
 }
 
-/** The version of the object that a media range names; undefined when it names none of ours. */
+/** Returns the version of the object that a media range asks for; undefined if it is not one of `versions`. */
 function requestedVersion({ type, params }: MediaRange, kind: string): Version | undefined {
   const known = type === 'application/json' || type === 'application/yaml';
   if (!known || params.get('as') !== kind || params.get('g') !== group) return undefined;

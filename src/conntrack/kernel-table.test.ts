@@ -111,7 +111,7 @@ function reconcile(table: Table) {
 }
 
 for (const fault of ['interrupted', 'refused', 'overrun'] as const) {
-  test(`a walk that is ${fault} is begun again at once, and nothing is missed`, async () => {
+  test(`a dump that is ${fault} restarts at once and misses nothing`, async () => {
     const table = new Table();
     table.flows = [5, 9, 5, 8];
     table.faults = [fault, fault];
@@ -124,7 +124,7 @@ for (const fault of ['interrupted', 'refused', 'overrun'] as const) {
   });
 }
 
-test('a walk that is interrupted every time is tried again later', async () => {
+test('a dump that is interrupted every time is tried again later', async () => {
   const table = new Table();
   table.flows = [9];
   table.faults = Array.from({ length: 5 }, () => 'refused');
@@ -137,7 +137,7 @@ test('a walk that is interrupted every time is tried again later', async () => {
   assert.deepEqual([...table.deleted], [0]);
 });
 
-test('what a walk found before it failed is deleted all the same', async () => {
+test('entries found before a dump failed are deleted', async () => {
   const table = new Table();
   table.flows = [9, 8];
   table.faults = ['failed'];
@@ -147,7 +147,7 @@ test('what a walk found before it failed is deleted all the same', async () => {
   assert.equal(state.passes, 0);
 });
 
-test('so is one that fails half-way, and entries that could not be deleted', async () => {
+test('a failed dump and failed deletions are tried again later', async () => {
   const table = new Table();
   table.flows = [9, 8];
   table.faults = ['failed'];
@@ -165,7 +165,7 @@ test('so is one that fails half-way, and entries that could not be deleted', asy
   assert.equal(state.deleted, 2);
 });
 
-test('stale entries are deleted during the walk, so that they do not pile up', async () => {
+test('stale entries are deleted during the dump, so that few are in memory', async () => {
   const table = new Table();
   table.flows = Array.from({ length: 5000 }, (_, i) => (i % 2 ? 5 : 9));
   const client = new NetlinkConntrackClient(() => table.open(), { clock: new FakeClock() });
@@ -185,7 +185,7 @@ test('stale entries are deleted during the walk, so that they do not pile up', a
   assert.ok(mostHeld <= 300, `${mostHeld} were held`);
 });
 
-test('the kernel is asked for changed places only, in IPv6 by port', async () => {
+test('the kernel filters by changed frontends and node ports, in IPv6 by port only', async () => {
   const scopes = [
     { destinationIP: '10.96.0.10', destinationPort: 53 },
     { destinationIP: '10.96.0.11', destinationPort: 53 },

@@ -5,12 +5,11 @@ import type { FlowTable, Sweep } from './reconciler.ts';
 import type { Scope, UDPFlow } from './udp-targets.ts';
 
 const UDP = 17;
-/** Stale entries that are held in memory before they are deleted; the walk waits meanwhile. */
+/** Stale entries to collect before they are deleted; the dump pauses meanwhile. */
 const deletedAtOnce = 256;
 
 /**
- * The UDP entries of one family of the kernel's connection tracking table. However many there are and however many
- * are stale, only a few are in memory at a time.
+ * The UDP entries of one family in the kernel's connection tracking table. Only a few of them are in memory at a time.
  */
 export function kernelFlowTable(client: ConntrackClient, family: Family): FlowTable {
   return {
@@ -37,7 +36,7 @@ async function sweepTable(client: ConntrackClient, filter: FlowFilter, sweep: Sw
         if (sweep.isStale(new KernelFlow(entry))) stale.push(entry);
       },
       pause: () => (stale.length < deletedAtOnce ? undefined : removeStale()),
-      // What was found so far is stale all the same; an entry that is found twice is gone the second time.
+      // Nothing to undo: entries found so far are stale, and deleting one twice does no harm.
       restart: () => {},
     });
   } finally {
@@ -48,7 +47,7 @@ async function sweepTable(client: ConntrackClient, filter: FlowFilter, sweep: Sw
   throw new Error(`${refused.length} entries could not be deleted: ${first.message}`, { cause: first });
 }
 
-/** What to ask the kernel for. It cannot tell IPv6 addresses apart (see ct/codec.ts), only ports. */
+/** Returns the filters for the kernel. It cannot filter by IPv6 address (see ct/codec.ts), only by port. */
 function filtersOf(family: Family, scopes: readonly Scope[] | undefined): FlowFilter[] {
   const all = { family, protocol: UDP };
   if (!scopes) return [all];
@@ -64,7 +63,7 @@ function filtersOf(family: Family, scopes: readonly Scope[] | undefined): FlowFi
   return [...filters.values()];
 }
 
-/** An entry as the reconciler judges it. Addresses become text when they are asked for: most answers need only one. */
+/** A conntrack entry for the reconciler. Addresses are formatted only when read: most checks need only one. */
 class KernelFlow implements UDPFlow {
   readonly #entry: Flow;
 

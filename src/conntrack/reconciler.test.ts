@@ -55,7 +55,7 @@ function harness(entries: UDPFlow[]) {
   return { clock, state, reconciler };
 }
 
-test('deletes stale flows and leaves the others', async () => {
+test('the reconciler deletes stale flows and keeps the others', async () => {
   const good = flowTo('10.1.0.5');
   const { clock, state, reconciler } = harness([good, flowTo('10.1.0.9')]);
   reconciler.update('a/dns/UDP', target);
@@ -65,7 +65,7 @@ test('deletes stale flows and leaves the others', async () => {
   assert.deepEqual([state.deleted, state.passes], [1, 1]);
 });
 
-test('looks only where something changed, and everywhere when much did', async () => {
+test('the reconciler limits a pass to what changed, unless too much did', async () => {
   const { clock, state, reconciler } = harness([]);
   for (let i = 0; i < 20; i++) reconciler.update(`a/s${i}/UDP`, { ...target, addresses: [`10.96.1.${i}`] });
   reconciler.reconcile();
@@ -79,7 +79,7 @@ test('looks only where something changed, and everywhere when much did', async (
   assert.deepEqual(scopes.map(scopeText).sort(), ['*:30053', '10.96.1.7:53', '192.0.2.1:53']);
 });
 
-test('nothing is read when no UDP service port changed', async () => {
+test('the reconciler reads nothing if no UDP service port changed', async () => {
   const { clock, state, reconciler } = harness([]);
   reconciler.update('a/web/TCP', undefined);
   reconciler.reconcile();
@@ -87,7 +87,7 @@ test('nothing is read when no UDP service port changed', async () => {
   assert.deepEqual(state.sweeps, []);
 });
 
-test('a failed pass is tried again and forgets nothing; what it deleted counts', async () => {
+test('a failed pass is repeated with all changes, and its deletions are counted', async () => {
   const { clock, state, reconciler } = harness([flowTo('10.1.0.5')]);
   reconciler.update('a/dns/UDP', target);
   reconciler.reconcile();
@@ -104,7 +104,7 @@ test('a failed pass is tried again and forgets nothing; what it deleted counts',
   assert.deepEqual([state.deleted, state.passes], [3, 2]);
 });
 
-test('a change made during a pass waits for its effect, and is followed by another pass', async () => {
+test('a change made during a pass gets another pass once it is programmed', async () => {
   const { clock, state, reconciler } = harness([flowTo('10.1.0.5')]);
   state.during = () => {
     state.during = () => {};
@@ -122,7 +122,7 @@ test('a change made during a pass waits for its effect, and is followed by anoth
   assert.equal(state.passes, 2);
 });
 
-test('close ends retries and closes the table', async () => {
+test('closing the reconciler stops retries and closes the table', async () => {
   const { clock, state, reconciler } = harness([]);
   state.failure = new Error('EPERM');
   reconciler.update('a/dns/UDP', target);

@@ -4,27 +4,27 @@ import type { Logger } from '../obs/log.ts';
 import type { Counter, Histogram } from '../obs/metrics.ts';
 import { type Scope, type UDPFlow, type UDPTarget, UDPTargets } from './udp-targets.ts';
 
-/** What to look for in the table, and whom to tell of it. */
+/** Says which flows to delete. */
 export interface Sweep {
-  /** Only flows to these places are of interest; all UDP flows when absent. */
+  /** Only flows to these frontends and node ports need checking; all UDP flows if absent. */
   readonly scopes?: readonly Scope[];
-  /** May be asked about the same flow more than once. */
+  /** May be called more than once for the same flow. */
   isStale(flow: UDPFlow): boolean;
-  /** So many more entries are gone. */
+  /** `count` more entries were deleted. */
   onDeleted(count: number): void;
 }
 
-/** The kernel's conntrack table, one family of it. */
+/** One family of the kernel's conntrack table. */
 export interface FlowTable {
-  /** Deletes stale UDP flows as it finds them; rejects when some may be left. */
+  /** Deletes stale UDP flows; rejects when some may be left. */
   sweep(sweep: Sweep): Promise<void>;
   close(): void;
 }
 
-export interface ReconcilerOptions {
+interface ReconcilerOptions {
   readonly family: Family;
   readonly table: FlowTable;
-  /** The addresses of this node, where node ports are answered. */
+  /** The node's addresses. */
   readonly ownAddresses: () => Promise<ReadonlySet<string>>;
   /** Both have the label ip_family. */
   readonly duration: Histogram;
@@ -33,18 +33,18 @@ export interface ReconcilerOptions {
   readonly logger: Logger;
 }
 
-/** Up to so many places are looked for one by one, by the kernel; beyond, all UDP flows are looked at here. */
+/** Up to this many scopes, the kernel filters flows for each; above, all UDP flows are read and checked here. */
 const MAX_SCOPES = 8;
 const RETRY_MS = 5000;
 
 /**
- * Deletes UDP flows that go to an endpoint which no longer serves, so that the next datagram finds a new one.
- * Passes run one at a time in the background; a pass that fails is tried again, with everything noted since.
+ * Deletes UDP flows to endpoints that no longer serve, so that the next datagram gets a new endpoint. Passes run one at a
+ * time in the background. A failed pass is repeated and then includes later changes.
  */
 export class ConntrackReconciler {
   readonly #options: ReconcilerOptions;
   readonly #targets = new UDPTargets();
-  /** How many of the changes are in effect: flows that contradict a change before that would only come back. */
+  /** Number of changes already programmed; sweeping for later ones would let stale flows return. */
   #inEffect = 0;
   #running: Promise<void> | undefined;
   #retry: Timer | undefined;
@@ -54,12 +54,12 @@ export class ConntrackReconciler {
     this.#options = options;
   }
 
-  /** A service port is about to change, or (without a target) to go; or it is not UDP. */
+  /** Notes that a service port is about to change. Without a target it is removed or is not UDP. */
   update(key: string, target: UDPTarget | undefined): void {
     this.#targets.update(key, target);
   }
 
-  /** All updates so far are in effect: brings the flows in line with them. Returns at once. */
+  /** To be called when all updates so far are programmed. Starts a pass if needed; returns at once. */
   reconcile(): void {
     this.#inEffect = this.#targets.changes;
     this.#begin();
@@ -71,7 +71,7 @@ export class ConntrackReconciler {
     this.#running = this.#passes();
   }
 
-  /** Waits for a pass under way; the table is closed then. */
+  /** Waits for a pass under way and closes the table. */
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#retry?.cancel();
@@ -86,7 +86,7 @@ export class ConntrackReconciler {
     } catch (error) {
       this.#running = undefined;
       const { logger, clock, family } = this.#options;
-      logger.error(error, 'Failed to clean up conntrack entries, will try again', { ipFamily: family });
+      logger.error(error, 'Failed to delete stale conntrack entries; retrying', { ipFamily: family });
       if (!this.#isClosed) this.#retry = clock.setTimeout(() => this.#begin(), RETRY_MS);
     }
   }

@@ -38,13 +38,13 @@ const flows: [string, string][] = [
   ['192.0.2.1:53', '192.0.2.1:53'],
 ];
 
-test('flows to a frontend must be answered by a serving endpoint, flows that pass by are let be', () => {
+test('flows to a frontend need a serving endpoint, flows to other machines are never stale', () => {
   const targets = new UDPTargets();
   targets.update('kube-system/dns/UDP', dns);
   assert.deepEqual(verdicts(targets, flows), [false, false, true, true, false, true, true, false, false]);
 });
 
-test('with no serving endpoint left every flow to the service is stale, node port flows too', () => {
+test('without serving endpoints every flow to the service is stale, including node port flows', () => {
   const targets = new UDPTargets();
   targets.update('kube-system/dns/UDP', { ...dns, serving: new Set() });
   assert.deepEqual(verdicts(targets, flows), [true, true, true, true, true, true, true, false, false]);
@@ -62,7 +62,7 @@ test('flows of a deleted service are stale until a pass has covered the deletion
   assert.deepEqual(new Set(verdicts(targets, flows)), new Set([false]));
 });
 
-test('an address that moves from one service to another is judged by its new owner', () => {
+test('flows to an address that moved to another service are checked against that service', () => {
   const targets = new UDPTargets();
   targets.update('a/old/UDP', dns);
   targets.update('a/old/UDP', undefined);
@@ -71,7 +71,7 @@ test('an address that moves from one service to another is judged by its new own
   assert.deepEqual(verdicts(targets, flows).slice(0, 4), [true, true, false, true]);
 });
 
-test('a change made during a pass waits for the next one', () => {
+test('a change made during a pass is covered by the next one', () => {
   const targets = new UDPTargets();
   targets.update('a/x/UDP', dns);
   const pass = targets.changes;
@@ -81,13 +81,13 @@ test('a change made during a pass waits for the next one', () => {
   assert.equal(targets.isStale(flow('10.96.0.10:53', '10.1.0.5:53'), isOwn), true);
 });
 
-test('ports that never were UDP change nothing', () => {
+test('ports that are not UDP change nothing', () => {
   const targets = new UDPTargets();
   targets.update('a/web/TCP', undefined);
   assert.equal(targets.isSettled(targets.changes), true);
 });
 
-test('an address that two services claim suits the endpoints of both, until one of them is gone', () => {
+test('flows to an address that two services claim may go to endpoints of both', () => {
   const targets = new UDPTargets();
   const other = { ...dns, nodePort: 0, serving: new Set(['10.1.0.9:53']) };
   targets.update('a/one/UDP', dns);
@@ -100,7 +100,7 @@ test('an address that two services claim suits the endpoints of both, until one 
   assert.deepEqual(verdicts(targets, flows).slice(0, 4), [false, false, true, true]);
 });
 
-test('scopes are the frontends and node ports of changes that no pass has covered', () => {
+test('scopes are the frontends and node ports that changed since the last pass', () => {
   const targets = new UDPTargets();
   targets.update('a/x/UDP', dns);
   targets.settle(targets.changes);

@@ -1,17 +1,17 @@
 import { joinHostPort } from '../model/ip.ts';
 
-/** A UDP service port as far as its flows are concerned. */
+/** What flows of a UDP service port depend on. */
 export interface UDPTarget {
   /** Cluster IP, external IPs and load balancer VIPs, canonical. */
   readonly addresses: readonly string[];
   readonly port: number;
   /** 0 = none. */
   readonly nodePort: number;
-  /** `ip:port` of every endpoint that serves, terminating ones included: flows to them are left alone. */
+  /** `ip:port` of every serving endpoint, including terminating ones: flows to them stay. */
   readonly serving: ReadonlySet<string>;
 }
 
-/** One direction-less view of a conntrack entry: where it was sent to, and who answers. */
+/** A conntrack entry: where the client sends to, and which endpoint answers. */
 export interface UDPFlow {
   readonly destinationIP: string;
   readonly destinationPort: number;
@@ -19,35 +19,35 @@ export interface UDPFlow {
   readonly answererPort: number;
 }
 
-/** Flows to one frontend or, without an address, to one node port. */
+/** Identifies flows to one frontend or, without an address, to one node port. */
 export interface Scope {
   readonly destinationIP?: string;
   readonly destinationPort: number;
 }
 
-/** A place that flows go to: a frontend, or a node port on any address. */
+/** A frontend, or a node port on any address. */
 interface Place extends Scope {
-  /** The service ports that claim it: nobody when it is about to be forgotten, several when they disagree. */
+  /** Serving endpoints by service port. Empty after the last one is removed; several if they contest the address. */
   readonly claims: Map<string, ReadonlySet<string>>;
-  /** Number of the latest change that concerned it. */
+  /** Number of the last change that affected it. */
   changed: number;
 }
 
 /**
- * Which UDP flows the service ports allow. Frontends and node ports that a change took away are remembered, with
- * nobody behind them, until `settle` says that their flows are gone: flows of a deleted Service must go, too.
- * Changes are numbered, so that those made during a pass over the flows wait for the next one.
+ * Decides which UDP flows are stale. Removed frontends and node ports are remembered, without endpoints, until `settle`
+ * says that their flows are gone: flows of a deleted Service are stale too. Changes are numbered, so that those made
+ * during a pass over the flows wait for the next one.
  */
 export class UDPTargets {
   readonly #targets = new Map<string, UDPTarget>();
   readonly #frontends = new Map<string, Place>();
   readonly #nodePorts = new Map<number, Place>();
-  /** Where flows may be that contradict the targets. */
+  /** Places that changed since the last pass: they may have stale flows. */
   readonly #unsettled = new Set<Place>();
   #changes = 0;
   #settled = 0;
 
-  /** Sets or (without a target) removes what is behind a service port. */
+  /** Sets a service port's target, or removes the service port. */
   update(key: string, target: UDPTarget | undefined): void {
     const before = this.#targets.get(key);
     if (!before && !target) return;
@@ -61,22 +61,22 @@ export class UDPTargets {
     for (const place of this.#placesOf(target)) place.claims.set(key, target.serving);
   }
 
-  /** How many changes there have been; what a pass that starts now covers. */
+  /** Number of changes so far. A pass that starts now covers them. */
   get changes(): number {
     return this.#changes;
   }
 
-  /** Whether the flows have been looked at since this many changes. */
+  /** Whether a pass has covered this many changes. */
   isSettled(changes: number): boolean {
     return this.#settled >= changes;
   }
 
-  /** All that changes since the last pass were about; undefined when that is more than `limit` places. */
+  /** Returns what changed since the last pass; undefined if that is more than `limit` places. */
   scopes(limit: number): Scope[] | undefined {
     return this.#unsettled.size > limit ? undefined : [...this.#unsettled];
   }
 
-  /** The flows have been looked at since this many changes: what nobody claimed by then may be forgotten. */
+  /** To be called after a pass that covers this many changes. Forgets places that no service port has any more. */
   settle(changes: number): void {
     this.#settled = changes;
     for (const place of this.#unsettled) {
@@ -89,8 +89,8 @@ export class UDPTargets {
   }
 
   /**
-   * Whether the flow goes somewhere that no service port sends such traffic to any more. A port number that happens
-   * to be a node port says nothing about flows to other machines: they just pass by.
+   * Whether the flow goes to an endpoint that no longer serves its destination. Flows to other machines are never
+   * stale, even if their port number is one of our node ports.
    */
   isStale(flow: UDPFlow, isOwnAddress: (ip: string) => boolean): boolean {
     const frontend = this.#frontends.get(joinHostPort(flow.destinationIP, flow.destinationPort));
@@ -99,7 +99,7 @@ export class UDPTargets {
     return nodePort !== undefined && !isServed(nodePort, flow) && isOwnAddress(flow.destinationIP);
   }
 
-  /** The places of a target, made where they are new, as concerned by the latest change. */
+  /** Returns the places of a target, adding new ones, and marks them as changed. */
   #placesOf({ addresses, port, nodePort }: UDPTarget): Place[] {
     const places = addresses.map((destinationIP) =>
       placeAt(this.#frontends, joinHostPort(destinationIP, port), { destinationIP, destinationPort: port }),
@@ -119,7 +119,7 @@ function placeAt<K>(places: Map<K, Place>, key: K, scope: Scope): Place {
   return place;
 }
 
-/** Which of several service ports has the place is for the backend to say: a flow that suits any of them stays. */
+/** If several service ports contest the place, a flow that suits any of them stays. */
 function isServed({ claims }: Place, { answererIP, answererPort }: UDPFlow): boolean {
   const answerer = joinHostPort(answererIP, answererPort);
   for (const serving of claims.values()) if (serving.has(answerer)) return true;

@@ -8,9 +8,8 @@ import { FakeClock } from '../../test/fake-clock.ts';
 import { createProxyMetrics } from '../obs/proxy-metrics.ts';
 import { Registry } from '../obs/registry.ts';
 import { formatText } from '../obs/text-exposition.ts';
-import { healthzRoutes } from './healthz-server.ts';
+import { formatRFC3339, healthzRoutes } from './healthz-server.ts';
 import { ProxyHealth } from './proxy-health.ts';
-import { formatRFC3339 } from './rfc3339.ts';
 
 const seconds = 1000;
 
@@ -47,7 +46,7 @@ function shape(body: string): string {
   return body.replace(/"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:\.\d*[1-9])?(?:Z|[+-]\d{2}:\d{2})"/g, 'TIME');
 }
 
-test('answers have the recorded status, headers and shape', async (t) => {
+test('/healthz and /livez answers have the recorded status, headers and fields', async (t) => {
   const { clock, health, get } = await setup(t);
   health.updated('IPv6');
   health.updated('IPv4');
@@ -67,7 +66,7 @@ test('answers have the recorded status, headers and shape', async (t) => {
   }
 });
 
-test('before the first sync the answer is good and has no status', async (t) => {
+test('before the first sync the answer is 200 and has no status field', async (t) => {
   const { clock, node, get } = await setup(t);
   const now = formatRFC3339(clock.now());
   assert.equal(
@@ -81,7 +80,7 @@ test('before the first sync the answer is good and has no status', async (t) => 
   );
 });
 
-test('timeline: one family fails to sync, then recovers, then the node is to be removed', async (t) => {
+test('/healthz follows a family that fails and recovers, and a node that is being removed', async (t) => {
   const { clock, health, registry, node, get } = await setup(t);
   const start = clock.now();
   health.updated('IPv4');

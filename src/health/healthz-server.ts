@@ -1,10 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock } from '../lib/clock.ts';
+import { jsonHeaders, reply } from '../lib/http.ts';
 import type { Counter } from '../obs/metrics.ts';
 import type { ProxyHealth } from './proxy-health.ts';
-import { formatRFC3339, zeroTime } from './rfc3339.ts';
 
-export interface HealthzOptions {
+interface HealthzOptions {
   readonly health: ProxyHealth;
   /** Whether load balancers may send new connections to this node. */
   readonly nodeEligible: () => boolean;
@@ -17,23 +17,21 @@ export interface HealthzOptions {
 type Handler = (request: IncomingMessage, response: ServerResponse) => void;
 
 /**
- * The pages of the health server. `/healthz` asks whether traffic should come here and so includes the node;
- * `/livez` asks only whether the proxy works.
+ * The pages of the health server. `/healthz` says whether traffic should come to this node; `/livez` says only whether
+ * the proxy works.
  */
 export function healthzRoutes(options: HealthzOptions): {
   readonly '/healthz': Handler;
   readonly '/livez': Handler;
 } {
   return {
-    '/healthz': (_request, response) => {
-      const nodeEligible = options.nodeEligible();
-      answer(response, options, options.healthzTotal, nodeEligible);
-    },
+    '/healthz': (_request, response) =>
+      answer(response, options, options.healthzTotal, options.nodeEligible()),
     '/livez': (_request, response) => answer(response, options, options.livezTotal, undefined),
   };
 }
 
-/** `nodeEligible` is undefined where the node does not count and is not shown. */
+/** An undefined `nodeEligible` is not shown and does not count. */
 function answer(
   response: ServerResponse,
   { health, clock }: HealthzOptions,
@@ -48,7 +46,7 @@ function answer(
     family,
     { lastUpdated: formatRFC3339(state.lastUpdated), healthy: state.healthy },
   ]);
-  // Key order is part of the format, and JSON.stringify leaves out what is undefined.
+  // Key order is part of the format. JSON.stringify omits undefined fields.
   const body = JSON.stringify({
     lastUpdated: good ? formatRFC3339(now) : lastUpdated,
     currentTime: formatRFC3339(now),
@@ -58,11 +56,21 @@ function answer(
   });
   const code = good ? 200 : 503;
   total.inc({ code: String(code) });
-  response
-    .writeHead(code, {
-      'Content-Type': 'application/json',
-      'X-Content-Type-Options': 'nosniff',
-      'Content-Length': Buffer.byteLength(body),
-    })
-    .end(body);
+  reply(response, code, jsonHeaders, body);
+}
+
+/** Go's zero time, which means "never". */
+const zeroTime = '0001-01-01T00:00:00Z';
+
+/** Formats a time like Go's RFC3339Nano: local time with its offset (`Z` for UTC), no trailing zeros. */
+export function formatRFC3339(ms: number, offsetMinutes = -new Date(ms).getTimezoneOffset()): string {
+  const text = new Date(ms + offsetMinutes * 60_000).toISOString().slice(0, -1);
+  return text.replace(/\.?0+$/, '') + zone(offsetMinutes);
+}
+
+function zone(offsetMinutes: number): string {
+  if (offsetMinutes === 0) return 'Z';
+  const size = Math.abs(offsetMinutes);
+  const two = (value: number) => String(value).padStart(2, '0');
+  return `${offsetMinutes < 0 ? '-' : '+'}${two(Math.floor(size / 60))}:${two(size % 60)}`;
 }

@@ -1,6 +1,6 @@
 import { createServer, type Server, type Socket } from 'node:net';
 
-/** One port on several addresses of a family, with its connections. */
+/** Listens at one port on several addresses of a family. */
 export class PortListener {
   readonly #onConnection: (socket: Socket) => void;
   readonly #servers: Server[] = [];
@@ -10,15 +10,15 @@ export class PortListener {
     this.#onConnection = onConnection;
   }
 
-  /** Rejects when any address cannot be bound; those that could stay open until `close`. */
+  /** Rejects when an address cannot be bound; the others stay open until `close`. */
   async open(addresses: readonly string[], port: number): Promise<void> {
-    // All of them are awaited: a bind still under way could otherwise come after `close`.
+    // Wait for all: otherwise a bind under way could finish after `close`.
     const results = await Promise.allSettled(addresses.map((host) => this.#listen(host, port)));
     const failed = results.find((result) => result.status === 'rejected');
     if (failed) throw failed.reason;
   }
 
-  /** Ends the port and its connections at once. */
+  /** Closes the port and its connections at once. */
   close(): void {
     for (const server of this.#servers) server.close();
     for (const socket of this.#sockets) socket.destroy();
@@ -29,9 +29,9 @@ export class PortListener {
     this.#servers.push(server);
     return new Promise((resolve, reject) => {
       server.once('listening', resolve);
-      // After a successful bind the promise is settled, and a failing accept only loses that connection.
+      // Stays after the bind: a failing accept then loses only its connection.
       server.on('error', reject);
-      // The other family has a listener of its own on the same port.
+      // The other family has its own listener on this port.
       server.listen({ host, port, ipv6Only: true });
     });
   }

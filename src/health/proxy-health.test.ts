@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { FakeClock } from '../../test/fake-clock.ts';
+import { formatRFC3339 } from './healthz-server.ts';
 import { ProxyHealth } from './proxy-health.ts';
-import { formatRFC3339 } from './rfc3339.ts';
 
 const seconds = 1000;
 
-test('a family is unhealthy only when it synced before and a request has waited for the timeout', async () => {
+test('a family is unhealthy only if it synced before and a request has waited longer than the timeout', async () => {
   const clock = new FakeClock();
   const health = new ProxyHealth(clock, 60 * seconds);
   assert.deepEqual([...health.health().families.keys()], []);
@@ -51,7 +51,7 @@ test('families are independent and listed IPv4 first', async () => {
   );
 });
 
-test('times are printed as Go prints RFC 3339 with nanoseconds', () => {
+test('times are formatted like RFC3339Nano of Go', () => {
   const at = Date.UTC(2026, 10, 15, 3, 50, 0, 0);
   const table: [ms: number, offset: number, text: string][] = [
     [at, 0, '2026-11-15T03:50:00Z'],

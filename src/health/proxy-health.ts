@@ -1,14 +1,13 @@
 import type { Clock } from '../lib/clock.ts';
 import type { Family } from '../model/ip.ts';
 
-/** How one family stands. */
 export interface FamilyHealth {
-  /** Wall-clock milliseconds of its latest successful sync. */
+  /** Time of the last successful sync, in wall-clock milliseconds. */
   readonly lastUpdated: number;
   readonly healthy: boolean;
 }
 
-/** How the proxy stands. Families that never synced are not in it. */
+/** Health of the proxy, without families that never synced. */
 export interface Health {
   readonly healthy: boolean;
   /** The newest `lastUpdated` of all families; undefined before the first sync. */
@@ -19,13 +18,13 @@ export interface Health {
 
 interface FamilyState {
   lastUpdated?: number;
-  /** Monotonic milliseconds of the first request that no sync has answered yet. */
+  /** Time of the first request since the last successful sync, in monotonic milliseconds. */
   oldestPending?: number | undefined;
 }
 
 /**
- * Watches whether requested syncs come to an end. A proxy with nothing to do stays healthy for ever; one whose
- * syncs fail becomes unhealthy `timeoutMs` after the first request that was not met.
+ * Tracks whether requested syncs succeed. A proxy without requests stays healthy. One whose syncs fail becomes unhealthy
+ * `timeoutMs` after the first request since the last successful sync.
  */
 export class ProxyHealth {
   readonly #clock: Clock;
@@ -38,12 +37,12 @@ export class ProxyHealth {
     this.#timeoutMs = timeoutMs;
   }
 
-  /** A sync was asked for. */
+  /** To be called when a sync is requested. */
   queued(family: Family): void {
     this.#families[family].oldestPending ??= this.#clock.monotonic();
   }
 
-  /** A sync succeeded, or the sync loop has just started. */
+  /** To be called when a sync succeeded, and when the sync loop starts. */
   updated(family: Family): void {
     const state = this.#families[family];
     state.oldestPending = undefined;

@@ -28,7 +28,7 @@ async function get(port: number, path = '/', host = home) {
   return { status: response.status, headers: response.headers, body: await response.text() };
 }
 
-test('a port tells the count of its service, whatever the path', async (t) => {
+test('a health-check port returns the count of its service on every path', async (t) => {
   const { servers } = setup(t);
   const port = await freePort(home);
   await servers.sync(new Map([['shop/front', port]]), new Map([['shop/front', 2]]));
@@ -52,7 +52,7 @@ test('a port tells the count of its service, whatever the path', async (t) => {
   assert.equal(posted.status, 200);
 });
 
-test('no endpoints, or a proxy that does not work, is 503; a count not given is 0', async (t) => {
+test('no endpoints or an unhealthy proxy is 503; a missing count is 0', async (t) => {
   const proxy = { healthy: true };
   const { servers } = setup(t, { proxyHealthy: () => proxy.healthy });
   const port = await freePort(home);
@@ -71,7 +71,7 @@ test('no endpoints, or a proxy that does not work, is 503; a count not given is 
   assert.match(sick.body, /"serviceProxyHealthy": false/);
 });
 
-test('ports follow the services: unchanged ones keep their connections, gone ones end them at once', async (t) => {
+test('unchanged health-check ports keep their connections, removed ones close them at once', async (t) => {
   const { servers, failures } = setup(t);
   const [a, b, c] = [await freePort(home), await freePort(home), await freePort(home)];
   await servers.sync(
@@ -106,7 +106,7 @@ test('ports follow the services: unchanged ones keep their connections, gone one
   assert.deepEqual(failures, []);
 });
 
-test('two services can exchange their ports in one sync', async (t) => {
+test('two services can swap their health-check ports in one sync', async (t) => {
   const { servers, failures } = setup(t);
   const [a, b] = [await freePort(home), await freePort(home)];
   const counts = new Map([
@@ -132,7 +132,7 @@ test('two services can exchange their ports in one sync', async (t) => {
   assert.match((await get(b)).body, /"name": "x"/);
 });
 
-test('a taken port is reported each time and tried again at the next sync', async (t) => {
+test('a health-check port in use is reported and tried again at the next sync', async (t) => {
   const { servers, failures } = setup(t, { addresses: [second ?? '', home ?? ''] });
   const holder = createServer().listen(0, home);
   t.after(() => holder.close());
@@ -156,7 +156,7 @@ test('a taken port is reported each time and tried again at the next sync', asyn
   for (const host of [home, second]) assert.equal((await get(port, '/', host)).status, 200);
 });
 
-test('the families listen side by side on one port and count apart', async (t) => {
+test('both families listen on the same port and count separately', async (t) => {
   const v4 = setup(t, { addresses: ['0.0.0.0'] });
   const v6 = setup(t, { addresses: ['::'] });
   const port = await freePort('::');
@@ -168,7 +168,7 @@ test('the families listen side by side on one port and count apart', async (t) =
   assert.equal((await get(port, '/', '[::1]')).status, 503);
 });
 
-test('without an address to listen on nothing is opened and nothing is reported', async (t) => {
+test('without an address no health-check port is opened and no failure reported', async (t) => {
   const { servers, failures } = setup(t, { addresses: [] });
   const port = await freePort(home);
   await servers.sync(new Map([['n/x', port]]), new Map());
@@ -176,7 +176,7 @@ test('without an address to listen on nothing is opened and nothing is reported'
   assert.deepEqual(failures, []);
 });
 
-test('overlapping syncs end with what the last one asked for', async (t) => {
+test('overlapping syncs end with the ports of the last one', async (t) => {
   const { servers, failures } = setup(t);
   const [a, b] = [await freePort(home), await freePort(home)];
   await Promise.all([

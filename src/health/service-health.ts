@@ -1,25 +1,25 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { http } from '../lib/http.ts';
+import { http, jsonHeaders, reply } from '../lib/http.ts';
 import { listenErrorText } from '../lib/listen-error.ts';
 import { joinHostPort } from '../model/ip.ts';
 import type { Logger } from '../obs/log.ts';
 import { PortListener } from './port-listener.ts';
 
-/** A health-check port that could not be opened. */
+/** A health-check port that failed to open. */
 export interface BindFailure {
   readonly namespace: string;
   readonly name: string;
   readonly port: number;
-  /** Text for the event about it. */
+  /** Text of the event. */
   readonly note: string;
 }
 
 export interface ServiceHealthOptions {
   readonly nodeName: string;
-  /** Addresses of one family to listen on; a wildcard stands alone. None: nothing is opened, without complaint. */
+  /** Addresses of one family to listen on, or one wildcard. If empty, no port is opened and no failure reported. */
   readonly addresses: readonly string[];
-  /** Whether the proxy as a whole works. Without a health server it is taken to. */
+  /** Whether the proxy works; true if absent. */
   readonly proxyHealthy?: () => boolean;
   readonly onBindFailure: (failure: BindFailure) => void;
   readonly logger: Logger;
@@ -31,18 +31,18 @@ interface Service {
   readonly listener: PortListener;
 }
 
-/** An idle client may stay this long; load balancers probe far more often. */
+/** Longest time that an idle connection stays open; load balancers probe far more often. */
 const idleMs = 120_000;
 
 /**
- * The health-check node ports of LoadBalancer services with external policy Local, in one family: each tells a
- * load balancer whether this node has endpoints for the service. Keys are `namespace/name`.
+ * The health-check node ports of LoadBalancer services with external policy Local, in one family. Each tells a load
+ * balancer whether this node has endpoints of the service. Keys are `namespace/name`.
  */
 export class ServiceHealthServers {
   readonly #options: ServiceHealthOptions;
   readonly #services = new Map<string, Service>();
   readonly #serviceOf = new WeakMap<Socket, string>();
-  /** Answers for all ports; the ports themselves are plain sockets handed to it, which keeps each one small. */
+  /** Serves the connections of all ports. A port itself is a plain socket, which takes little memory. */
   readonly #http: Server;
   #counts: ReadonlyMap<string, number> = new Map();
   #turn: Promise<void> = Promise.resolve();
@@ -55,14 +55,14 @@ export class ServiceHealthServers {
   }
 
   /**
-   * Makes the open ports those of `ports` and answers with these counts of local ready endpoint addresses from
-   * now on. Resolves when every port is open or was reported; a port that failed is tried again next time.
+   * Opens and closes ports until they are those of `ports`, and sets the counts of local ready endpoint addresses.
+   * Resolves when every port is open or reported as failed; the next sync tries a failed port again.
    */
   sync(ports: ReadonlyMap<string, number>, localReadyCounts: ReadonlyMap<string, number>): Promise<void> {
     const wanted = new Map(ports);
-    // Only these services are ever asked about; the whole map may hold every Service of the cluster.
+    // Keep only the counts that are needed: the map may hold every Service of the cluster.
     this.#counts = new Map([...ports.keys()].map((key) => [key, localReadyCounts.get(key) ?? 0]));
-    // One turn after the other, also after one that failed.
+    // One at a time, also after one that failed.
     const reconcile = () => this.#reconcile(wanted);
     this.#turn = this.#turn.then(reconcile, reconcile);
     return this.#turn;
@@ -115,18 +115,13 @@ export class ServiceHealthServers {
     const localEndpoints = this.#counts.get(key) ?? 0;
     const serviceProxyHealthy = this.#options.proxyHealthy?.() ?? true;
     const body = JSON.stringify({ service: splitKey(key), localEndpoints, serviceProxyHealthy }, null, '\t');
-    response
-      .writeHead(localEndpoints !== 0 && serviceProxyHealthy ? 200 : 503, {
-        'Content-Type': 'application/json',
-        'X-Content-Type-Options': 'nosniff',
-        'X-Load-Balancing-Endpoint-Weight': String(localEndpoints),
-        'Content-Length': Buffer.byteLength(body),
-      })
-      .end(body);
+    const isGood = localEndpoints !== 0 && serviceProxyHealthy;
+    const headers = { ...jsonHeaders, 'X-Load-Balancing-Endpoint-Weight': String(localEndpoints) };
+    reply(response, isGood ? 200 : 503, headers, body);
   }
 }
 
-/** Why a port could not be opened; Node's error tells at which of the addresses. */
+/** Returns why a port failed to open. Node's error has the address. */
 function causeOf(error: unknown, port: number): string {
   if (!(error instanceof Error)) return String(error);
   const address = 'address' in error ? String(error.address) : '';

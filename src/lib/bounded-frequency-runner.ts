@@ -1,6 +1,6 @@
 import type { Clock, Timer } from './clock.ts';
 
-export interface RunnerOptions {
+interface RunnerOptions {
   /** The work; a rejection schedules a retry. */
   readonly work: () => Promise<void>;
   /** At least this long between the end of a run and the start of the next, in ms. */
@@ -14,9 +14,8 @@ export interface RunnerOptions {
 }
 
 /**
- * Runs one piece of work on request, never twice at once and never more often than `minInterval` allows.
- * Requests made meanwhile collapse into one. The work also runs by itself after `retryInterval` when it failed and
- * after `maxInterval` in any case; each run starts all these intervals anew.
+ * Runs the work on request, one run at a time, with at least `minInterval` between runs. Requests made meanwhile become
+ * one run. The work also runs without a request: `retryInterval` after a failure, and `maxInterval` after the last run.
  */
 export class BoundedFrequencyRunner {
   readonly #options: RunnerOptions;
@@ -37,27 +36,27 @@ export class BoundedFrequencyRunner {
     this.#options = options;
   }
 
-  /** Begins serving requests; one made before this call is served at once. */
+  /** Starts serving requests, including those made before this call. */
   start(): void {
     this.#started = true;
     this.#armNextRun(this.#options.maxInterval);
     this.#runIfDue();
   }
 
-  /** Asks for a run. */
+  /** Requests a run. */
   request(): void {
     this.#requested = true;
     this.#runIfDue();
   }
 
-  /** Asks for a run that does not wait out the minimum interval. For repairs: whoever asks limits how often. */
+  /** Requests a run without waiting for the minimum interval. For repairs: the caller limits how often. */
   requestNow(): void {
     this.#isUrgent = true;
     this.#endCooldown();
     this.request();
   }
 
-  /** Takes no further requests; resolves when a run under way has ended. */
+  /** Ignores later requests; resolves when a run under way has ended. */
   async stop(): Promise<void> {
     this.#stopped = true;
     this.#cooldown?.cancel();

@@ -1,4 +1,4 @@
-/** What this build says about itself on --version=raw, /statusz and the build-info metric. */
+/** Version of this build, for --version=raw, /statusz and the build-info metric. */
 export interface BuildInfo {
   readonly major: string;
   readonly minor: string;
@@ -6,7 +6,7 @@ export interface BuildInfo {
   readonly gitCommit: string;
   readonly gitTreeState: string;
   readonly buildDate: string;
-  /** The language runtime; the name is the one clients of these pages know. */
+  /** The runtime's version, under the name that clients know. */
   readonly goVersion: string;
   readonly compiler: string;
   readonly platform: string;

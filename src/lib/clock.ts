@@ -1,9 +1,9 @@
-/** A started timer that can be stopped. Stopping twice, or after it fired, does nothing. */
+/** A started timer. Cancelling it twice, or after it fired, does nothing. */
 export interface Timer {
   cancel(): void;
 }
 
-/** Time as the program sees it. Injected wherever time matters, so that tests can hold it still. */
+/** The source of time, injected so that tests can control it. */
 export interface Clock {
   /** Milliseconds since the Unix epoch. */
   now(): number;
@@ -16,7 +16,7 @@ export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
   setTimeout(run, ms) {
-    // Node runs a longer timeout at once; 24 days is as good as "much later" to every caller.
+    // Node would run a longer timeout at once; 24 days are late enough for every caller.
     const handle = setTimeout(run, Math.min(ms, 0x7fffffff));
     return { cancel: () => clearTimeout(handle) };
   },

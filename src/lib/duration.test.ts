@@ -79,13 +79,13 @@ for (const [ns, text] of printings) {
   test(`prints ${text}`, () => assert.equal(formatDuration(ns), text));
 }
 
-test('what is printed reads back, over all of int64', () => {
+test('formatted durations parse to the same value, over all of int64', () => {
   const small = fc.bigInt({ min: -(10n ** 10n), max: 10n ** 10n });
   const any = fc.bigInt({ min: MIN_INT64, max: MAX_INT64 });
   fc.assert(fc.property(fc.oneof(small, any), (ns) => parseDuration(formatDuration(ns)) === ns));
 });
 
-test('any text gives a 64-bit number or an error that names it', () => {
+test('parseDuration returns a 64-bit number or throws an error with the text', () => {
   const piece = fc.constantFrom('0', '9', '18', '.', 'h', 'm', 's', 'ns', 'µs', '-', '+', ' ', 'é', '"');
   fc.assert(
     fc.property(
@@ -105,7 +105,7 @@ test('any text gives a 64-bit number or an error that names it', () => {
   );
 });
 
-test('milliseconds keep their fraction', () => {
+test('toMillis keeps the fraction', () => {
   assert.equal(toMillis(1_500_000n), 1.5);
   assert.equal(toMillis(-SECOND), -1000);
 });

@@ -50,7 +50,7 @@ export function parseDuration(text: string): bigint {
   return total;
 }
 
-/** Go's text of a duration: `15m0s`, `1.5s`, `100ms`, `1µs`, `0s`. */
+/** Formats a duration as Go does: `15m0s`, `1.5s`, `100ms`, `1µs`, `0s`. */
 export function formatDuration(ns: bigint): string {
   if (ns === 0n) return '0s';
   const sign = ns < 0n ? '-' : '';
@@ -64,14 +64,14 @@ export function formatDuration(ns: bigint): string {
   return abs < HOUR ? sign + minutes : `${sign}${abs / HOUR}h${minutes}`;
 }
 
-/** Milliseconds for JavaScript timers; keeps the sub-millisecond part as a fraction. */
+/** Converts to milliseconds for JavaScript timers, with a fraction. */
 export function toMillis(ns: bigint | number): number {
   return Number(ns) / 1e6;
 }
 
 /**
- * Nanoseconds of the digits behind the point. Go does this step in floating point and drops digits that no
- * longer fit 63 bits, so the same is done here to land on the same nanosecond.
+ * Returns the nanoseconds of the digits behind the point. As in Go, it calculates in floating point and drops digits
+ * that do not fit 63 bits, to get the same nanosecond.
  */
 function fractionOf(digits: string, scale: bigint): bigint {
   let value = 0n;
@@ -93,7 +93,7 @@ function decimal(value: bigint, unit: bigint): string {
   return fraction === '' ? `${value / unit}` : `${value / unit}.${fraction}`;
 }
 
-/** The quoting of Go's time package, which writes everything outside printable ASCII byte by byte. */
+/** Quotes like Go's time package, which escapes every byte outside printable ASCII. */
 function quoteBytes(text: string): string {
   let quoted = '';
   for (const byte of new TextEncoder().encode(text)) {

@@ -20,16 +20,16 @@ for (const [text, quoted] of quotings) {
   test(`quotes as ${quoted}`, () => assert.equal(quote(text), quoted));
 }
 
-test('lists are bracketed and space-separated', () => {
+test('quoteList formats a list like %q in Go', () => {
   assert.equal(quoteList([]), '[]');
   assert.equal(quoteList(['a', 'b c']), '["a" "b c"]');
 });
 
-test('JSON is safe inside HTML and scripts', () => {
+test('goJson is safe inside HTML and scripts', () => {
   assert.equal(goJson(['<a>&', '\u2028\u2029é"']), '["\\u003ca\\u003e\\u0026","\\u2028\\u2029é\\""]');
 });
 
-test('runes stand in single quotes', () => {
+test('quoteRune uses single quotes', () => {
   assert.equal(quoteRune(0x70), "'p'");
   assert.equal(quoteRune(0x27), "'\\''");
   assert.equal(quoteRune(0x22), `'"'`);

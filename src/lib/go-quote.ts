@@ -12,7 +12,7 @@ const namedEscapes = new Map<string, string>([
 
 const printable = /^[\p{L}\p{M}\p{N}\p{P}\p{S} ]$/u;
 
-/** The text as a Go string literal in double quotes (strconv.Quote). */
+/** Quotes a text as a Go string literal in double quotes (strconv.Quote). */
 export function quote(text: string): string {
   let quoted = '';
   // Go strings hold bytes and cannot carry half a surrogate pair; encoding one yields U+FFFD.
@@ -20,12 +20,12 @@ export function quote(text: string): string {
   return `"${quoted}"`;
 }
 
-/** A list of strings as Go's %q prints it: `["a" "b"]`. */
+/** Formats a list of strings like Go's %q: `["a" "b"]`. */
 export function quoteList(items: readonly string[]): string {
   return `[${items.map(quote).join(' ')}]`;
 }
 
-/** JSON as Go's encoder writes it: five more characters are escaped, so that it can stand inside HTML and scripts. */
+/** Encodes JSON as Go does: it also escapes five characters that are unsafe inside HTML and scripts. */
 export function goJson(value: unknown): string {
   return JSON.stringify(value).replace(
     /[<>&\u2028\u2029]/g,
@@ -33,7 +33,7 @@ export function goJson(value: unknown): string {
   );
 }
 
-/** One character as a Go rune literal in single quotes (%q of a rune). */
+/** Quotes one character as a Go rune literal in single quotes (%q of a rune). */
 export function quoteRune(code: number): string {
   const char = String.fromCodePoint(code);
   if (char === "'") return "'\\''";

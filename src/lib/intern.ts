@@ -1,4 +1,4 @@
-/** Gives equal strings one identity, so that thousands of objects share one copy of a node or zone name. */
+/** Returns one shared copy of equal strings, such as node and zone names of thousands of objects. */
 export type Intern = (text: string) => string;
 
 export function createIntern(limit?: number): Intern {
@@ -7,8 +7,8 @@ export function createIntern(limit?: number): Intern {
 }
 
 /**
- * Remembers at most `limit` strings. It keeps two generations: what has not been asked for while a whole
- * generation filled up is forgotten, so a stream of unique strings cannot grow it.
+ * Remembers at most `limit` strings, in two generations. A string that is not used while a whole generation fills up is
+ * forgotten, so that a stream of unique strings cannot grow it.
  */
 export class Interner {
   readonly #generation: number;
@@ -35,7 +35,7 @@ export class Interner {
     return this.#young.has(text) || this.#old.has(text);
   }
 
-  /** Strings held, counting one that moved between generations twice. */
+  /** Number of strings held; one in both generations counts twice. */
   get size(): number {
     return this.#young.size + this.#old.size;
   }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { listenErrorText } from './listen-error.ts';
 
-test("errors of the system have Go's form, others keep their message", () => {
+test("listen errors of the system have Go's form, others keep their message", () => {
   const inUse = Object.assign(new Error('listen EADDRINUSE: address already in use 0.0.0.0:32100'), {
     errno: -98,
   });

@@ -104,7 +104,7 @@ const numbers = fc.tuple(
   fc.constantFrom('', 'n', 'u', 'm', 'k', 'M', 'Ki', 'Mi', 'Ei', 'e3', 'e-20', 'E40'),
 );
 
-test('canonical text means the same and is its own canonical text', () => {
+test('canonical text has the same value and is canonical itself', () => {
   fc.assert(
     fc.property(numbers, ([sign, whole, fraction, unit]) => {
       const first = parseQuantity(`${sign}${whole}${fraction === null ? '' : `.${fraction}`}${unit}`);
@@ -113,7 +113,7 @@ test('canonical text means the same and is its own canonical text', () => {
   );
 });
 
-test('any text gives a quantity within 64 bits or an Error', () => {
+test('parseQuantity returns a quantity within 64 bits or throws, for any text', () => {
   const piece = fc.constantFrom('0', '9', '.', 'e', 'E', 'i', 'K', 'M', 'n', '+', '-', '999999999');
   fc.assert(
     fc.property(

@@ -1,6 +1,6 @@
 /** A Kubernetes resource quantity. */
 export interface ParsedQuantity {
-  /** The text Kubernetes prints: as it was written if the scale is the canonical one, else in canonical form. */
+  /** The text that Kubernetes prints: as written if its scale is canonical, else in canonical form. */
   readonly text: string;
   /** The integer value; fractions are rounded away from zero. */
   readonly value: bigint;
@@ -25,9 +25,8 @@ interface Suffix {
 }
 
 /**
- * Reads a quantity such as `512`, `1500m`, `2Ki` or `3e6`; no digits at all mean zero. Quantities are held in
- * billionths, anything smaller is rounded away from zero, and magnitudes stop at 2^63-1. Throws an Error with
- * Kubernetes' text.
+ * Reads a quantity such as `512`, `1500m`, `2Ki` or `3e6`; without digits it is zero. The result is in billionths,
+ * rounded away from zero, and at most 2^63-1. Throws an Error with Kubernetes' text.
  */
 export function parseQuantity(text: string): ParsedQuantity {
   const match = /^([+-]?)([0-9]*)(?:\.([0-9]*))?([eEinumkKMGTP]*[-+]?[0-9]*)$/.exec(text);
@@ -42,7 +41,7 @@ export function parseQuantity(text: string): ParsedQuantity {
   return { text: asWritten ? text : formatQuantity(nanos, suffix.format), value: roundAway(nanos, NANOS) };
 }
 
-/** Whether a number with this suffix is what canonical form comes to: no larger unit divides it. */
+/** Whether this is canonical form: no larger unit divides the number. */
 function isCanonical(digits: bigint, { base, exponent }: Suffix): boolean {
   if (base === 2n) return digits % 1024n !== 0n && digits << BigInt(exponent) < 1n << 63n;
   return digits % 1000n !== 0n && exponent % 3 === 0 && exponent >= -9;
@@ -60,12 +59,12 @@ function parseSuffix(text: string): Suffix | undefined {
   return { format: 'decimalExponent', base: 10n, exponent: Number(exponent) };
 }
 
-/** The magnitude in billionths, rounded up and capped. `digits` carry `scale` places behind the point. */
+/** Returns the magnitude in billionths, rounded up and capped. `digits` have `scale` places behind the point. */
 function nanosOf(digits: bigint, scale: number, { base, exponent }: Suffix): bigint {
   if (digits === 0n) return 0n;
   if (base === 2n) return capped(roundAway(digits * 2n ** BigInt(exponent) * NANOS, 10n ** BigInt(scale)));
   const shift = exponent - scale + 9;
-  // Far beyond both ends the answer is known, and computing the power would take for ever.
+  // Far outside the range the answer is known, and computing the power would take too long.
   if (shift > 64) return MAX_NANOS;
   if (shift < 0) {
     const length = digits.toString().length;
@@ -78,7 +77,7 @@ function capped(nanos: bigint): bigint {
   return nanos > MAX_NANOS ? MAX_NANOS : nanos;
 }
 
-/** Division that rounds away from zero. */
+/** Divides and rounds away from zero. */
 function roundAway(value: bigint, divisor: bigint): bigint {
   const quotient = value / divisor;
   if (value % divisor === 0n) return quotient;

@@ -4,18 +4,18 @@ import { asError, hasCode, messageOf } from './thrown.ts';
 
 const missing = Object.assign(new Error('no such file'), { code: 'ENOENT' });
 
-test('an error is itself, anything else becomes one', () => {
+test('asError returns an error itself and wraps anything else', () => {
   assert.equal(asError(missing), missing);
   assert.equal(asError('gone').message, 'gone');
   assert.equal(asError(undefined).message, 'undefined');
 });
 
-test('the message is without the name of the error', () => {
+test('messageOf returns the message without the name of the error', () => {
   assert.equal(messageOf(missing), 'no such file');
   assert.equal(messageOf(7), '7');
 });
 
-test('only errors have codes', () => {
+test('hasCode is true only for errors with that code', () => {
   assert.equal(hasCode(missing, 'ENOENT'), true);
   assert.equal(hasCode(missing, 'EACCES'), false);
   assert.equal(hasCode(new Error('plain'), 'ENOENT'), false);

@@ -126,7 +126,7 @@ describe('the life of the program', { skip: skip ?? false }, () => {
     await new Promise((done) => squatter.once('listening', done));
     try {
       const patient = site.spawn(['--config', site.writeConfig()]);
-      await patient.logs(/Will listen again/);
+      await patient.logs(/Failed to serve HTTP; retrying/);
       await patient.kill();
       const hard = site.spawn(['--config', site.writeConfig({ bindAddressHardFail: true })]);
       assert.equal((await hard.exited).code, 1);
