@@ -1,10 +1,10 @@
 import { hostname } from 'node:os';
 import type { InspectionContext, Mode } from '../backends/mode.ts';
 import type { Options } from '../cli/options.ts';
+import { checkFamilies, type FamilySettings, nodePortAddressesProblem } from '../config/family-checks.ts';
 import type { ProxyConfig } from '../config/types.ts';
 import type { RestMetrics } from '../kube/rest-metrics.ts';
 import { systemClock } from '../lib/clock.ts';
-import { checkFamilies, type FamilySettings, nodePortAddressesProblem } from '../model/config-checks.ts';
 import type { Family } from '../model/ip.ts';
 import { type LocalDetector, localDetectors } from '../model/local-detector.ts';
 import { detectNodeAddresses, type NodeAddresses } from '../model/node-ips.ts';

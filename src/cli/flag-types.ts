@@ -1,10 +1,11 @@
 import { formatDuration, parseDuration } from '../lib/duration.ts';
+import { formatFloat } from '../lib/go-float.ts';
 import { quote } from '../lib/go-quote.ts';
 import { parseQuantity } from '../lib/quantity.ts';
 import { parseCIDR, parseIP } from '../model/ip.ts';
 import { readCsvRecord, writeCsvRecord } from './csv-record.ts';
 import { splitHostPort } from './host-port.ts';
-import { formatFloat, parseBool, parseFloat32, parseInt32, parseUint31 } from './strconv.ts';
+import { parseBool, parseFloat32, parseInt32, parseUint31 } from './strconv.ts';
 
 /**
  * How the text behind a flag becomes a value and back. `parse` throws an Error whose message is the cause shown
@@ -46,7 +47,7 @@ export const quantity: FlagType<string> = {
 export const level: FlagType<number> = { name: 'Level', parse: parseUint31, format: String };
 
 /** A list in one CSV record. The first occurrence replaces the default, later ones append. */
-export const stringSlice: FlagType<readonly string[]> = {
+export const stringSlice: FlagType<string[]> = {
   name: 'strings',
   parse(value, previous, first) {
     const items = value === '' ? [] : readCsvRecord(value);
@@ -56,7 +57,7 @@ export const stringSlice: FlagType<readonly string[]> = {
 };
 
 /** A list of CIDRs and addresses, written as `stringSlice` is. */
-export const networks: FlagType<readonly string[]> = {
+export const networks: FlagType<string[]> = {
   name: stringSlice.name,
   parse(value, previous, first) {
     const items = stringSlice.parse(value, previous, first);
@@ -67,7 +68,7 @@ export const networks: FlagType<readonly string[]> = {
   format: stringSlice.format,
 };
 
-export const mapStringBool: FlagType<Readonly<Record<string, boolean>>> = {
+export const mapStringBool: FlagType<Record<string, boolean>> = {
   name: 'mapStringBool',
   parse(value, previous, first) {
     const entries = new Map(first ? [] : Object.entries(previous));
@@ -120,11 +121,11 @@ export const ipport: FlagType<string> = {
 
 /** One `--vmodule` rule: the verbosity of the source files a pattern names. */
 export interface ModuleVerbosity {
-  readonly filePattern: string;
-  readonly verbosity: number;
+  filePattern: string;
+  verbosity: number;
 }
 
-export const vmodule: FlagType<readonly ModuleVerbosity[]> = {
+export const vmodule: FlagType<ModuleVerbosity[]> = {
   name: 'pattern=N,...',
   parse(value, previous) {
     const items = value.split(',').filter((item) => item !== '');

@@ -1,13 +1,11 @@
 import { periodFlagsOf } from '../config/convert.ts';
-import { defaultConfig, HEALTHZ_PORT, METRICS_PORT, withPort } from '../config/defaults.ts';
+import { withPort } from '../config/defaults.ts';
 import type { ConfigDraft, LoggingConfig } from '../config/types.ts';
-import { SECOND } from '../lib/duration.ts';
 import { quote } from '../lib/go-quote.ts';
 import type { ParsedFlags } from './flag-set.ts';
 import { stringSlice } from './flag-types.ts';
-import type { FlagValues } from './flags/flag-values.ts';
+import { defaultValues, type FlagValues } from './flags/flag.ts';
 import { retiredNames } from './flags.ts';
-import { noVersionRequest } from './version.ts';
 
 /** What the command line asks for. */
 export interface Options extends Readonly<FlagValues> {
@@ -19,27 +17,7 @@ export interface Options extends Readonly<FlagValues> {
 
 /** Gathers the parsed flags over the defaults of a start without any. */
 export function optionsOf(parsed: ParsedFlags<FlagValues>): Options {
-  const values: FlagValues = {
-    draft: defaultConfig(),
-    configPath: '',
-    writeConfigTo: '',
-    cleanup: false,
-    initOnly: false,
-    dryRun: false,
-    master: '',
-    manifests: '',
-    hostnameOverride: '',
-    healthzPort: HEALTHZ_PORT,
-    metricsPort: METRICS_PORT,
-    inspectionFrom: [],
-    clusterCIDR: '',
-    iptablesSyncPeriod: 30n * SECOND,
-    iptablesMinSyncPeriod: SECOND,
-    ipvsSyncPeriod: 30n * SECOND,
-    ipvsMinSyncPeriod: SECOND,
-    version: noVersionRequest,
-    help: false,
-  };
+  const values = defaultValues();
   parsed.writeTo(values);
   const listed = [...parsed.texts].filter(([name]) => !retiredNames.has(name));
   return { ...values, flags: new Map(listed), changed: parsed.changed };

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { formatFloat, parseBool, parseFloat32, parseInt32, parseUint31 } from './strconv.ts';
+import { formatFloat } from '../lib/go-float.ts';
+import { parseBool, parseFloat32, parseInt32, parseUint31 } from './strconv.ts';
 
 test('the twelve words of a bool', () => {
   for (const word of ['1', 't', 'T', 'true', 'TRUE', 'True']) assert.equal(parseBool(word), true);

@@ -1,3 +1,4 @@
+import { shortestFloat32 } from '../lib/go-float.ts';
 import { quote } from '../lib/go-quote.ts';
 
 const trueWords = ['1', 't', 'T', 'true', 'TRUE', 'True'];
@@ -33,30 +34,12 @@ export function parseUint31(text: string): number {
   return Number(value);
 }
 
-/**
- * A decimal number rounded to 32-bit precision. The result is the shortest decimal that names that 32-bit value
- * (0.1, not 0.10000000149011612), so that it prints the way it was written.
- */
+/** A decimal number rounded to 32-bit precision, in the shortest decimal: it prints the way it was written. */
 export function parseFloat32(text: string): number {
   if (!decimalLiteral.test(text)) throw syntaxError('ParseFloat', text);
   const value = Math.fround(Number(text.replaceAll('_', '')));
   if (!Number.isFinite(value)) throw rangeError('ParseFloat', text);
-  for (let precision = 1; precision < 9; precision++) {
-    const short = Number(value.toPrecision(precision));
-    if (Math.fround(short) === value) return short;
-  }
-  return Number(value.toPrecision(9));
-}
-
-/** Go's `%g` of a number that `parseFloat32` returned: `1e-05`, `0.0001`, `999999`, `1e+06`. */
-export function formatFloat(value: number): string {
-  const [mantissa = '', exponentText = ''] = value.toExponential().split('e');
-  const exponent = Number(exponentText);
-  if (exponent < -4 || exponent >= 6) {
-    const sign = exponent < 0 ? '-' : '+';
-    return `${mantissa}e${sign}${Math.abs(exponent).toString().padStart(2, '0')}`;
-  }
-  return value.toString();
+  return shortestFloat32(value);
 }
 
 /** The digits in a notation BigInt reads; undefined when they are no Go integer literal. */

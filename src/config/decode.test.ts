@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { configFiles } from '../../test/config/arbitrary-files.ts';
 import { HOUR, MILLISECOND } from '../lib/duration.ts';
 import { decodeConfig, MAX_CONFIG_SIZE, strictDecodingError } from './decode.ts';
 import { defaultConfig } from './defaults.ts';
 import { ConfigError } from './errors.ts';
-import { configFiles } from './testing.ts';
 import { API_VERSION, KIND } from './v1alpha1.ts';
 
 const yamlHead = `apiVersion: ${API_VERSION}\nkind: ${KIND}\n`;

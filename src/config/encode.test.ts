@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { configFiles } from '../../test/config/arbitrary-files.ts';
 import { SECOND } from '../lib/duration.ts';
 import { decodeConfig } from './decode.ts';
 import { applyPlatformDefaults, defaultConfig } from './defaults.ts';
 import { configToJSON, configToYAML, encodeConfig } from './encode.ts';
-import { configFiles } from './testing.ts';
 import { writeYaml } from './write-yaml.ts';
 
 const vectors = new URL('../../test/vectors/', import.meta.url);

@@ -1,4 +1,5 @@
 import { formatDuration } from '../lib/duration.ts';
+import { shortestFloat32 } from '../lib/go-float.ts';
 import { goJson } from '../lib/go-quote.ts';
 import { toExternal } from './convert.ts';
 import type { ScalarType, StructType, Type } from './schema.ts';
@@ -50,15 +51,6 @@ function encodeValue(type: Type, value: unknown): Plain {
 function encodeScalar(type: ScalarType, value: unknown): Plain {
   if (typeof value === 'bigint') return formatDuration(value);
   return type.kind === 'float32' ? shortestFloat32(value as number) : (value as Plain);
-}
-
-/** The shortest decimal that reads back as the same 32-bit float. */
-function shortestFloat32(value: number): number {
-  for (let digits = 1; digits < 9; digits++) {
-    const rounded = Number(value.toPrecision(digits));
-    if (Math.fround(rounded) === value) return rounded;
-  }
-  return Number(value.toPrecision(9));
 }
 
 function isEmpty(value: unknown): boolean {

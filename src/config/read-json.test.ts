@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { plainJson } from '../../test/config/arbitrary-files.ts';
 import { readJson } from './read-json.ts';
-import { plainJson } from './testing.ts';
 
 test('valid JSON reads as JSON.parse reads it', () => {
   fc.assert(

@@ -1,4 +1,4 @@
-import { quote } from '../lib/go-quote.ts';
+import { quoteRune } from '../lib/go-quote.ts';
 import { ConfigError } from './errors.ts';
 import type { Json, JsonArray, JsonObject } from './json-tree.ts';
 
@@ -200,7 +200,5 @@ const escapes = new Map([
 
 /** Go looks at bytes: outside ASCII it names the first byte of the UTF-8 form as if that were a character. */
 function quoteByte(text: string): string {
-  const byte = String.fromCharCode(new TextEncoder().encode(text)[0] ?? 0);
-  if (byte === "'") return "'\\''";
-  return byte === '"' ? `'"'` : `'${quote(byte).slice(1, -1)}'`;
+  return quoteRune(new TextEncoder().encode(text)[0] ?? 0);
 }

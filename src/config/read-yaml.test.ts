@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { plainJson } from '../../test/config/arbitrary-files.ts';
 import { readYaml } from './read-yaml.ts';
-import { plainJson } from './testing.ts';
 
 async function readPlain(text: string): Promise<unknown> {
   return plainJson((await readYaml(text)).value);

@@ -6,8 +6,6 @@ export type Duration = bigint;
 /** A duration the way the file says it: a plain number of nanoseconds stays one, so that it is shown as one. */
 export type Nanoseconds = Duration | number;
 
-export type LocalMode = 'ClusterCIDR' | 'NodeCIDR' | 'BridgeInterface' | 'InterfaceNamePrefix';
-
 /** Kubernetes resource quantity, kept in the canonical text it is printed in. */
 export type Quantity = string;
 

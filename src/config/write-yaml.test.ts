@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { plainJson } from '../../test/config/arbitrary-files.ts';
 import { readYaml } from './read-yaml.ts';
-import { plainJson } from './testing.ts';
 import { type Plain, writeYaml } from './write-yaml.ts';
 
 /** Recorded from the YAML library Kubernetes uses. */

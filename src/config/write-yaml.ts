@@ -1,3 +1,4 @@
+import { formatFloat } from '../lib/go-float.ts';
 import { writeScalar } from './write-yaml-scalar.ts';
 
 /** Values that both JSON and YAML can hold. */
@@ -51,8 +52,5 @@ function leaf(value: Plain, indent: number, column: number): string {
 /** Whole numbers of up to 64 bits in full, others as Go's %g. */
 function writeNumber(value: number): string {
   if (Number.isInteger(value) && value >= -(2 ** 63) && value < 2 ** 64) return BigInt(value).toString();
-  const [mantissa = '', exponent = ''] = value.toExponential().split('e');
-  const power = Number(exponent);
-  if (power >= -4 && power < 6) return String(value);
-  return `${mantissa}e${power < 0 ? '-' : '+'}${String(Math.abs(power)).padStart(2, '0')}`;
+  return formatFloat(value);
 }

@@ -4,7 +4,7 @@ import type { Protocol, ServiceObject, ServicePortObject } from './objects.ts';
 import { type ServicePort, servicePortKey } from './service-port.ts';
 
 /** What the API server fills in when ClientIP affinity comes without a timeout. */
-const defaultAffinitySeconds = 10_800;
+export const defaultAffinitySeconds = 10_800;
 /** The longest timeout that the API accepts: a day. */
 const maxAffinitySeconds = 86_400;
 

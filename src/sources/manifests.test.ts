@@ -10,7 +10,7 @@ import { FakeClock } from '../../test/fake-clock.ts';
 import { type Clock, systemClock } from '../lib/clock.ts';
 import type { ResourceName, Resources } from '../model/objects.ts';
 import { type Logger, silentLogger } from '../obs/log.ts';
-import { printProblem } from './manifests/problem.ts';
+import { printProblem } from './manifests/documents.ts';
 import { type ManifestSource, manifestSource } from './manifests.ts';
 import { NodeManager } from './node-manager.ts';
 import type { ObjectHandler } from './source.ts';

@@ -3,9 +3,9 @@ import { createIntern } from '../lib/intern.ts';
 import { PathWatcher } from '../lib/path-watcher.ts';
 import type { ResourceName } from '../model/objects.ts';
 import type { Logger } from '../obs/log.ts';
+import { type ManifestProblem, printProblem } from './manifests/documents.ts';
 import { ManifestFiles } from './manifests/files.ts';
 import { type Merged, mergeContents, type ObjectState } from './manifests/merge.ts';
-import { type ManifestProblem, printProblem } from './manifests/problem.ts';
 import type { ObjectHandler, ObjectSource } from './source.ts';
 
 export interface ManifestSourceOptions {

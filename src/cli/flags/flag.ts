@@ -1,34 +1,103 @@
+import { defaultConfig, HEALTHZ_PORT, METRICS_PORT } from '../../config/defaults.ts';
+import type { ConfigDraft } from '../../config/types.ts';
+import { SECOND } from '../../lib/duration.ts';
 import { defineFlag, type Flag } from '../flag-set.ts';
 import type { FlagType } from '../flag-types.ts';
-import type { FlagValues } from './flag-values.ts';
+import { noVersionRequest, type VersionRequest } from '../version.ts';
+
+/**
+ * What the flags write to. Flags that mirror a configuration field write to `draft`; the few that take effect only
+ * in certain modes, or beside a configuration file, are kept apart until the configuration is complete.
+ */
+export interface FlagValues {
+  /** The configuration that the flags describe; unused when a configuration file is named. */
+  draft: ConfigDraft;
+  configPath: string;
+  writeConfigTo: string;
+  cleanup: boolean;
+  initOnly: boolean;
+  dryRun: boolean;
+  master: string;
+  manifests: string;
+  hostnameOverride: string;
+  healthzPort: number;
+  metricsPort: number;
+  inspectionFrom: readonly string[];
+  clusterCIDR: string;
+  iptablesSyncPeriod: bigint;
+  iptablesMinSyncPeriod: bigint;
+  ipvsSyncPeriod: bigint;
+  ipvsMinSyncPeriod: bigint;
+  version: VersionRequest;
+  help: boolean;
+}
+
+/** What a start without any flag has. */
+export function defaultValues(): FlagValues {
+  return {
+    draft: defaultConfig(),
+    configPath: '',
+    writeConfigTo: '',
+    cleanup: false,
+    initOnly: false,
+    dryRun: false,
+    master: '',
+    manifests: '',
+    hostnameOverride: '',
+    healthzPort: HEALTHZ_PORT,
+    metricsPort: METRICS_PORT,
+    inspectionFrom: [],
+    clusterCIDR: '',
+    iptablesSyncPeriod: 30n * SECOND,
+    iptablesMinSyncPeriod: SECOND,
+    ipvsSyncPeriod: 30n * SECOND,
+    ipvsMinSyncPeriod: SECOND,
+    version: noVersionRequest,
+    help: false,
+  };
+}
+
+const defaults = defaultValues();
 
 /** A flag of kube-proxy. */
 export type ProxyFlag = Flag<FlagValues>;
 
 /** What a few flags have and most have not. */
-interface Extras {
+interface Extras<T> {
   readonly shorthand?: string;
   readonly deprecated?: string;
+  /** For a field that is null by default. */
+  readonly default?: T;
 }
 
-/** One row of the flag table: name, type, default, where the value goes, what help says. */
+/** Where the value of a flag is kept. */
+interface Place<T> {
+  read(values: FlagValues): T | null;
+  write(values: FlagValues, value: T): void;
+}
+
+/** One row of the flag table: name, type, where the value is kept (by default it has what is there), help. */
 export function flag<T>(
   name: string,
   type: FlagType<T>,
-  defaultValue: T,
-  write: (values: FlagValues, value: T) => void,
+  place: Place<T>,
   help: string,
-  extras: Extras = {},
+  extras: Extras<T> = {},
 ): ProxyFlag {
-  return defineFlag({ name, type, default: defaultValue, write, help, ...extras });
+  const initial = place.read(defaults) ?? extras.default;
+  if (initial === undefined) throw new Error(`flag --${name} has no default`);
+  return defineFlag({ name, type, help, ...extras, default: initial, write: place.write });
 }
 
-/** Writes a flag into one field of the section that `of` picks. */
+/** One field of the section that `of` picks. */
 export function field<Section extends object, Key extends keyof Section>(
   of: (values: FlagValues) => Section,
   key: Key,
-): (values: FlagValues, value: Section[Key]) => void {
-  return (values, value) => {
-    of(values)[key] = value;
+): Place<NonNullable<Section[Key]>> {
+  return {
+    read: (values) => of(values)[key] ?? null,
+    write: (values, value) => {
+      of(values)[key] = value;
+    },
   };
 }

@@ -1,7 +1,6 @@
 import { bool, float32, int32, mapStringBool, string } from '../flag-types.ts';
-import { noVersionRequest, versionFlag } from '../version.ts';
-import { field, flag, type ProxyFlag } from './flag.ts';
-import type { FlagValues } from './flag-values.ts';
+import { versionFlag } from '../version.ts';
+import { type FlagValues, field, flag, type ProxyFlag } from './flag.ts';
 
 const program = (o: FlagValues) => o;
 const config = (o: FlagValues) => o.draft;
@@ -11,52 +10,43 @@ export const programFlags: readonly ProxyFlag[] = [
   flag(
     'config',
     string,
-    '',
     field(program, 'configPath'),
     'Read the configuration from this file. Of the other flags, --cleanup, --init-only, --dry-run, --write-config-to, --master, --manifests, --hostname-override, --inspection-from, --version and the logging flags still count; the rest is ignored.',
   ),
   flag(
     'write-config-to',
     string,
-    '',
     field(program, 'writeConfigTo'),
     'Write the effective configuration to this file as YAML, then exit.',
   ),
   flag(
     'cleanup',
     bool,
-    false,
     field(program, 'cleanup'),
     'Remove the rules of every proxy mode from the kernel, then exit.',
   ),
   flag(
     'init-only',
     bool,
-    false,
     field(program, 'initOnly'),
     'Do the set-up that needs full privileges, then exit. Give --config as well to do it for the same configuration as the main program.',
   ),
   flag(
     'dry-run',
     bool,
-    false,
     field(program, 'dryRun'),
     'Print what a start with this configuration and the objects of the cluster would change in the kernel, write nothing, then exit: with 0 when there is nothing to change, with 2 when there is, with 1 when that cannot be told.',
   ),
   flag(
     'feature-gates',
     mapStringBool,
-    {},
-    (o, gates) => {
-      o.draft.featureGates = { ...gates };
-    },
+    field(config, 'featureGates'),
     'Switch features that are not yet, or no longer, standard; a comma-separated list of name=bool.',
   ),
-  flag('help', bool, false, field(program, 'help'), 'Show this text.', { shorthand: 'h' }),
+  flag('help', bool, field(program, 'help'), 'Show this text.', { shorthand: 'h' }),
   flag(
     'version',
     versionFlag,
-    noVersionRequest,
     field(program, 'version'),
     'Print the version and exit; with "raw", in detail. A version such as v1.37.0-mine is reported from then on instead of the built-in one.',
   ),
@@ -66,56 +56,48 @@ export const sourceFlags: readonly ProxyFlag[] = [
   flag(
     'kubeconfig',
     string,
-    '',
     field(client, 'kubeconfig'),
     'Kubeconfig file that says how to reach the API server. Without it and --master, the service account of the pod is used.',
   ),
   flag(
     'master',
     string,
-    '',
     field(program, 'master'),
     'URL of the API server; wins over the one in the kubeconfig file.',
   ),
   flag(
     'manifests',
     string,
-    '',
     field(program, 'manifests'),
     'Read Services and EndpointSlices from this file or folder of YAML or JSON files instead of an API server.',
   ),
   flag(
     'kube-api-content-type',
     string,
-    'application/vnd.kubernetes.protobuf',
     field(client, 'contentType'),
     'Content type asked of the API server.',
   ),
   flag(
     'kube-api-qps',
     float32,
-    5,
     field(client, 'qps'),
     'Requests per second to the API server; below 0 there is no limit.',
   ),
   flag(
     'kube-api-burst',
     int32,
-    10,
     field(client, 'burst'),
     'Requests to the API server that may go out at once before the rate limit bites.',
   ),
   flag(
     'hostname-override',
     string,
-    '',
     field(program, 'hostnameOverride'),
     'Name of the Node this runs on; by default the name of the host.',
   ),
   flag(
     'show-hidden-metrics-for-version',
     string,
-    '',
     field(config, 'showHiddenMetricsForVersion'),
     'Show the metrics that were hidden in this earlier minor release, for example 1.36.',
   ),

@@ -1,6 +1,6 @@
+import { defineFlag } from '../flag-set.ts';
 import { bool, type FlagType, string } from '../flag-types.ts';
-import { flag, type ProxyFlag } from './flag.ts';
-import type { FlagValues } from './flag-values.ts';
+import type { FlagValues, ProxyFlag } from './flag.ts';
 
 /**
  * Flags of earlier releases. Old command lines keep working: each use is reported and has no effect, except for those
@@ -26,7 +26,7 @@ export const retiredFlags: readonly ProxyFlag[] = [
 
 function retired<T>(name: string, type: FlagType<T>, value: T, last: string): ProxyFlag {
   const deprecated = `${last} was the last release that knew it; it is ignored.`;
-  return flag(name, type, value, () => {}, '', { deprecated });
+  return defineFlag({ name, type, default: value, write: () => {}, help: '', deprecated });
 }
 
 function ofUserspaceMode(name: string, field: 'udpIdleTimeout' | 'portRange', last: string): ProxyFlag {
@@ -34,5 +34,5 @@ function ofUserspaceMode(name: string, field: 'udpIdleTimeout' | 'portRange', la
   const write = ({ draft }: FlagValues, value: string) => {
     if (value !== '') draft.userspace = { ...draft.userspace, [field]: value };
   };
-  return flag(name, string, '', write, '', { deprecated });
+  return defineFlag({ name, type: string, default: '', write, help: '', deprecated });
 }

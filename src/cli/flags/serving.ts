@@ -1,7 +1,5 @@
-import { HEALTHZ_PORT, METRICS_PORT } from '../../config/defaults.ts';
 import { bool, int32, ip, ipport, networks } from '../flag-types.ts';
-import { field, flag, type ProxyFlag } from './flag.ts';
-import type { FlagValues } from './flag-values.ts';
+import { type FlagValues, field, flag, type ProxyFlag } from './flag.ts';
 
 const program = (o: FlagValues) => o;
 const config = (o: FlagValues) => o.draft;
@@ -10,49 +8,43 @@ export const servingFlags: readonly ProxyFlag[] = [
   flag(
     'bind-address',
     ip,
-    '0.0.0.0',
     field(config, 'bindAddress'),
     'IP address to take for the node instead of the one in the Node object; 0.0.0.0 and :: mean no override. Nothing listens on it.',
   ),
   flag(
     'healthz-bind-address',
     ipport,
-    '0.0.0.0:10256',
     field(config, 'healthzBindAddress'),
     'Address of the health check server; without a port, 10256 is added.',
   ),
   flag(
     'metrics-bind-address',
     ipport,
-    '127.0.0.1:10249',
     field(config, 'metricsBindAddress'),
     'Address of the metrics server; without a port, 10249 is added.',
   ),
   flag(
     'bind-address-hard-fail',
     bool,
-    false,
     field(config, 'bindAddressHardFail'),
     'Exit when the health check or metrics server cannot listen, rather than try again.',
   ),
   flag(
     'profiling',
     bool,
-    false,
     field(config, 'enableProfiling'),
     'Serve profiling pages under /debug/pprof on the metrics address.',
   ),
   flag(
     'inspection-from',
     networks,
-    [],
     field(program, 'inspectionFrom'),
     'Addresses or CIDRs whose requests for /debug/kube-proxy/ on the metrics address are answered, too; by default only those from loopback addresses are. The pages show Services and endpoints and change nothing.',
   ),
-  flag('healthz-port', int32, HEALTHZ_PORT, field(program, 'healthzPort'), '', {
+  flag('healthz-port', int32, field(program, 'healthzPort'), '', {
     deprecated: 'use --healthz-bind-address instead.',
   }),
-  flag('metrics-port', int32, METRICS_PORT, field(program, 'metricsPort'), '', {
+  flag('metrics-port', int32, field(program, 'metricsPort'), '', {
     deprecated: 'use --metrics-bind-address instead.',
   }),
 ];

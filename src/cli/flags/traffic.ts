@@ -1,7 +1,5 @@
-import { MINUTE, SECOND } from '../../lib/duration.ts';
 import { bool, duration, int32, localMode, proxyMode, string, stringSlice } from '../flag-types.ts';
-import { field, flag, type ProxyFlag } from './flag.ts';
-import type { FlagValues } from './flag-values.ts';
+import { type FlagValues, field, flag, type ProxyFlag } from './flag.ts';
 
 const program = (o: FlagValues) => o;
 const config = (o: FlagValues) => o.draft;
@@ -14,58 +12,49 @@ export const trafficFlags: readonly ProxyFlag[] = [
   flag(
     'proxy-mode',
     proxyMode,
-    '',
     field(config, 'mode'),
     'How Services are programmed: "nftables", "iptables" or "ipvs". When empty, "iptables".',
   ),
   flag(
     'cluster-cidr',
     string,
-    '',
     field(program, 'clusterCIDR'),
     'Address range of the pods of the cluster, or one per IP family separated by a comma. Traffic from outside it counts as coming from off the cluster.',
   ),
   flag(
     'detect-local-mode',
     localMode,
-    '',
     field(config, 'detectLocalMode'),
     'What tells traffic of local pods from the rest: "ClusterCIDR", "NodeCIDR", "BridgeInterface" or "InterfaceNamePrefix". When empty, "ClusterCIDR".',
   ),
   flag(
     'pod-bridge-interface',
     string,
-    '',
     field(detectLocal, 'bridgeInterface'),
     'Bridge that local pods send through, for the mode BridgeInterface.',
   ),
   flag(
     'pod-interface-name-prefix',
     string,
-    '',
     field(detectLocal, 'interfaceNamePrefix'),
     'How the names of the interfaces of local pods begin, for the mode InterfaceNamePrefix.',
   ),
   flag(
     'nodeport-addresses',
     stringSlice,
-    [],
-    (o, addresses) => {
-      o.draft.nodePortAddresses = [...addresses];
-    },
+    field(config, 'nodePortAddresses'),
     'Where NodePorts are served: address ranges that select local addresses, or the words "primary", "localhost" and "all". When empty, everywhere in the modes iptables and ipvs, "primary" in nftables.',
+    { default: [] },
   ),
   flag(
     'masquerade-all',
     bool,
-    false,
     field(linux, 'masqueradeAll'),
     'Masquerade all traffic to cluster IPs, not only what comes from off the cluster.',
   ),
   flag(
     'config-sync-period',
     duration,
-    15n * MINUTE,
     field(config, 'configSyncPeriod'),
     'Accepted, but without effect: no object is delivered a second time.',
   ),
@@ -75,28 +64,24 @@ export const iptablesFlags: readonly ProxyFlag[] = [
   flag(
     'iptables-sync-period',
     duration,
-    30n * SECOND,
     field(program, 'iptablesSyncPeriod'),
     'Longest time between two looks at the rules, in every mode but ipvs.',
   ),
   flag(
     'iptables-min-sync-period',
     duration,
-    SECOND,
     field(program, 'iptablesMinSyncPeriod'),
     'Shortest time between two updates of the rules, in every mode but ipvs; 0 means none.',
   ),
   flag(
     'iptables-masquerade-bit',
     int32,
-    14,
     field(iptables, 'masqueradeBit'),
     'Bit of the packet mark, 0 to 31, that asks for masquerading in the modes iptables and ipvs.',
   ),
   flag(
     'iptables-localhost-nodeports',
     bool,
-    true,
     field(iptables, 'localhostNodePorts'),
     'Serve NodePorts on IPv4 loopback addresses too, in iptables mode.',
   ),
@@ -106,58 +91,49 @@ export const ipvsFlags: readonly ProxyFlag[] = [
   flag(
     'ipvs-sync-period',
     duration,
-    30n * SECOND,
     field(program, 'ipvsSyncPeriod'),
     'Longest time between two looks at the rules, in ipvs mode.',
   ),
   flag(
     'ipvs-min-sync-period',
     duration,
-    SECOND,
     field(program, 'ipvsMinSyncPeriod'),
     'Shortest time between two updates of the rules, in ipvs mode; 0 means none.',
   ),
   flag(
     'ipvs-scheduler',
     string,
-    '',
     field(ipvs, 'scheduler'),
     'How ipvs picks an endpoint: the name of one of its schedulers. When empty, "rr".',
   ),
   flag(
     'ipvs-exclude-cidrs',
     stringSlice,
-    [],
-    (o, cidrs) => {
-      o.draft.ipvs.excludeCIDRs = [...cidrs];
-    },
+    field(ipvs, 'excludeCIDRs'),
     'Address ranges whose virtual servers belong to others and are left alone.',
+    { default: [] },
   ),
   flag(
     'ipvs-strict-arp',
     bool,
-    false,
     field(ipvs, 'strictARP'),
     'Answer and announce ARP only for addresses of the interface in question.',
   ),
   flag(
     'ipvs-tcp-timeout',
     duration,
-    0n,
     field(ipvs, 'tcpTimeout'),
     'Idle time after which ipvs forgets a TCP connection; 0 leaves the value of the system.',
   ),
   flag(
     'ipvs-tcpfin-timeout',
     duration,
-    0n,
     field(ipvs, 'tcpFinTimeout'),
     'Time after a FIN until ipvs forgets a TCP connection; 0 leaves the value of the system.',
   ),
   flag(
     'ipvs-udp-timeout',
     duration,
-    0n,
     field(ipvs, 'udpTimeout'),
     'Idle time after which ipvs forgets a UDP exchange; 0 leaves the value of the system.',
   ),

@@ -1,8 +1,8 @@
 import { type Fields, isFields, ObjectError } from '../../kube/fields.ts';
 import { familyOf } from '../../model/ip.ts';
 import type { EndpointSliceObject, NodeObject, ServiceObject } from '../../model/objects.ts';
+import { defaultAffinitySeconds } from '../../model/service-ports.ts';
 
-const defaultAffinitySeconds = 10_800;
 const addressTypes = ['IPv4', 'IPv6', 'FQDN'];
 
 /** Fills in what an API server would have: manifests are usually written without it. */
@@ -11,6 +11,7 @@ export function defaultService(service: ServiceObject): ServiceObject {
   const isExternalName = type === 'ExternalName';
   const clusterIPs = clusterIPsOf(service);
   const sessionAffinity = service.sessionAffinity || 'None';
+  const affinitySeconds = service.affinityTimeoutSeconds ?? defaultAffinitySeconds;
   const isExternal = type === 'NodePort' || type === 'LoadBalancer' || service.externalIPs.length > 0;
   return {
     ...service,
@@ -22,9 +23,7 @@ export function defaultService(service: ServiceObject): ServiceObject {
     externalTrafficPolicy: service.externalTrafficPolicy || (isExternal && !isExternalName ? 'Cluster' : ''),
     internalTrafficPolicy: service.internalTrafficPolicy || (isExternalName ? '' : 'Cluster'),
     sessionAffinity,
-    ...(sessionAffinity === 'ClientIP' && service.affinityTimeoutSeconds === undefined
-      ? { affinityTimeoutSeconds: defaultAffinitySeconds }
-      : {}),
+    ...(sessionAffinity === 'ClientIP' && { affinityTimeoutSeconds: affinitySeconds }),
   };
 }
 
@@ -66,21 +65,12 @@ function familiesOf(service: ServiceObject, clusterIPs: readonly string[]): stri
   return clusterIPs.map((ip, i) => {
     const family = familyOf(ip);
     if (family) return family;
-    throw invalid(
-      service,
-      service.clusterIPs.length > 0 ? `spec.clusterIPs[${i}]` : 'spec.clusterIP',
-      ip,
-      'an IP address',
-    );
+    const field = service.clusterIPs.length > 0 ? `spec.clusterIPs[${i}]` : 'spec.clusterIP';
+    throw invalid(service, field, ip, 'an IP address');
   });
 }
 
 function invalid(service: ServiceObject, field: string, value: unknown, wanted: string): ObjectError {
-  return new ObjectError(
-    'Service',
-    `${service.namespace || 'default'}/${service.name}`,
-    field,
-    value,
-    wanted,
-  );
+  const name = `${service.namespace || 'default'}/${service.name}`;
+  return new ObjectError('Service', name, field, value, wanted);
 }

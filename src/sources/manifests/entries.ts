@@ -61,26 +61,18 @@ function addService(raw: Fields, into: Entries, { intern, position }: DecodeCont
   const service = defaultService(decoders.services(raw, intern));
   if (hasLabel(raw, 'service.kubernetes.io/service-proxy-name') || service.clusterIP === 'None')
     return undefined;
-  const key = `${service.namespace}/${service.name}`;
-  const subject = `Service ${key}`;
+  const entry = entryOf('Service', service, position);
   if (service.clusterIP === '' && service.type !== 'ExternalName') {
-    return `${subject} (no spec.clusterIP, and no API server to allocate one)`;
+    return `${entry.subject} (no spec.clusterIP, and no API server to allocate one)`;
   }
-  into.services.push({ key, object: versioned(service), subject, position, mirrored: false });
+  into.services.push(entry);
   return undefined;
 }
 
 function addSlice(raw: Fields, into: Entries, { intern, position }: DecodeContext): undefined {
   const slice = defaultSlice(decoders.endpointSlices(raw, intern));
   if (hasLabel(raw, 'service.kubernetes.io/headless')) return;
-  const key = `${slice.namespace}/${slice.name}`;
-  into.endpointSlices.push({
-    key,
-    object: versioned(slice),
-    subject: `EndpointSlice ${key}`,
-    position,
-    mirrored: false,
-  });
+  into.endpointSlices.push(entryOf('EndpointSlice', slice, position));
 }
 
 function addEndpoints(raw: Fields, into: Entries, { intern, position }: DecodeContext): undefined {
@@ -88,22 +80,17 @@ function addEndpoints(raw: Fields, into: Entries, { intern, position }: DecodeCo
   if (hasLabel(raw, 'service.kubernetes.io/headless')) return;
   for (const slice of slices) {
     const subject = `Endpoints ${slice.namespace}/${slice.serviceName}`;
-    const key = `${slice.namespace}/${slice.name}`;
-    into.endpointSlices.push({ key, object: versioned(slice), subject, position, mirrored: true });
+    into.endpointSlices.push({ ...entryOf('EndpointSlice', slice, position), subject, mirrored: true });
   }
 }
 
 function addNode(raw: Fields, into: Entries, { intern, nodeName, position }: DecodeContext): undefined {
   const node = defaultNode(decoders.nodes(raw, intern), raw);
-  if (node.name !== nodeName) return;
-  const subject = `Node ${node.name}`;
-  into.nodes.push({ key: node.name, object: versioned(node), subject, position, mirrored: false });
+  if (node.name === nodeName) into.nodes.push(entryOf('Node', node, position));
 }
 
 function addServiceCIDR(raw: Fields, into: Entries, { intern, position }: DecodeContext): undefined {
-  const object = versioned(decoders.serviceCIDRs(raw, intern));
-  const subject = `ServiceCIDR ${object.name}`;
-  into.serviceCIDRs.push({ key: object.name, object, subject, position, mirrored: false });
+  into.serviceCIDRs.push(entryOf('ServiceCIDR', decoders.serviceCIDRs(raw, intern), position));
 }
 
 function hasLabel(raw: Fields, label: string): boolean {
@@ -111,8 +98,20 @@ function hasLabel(raw: Fields, label: string): boolean {
   return isFields(labels) && Object.hasOwn(labels, label);
 }
 
-/** Nobody numbers the versions of a file, so its content does: equal versions mean equal objects. */
-function versioned<T extends { readonly resourceVersion: string }>(object: T): T {
+/** A hash of its content is the version of an object: equal versions mean equal objects. */
+function entryOf<T extends { readonly namespace?: string; readonly name: string }>(
+  kind: string,
+  object: T,
+  position: Position | undefined,
+) {
+  const key = object.namespace === undefined ? object.name : `${object.namespace}/${object.name}`;
   const content = JSON.stringify({ ...object, resourceVersion: '' });
-  return { ...object, resourceVersion: createHash('sha256').update(content).digest('hex').slice(0, 16) };
+  const resourceVersion = createHash('sha256').update(content).digest('hex').slice(0, 16);
+  return {
+    key,
+    object: { ...object, resourceVersion },
+    subject: `${kind} ${key}`,
+    position,
+    mirrored: false,
+  };
 }

@@ -4,8 +4,8 @@ import { readdir, readFile, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { hasCode, messageOf } from '../../lib/thrown.ts';
 import { type ContentOptions, type ManifestContent, readContent } from './content.ts';
+import type { ManifestProblem } from './documents.ts';
 import { ManifestError } from './documents.ts';
-import type { ManifestProblem } from './problem.ts';
 
 /** Beyond this a file is hardly a manifest, and a string cannot hold much more. */
 const maxBytes = 256 * 1024 * 1024;

@@ -1,7 +1,7 @@
 import type { NodeObject, ResourceName, Resources } from '../../model/objects.ts';
 import type { ManifestContent } from './content.ts';
+import type { ManifestProblem } from './documents.ts';
 import type { Entry } from './entries.ts';
-import type { ManifestProblem } from './problem.ts';
 
 /** Every object in effect, by key. */
 export type ObjectState = { readonly [R in ResourceName]: ReadonlyMap<string, Resources[R]> };

@@ -1,4 +1,5 @@
-import { type Family, isUnspecified, otherFamily, parseCIDR, parseIP } from './ip.ts';
+import { type Family, isUnspecified, otherFamily, parseCIDR, parseIP } from '../model/ip.ts';
+import { joinMessages } from './errors.ts';
 
 /** The settings whose families must fit each other and the node. */
 export interface FamilySettings {
@@ -69,7 +70,7 @@ export function checkFamilies(settings: FamilySettings): FamilyCheck {
     address('metricsBindAddress', settings.metricsBindAddress, hostOf(settings.metricsBindAddress));
   }
   return fatal
-    ? { problems, fatal: `kube-proxy configuration is incorrect: ${join(problems)}` }
+    ? { problems, fatal: `kube-proxy configuration is incorrect: ${joinMessages(problems)}` }
     : { problems };
 }
 
@@ -100,9 +101,4 @@ function hostOf(address: string): string {
 
 function show(entries: readonly string[]): string {
   return JSON.stringify(entries);
-}
-
-/** As lists of errors are printed elsewhere: one alone is bare, several are bracketed. */
-function join(problems: readonly string[]): string {
-  return problems.length === 1 ? (problems[0] ?? '') : `[${problems.join(', ')}]`;
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { checkFamilies, type FamilySettings, nodePortAddressesProblem } from './config-checks.ts';
+import { checkFamilies, type FamilySettings, nodePortAddressesProblem } from './family-checks.ts';
 
 const settings = (over: Partial<FamilySettings> = {}): FamilySettings => ({
   primary: 'IPv4',

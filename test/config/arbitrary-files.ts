@@ -1,7 +1,7 @@
 import fc from 'fast-check';
-import type { Json } from './json-tree.ts';
-import type { ScalarType, Type } from './schema.ts';
-import { API_VERSION, KIND, v1alpha1 } from './v1alpha1.ts';
+import type { Json } from '../../src/config/json-tree.ts';
+import type { ScalarType, Type } from '../../src/config/schema.ts';
+import { API_VERSION, KIND, v1alpha1 } from '../../src/config/v1alpha1.ts';
 
 /** A JSON tree as JSON.parse would give it. */
 export function plainJson(json: Json): unknown {
