@@ -1,6 +1,5 @@
 import { CommandError } from '../../kernel/iptables/command-error.ts';
 import { Commands } from '../../kernel/iptables/commands.ts';
-import { leftChains } from '../../kernel/iptables/left-chains.ts';
 import { type Flavour, flavourOf } from '../../kernel/iptables/table-reader.ts';
 import { type Family, families } from '../../model/ip.ts';
 import { canaryChain } from './canary.ts';
@@ -46,7 +45,7 @@ export async function removeAll(context: FlavourContext): Promise<void> {
 async function programsWithRules(family: Family, context: FlavourContext): Promise<Commands[]> {
   const programs: Commands[] = [];
   const main = new Commands({ family, ...context });
-  const left = await leftChains(main, context.logger);
+  const left = await main.leftoverChains();
   if (left && [...left].some(isRemoved)) programs.push(main);
   const others: readonly Flavour[] = left ? [otherThan(flavourOf(await main.version()))] : ['legacy', 'nft'];
   for (const variant of others) {

@@ -1,4 +1,4 @@
-import { linesAround } from '../../kernel/iptables/restore-lines.ts';
+import { linesAround } from '../../kernel/iptables/command-error.ts';
 import type { VirtualServer } from '../../kernel/ipvs/objects.ts';
 import type { Clock, Timer } from '../../lib/clock.ts';
 import { inGroups } from '../../lib/groups.ts';

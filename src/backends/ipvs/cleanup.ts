@@ -1,5 +1,4 @@
 import { Commands } from '../../kernel/iptables/commands.ts';
-import { leftChains } from '../../kernel/iptables/left-chains.ts';
 import type { IpvsOpeners } from '../../kernel/ipvs/openers.ts';
 import type { RunProgram } from '../../kernel/program.ts';
 import type { SystemFiles } from '../../kernel/system-files.ts';
@@ -60,7 +59,7 @@ async function removeDevice({ open }: CleanupContext): Promise<void> {
 
 async function removeRules(family: Family, { run, clock, logger }: CleanupContext): Promise<void> {
   const commands = new Commands({ family, run, clock, logger });
-  const present = await leftChains(commands, logger);
+  const present = await commands.leftoverChains();
   const iptables = new IptablesPrograms(commands);
   for (const table of tables) {
     if (!chains[table].some((chain) => present?.has(chain))) continue;

@@ -1,6 +1,5 @@
 import { CommandError } from '../../kernel/iptables/command-error.ts';
 import { Commands } from '../../kernel/iptables/commands.ts';
-import { leftChains } from '../../kernel/iptables/left-chains.ts';
 import type { RunProgram } from '../../kernel/program.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { families } from '../../model/ip.ts';
@@ -55,7 +54,7 @@ export async function removeOldChains(context: OldChainsContext): Promise<void> 
   const failures: string[] = [];
   for (const family of families) {
     const commands = new Commands({ family, ...context });
-    const present = await leftChains(commands, context.logger);
+    const present = await commands.leftoverChains();
     for (const jump of jumps.filter(({ to }) => present?.has(to))) {
       try {
         await removeOne(commands, jump);

@@ -2,9 +2,9 @@ import { type Family, formatCIDR } from '../../model/ip.ts';
 import { protocolsByTool } from '../numbers.ts';
 import { parseRange, parseRule, type RuleMatch, type RuleOption, type RuleTarget } from './rule.ts';
 
-/** Modules whose mere presence says nothing that `-p` does not say. */
+/** A match of these modules without options says no more than `-p`. */
 const protocolModules = new Set(['tcp', 'udp', 'sctp']);
-/** What programs add of their own accord; the second word where only that value is the default. */
+/** Options that the programs add by default. */
 const defaults: ReadonlySet<string> = new Set([
   '--mask 255.255.255.255',
   `--mask ${Array(8).fill('ffff').join(':')}`,
@@ -12,13 +12,13 @@ const defaults: ReadonlySet<string> = new Set([
   '--reject-with icmp-port-unreachable',
   '--reject-with icmp6-port-unreachable',
 ]);
-/** The statistic match keeps probabilities in 31 bits. */
+/** The kernel's statistic match stores probabilities in 31 bits. */
 const probabilityUnits = 2 ** 31;
 const fullMask = '0xffffffff';
 
 /**
- * A text that is the same for two rule lines that do the same, whether they are restore input or what some version of
- * iptables-save made of it. Comments do not count. The line itself when it is no rule.
+ * Returns the same text for all lines that mean the same rule, in restore input or in the output of any version of
+ * iptables-save. Ignores comments. Returns a line that is not a rule unchanged.
  */
 export function canonicalRule(line: string, family: Family): string {
   const rule = parseRule(line);
@@ -58,7 +58,7 @@ function optionText({ name, values, isNegated }: RuleOption, family: Family): st
     .join(' ');
 }
 
-/** One spelling for options that have several, and one for their values. */
+/** One spelling for each option and value that has several. */
 function spelled(name: string, value: string, family: Family): readonly [string, string] {
   switch (name) {
     case '-s':

@@ -1,9 +1,9 @@
 import type { ProgramEnd } from '../program.ts';
 
-/** Exit status of a program that did not get the lock, or of one that the kernel had no room for. */
+/** Exit status of a program that did not get the lock, or for which the kernel lacked memory. */
 const RESOURCE_PROBLEM = 4;
 
-/** Texts by which the programs say that a chain or rule is not there. */
+/** The programs print one of these when a chain or rule does not exist. */
 const notFoundTexts = [
   'No chain/target/match by that name',
   'No such file or directory',
@@ -11,10 +11,10 @@ const notFoundTexts = [
   'does not exist',
 ];
 
-/** Texts by which they say that a chain cannot go since rules lead to it: legacy, nft. */
+/** The programs (legacy, nft) print one of these when a chain cannot be deleted because rules jump to it. */
 const inUseTexts = ['Too many links', 'Device or resource busy'];
 
-/** An iptables program that failed, with its own words. */
+/** An iptables program failed; has its output. */
 export class CommandError extends Error {
   readonly code = 'ERR_IPTABLES_COMMAND';
   readonly program: string;
@@ -31,23 +31,23 @@ export class CommandError extends Error {
     this.output = output;
   }
 
-  /** The lock was not to be had, or the kernel was out of something: nothing is said about the command itself. */
+  /** The program did not get the lock, or the kernel lacked memory. The command itself may be correct: retry it. */
   get isResourceProblem(): boolean {
     return this.status === RESOURCE_PROBLEM && !this.isInUse;
   }
 
-  /** Rules still lead to the chain that was to be deleted. iptables-nft has no status of its own for it. */
+  /** Rules still jump to the chain to delete. iptables-nft has no exit status of its own for it. */
   get isInUse(): boolean {
     return inUseTexts.some((text) => this.output.includes(text));
   }
 
-  /** What the command names is not there. */
+  /** The chain or rule that the command names does not exist. */
   get isNotFound(): boolean {
     return notFoundTexts.some((text) => this.output.includes(text));
   }
 }
 
-/** A program that this machine does not have. */
+/** A program is not installed. */
 export class MissingProgramError extends Error {
   readonly code = 'ERR_IPTABLES_MISSING';
   readonly program: string;
@@ -60,6 +60,16 @@ export class MissingProgramError extends Error {
 }
 
 function howItEnded({ status, signal, timedOut }: ProgramEnd): string {
-  if (timedOut) return 'took too long and was ended';
+  if (timedOut) return 'took too long and was killed';
   return status === undefined ? `ended by ${signal}` : `exit status ${status}`;
+}
+
+/** Lines of context before and after a line that iptables-restore refused. */
+const context = 3;
+
+/** The lines of restore input around the one that an error of iptables-restore names; empty when it names none. */
+export function linesAround(input: string, message: string): readonly string[] {
+  const named = Number(/\bline:? (\d+)/.exec(message)?.[1]);
+  if (!Number.isSafeInteger(named) || named < 1) return [];
+  return input.split('\n').slice(Math.max(0, named - 1 - context), named + context);
 }

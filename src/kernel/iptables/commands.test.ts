@@ -158,6 +158,6 @@ test('programs say in several ways that something is not there', () => {
 test('a program that hung or was killed is told as such', () => {
   const message = (end: object) =>
     new CommandError('iptables', ['-C'], { status: undefined, timedOut: false, output: '', ...end }).message;
-  assert.equal(message({ timedOut: true }), 'iptables -C: took too long and was ended');
+  assert.equal(message({ timedOut: true }), 'iptables -C: took too long and was killed');
   assert.equal(message({ signal: 'SIGSEGV' }), 'iptables -C: ended by SIGSEGV');
 });

@@ -5,12 +5,12 @@ import type { Logger } from '../../obs/log.ts';
 import type { ProgramEnd, ProgramOptions, RunProgram } from '../program.ts';
 import { CommandError, MissingProgramError } from './command-error.ts';
 
-/** Every table that the modes have something in. */
+/** The tables that the modes write to. */
 export type AnyTable = 'mangle' | 'nat' | 'filter';
 
-/** Is told of the programs that write rules, so that what they write is not taken for somebody else's. */
+/** Learns which processes write rules for us, so that their changes are not mistaken for another program's. */
 export interface WriterObserver {
-  /** Before it can have written anything. */
+  /** Called before the process can have written anything. */
   writerStarted(pid: number): void;
   writerEnded(): void;
 }
@@ -21,19 +21,19 @@ export interface CommandsOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly observer?: WriterObserver;
-  /** The variant of the programs to call, such as `legacy`; that of the PATH when absent. */
+  /** The variant of the programs, such as `iptables-legacy`; plain `iptables` of the PATH when absent. */
   readonly variant?: 'legacy' | 'nft';
 }
 
 const lockAttempts = 3;
 const lockPauseMs = 200;
 const timeoutMs = 5 * 60_000;
-/** The program waits this many seconds for the lock. */
+/** The program waits up to 5 seconds for the lock. */
 const wait = ['-w', '5'];
 
 /**
- * The iptables programs of one family. Every failure is a CommandError; a lock that others hold for long is waited for
- * a few times before it counts as one.
+ * The iptables programs of one family. Rejects with CommandError, or MissingProgramError when the program is not
+ * installed. A command that fails because another program holds the lock is tried three times.
  */
 export class Commands {
   readonly family: Family;
@@ -47,29 +47,29 @@ export class Commands {
     this.#base = options.variant ? `${name}-${options.variant}` : name;
   }
 
-  /** The name of the family's program, or of one of its companions: `save`, `restore`. */
+  /** Name of the family's program, or of its companion `save` or `restore`. */
   program(companion?: 'save' | 'restore'): string {
     return companion ? `${this.#base}-${companion}` : this.#base;
   }
 
-  /** What the program calls itself: `iptables v1.8.9 (nf_tables)`. */
+  /** The program's version line: `iptables v1.8.9 (nf_tables)`. */
   async version(): Promise<string> {
     const { output } = await this.#succeed(this.program(), ['--version']);
     return output.trim();
   }
 
-  /** True when the chain was made, false when it was there. */
+  /** Creates a chain; returns false when it existed. */
   async createChain(table: AnyTable, chain: string): Promise<boolean> {
     const args = [...wait, '-N', chain, '-t', table];
-    return (await this.#tell(this.program(), args, 'write', [0, 1])) === 0;
+    return (await this.#statusOf(this.program(), args, 'write', [0, 1])) === 0;
   }
 
   async chainExists(table: AnyTable, chain: string): Promise<boolean> {
     const args = [...wait, '-S', chain, '-t', table];
-    return (await this.#tell(this.program(), args, 'read', [0, 1])) === 0;
+    return (await this.#statusOf(this.program(), args, 'read', [0, 1])) === 0;
   }
 
-  /** The rules of a chain, as `-A` lines. */
+  /** The `-A` lines of a chain. */
   async rules(table: AnyTable, chain: string): Promise<string[]> {
     const lines: string[] = [];
     const onLine = (line: string) => void lines.push(line);
@@ -79,10 +79,10 @@ export class Commands {
 
   async ruleExists(table: AnyTable, chain: string, rule: readonly string[]): Promise<boolean> {
     const args = [...wait, '-C', chain, '-t', table, ...rule];
-    return (await this.#tell(this.program(), args, 'read', [0, 1])) === 0;
+    return (await this.#statusOf(this.program(), args, 'read', [0, 1])) === 0;
   }
 
-  /** Puts a rule first. */
+  /** Inserts a rule as the first of its chain. */
   async insertRule(table: AnyTable, chain: string, rule: readonly string[]): Promise<void> {
     await this.#succeed(this.program(), [...wait, '-I', chain, '-t', table, ...rule], 'write');
   }
@@ -99,13 +99,13 @@ export class Commands {
     await this.#succeed(this.program(), [...wait, '-X', chain, '-t', table], 'write');
   }
 
-  /** Lines of a dump of a table; with counters, rules begin with `[packets:bytes]`. */
+  /** Passes on the lines of a dump of a table. With counters, rules begin with `[packets:bytes]`. */
   async save(table: AnyTable, onLine: (line: string) => void, counters = false): Promise<void> {
     const args = [...(counters ? ['-c'] : []), '-t', table];
     await this.#succeed(this.program('save'), args, 'read', { onLine });
   }
 
-  /** Chains named KUBE-… in any table. Makes none of the tables, as asking legacy programs for one of them would. */
+  /** Chains named KUBE-… in all tables. Creates no table: legacy programs create one that they are asked to dump. */
   async kubernetesChains(): Promise<Set<string>> {
     const chains = new Set<string>();
     const onLine = (line: string) => {
@@ -116,9 +116,21 @@ export class Commands {
     return chains;
   }
 
+  /** The same for clean-up; undefined when the programs are missing or fail, so that they have left nothing. */
+  async leftoverChains(): Promise<ReadonlySet<string> | undefined> {
+    try {
+      return await this.kubernetesChains();
+    } catch (error) {
+      if (!(error instanceof CommandError || error instanceof MissingProgramError)) throw error;
+      const { logger, family } = this.#options;
+      logger.v(2).info('No iptables to clean up', { ipFamily: family, reason: error.message });
+      return undefined;
+    }
+  }
+
   /**
-   * Applies restore input, of one table or of those it has, without flushing what it does not mention. Is not
-   * repeated: the input can be read only once.
+   * Applies restore input to one table or to all tables in it, without flushing other chains. Does not retry, because
+   * the input can be read only once.
    */
   async restore(input: Iterable<string>, table?: AnyTable): Promise<void> {
     const args = [...wait, ...(table ? ['-T', table] : []), '--noflush', '--counters'];
@@ -132,24 +144,25 @@ export class Commands {
     access: 'read' | 'write' = 'read',
     options: Pick<ProgramOptions, 'onLine'> = {},
   ): Promise<ProgramEnd> {
-    const end = await this.#patiently(program, args, access, options);
+    const end = await this.#runWithRetry(program, args, access, options);
     if (end.status !== 0) throw new CommandError(program, args, end);
     return end;
   }
 
-  /** Runs a command whose status is the answer; any but the expected ones is a failure. */
-  async #tell(
+  /** Runs a command whose exit status is the answer. Rejects for a status that is not expected. */
+  async #statusOf(
     program: string,
     args: readonly string[],
     access: 'read' | 'write',
     expected: readonly number[],
   ): Promise<number> {
-    const end = await this.#patiently(program, args, access, {});
+    const end = await this.#runWithRetry(program, args, access, {});
     if (end.status !== undefined && expected.includes(end.status)) return end.status;
     throw new CommandError(program, args, end);
   }
 
-  async #patiently(
+  /** Runs a command, and again while another program holds the lock. */
+  async #runWithRetry(
     program: string,
     args: readonly string[],
     access: 'read' | 'write',
@@ -160,11 +173,7 @@ export class Commands {
       const end = await this.#start(program, args, access, options);
       if (attempt === lockAttempts || !new CommandError(program, args, end).isResourceProblem) return end;
       const command = [program, ...args].join(' ');
-      logger.info('iptables is busy; trying again', {
-        ip_family: family,
-        command,
-        output: end.output.trim(),
-      });
+      logger.info('iptables is busy; trying again', { ipFamily: family, command, output: end.output.trim() });
       await new Promise<void>((resolve) => clock.setTimeout(resolve, lockPauseMs * attempt));
     }
   }

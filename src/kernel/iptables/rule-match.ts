@@ -3,36 +3,36 @@ import type { Protocol } from '../../model/objects.ts';
 import { nameOf, protocolNumbers } from '../numbers.ts';
 import { optionOf, parseRange, type Rule, type RuleMatch, type RuleOption } from './rule.ts';
 
-/** The first packet of a connection, at some point of its way through the tables. */
+/** The first packet of a connection, at some point on its path through the tables. */
 export interface RulePacket {
   readonly family: Family;
   readonly protocol: Protocol;
   readonly source: IP;
   readonly destination: IP;
   readonly port: number;
-  /** The interface that it came in by: undefined where the node made it, '' where that is not known. */
+  /** Name of the input interface: undefined for packets of this node, '' when not known. */
   readonly interface: string | undefined;
   readonly mark: number;
-  /** Its destination has been rewritten. */
+  /** DNAT rewrote its destination. */
   readonly isRewritten: boolean;
-  /** `address:port/PROTOCOL` of the virtual server of IPVS that it came through. */
+  /** `address:port/PROTOCOL` of the IPVS virtual server that handled it. */
   readonly virtualServer?: string;
 }
 
-/** What matches ask besides the packet. */
+/** Facts beside the packet that matches depend on. */
 export interface MatchFacts {
-  /** The address is one of this node's. */
+  /** Whether the address is this node's. */
   isLocal(address: IP): boolean;
-  /** It came in by a port of a bridge, and bridged packets pass the tables. */
+  /** Whether the packet came in by a bridge port and bridged packets pass the tables. */
   isBridged(packet: RulePacket): boolean;
-  /** Whether a set has what the packet has there (`dst,dst,src`); undefined when there is no such set. */
+  /** Whether a set contains the packet's fields (`dst,dst,src`); undefined when there is no such set. */
   isInSet?(set: string, dimensions: readonly string[], packet: RulePacket): boolean | undefined;
 }
 
-/** A rule that nothing here knows the meaning of, so that nobody can tell what becomes of the packet. */
+/** The packet met a rule that this program cannot evaluate, so its fate is unknown. */
 export class RuleNotUnderstoodError extends Error {
   readonly code = 'ERR_RULE_NOT_UNDERSTOOD';
-  /** What led there; the rule last. */
+  /** Rules that matched before, and the rule itself last. */
   readonly evidence: readonly string[];
 
   constructor(what: string, evidence: readonly string[]) {
@@ -42,13 +42,13 @@ export class RuleNotUnderstoodError extends Error {
   }
 }
 
-/** How likely a match is; a text says what about it is not understood. */
+/** The probability of a match, or a text that names the part that is not understood. */
 type Chance = number | string;
 
 /**
- * How likely the packet matches the rule: 0, 1, or what a random match makes of it. Lists of clients seen before
- * (`recent --rcheck`) count as matched: whether the client is on one is for the caller to say. A text says what about
- * the rule is not understood, when it depends on that.
+ * The probability that the packet matches the rule: 0, 1, or between for a random match. A lookup of known clients
+ * (`recent --rcheck`) counts as a match; the caller decides whether the client is known. Returns a text when the answer
+ * depends on a part that is not understood.
  */
 export function chanceOf(rule: Rule, packet: RulePacket, facts: MatchFacts): Chance {
   let chance = 1;
@@ -62,7 +62,7 @@ export function chanceOf(rule: Rule, packet: RulePacket, facts: MatchFacts): Cha
   return problem ?? chance;
 }
 
-/** Seconds for which a rule sends clients back to where they went before; undefined when it does not look for that. */
+/** Seconds for which a rule sends a known client to the same endpoint; undefined for rules without affinity. */
 export function affinityOf({ matches }: Rule): number | undefined {
   const recent = matches.find(({ module }) => module === 'recent');
   if (!recent?.options.some(({ name }) => name === '--rcheck' || name === '--update')) return undefined;
@@ -96,7 +96,7 @@ function all(options: readonly RuleOption[], chanceOfOption: (option: RuleOption
   return problem ?? 1;
 }
 
-/** Of an option as if it were not negated. */
+/** The probability for an option, ignoring its negation. */
 function optionChance(module: string, option: RuleOption, packet: RulePacket, facts: MatchFacts): Chance {
   const { name, values } = option;
   const [value = ''] = values;
@@ -125,7 +125,7 @@ function optionChance(module: string, option: RuleOption, packet: RulePacket, fa
       return yes(facts.isBridged(packet));
     case 'set --match-set': {
       const isIn = facts.isInSet?.(value, (values[1] ?? '').split(','), packet);
-      return isIn === undefined ? `set ${value}, which cannot be looked into` : yes(isIn);
+      return isIn === undefined ? `set ${value}, which cannot be read` : yes(isIn);
     }
     default:
       return module === '' ? optionText(option) : `-m ${module} ${optionText(option)}`;
@@ -153,7 +153,7 @@ function portChance(range: string, port: number, option: RuleOption): Chance {
   return yes(Number(first) <= port && port <= Number(last));
 }
 
-/** A first packet is NEW, and DNAT when its destination was rewritten. */
+/** The first packet of a connection is NEW, and also DNAT when its destination was rewritten. */
 function stateChance(states: string, { isRewritten }: RulePacket): Chance {
   const wanted = states.split(',');
   return yes(wanted.includes('NEW') || (isRewritten && wanted.includes('DNAT')));

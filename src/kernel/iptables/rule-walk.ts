@@ -11,22 +11,22 @@ import {
 } from './rule-match.ts';
 import type { SavedTable } from './saved-table.ts';
 
-/** Where a packet leaves a table, and how likely it does so there. */
+/** A way in which a packet leaves a table, and its probability. */
 export interface TableEnd {
   readonly probability: number;
   readonly mark: number;
-  /** `through`: no rule of ours ended its way. */
+  /** `through`: no rule of ours decided. */
   readonly verdict: 'through' | 'accept' | 'drop' | 'reject' | 'masquerade' | 'rewrite';
   /** The new destination when it was rewritten: `10.0.0.1:80`. */
   readonly to?: string;
 }
 
-/** How likely a packet is at a place, by the mark that it carries. */
+/** The probability that a packet is at some point, by the mark that it carries there. */
 type Marked = Map<number, number>;
 
-/** Chains of the kernel may only lead this deep; the legacy tables go somewhat further. */
+/** The kernel allows 16 nested chains in nf_tables, and more in legacy tables. */
 const maxDepth = 64;
-/** More rules than any packet meets: tables that lead it in circles are not the kernel's. */
+/** More rules than any packet meets; stops on tables with jump cycles, which the kernel does not accept. */
 const maxRules = 2_000_000;
 
 const verdicts: Readonly<Record<string, TableEnd['verdict']>> = {
@@ -38,13 +38,13 @@ const verdicts: Readonly<Record<string, TableEnd['verdict']>> = {
 };
 
 /**
- * Leads one packet through tables as the kernel would. At a random match it goes both ways. In the kernel's own chains
- * only the rules that jump to one of `entries` are followed: what other software does is not told here.
+ * Runs one packet through tables as the kernel would, and follows both outcomes of a random match. In built-in chains it
+ * follows only rules that jump to one of `entries`: rules of other software are not evaluated.
  */
 export class RuleWalk {
-  /** Rules that matched, in the packet's order, as iptables takes them; other lines are comments. */
+  /** Rules that matched, in order, in the syntax of iptables; other lines are comments. */
   readonly evidence: string[] = [];
-  /** For how long the rules send a client back to the endpoint it knows; 0 when they do not. */
+  /** Seconds for which the rules send a known client to the same endpoint; 0 without affinity. */
   affinitySeconds = 0;
   readonly #facts: MatchFacts;
   readonly #entries: ReadonlySet<string>;
@@ -58,7 +58,7 @@ export class RuleWalk {
     this.#timeSlice = new TimeSlice(clock);
   }
 
-  /** The ends of a packet that enters a chain of the kernel; their probabilities sum up to 1. */
+  /** Runs a packet from a built-in chain on. The probabilities of the ends add up to 1. */
   async enter(table: SavedTable, chain: string, packet: RulePacket): Promise<TableEnd[]> {
     const ends: TableEnd[] = [];
     const through = await this.#walk({ table, packet, ends }, chain, new Map([[packet.mark, 1]]), 0);
@@ -66,22 +66,22 @@ export class RuleWalk {
     return ends;
   }
 
-  /** Adds a line to the evidence unless it is there. */
+  /** Adds a line to the evidence once. */
   note(line: string): void {
     if (this.#seen.has(line)) return;
     this.#seen.add(line);
     this.evidence.push(line);
   }
 
-  /** What comes out of a chain at its end, or returns from it. */
+  /** Returns the packets that reach the end of a chain or return from it. */
   async #walk(visit: Visit, chain: string, entering: Marked, depth: number): Promise<Marked> {
-    if (depth > maxDepth) throw this.#confusion('chains that lead in circles', visit.table, chain);
+    if (depth > maxDepth) throw this.#tooDeep('a cycle of jumps', visit.table, chain);
     let here = entering;
     const leaving: Marked = new Map();
     for (const { rule, line } of visit.table.rules(chain)) {
       if (here.size === 0) break;
       if (depth === 0 && !this.#entries.has(rule.target?.name ?? '')) continue;
-      if (++this.#rules > maxRules) throw this.#confusion('more rules than can be', visit.table, chain);
+      if (++this.#rules > maxRules) throw this.#tooDeep('too many rules', visit.table, chain);
       if (this.#timeSlice.isSpent) await this.#timeSlice.yield();
       const { matched, rest } = this.#match(visit, rule, line, here);
       here = rest;
@@ -115,7 +115,7 @@ export class RuleWalk {
     if (target.name === 'MARK') {
       for (const [mark, probability] of matched) {
         const marked = markedBy(target, mark);
-        if (marked === undefined) throw this.#notUnderstood(visit.table, line, '-j MARK with such options');
+        if (marked === undefined) throw this.#notUnderstood(visit.table, line, '-j MARK with these options');
         add(here, marked, probability);
       }
       return;
@@ -134,7 +134,8 @@ export class RuleWalk {
     matched: Marked,
   ): void {
     const to = optionOf(target, '--to-destination')?.values[0];
-    if (verdict === 'rewrite' && to === undefined) throw this.#notUnderstood(table, line, 'DNAT to nowhere');
+    if (verdict === 'rewrite' && to === undefined)
+      throw this.#notUnderstood(table, line, 'DNAT without a destination');
     for (const [mark, probability] of matched) {
       ends.push({ probability, mark, verdict, ...(to !== undefined && { to }) });
     }
@@ -149,7 +150,7 @@ export class RuleWalk {
     return new RuleNotUnderstoodError(what, [...this.evidence, `-t ${name} ${line}`]);
   }
 
-  #confusion(what: string, { name }: SavedTable, chain: string): RuleNotUnderstoodError {
+  #tooDeep(what: string, { name }: SavedTable, chain: string): RuleNotUnderstoodError {
     return new RuleNotUnderstoodError(what, [...this.evidence.slice(0, maxDepth), `-t ${name} -A ${chain}`]);
   }
 }
@@ -160,7 +161,7 @@ interface Visit {
   readonly ends: TableEnd[];
 }
 
-/** Where packets go on that a rule did not end. */
+/** Where packets continue after a rule. */
 interface Place {
   readonly here: Marked;
   readonly leaving: Marked;
@@ -175,7 +176,7 @@ function merge(into: Marked, from: Marked): void {
   for (const [mark, probability] of from) add(into, mark, probability);
 }
 
-/** The mark after a MARK target; undefined when its options are none that are known. */
+/** The mark after a MARK target; undefined for unknown options. */
 function markedBy({ options }: RuleTarget, mark: number): number | undefined {
   const [option, ...others] = options;
   const parsed = option && others.length === 0 ? parseMark(option.values[0] ?? '') : undefined;

@@ -7,7 +7,7 @@ export interface RuleOption {
   readonly isNegated: boolean;
 }
 
-/** What one module looks at. Options that are of no module, such as `-s`, are those of module ''. */
+/** The options of one match module. Options without a module, such as `-s`, belong to module ''. */
 export interface RuleMatch {
   readonly module: string;
   readonly options: readonly RuleOption[];
@@ -15,15 +15,15 @@ export interface RuleMatch {
 
 export interface RuleTarget {
   readonly name: string;
-  /** `-g`: what returns from the chain does not come back to this one. */
+  /** `-g`: a packet that leaves the target chain does not return to this chain. */
   readonly isGoto: boolean;
   readonly options: readonly RuleOption[];
 }
 
-/** A rule, as restore input and dumps have it. */
+/** A rule of restore input or of a dump. */
 export interface Rule {
   readonly chain: string;
-  /** The one of module '' first. */
+  /** The match of module '' comes first. */
   readonly matches: readonly RuleMatch[];
   /** Undefined for a rule that only counts. */
   readonly target: RuleTarget | undefined;
@@ -38,7 +38,7 @@ interface OpenMatch extends RuleMatch {
   readonly options: RuleOption[];
 }
 
-/** Reads an `-A` line; undefined for any other line. Never throws: what a word means is for others to judge. */
+/** Reads an `-A` line; undefined for any other line. Never throws, and accepts unknown options. */
 export function parseRule(line: string): Rule | undefined {
   const words = wordsOf(line);
   const chain = words[1]?.text;
@@ -78,7 +78,7 @@ export function parseRange(text: string, family: Family): CIDR | undefined {
   return parseCIDR(text.includes('/') ? text : `${text}/${bitsOf(family)}`);
 }
 
-/** Words up to the next option. A comment is one word, whatever it looks like. */
+/** Words up to the next option. A comment is always one word, also when it begins with `-`. */
 function valuesAt(words: readonly Word[], start: number, option: string): string[] {
   const values: string[] = [];
   const end = option === '--comment' ? Math.min(words.length, start + 1) : words.length;
@@ -90,7 +90,7 @@ function valuesAt(words: readonly Word[], start: number, option: string): string
   return values;
 }
 
-/** Words are separated by spaces; in quotes, a backslash takes the meaning from what follows it. */
+/** Words are separated by spaces. In quotes, a backslash escapes the next character. */
 function wordsOf(line: string): Word[] {
   const words: Word[] = [];
   for (const [, quoted, plain] of line.matchAll(/"((?:[^"\\]|\\.)*)"|(\S+)/g)) {

@@ -18,8 +18,8 @@ interface SavedLine {
 const counted = /^\[(\d+):\d+\] /;
 
 /**
- * One table as iptables-save prints it, taken line by line. Lines are kept as they are and understood when somebody
- * asks for the rules of their chain: a packet meets few chains of the thousands there are.
+ * One table, built from the lines of iptables-save. Lines are parsed when the rules of their chain are requested: a
+ * packet meets few of the thousands of chains.
  */
 export class SavedTable {
   readonly name: string;
@@ -29,7 +29,7 @@ export class SavedTable {
     this.name = name;
   }
 
-  /** Lines that are neither chains nor rules say nothing. */
+  /** Adds a line; ignores lines that are neither chains nor rules. */
   take(text: string): void {
     if (text.startsWith(':')) {
       this.#linesOf(text.slice(1).split(' ', 1)[0] ?? '');
@@ -50,12 +50,12 @@ export class SavedTable {
     return this.#chains.has(chain);
   }
 
-  /** The `-A` lines of a chain; none when there is no such chain. */
+  /** The `-A` lines of a chain; empty when there is no such chain. */
   lines(chain: string): readonly string[] {
     return (this.#chains.get(chain) ?? []).map(({ line }) => line);
   }
 
-  /** The rules of a chain, one after the other; none when there is no such chain. */
+  /** The rules of a chain in order; empty when there is no such chain. */
   *rules(chain: string): Generator<SavedRule, void> {
     for (const saved of this.#chains.get(chain) ?? []) {
       const { line, packets } = saved;
