@@ -1,7 +1,7 @@
 /**
- * `npm start`: the proxy at work with no cluster. Starts tiny web servers for the endpoints in examples/shop and the
- * real program on the manifests there, sends requests to the service addresses and shows who answers. Edit the
- * manifests meanwhile and watch the traffic move. Everything is gone after Ctrl-C.
+ * `npm start`: shows the proxy without a cluster. Starts tiny web servers for the endpoints in examples/shop and the
+ * real program on the manifests there, sends requests to the service addresses and shows which endpoints answer. Edit
+ * the manifests meanwhile and watch the traffic move. Ctrl-C removes everything.
  * `npm start -- PATH` does the same with the manifests at PATH.
  */
 import { resolve } from 'node:path';
@@ -30,7 +30,7 @@ async function main(path = exampleShop): Promise<void> {
   const proxy = new RunningProxy([`--manifests=${manifests}`, ...stage.flags]);
   const end = endTogether(proxy);
   await firstAnswer(shop.frontends(stage.nodeIP), stage, proxy);
-  // Who started this may be gone without a word, and then nobody is looking.
+  // The parent may end without a signal; then nobody reads this.
   while (process.ppid === parent) {
     for (const frontend of shop.frontends(stage.nodeIP)) await show(frontend, stage, proxy);
     console.log('');
@@ -41,11 +41,11 @@ async function main(path = exampleShop): Promise<void> {
   await end();
 }
 
-/** The demonstration ends with the proxy, and the proxy with the demonstration. Returns what ends both. */
+/** Ends this process with the proxy, and the proxy with this process. Returns a function that ends both. */
 function endTogether(proxy: RunningProxy): () => Promise<void> {
   let isEnding = false;
   void proxy.ended.then((how) => {
-    // Ctrl-C and a closed terminal reach the proxy, too, and perhaps before this process.
+    // Ctrl-C and a closed terminal signal the proxy, too, perhaps before this process.
     if (isEnding || how === 'SIGINT' || how === 'SIGHUP') process.exit(0);
     console.error(`kube-proxy ended by itself (${how})`);
     process.exit(1);
@@ -55,12 +55,12 @@ function endTogether(proxy: RunningProxy): () => Promise<void> {
     await proxy.stop();
   };
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, end);
-  // Nobody reads on, as in `npm start | head`.
+  // The reader is gone, as in `npm start | head`.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', end);
   return end;
 }
 
-/** Waits for the proxy to serve anything, within reason: what is wrong then shows in what follows. */
+/** Waits up to ten seconds until the proxy serves something; the output then shows what is wrong. */
 async function firstAnswer(frontends: readonly Frontend[], stage: Stage, proxy: RunningProxy): Promise<void> {
   for (let i = 0; i < startAttempts; i++) {
     for (const frontend of frontends) {
@@ -78,7 +78,7 @@ async function show(frontend: Frontend, stage: Stage, proxy: RunningProxy): Prom
   console.log(`${frontend.title.padEnd(18)} ${(address ?? frontend.address).padEnd(16)} ${answers}`);
 }
 
-/** Where to ask for a frontend: there itself, unless the proxy says where else, or that it is nowhere. */
+/** The address to ask for a frontend: its own, unless the proxy logged a substitute or that it is not served. */
 function placeOf({ name, address }: Frontend, { hasOwnNetwork }: Stage, proxy: RunningProxy): Substitute {
   return proxy.substitute(name) ?? { address: hasOwnNetwork ? address : undefined, note: 'not served yet' };
 }

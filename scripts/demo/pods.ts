@@ -7,8 +7,8 @@ export class Pods {
   readonly #started = new Set<string>();
 
   /**
-   * Starts one for every endpoint that has none yet. Only at loopback: endpoints elsewhere may be somebody's, and
-   * nobody else is to reach these.
+   * Starts one for every endpoint that has none yet. Only at loopback addresses: others may belong to real servers, and
+   * other machines must not reach these.
    */
   async startAll(endpoints: readonly Endpoint[]): Promise<void> {
     for (const endpoint of endpoints) {

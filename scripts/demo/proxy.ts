@@ -4,22 +4,22 @@ import { createInterface } from 'node:readline';
 
 /** The program as an operator starts it. */
 export const kubeProxy = resolve(import.meta.dirname, '../../bin/kube-proxy');
-/** It ends at once when it is asked to; this is for the case that it does not. */
+/** The proxy should end at once; after this time it is killed. */
 const lastResortMs = 3_000;
-/** A row of the table that userspace mode logs when it cannot have the service addresses themselves. */
+/** A row of the table that userspace mode logs when it cannot listen at the service addresses themselves. */
 const tableRow = /^\t\S+ +(\S+\/(?:TCP|UDP|SCTP)) +(\S+)(?: +(.*))?$/;
 
-/** Where a frontend is served instead; no address when it is not, for the reason in the note. */
+/** Where a frontend is served instead. Without an address it is not served, and the note says why. */
 export interface Substitute {
   readonly address: string | undefined;
   readonly note: string;
 }
 
-/** The running kube-proxy. Its log goes on to that of this process. */
+/** The running kube-proxy. Its log goes to stderr. */
 export class RunningProxy {
   readonly #child: ChildProcess;
   readonly #substitutes = new Map<string, Substitute>();
-  /** How it ended: its exit code or the signal. */
+  /** Its exit code or the signal that ended it. */
   readonly ended: Promise<number | NodeJS.Signals>;
 
   constructor(flags: readonly string[]) {
@@ -34,11 +34,11 @@ export class RunningProxy {
       this.#noteRow(line);
       console.error(line);
     });
-    // However this process ends, the proxy does not outlive it.
+    // The proxy must not outlive this process.
     process.on('exit', () => child.kill('SIGKILL'));
   }
 
-  /** By the name of the frontend, such as `10.96.0.10:80/TCP` or `:30080/TCP`. */
+  /** Takes the name of a frontend: `10.96.0.10:80/TCP`, `:30080/TCP`. */
   substitute(frontend: string): Substitute | undefined {
     return this.#substitutes.get(frontend);
   }
@@ -57,7 +57,7 @@ export class RunningProxy {
   }
 }
 
-/** A command in front of another that has the kernel kill it when this process dies; none where there is no such. */
+/** A command prefix that makes the kernel kill the command with this process; empty without `setpriv`. */
 function endsWithParent(): string[] {
   const [command, ...options] = ['setpriv', '--pdeathsig', 'KILL', '--'] as const;
   return spawnSync(command, [...options, 'true']).status === 0 ? [command, ...options] : [];

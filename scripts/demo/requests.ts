@@ -1,9 +1,9 @@
 import { get } from 'node:http';
 
 const requestsPerRound = 6;
-const patienceMs = 500;
+const timeoutMs = 500;
 
-/** Who answered a few new connections, and how often: `127.0.1.11 ×2  127.0.1.12 ×4`. */
+/** Which endpoints answered a few new connections, and how often: `127.0.1.11 ×2  127.0.1.12 ×4`. */
 export async function askRepeatedly(address: string): Promise<string> {
   const answers = new Map<string, number>();
   for (let i = 0; i < requestsPerRound; i++) {
@@ -14,10 +14,10 @@ export async function askRepeatedly(address: string): Promise<string> {
   return counted.map(([answer, count]) => `${answer} ×${count}`).join('  ');
 }
 
-/** Who answers a new connection to `host:port`. Rejects when nobody does. */
+/** The endpoint that answers a new connection to `host:port`. Rejects without an answer. */
 export function ask(address: string): Promise<string> {
   return new Promise((settle, reject) => {
-    const request = get(`http://${address}/`, { agent: false, timeout: patienceMs }, (response) => {
+    const request = get(`http://${address}/`, { agent: false, timeout: timeoutMs }, (response) => {
       let body = '';
       response.setEncoding('utf8').on('data', (text: string) => {
         body += text;

@@ -19,7 +19,7 @@ export interface Endpoint {
   readonly port: number;
 }
 
-/** What the manifests say now: the services to ask, and who should answer. Only TCP. */
+/** The current content of the manifests: the services to ask and the endpoints that should answer. Only TCP. */
 export class Shop {
   readonly #files: ManifestFiles;
 
@@ -36,7 +36,7 @@ export class Shop {
     this.#files = new ManifestFiles(path, { intern: createIntern(), nodeName: '', clock: systemClock });
   }
 
-  /** Reads them again. What is broken keeps its last good content; the proxy reports it. */
+  /** Reads the files again. A broken file keeps its last good content; the proxy reports it. */
   async refresh(): Promise<void> {
     await this.#files.refresh(true);
   }

@@ -3,15 +3,15 @@ import { hasNetAdmin } from '../../src/kernel/capabilities.ts';
 import { systemFiles } from '../../src/kernel/system-files.ts';
 import { kubeProxy } from './proxy.ts';
 
-/** Where the demonstration plays, and what the proxy can do there. */
+/** Where the demonstration runs, and what the proxy can do there. */
 export interface Stage {
-  /** Which mode runs where, and why that one, in a sentence. */
+  /** Which mode runs where, and why, in a sentence. */
   readonly description: string;
-  /** For the proxy. */
+  /** Flags of the proxy. */
   readonly flags: readonly string[];
-  /** Where node ports are asked. */
+  /** The address at which node ports are asked. */
   readonly nodeIP: string;
-  /** What is sent to a service address cannot leave: without that, such addresses belong to somebody else. */
+  /** Packets to service addresses cannot leave this machine. Otherwise those addresses may belong to real servers. */
   readonly hasOwnNetwork: boolean;
 }
 
@@ -19,7 +19,7 @@ const insideMark = '--in-own-network';
 const nodeIP = '192.0.2.1';
 const nodeName = '--hostname-override=node-1';
 
-/** Leaves settings of the whole machine alone, also those that a namespace does not have for itself. */
+/** Keeps settings that belong to the whole machine, not to a namespace. */
 const noConntrackSettings = [
   '--conntrack-max-per-core=0',
   '--conntrack-tcp-timeout-established=0',
@@ -27,15 +27,15 @@ const noConntrackSettings = [
 ];
 
 /**
- * Chooses the stage. As root that is a network namespace of this process's own, and this process is replaced by one
- * inside (same pid); where there can be none, and for everybody else, it is the machine's loopback.
+ * Chooses the stage. As root it is a new network namespace, and this process replaces itself by one inside (same pid).
+ * Without root, or when no namespace can be made, it is the machine's loopback.
  */
 export function openStage(manifests: string): Stage {
   if (process.argv.at(-1) === insideMark) return ownNetwork(manifests);
   if (process.getuid?.() !== 0) return loopback('not running as root');
   const obstacle = namespaceObstacle();
   if (obstacle === undefined) becomeThrough('unshare', ['--net', '--'], [manifests, insideMark]);
-  // Otherwise the proxy would take what it is allowed to: packets of the whole machine.
+  // With CAP_NET_ADMIN the proxy would capture packets of the whole machine.
   if (hasNetAdmin(systemFiles)) {
     becomeThrough('setpriv', ['--bounding-set=-net_admin', '--inh-caps=-net_admin', '--'], [manifests]);
   }
@@ -90,7 +90,7 @@ function startObstacle(flags: readonly string[]): string | undefined {
   return error?.message ?? reason ?? stderr.trim();
 }
 
-/** Replaces this process by itself, with other arguments and through a command that changes what it may do or see. */
+/** Replaces this process by itself, with other arguments, through a command that changes its rights or namespace. */
 function becomeThrough(command: string, options: readonly string[], args: readonly string[]): never {
   if (!process.execve) throw new Error('npm start needs Linux');
   const self = [process.execPath, process.argv[1] ?? '', ...args];

@@ -5,15 +5,15 @@ import type { ProxyMode } from '../model/proxy-mode.ts';
 import type { Decision, ServicePlan } from '../plan/service-plan.ts';
 
 /**
- * The JSON of the inspection API, which kube-proxyctl and other programs read. Fields may be added; what is here keeps
- * its name and meaning within one version. Times are RFC 3339, durations seconds.
+ * The JSON of the inspection API, for kube-proxyctl and other programs. Within one version, fields may be added, and keep
+ * their name and meaning. Times are RFC 3339, durations seconds.
  */
 export const API_VERSION = 'inspect.kube-proxy-ts/v1';
 
-/** Where the inspection API is on the metrics address. */
+/** The path of the inspection API on the metrics address. */
 export const API_PATH = '/debug/kube-proxy/';
 
-/** What every answer begins with. */
+/** The first fields of every answer. */
 export interface TypeMeta<Kind extends string> {
   readonly apiVersion: typeof API_VERSION;
   readonly kind: Kind;
@@ -40,12 +40,12 @@ export interface FamilyStatus {
   } | null;
   readonly failures: number;
   readonly lastFailure: { readonly time: string; readonly message: string } | null;
-  /** Objects in the kernel that were put right because another program had changed them. */
+  /** Objects in the kernel that were repaired after another program had changed them. */
   readonly repairs: number;
   readonly lastRepair: string | null;
 }
 
-/** An object, or a part of it, that is not programmed. */
+/** An object that is not (fully) programmed. */
 export interface SetAsideReport {
   readonly family: Family;
   readonly reason: 'invalid' | 'refused';
@@ -72,7 +72,7 @@ export interface DecisionReport {
   readonly reason: string;
 }
 
-/** One service port in one family: what was asked for and what was decided. */
+/** One service port in one family: its settings and the decisions. */
 export interface ServiceReport {
   readonly service: string;
   readonly family: Family;
@@ -94,13 +94,13 @@ export interface ServiceReport {
   readonly internalTrafficPolicy: 'Cluster' | 'Local';
   readonly externalTrafficPolicy: 'Cluster' | 'Local';
   readonly internal: DecisionReport;
-  /** Null when there is no external address to come in by. */
+  /** Null when the service port has no external address. */
   readonly external: DecisionReport | null;
   readonly topology: ServicePlan['topology'];
   readonly endpoints: { readonly known: number; readonly cluster: number; readonly local: number };
 }
 
-/** One endpoint of one service port, and why it takes the traffic it takes. */
+/** One endpoint of one service port, and why it takes traffic or does not. */
 export interface EndpointReport {
   readonly service: string;
   readonly family: Family;
@@ -111,7 +111,7 @@ export interface EndpointReport {
   readonly terminating: boolean;
   readonly zoneHints?: readonly string[];
   readonly nodeHints?: readonly string[];
-  /** The sets it is in. */
+  /** The sets that contain it. */
   readonly usedBy: readonly ('cluster' | 'local')[];
   readonly reason: string;
 }
@@ -124,7 +124,7 @@ export interface ListReport<Kind extends string, Item> extends TypeMeta<Kind> {
 export type ServiceList = ListReport<'ServiceList', ServiceReport>;
 export type EndpointList = ListReport<'EndpointList', EndpointReport>;
 
-/** What becomes of one packet: as planned, and as the kernel has it. */
+/** The fate of one packet by the plans, and by the state of the kernel. */
 export interface ExplanationReport extends TypeMeta<'Explanation'> {
   readonly mode: ProxyMode;
   readonly nodeName: string;
@@ -135,30 +135,30 @@ export interface ExplanationReport extends TypeMeta<'Explanation'> {
     readonly fate: Fate;
     readonly reasons: readonly string[];
   };
-  /** Null when the kernel was not, or could not be, asked; `kernelUnknown` then says why. */
+  /** Null when the kernel did not answer; `kernelUnknown` then says why. */
   readonly kernel: KernelAnswer | null;
   readonly kernelUnknown: string | null;
-  /** In what the two differ; empty when they agree, and when the kernel's answer is not known. */
+  /** How the two differ, in sentences; empty when they agree or the kernel's answer is unknown. */
   readonly differences: readonly string[];
 }
 
-/** How one family could be looked at. */
+/** Whether the kernel answered about one family. */
 export interface FamilyLook {
   readonly family: Family;
-  /** Why it could not; null when it could. */
+  /** Why it did not; null when it did. */
   readonly error: string | null;
 }
 
 export interface FamilyComparison extends FamilyLook {
-  /** False when a sync was under way all the time: what differs may just have been written. */
+  /** False when a sync disturbed every attempt, so that differences may be temporary. */
   readonly settled: boolean;
   readonly differences: number;
 }
 
-/** `wanted` and `found` are absent where a thing should not be there, or is not. */
+/** `wanted` is absent when the object should not be there, `found` when it is not there. */
 export type DifferenceReport = Omit<Difference, 'service'> & {
   readonly family: Family;
-  /** Null for what belongs to no single service. */
+  /** Null for an object that belongs to no single service. */
   readonly service: string | null;
 };
 

@@ -10,19 +10,19 @@ function to(targets: readonly Target[], affinitySeconds = 0): Fate {
   return { action: 'forward', targets, affinitySeconds };
 }
 
-test('equal fates do not differ', () => {
+test('equal fates have no differences', () => {
   assert.deepEqual(fateDifferences(to([a, b]), to([a, b])), []);
   assert.deepEqual(fateDifferences({ action: 'drop' }, { action: 'drop' }), []);
 });
 
-test('another action', () => {
+test('fates with different actions differ', () => {
   assert.deepEqual(fateDifferences(to([a]), { action: 'pass' }), [
-    'The plan is to forward the packet, the kernel would ignore it.',
+    'The plan is to forward the packet, but the kernel would ignore it.',
   ]);
   assert.equal(fateDifferences({ action: 'drop' }, { action: 'reject' }).length, 1);
 });
 
-test('an endpoint that is missing, or too many, or gets too much', () => {
+test('fates differ by a missing endpoint, a surplus endpoint and a wrong probability', () => {
   assert.deepEqual(fateDifferences(to([a, b]), to([{ ...a, probability: 1 }])), [
     '10.244.1.21:8080 should get 50 % of new connections and gets 100 %.',
     '10.244.2.21:8080 should get 50 % of new connections and gets 0 %.',
@@ -33,11 +33,11 @@ test('an endpoint that is missing, or too many, or gets too much', () => {
   ]);
 });
 
-test('probabilities that a kernel rounds are equal', () => {
+test('probabilities that the kernel rounded do not differ', () => {
   assert.deepEqual(fateDifferences(to([a, b]), to([{ ...a, probability: 0.500000001 }, b])), []);
 });
 
-test('another source address', () => {
+test('fates differ by the source address that an endpoint sees', () => {
   assert.deepEqual(fateDifferences(to([a, b]), to([{ ...a, masquerade: true }, b])), [
     '10.244.1.21:8080 should not see an address of the node as the source, and does.',
   ]);
@@ -46,11 +46,11 @@ test('another source address', () => {
   ]);
 });
 
-test('a record of client affinity is as planned, to an endpoint that is', () => {
+test('a remembered client agrees with the plan when its endpoint is a planned one', () => {
   const only = { ...a, probability: 1 };
   assert.deepEqual(fateDifferences(to([a, b], 600), to([only], 600)), []);
   assert.equal(fateDifferences(to([a, b], 600), to([{ ...only, endpoint: '10.244.9.9:80' }], 600)).length, 1);
   assert.deepEqual(fateDifferences(to([a, b], 600), to([a, b], 60)), [
-    'Client affinity should last 600 s, the kernel has 60 s.',
+    'Client affinity should last 600 s, but lasts 60 s in the kernel.',
   ]);
 });

@@ -1,15 +1,15 @@
 import type { Fate, Target } from '../backends/inspection.ts';
 
-/** Kernels keep probabilities with ten digits or in 31 bits. */
+/** The kernel rounds probabilities to ten digits or 31 bits. */
 const tolerance = 1e-6;
 
 type Forward = Extract<Fate, { readonly action: 'forward' }>;
 
-/** In what the fate that was found is not the one planned, in sentences; empty when they agree. */
+/** How the fate that was found differs from the planned one, in sentences; empty when they agree. */
 export function fateDifferences(planned: Fate, found: Fate): readonly string[] {
   if (planned.action !== found.action) {
     return [
-      `The plan is to ${words[planned.action]} the packet, the kernel would ${words[found.action]} it.`,
+      `The plan is to ${words[planned.action]} the packet, but the kernel would ${words[found.action]} it.`,
     ];
   }
   if (planned.action !== 'forward' || found.action !== 'forward') return [];
@@ -26,7 +26,7 @@ function forwardDifferences(planned: Forward, found: Forward): string[] {
   );
   if (planned.affinitySeconds !== found.affinitySeconds) {
     differences.push(
-      `Client affinity should last ${planned.affinitySeconds} s, the kernel has ${found.affinitySeconds} s.`,
+      `Client affinity should last ${planned.affinitySeconds} s, but lasts ${found.affinitySeconds} s in the kernel.`,
     );
   }
   if (isRemembered(planned, found)) return differences;
@@ -48,7 +48,7 @@ function targetDifferences(wanted: Target | undefined, found: Target): string[] 
   ];
 }
 
-/** A record of client affinity leaves one target of those that the plan has: that is as planned. */
+/** The kernel remembers the client: affinity leaves one of the planned targets. */
 function isRemembered(planned: Forward, found: Forward): boolean {
   return planned.affinitySeconds > 0 && found.targets.length === 1;
 }

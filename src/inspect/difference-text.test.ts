@@ -15,7 +15,7 @@ function difference(parts: Partial<DifferenceReport>): DifferenceReport {
   return { ...base, ...parts };
 }
 
-test('what all share comes first, then services by name, each with what is missing, too much or different', () => {
+test('shared objects come first, then services by name, each with missing, surplus and differing objects', () => {
   const lines = differenceLines([
     difference({
       service: 'shop/web/TCP',
@@ -42,7 +42,7 @@ test('what all share comes first, then services by name, each with what is missi
   ]);
 });
 
-test('what takes several lines stays under its name', () => {
+test('a difference of several lines stays under the name of its object', () => {
   const chain = { kind: 'chain', object: 'nat', wanted: 'hook\nrule 1\nrule 2' };
   assert.deepEqual(differenceLines([difference({ ...chain, found: undefined })]).slice(1), [
     '  + chain nat',
@@ -60,7 +60,7 @@ test('what takes several lines stays under its name', () => {
   ]);
 });
 
-test('an object that says it all is not repeated', () => {
+test('a detail that repeats the name of the object is left out', () => {
   const rule = difference({ kind: 'rule', object: '-A X -j Y', wanted: '-A X -j Y', found: undefined });
   assert.deepEqual(differenceLines([rule]).at(-1), '  + rule -A X -j Y');
   const set = difference({ kind: 'set', object: 'frontends', wanted: 'present', found: undefined });

@@ -1,12 +1,12 @@
 import type { DifferenceReport } from './api.ts';
 
-/** How a line is marked: something is missing, should not be there, or is not as it should be. */
+/** The object is missing, should not be there, or differs. */
 export type Mark = '+' | '-' | '~';
 
-/** Puts colour on a line, or not. */
+/** Colours a line. */
 export type PaintMark = (mark: Mark, line: string) => string;
 
-/** The differences of one family, by service: what all share first. Empty lines part the services. */
+/** The differences of one family, grouped by service, shared objects first. An empty line separates groups. */
 export function differenceLines(
   differences: readonly DifferenceReport[],
   paint: PaintMark = (_mark, line) => line,
@@ -27,7 +27,7 @@ function linesOf({ kind, object, wanted, found }: DifferenceReport, paint: Paint
   return [paint('~', `  ~ ${name}`), ...labelled('is:     ', found), ...labelled('should: ', wanted)];
 }
 
-/** Something that is on one side only; what it is comes behind its name, or below if that takes lines of its own. */
+/** An object on one side only. Its detail follows the name, or comes below when it has several lines. */
 function lone(mark: Mark, name: string, detail: string | undefined, paint: PaintMark): string[] {
   const line = `  ${mark} ${name}`;
   if (detail === undefined || ['', 'present'].includes(detail) || name.endsWith(detail)) {

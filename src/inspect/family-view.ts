@@ -1,7 +1,7 @@
 import type { Family } from '../model/ip.ts';
 import type { PlannedPort } from '../plan/plan.ts';
 
-/** One sync that came to an end. Times are milliseconds since the Unix epoch. */
+/** One completed sync. Times are milliseconds since the Unix epoch. */
 export interface SyncRecord {
   readonly finishedAt: number;
   readonly durationMs: number;
@@ -10,7 +10,7 @@ export interface SyncRecord {
   readonly changed: number;
 }
 
-/** What the sync loop of one family has been doing. Times are milliseconds since the Unix epoch. */
+/** The recent activity of one family's sync loop. Times are milliseconds since the Unix epoch. */
 export interface SyncActivity {
   readonly isSyncing: boolean;
   /** Syncs that succeeded, and the last of them. */
@@ -19,12 +19,12 @@ export interface SyncActivity {
   /** Syncs that failed, and the last of them. */
   readonly failures: number;
   readonly lastFailure: { readonly at: number; readonly message: string } | undefined;
-  /** Objects in the kernel that were put right because another program had changed them. */
+  /** Objects in the kernel that were repaired after another program had changed them. */
   readonly repairs: number;
   readonly lastRepair: number | undefined;
 }
 
-/** What a running proxy can tell about one family. Everything in it is live and moves with the next sync. */
+/** The state of one family in a running proxy. All of it is live and changes with the next sync. */
 export interface FamilyView {
   readonly family: Family;
   /** Services and EndpointSlices have been listed. */
@@ -32,7 +32,7 @@ export interface FamilyView {
   readonly plans: ReadonlyMap<string, PlannedPort>;
   readonly serviceCIDRs: readonly string[];
   readonly totalEndpoints: number;
-  /** Services and slices that wait for the next sync. */
+  /** Changed Services and slices that wait for the next sync. */
   readonly pending: { readonly services: number; readonly slices: number };
   readonly activity: SyncActivity;
 }

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { planOf, plansByKey } from '../../test/cluster/plans.ts';
 import { FakeClock } from '../../test/fake-clock.ts';
+import { idle, inspection, testInspector } from '../../test/inspected-proxy.ts';
 import type { Difference, KernelAnswer } from '../backends/inspection.ts';
 import { NotReadyError } from './inspector.ts';
 import { QuestionError, readQuestion } from './question.ts';
-import { idle, inspection, testInspector } from './testing.ts';
 
 const here = { ip: '10.244.1.21', local: true };
 const there = { ip: '10.244.2.21' };
@@ -32,7 +32,7 @@ const toHere: KernelAnswer = {
   evidence: ['service-ips { 10.96.0.1 . tcp . 80 : goto web }'],
 };
 
-test('status tells what happened last, with times that can be read', () => {
+test('status has the last sync, failure and repair, with times in RFC 3339', () => {
   const clock = new FakeClock(Date.UTC(2026, 0, 1));
   const activity = {
     ...idle(),
@@ -69,12 +69,12 @@ test('status tells what happened last, with times that can be read', () => {
   ]);
 });
 
-test('without a health server nothing is said about health', () => {
+test('status has null for health when the health server is switched off', () => {
   const status = testInspector({}, new FakeClock(), { health: () => undefined }).status();
   assert.deepEqual([status.healthy, status.families[0]?.healthy], [null, null]);
 });
 
-test('services carry what was decided and why', () => {
+test('services carry the decisions and their reasons', () => {
   const services = [...testInspector({ plans }, new FakeClock()).services()];
   const [first, second] = services;
   assert.deepEqual(first?.internal, {
@@ -96,7 +96,7 @@ for (const [name, found] of [
   ['shop/web', []],
   ['', ['default/web/TCP', 'shop/api:grpc/TCP']],
 ] as const) {
-  test(`the name ${JSON.stringify(name)} selects ${found.length}`, () => {
+  test(`the name ${JSON.stringify(name)} selects ${found.length} service ports`, () => {
     const inspector = testInspector({ plans }, new FakeClock());
     assert.deepEqual(
       [...inspector.services(name)].map(({ service }) => service),
@@ -105,7 +105,7 @@ for (const [name, found] of [
   });
 }
 
-test('endpoints say why they take traffic or not', () => {
+test('endpoints carry the reason why they take traffic or do not', () => {
   const endpoints = [...testInspector({ plans }, new FakeClock()).endpoints('web')];
   assert.deepEqual(
     endpoints.map(({ endpoint, usedBy, reason }) => [endpoint, usedBy.join(), reason]),
@@ -117,7 +117,7 @@ test('endpoints say why they take traffic or not', () => {
   );
 });
 
-test('an explanation has both sides, and they agree', async () => {
+test('an explanation has the planned fate and that of the kernel, which agree', async () => {
   const kernel = inspection({ ask: async () => toHere });
   const report = await testInspector({ plans, kernel }, new FakeClock()).explain(question('10.96.0.1'));
   assert.equal(report.planned.service, 'default/web/TCP');
@@ -127,12 +127,12 @@ test('an explanation has both sides, and they agree', async () => {
   assert.deepEqual(report.packet.origin, { interface: 'eth0' });
 });
 
-test('an explanation tells when the kernel does something else', async () => {
+test('an explanation names the differences when the kernel disagrees', async () => {
   const report = await testInspector({ plans }, new FakeClock()).explain(question('10.96.0.1'));
   assert.equal(report.differences.length, 1);
 });
 
-test('what stands in the way of the kernel is told, and the plan is explained all the same', async () => {
+test('a packet is explained from the plans when the kernel does not answer, with the reason', async () => {
   const failing = inspection({
     ask: async () => {
       throw new Error('EPERM');
@@ -148,7 +148,7 @@ test('what stands in the way of the kernel is told, and the plan is explained al
   }
 });
 
-test('a family that is not served, and a proxy that knows nothing yet, have no explanation', async () => {
+test('a packet is not explained for a family that is not served, or before the first plans', async () => {
   const clock = new FakeClock();
   await assert.rejects(
     testInspector({ plans }, clock).explain({ ...question('10.96.0.1'), family: 'IPv6' }),
@@ -159,7 +159,7 @@ test('a family that is not served, and a proxy that knows nothing yet, have no e
   assert.match((await early.compare()).head.families[0]?.error ?? '', /have not been listed yet/);
 });
 
-test('a comparison is given the plans as they are, and its findings their family', async () => {
+test('a comparison gets a copy of the plans, and its differences name their family', async () => {
   const clock = new FakeClock();
   const found: Difference = { service: undefined, kind: 'chain', object: 'x', wanted: 'y', found: undefined };
   let wanted: unknown;
@@ -175,7 +175,7 @@ test('a comparison is given the plans as they are, and its findings their family
   assert.deepEqual([...items], [{ ...found, service: null, family: 'IPv4' }]);
 });
 
-test('counters come with their family, and their absence with a reason', async () => {
+test('counters name their family, and missing counters have a reason', async () => {
   const clock = new FakeClock();
   const counters = { service: 'default/web/TCP', connections: 5, packets: undefined, bytes: undefined };
   const counting = testInspector({ kernel: inspection({ counters: async () => [counters] }) }, clock);

@@ -26,21 +26,21 @@ import { endpointReports, serviceReport } from './service-report.ts';
 import { compareSettled } from './settled.ts';
 import { type FamilyHealth, familyStatus, timeText } from './status-report.ts';
 
-/** Nothing can be said yet. */
+/** The proxy has no plans yet. */
 export class NotReadyError extends Error {
   constructor() {
     super('Services and EndpointSlices have not been listed yet');
   }
 }
 
-/** One family, and the means to look at it. */
+/** One family, and the means to inspect it. */
 export interface InspectedFamily {
   readonly view: FamilyView;
   readonly nodeIP: string;
   readonly facts: () => NodeFacts | Promise<NodeFacts>;
-  /** Or the reason why the kernel cannot be looked at. */
+  /** Or the reason why the kernel cannot be asked. */
   readonly kernel: KernelView | string;
-  /** The interface that leads to an address; '' when there is none, or it cannot be told. */
+  /** The interface that leads to an address; '' when none is known. */
   readonly interfaceTowards: (address: string) => Promise<string>;
 }
 
@@ -59,13 +59,13 @@ export interface InspectorOptions {
 
 type HeadOf<Report extends { readonly items: unknown }> = Omit<Report, 'items'>;
 
-/** A report whose items may be too many to be put into words in one go. */
+/** A report with so many items that they are sent in pieces. */
 export interface LongReport<Report extends { readonly items: readonly unknown[] }> {
   readonly head: HeadOf<Report>;
   readonly items: Iterable<Report['items'][number]>;
 }
 
-/** Answers questions about a running proxy: what it decided, and what the kernel makes of it. Changes nothing. */
+/** Answers questions about a running proxy: its decisions, and whether the kernel agrees. Changes nothing. */
 export class Inspector {
   readonly #options: InspectorOptions;
 
@@ -105,7 +105,7 @@ export class Inspector {
     }
   }
 
-  /** Throws a QuestionError when the question makes no sense on this node, and a NotReadyError early in a start. */
+  /** Throws a QuestionError when the question makes no sense on this node, and a NotReadyError before the first plans. */
   async explain(question: Question): Promise<ExplanationReport> {
     const family = this.#options.families.find(({ view }) => view.family === question.family);
     if (!family) throw new QuestionError(`${question.family} is not served on this node`);
@@ -121,7 +121,7 @@ export class Inspector {
     return result;
   }
 
-  /** What should be in the kernel and is not, and the other way round. */
+  /** The differences between the kernel and the plans. */
   async compare(): Promise<LongReport<DiffReport>> {
     const { mode, families } = this.#options;
     const looks = await Promise.all(families.map((family) => this.#compareFamily(family)));
@@ -187,7 +187,7 @@ export class Inspector {
       this.#look(kernel, (held) =>
         held.ask((inspection) => {
           const { serviceCIDRs, totalEndpoints } = view;
-          // The plans themselves move with the next sync.
+          // A copy: the plans change with the next sync.
           return inspection.compare({ plans: new Map(view.plans), serviceCIDRs, totalEndpoints });
         }),
       );
@@ -208,14 +208,14 @@ export class Inspector {
     const { answer, error } = await this.#look(kernel, (held) =>
       held.ask(async (inspection) => {
         if (!inspection.counters) throw new Error(`${mode} mode has no counters per service`);
-        // The plans themselves move with the next sync.
+        // A copy: the plans change with the next sync.
         return inspection.counters({ plans: new Map(view.plans) });
       }),
     );
     return { family, error, items: (answer ?? []).map((counters) => ({ ...counters, family })) };
   }
 
-  /** An answer of the kernel, or the reason why there is none. */
+  /** The answer of the kernel, or the reason why there is none. */
   async #look<T>(
     kernel: KernelView | string,
     question: (kernel: KernelView) => Promise<T>,

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { FakeClock } from '../../test/fake-clock.ts';
+import { inspection } from '../../test/inspected-proxy.ts';
 import type { KernelAnswer, Packet } from '../backends/inspection.ts';
 import { KernelView } from './kernel-view.ts';
-import { inspection } from './testing.ts';
 
 function harness(closing: () => void = () => {}) {
   const clock = new FakeClock();
@@ -23,7 +23,7 @@ function harness(closing: () => void = () => {}) {
   return { clock, log, view };
 }
 
-test('is opened at the first question and closed when none comes for a minute', async () => {
+test('a kernel view opens with the first question and closes after a minute without one', async () => {
   const { clock, log, view } = harness();
   assert.equal(log.length, 0);
   await view.ask(async () => log.push('first'));
@@ -37,7 +37,7 @@ test('is opened at the first question and closed when none comes for a minute', 
   assert.deepEqual(log.slice(4), ['open', 'third']);
 });
 
-test('answers one question at a time, in their order', async () => {
+test('a kernel view answers one question at a time, in their order', async () => {
   const { log, view } = harness();
   const first = Promise.withResolvers<void>();
   const asked = view.ask(() => first.promise.then(() => log.push('first')));
@@ -48,7 +48,7 @@ test('answers one question at a time, in their order', async () => {
   assert.deepEqual(log, ['open', 'first', 'second']);
 });
 
-test('a question that failed leaves nothing behind, and the next one is answered', async () => {
+test('a failed question closes the inspection, and the next one is answered', async () => {
   const { log, view } = harness();
   await assert.rejects(
     view.ask(async () => {
@@ -60,7 +60,7 @@ test('a question that failed leaves nothing behind, and the next one is answered
   assert.deepEqual(log, ['open', 'close', 'open', 'next']);
 });
 
-test("one that cannot be closed is in nobody's way", async () => {
+test('an inspection that cannot be closed does not disturb the next question', async () => {
   const { clock, log, view } = harness(() => {
     throw new Error('EBADF');
   });
@@ -76,7 +76,7 @@ test("one that cannot be closed is in nobody's way", async () => {
   assert.deepEqual(log, ['open', 'close', 'open', 'next', 'close', 'open', 'later']);
 });
 
-test('a failure to open is told to who asked', async () => {
+test('a failure to open the inspection rejects the question', async () => {
   const view = new KernelView({
     open: async () => {
       throw new Error('no socket');
@@ -89,20 +89,20 @@ test('a failure to open is told to who asked', async () => {
   );
 });
 
-test('refuses to keep many waiting, until some are answered', async () => {
+test('a kernel view rejects a question when too many wait, until some are answered', async () => {
   const { view } = harness();
   const answer = Promise.withResolvers<void>();
   const waiting = Array.from({ length: 16 }, () => view.ask(() => answer.promise));
   await assert.rejects(
     view.ask(async () => {}),
-    /16 questions about the kernel wait already/,
+    /16 questions about the kernel are already waiting/,
   );
   answer.resolve();
   await Promise.all(waiting);
   await view.ask(async () => {});
 });
 
-test('packets that wait together share a turn, whatever becomes of one of them', async () => {
+test('packets that wait together share a turn, even when one of them fails', async () => {
   const turns: string[][] = [];
   const asked: string[] = [];
   const view = new KernelView({
@@ -130,7 +130,7 @@ test('packets that wait together share a turn, whatever becomes of one of them',
   assert.deepEqual(asked, ['10.0.0.1', '10.0.0.3', '10.0.0.4']);
 });
 
-test('where the kernel cannot be looked at, every packet that waited is told so', async () => {
+test('a failure to open the inspection rejects every packet that waited', async () => {
   let tries = 0;
   const open = async () => {
     if (++tries === 1) throw new Error('EPERM');
@@ -145,7 +145,7 @@ test('where the kernel cannot be looked at, every packet that waited is told so'
   assert.equal(await view.fateOf(from('10.0.0.3')), answer);
 });
 
-test('too many packets at once are refused', async () => {
+test('a kernel view rejects packets when too many wait', async () => {
   const { view } = harness();
   const fates = Array.from({ length: 17 }, () => view.fateOf(from('10.0.0.1')));
   const refused = (await Promise.allSettled(fates)).filter(

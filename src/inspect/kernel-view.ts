@@ -9,22 +9,22 @@ export interface KernelViewOptions {
 const idleMs = 60_000;
 const maxWaiting = 16;
 
-/** A packet that somebody wants to know about. */
+/** A packet whose fate was asked for. */
 interface AskedPacket {
   readonly packet: Packet;
   readonly answer: PromiseWithResolvers<KernelAnswer>;
 }
 
 /**
- * What the kernel holds of one family. Opened at the first question, closed when none has come for a while or when one
- * failed; answers one question at a time.
+ * Asks the kernel about one family, one question at a time. Opens the inspection with the first question; closes it
+ * after a minute without questions and after a failure.
  */
 export class KernelView {
   readonly #options: KernelViewOptions;
   #inspection: Inspection | undefined;
   #last: Promise<unknown> = Promise.resolve();
   #waiting = 0;
-  /** Packets whose turn has not come. */
+  /** Packets that wait for their turn. */
   #packets: AskedPacket[] | undefined;
   #idle: Timer | undefined;
 
@@ -48,7 +48,7 @@ export class KernelView {
     return answer;
   }
 
-  /** What the kernel does with a packet. Those that wait at the same time share a turn, and so what is read for it. */
+  /** The fate of a packet in the kernel. Packets that wait at the same time share a turn and what is read for it. */
   fateOf(packet: Packet): Promise<KernelAnswer> {
     this.#packets ??= this.#takeTurn();
     if (this.#packets.length >= maxWaiting) return tooMany();
@@ -67,7 +67,7 @@ export class KernelView {
         await asked;
       });
       await Promise.allSettled(answers);
-      // One that failed may have left something half read.
+      // Rejects after a failure, which may have left an answer half read.
       await Promise.all(answers);
     });
     turn.catch((error: unknown) => {
@@ -91,16 +91,16 @@ export class KernelView {
     this.#idle?.cancel();
     const inspection = this.#inspection;
     this.#inspection = undefined;
-    // One that cannot be closed is no use to anybody, and nobody's question: the next one opens another.
+    // A failure to close harms no question: the next one opens another inspection.
     await inspection?.close().catch(() => {});
   }
 
-  /** A question that came just now keeps it open. */
+  /** A question that came just now keeps the inspection open. */
   #closeIdle(): void {
     if (this.#waiting === 0) this.#last = this.#close();
   }
 }
 
 function tooMany(): Promise<never> {
-  return Promise.reject(new Error(`${maxWaiting} questions about the kernel wait already`));
+  return Promise.reject(new Error(`${maxWaiting} questions about the kernel are already waiting`));
 }

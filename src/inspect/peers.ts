@@ -2,10 +2,7 @@ import { type CIDR, cidrContains, parseCIDR, parseIP } from '../model/ip.ts';
 
 const loopback = ['127.0.0.0/8', '::1/128'];
 
-/**
- * Who may look: peers from loopback addresses, and from the given CIDRs or addresses. Throws naming the entry that is
- * neither.
- */
+/** Admits peers with loopback addresses and those in the given CIDRs or addresses. Throws when an entry is neither. */
 export function peerCheck(entries: readonly string[]): (address: string | undefined) => boolean {
   const cidrs = [...loopback, ...entries].map(readEntry);
   return (address) => {

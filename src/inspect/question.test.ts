@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { node } from '../../test/inspected-proxy.ts';
 import { packetOf, QuestionError, readQuestion } from './question.ts';
-import { node } from './testing.ts';
 
 const good = { source: '10.1.2.3', destination: '10.96.0.1', port: '80' };
 
@@ -14,7 +14,7 @@ function packet(params: Readonly<Record<string, string>>) {
   return packetOf(read(params), node, async (address) => `towards ${address}`);
 }
 
-test('a question has canonical addresses and TCP unless it says otherwise', () => {
+test('a question has canonical addresses, and TCP by default', () => {
   assert.deepEqual(read({ ...good, destination: '::ffff:10.96.0.1' }), {
     family: 'IPv4',
     source: '10.1.2.3',
@@ -42,18 +42,18 @@ const faults: [params: Record<string, string>, message: string][] = [
   [{ ...good, port: '8e1' }, 'port "8e1" is not a number from 1 to 65535'],
   [
     { ...good, source: 'node', interface: 'eth0' },
-    'what the node itself sends comes in by no interface, and not by eth0',
+    'a packet that the node itself sends does not arrive on an interface, got eth0',
   ],
   [{ ...good, protocol: 'icmp' }, 'protocol "icmp" is none of TCP, UDP, SCTP'],
 ];
 
 for (const [params, message] of faults) {
-  test(`refuses ${JSON.stringify(params)}`, () => {
+  test(`the question ${JSON.stringify(params)} is an error`, () => {
     assert.throws(() => read(params), new QuestionError(message));
   });
 }
 
-test('any text gives a question or a QuestionError', () => {
+test('any text as a question gives a question or a QuestionError', () => {
   const text = fc.option(fc.oneof(fc.string(), fc.ipV4(), fc.ipV6(), fc.nat().map(String)), { nil: null });
   fc.assert(
     fc.property(text, text, text, text, (source, destination, port, protocol) => {
@@ -68,12 +68,12 @@ test('any text gives a question or a QuestionError', () => {
   );
 });
 
-test('a packet comes in by the interface that leads to its source, or by the one that was named', async () => {
+test('a packet arrives on the given interface, or on the one that leads to its source', async () => {
   assert.deepEqual((await packet(good)).origin, { interface: 'towards 10.1.2.3' });
   assert.deepEqual((await packet({ ...good, interface: 'cni0' })).origin, { interface: 'cni0' });
 });
 
-test('the node sends from its own address, and to itself from where it sends to', async () => {
+test('the node sends from its own address, and to itself from the destination address', async () => {
   const cases: [params: Record<string, string>, source: string][] = [
     [{ ...good, source: 'node' }, '192.0.2.5'],
     [{ ...good, source: '192.0.2.5' }, '192.0.2.5'],

@@ -3,24 +3,24 @@ import { canonicalIP, type Family, familyOf } from '../model/ip.ts';
 import type { Protocol } from '../model/objects.ts';
 import { isOwnAddress, type NodeFacts } from './node-facts.ts';
 
-/** A question that cannot be answered as it was put; the message says what is wrong with it. */
+/** A question that cannot be answered; the message says what is wrong with it. */
 export class QuestionError extends Error {}
 
-/** A packet that somebody asks about, as far as the question says. */
+/** A question about a packet. */
 export interface Question {
   readonly family: Family;
-  /** Canonical, or `node`: from the node itself, by the address it would choose. */
+  /** Canonical, or `node`: sent by the node itself, which chooses the address. */
   readonly source: string;
   readonly destination: string;
   readonly port: number;
   readonly protocol: Protocol;
-  /** The interface it comes in by; undefined where the question leaves it open. */
+  /** The interface on which it arrives; undefined when not given. */
   readonly interface: string | undefined;
 }
 
 const protocols: readonly Protocol[] = ['TCP', 'UDP', 'SCTP'];
 
-/** Reads `source`, `destination`, `port` and, where given, `protocol` (TCP) and `interface`. */
+/** Reads `source`, `destination`, `port`, and optionally `protocol` (default TCP) and `interface`. */
 export function readQuestion(read: (name: string) => string | null): Question {
   const destination = readAddress('destination', read('destination'));
   const family = familyOf(destination) ?? 'IPv4';
@@ -30,7 +30,9 @@ export function readQuestion(read: (name: string) => string | null): Question {
   }
   const name = read('interface') ?? undefined;
   if (source === 'node' && name !== undefined) {
-    throw new QuestionError(`what the node itself sends comes in by no interface, and not by ${name}`);
+    throw new QuestionError(
+      `a packet that the node itself sends does not arrive on an interface, got ${name}`,
+    );
   }
   return {
     family,
@@ -42,7 +44,7 @@ export function readQuestion(read: (name: string) => string | null): Question {
   };
 }
 
-/** The packet a question is about, on this node. `interfaceTowards` finds the interface that leads to an address. */
+/** The packet of a question on this node. `interfaceTowards` finds the interface that leads to an address. */
 export async function packetOf(
   question: Question,
   node: NodeFacts,
@@ -57,7 +59,7 @@ export async function packetOf(
   return { family, protocol, source, destination, port, origin };
 }
 
-/** What is sent to loopback, or to an address of the node, has that address as its source, too. */
+/** A packet to an address of the node itself has that address as its source, too. */
 function ownSource(destination: string, node: NodeFacts): string {
   return isOwnAddress(destination, node) ? destination : node.nodeIP;
 }

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { FakeClock } from '../../test/fake-clock.ts';
+import { idle, inspectedFamily } from '../../test/inspected-proxy.ts';
 import { compareSettled } from './settled.ts';
-import { idle, inspectedFamily } from './testing.ts';
 
 function harness() {
   const clock = new FakeClock();
@@ -19,13 +19,13 @@ function harness() {
   return { clock, activity, compare, comparisons: () => comparisons };
 }
 
-test('what differs while nothing moves differs', async () => {
+test('a difference counts when no sync ran meanwhile', async () => {
   const { compare, comparisons } = harness();
   assert.deepEqual(await compare(() => true), { result: true, settled: true });
   assert.equal(comparisons(), 1);
 });
 
-test('what differs because a sync came in between is looked at again', async () => {
+test('a comparison is repeated when it differs and a sync ran meanwhile', async () => {
   const { activity, compare, comparisons } = harness();
   const outcome = await compare((attempt) => {
     if (attempt === 1) activity.syncs++;
@@ -35,7 +35,7 @@ test('what differs because a sync came in between is looked at again', async () 
   assert.equal(comparisons(), 2);
 });
 
-test('waits for a sync under way, within reason', async () => {
+test('a comparison waits some seconds for a running sync', async () => {
   const { clock, activity, compare, comparisons } = harness();
   activity.isSyncing = true;
   const outcome = compare(() => true);
@@ -46,7 +46,7 @@ test('waits for a sync under way, within reason', async () => {
   assert.deepEqual(await outcome, { result: true, settled: true });
 });
 
-test('gives up on a proxy that never stands still, and says so', async () => {
+test('a comparison that syncs disturb every time is not settled', async () => {
   const { clock, activity, compare, comparisons } = harness();
   activity.isSyncing = true;
   const outcome = compare(() => true);

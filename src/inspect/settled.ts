@@ -3,7 +3,7 @@ import type { FamilyView } from './family-view.ts';
 
 export interface Settled<T> {
   readonly result: T;
-  /** False when a sync was under way, or came in between, every time. */
+  /** False when a sync disturbed every attempt. */
   readonly settled: boolean;
 }
 
@@ -11,9 +11,7 @@ const attempts = 4;
 const waitMs = 100;
 const waits = 50;
 
-/**
- * Compares what is wanted with what is there, again when they differ and a sync has moved one of them meanwhile.
- */
+/** Compares the plans with the kernel. Repeats that when they differ and a sync ran meanwhile. */
 export async function compareSettled<T>(
   view: FamilyView,
   clock: Clock,
@@ -30,7 +28,7 @@ export async function compareSettled<T>(
   }
 }
 
-/** Waits a while for a sync under way to end; says whether it did. */
+/** Waits some seconds for a running sync to end; returns whether none runs. */
 async function standsStill({ activity }: FamilyView, clock: Clock): Promise<boolean> {
   for (let i = 0; i < waits && activity.isSyncing; i++) {
     await new Promise<void>((resolve) => clock.setTimeout(resolve, waitMs));

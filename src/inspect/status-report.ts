@@ -2,7 +2,7 @@ import type { Family } from '../model/ip.ts';
 import type { FamilyStatus } from './api.ts';
 import type { FamilyView } from './family-view.ts';
 
-/** How one family stands. `healthy` is null where nobody watches over that. */
+/** The status of one family. `healthy` is null when the health server is switched off. */
 export function familyStatus(view: FamilyView, nodeIP: string, healthy: boolean | null): FamilyStatus {
   const { activity } = view;
   const { lastSync, lastFailure, lastRepair } = activity;
@@ -31,7 +31,7 @@ export function familyStatus(view: FamilyView, nodeIP: string, healthy: boolean 
   };
 }
 
-/** What the health server knows of the families. */
+/** The health of each family, from the health server. */
 export type FamilyHealth = ReadonlyMap<Family, { readonly healthy: boolean }>;
 
 export function timeText(ms: number): string {

@@ -1,14 +1,13 @@
-import type { Inspection } from '../backends/inspection.ts';
-import type { Clock } from '../lib/clock.ts';
-import { nodePortAddresses } from '../model/node-port-addresses.ts';
-import type { PlannedPort } from '../plan/plan.ts';
-import type { SyncActivity } from './family-view.ts';
-import { type InspectedFamily, Inspector, type InspectorOptions } from './inspector.ts';
-import { KernelView } from './kernel-view.ts';
-import type { NodeFacts } from './node-facts.ts';
+import type { Inspection } from '../src/backends/inspection.ts';
+import type { SyncActivity } from '../src/inspect/family-view.ts';
+import { type InspectedFamily, Inspector, type InspectorOptions } from '../src/inspect/inspector.ts';
+import { KernelView } from '../src/inspect/kernel-view.ts';
+import type { NodeFacts } from '../src/inspect/node-facts.ts';
+import type { Clock } from '../src/lib/clock.ts';
+import { nodePortAddresses } from '../src/model/node-port-addresses.ts';
+import type { PlannedPort } from '../src/plan/plan.ts';
 
-/** Facts, activity and inspections for tests. */
-
+/** Facts of a node whose kernel serves node ports at all addresses. */
 export const node: NodeFacts = {
   mode: 'nftables',
   family: 'IPv4',
@@ -36,7 +35,7 @@ export function idle(): MutableActivity {
   };
 }
 
-/** A kernel that passes every packet and holds just what it should, unless told otherwise. */
+/** A kernel that ignores every packet and agrees with every plan, apart from `answers`. */
 export function inspection(answers: Partial<Inspection> = {}): Inspection {
   return {
     ask: async () => ({ fate: { action: 'pass' }, evidence: [] }),
