@@ -7,7 +7,7 @@ export interface SyncRequest {
   readonly plans: ReadonlyMap<string, ServicePlan>;
   /**
    * Keys whose plan was added, changed or removed since the last sync that succeeded; 'all' after a start, a
-   * failure, or a change that touches everything.
+   * failure, or a change that touches everything. What the backend itself suspects to be damaged comes on top.
    */
   readonly changed: ReadonlySet<string> | 'all';
   /** Canonical ServiceCIDRs of this family. */
@@ -19,6 +19,26 @@ export interface SyncRequest {
 /** Service ports that the kernel refused while the rest was programmed. */
 export interface SyncResult {
   readonly refused: readonly { readonly key: string; readonly error: Error }[];
+}
+
+/** What a backend still has to do, as data. Times are milliseconds since the epoch. */
+export interface Condition {
+  /** A sync was asked for, or failed, at this time, and none that began later has succeeded. */
+  readonly syncOwedSince?: number;
+  /** A repair that waits, because another program keeps changing what was written. */
+  readonly repair?: {
+    /** When the first of the changes that it is for was noticed. */
+    readonly since: number;
+    readonly dueAt: number;
+    /** The program that made the latest change, by name and process id. */
+    readonly by: string;
+    /** That change: `rule deleted: 3`. */
+    readonly changes: string;
+  };
+  /** A full sync to come, because the last one left something to do. */
+  readonly retry?: { readonly dueAt: number; readonly reason: string };
+  /** Why the last sync that failed did; stays after one that succeeds. */
+  readonly lastError?: { readonly at: number; readonly message: string };
 }
 
 /**
@@ -35,7 +55,8 @@ export interface Backend {
    * Who answers UDP flows of a service port (`ip:port`, a set that follows every sync), where that is not the
    * endpoints themselves; `none` where no flow is rewritten.
    */
-  readonly flows?: { answerers(key: string): ReadonlySet<string> } | 'none';
+  readonly flows?: { answerers(key: string): ReadonlySet<string> } | 'none' | undefined;
+  readonly condition?: Condition;
   sync(request: SyncRequest): Promise<SyncResult>;
   close(): Promise<void>;
 }

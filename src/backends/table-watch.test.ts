@@ -4,14 +4,15 @@ import { FakeClock } from '../../test/fake-clock.ts';
 import { FakeNft } from '../../test/nftables/fake-nft.ts';
 import type { NftEvent } from '../kernel/nft/events.ts';
 import { silentLogger } from '../obs/log.ts';
-import { type TableChange, TableWatch } from './table-watch.ts';
+import type { ForeignChange } from './repairs.ts';
+import { TableWatch } from './table-watch.ts';
 
 const ours = { family: 'ip', name: 'kube-proxy' } as const;
 
 function watch() {
   const nft = new FakeNft();
   const clock = new FakeClock();
-  const changes: TableChange[] = [];
+  const changes: ForeignChange[] = [];
   const tableWatch = new TableWatch({
     client: nft,
     table: ours,
@@ -49,7 +50,7 @@ test('a transaction on our table is told once, with what and by whom', () => {
         ['element deleted', 2],
       ]),
       by: 'nft[42]',
-      sets: new Set(['frontends']),
+      suspects: new Set(['frontends']),
     },
   ]);
 });
@@ -61,7 +62,7 @@ test('which sets were touched is told only while the table and its sets are the 
   nft.emit({ ...origin, type: 'delete', kind: 'table', object: ours }, generation);
   nft.emit(inSet('endpoints'), inSet('a-set-of-theirs'), generation);
   assert.deepEqual(
-    changes.map(({ sets }) => sets),
+    changes.map(({ suspects }) => suspects),
     [undefined, undefined, new Set(['endpoints', 'a-set-of-theirs'])],
   );
 });

@@ -1,15 +1,10 @@
 import type { NftClient, Subscription } from '../kernel/nft/client.ts';
 import type { NftEvent } from '../kernel/nft/events.ts';
 import type { TableRef } from '../kernel/nft/objects.ts';
-import type { Clock, Timer } from '../lib/clock.ts';
+import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../obs/log.ts';
+import { LastingSubscription } from './lasting-subscription.ts';
 import type { ForeignChange } from './repairs.ts';
-
-/** What somebody else did to a table of ours. */
-export interface TableChange extends ForeignChange {
-  /** Sets whose elements were added or deleted, when nothing else but rules and chains was; else undefined. */
-  readonly sets?: ReadonlySet<string>;
-}
 
 export interface TableWatchOptions {
   readonly client: NftClient;
@@ -18,59 +13,39 @@ export interface TableWatchOptions {
   readonly unwatched?: string;
   readonly clock: Clock;
   readonly logger: Logger;
-  readonly onChange: (change: TableChange) => void;
+  readonly onChange: (change: ForeignChange) => void;
 }
 
-const resubscribeMs = 5_000;
-const unknownChange: TableChange = { objects: new Map(), by: 'unknown' };
+const unknownChange: ForeignChange = { objects: new Map(), by: 'unknown' };
 
 type ObjectEvent = Exclude<NftEvent, { type: 'generation' }>;
 
-/** Tells when anybody but us changes a table of ours. */
+/** Reports changes of a table of ours by other programs, one report for each transaction. */
 export class TableWatch {
   readonly #options: TableWatchOptions;
-  #subscription: Subscription | undefined;
-  #retry: Timer | undefined;
-  /** Changes of the transaction that is being told. */
+  readonly #subscription: LastingSubscription<Subscription>;
+  /** Changes of the transaction whose events are coming in. */
   #noted = new Map<string, number>();
   #sets = new Set<string>();
-  /** The table and its sets are still those that they were. */
-  #isWhole = true;
+  /** Only rules, chains and elements changed so far. */
+  #isLayoutIntact = true;
 
   constructor(options: TableWatchOptions) {
+    const { client, table, clock, logger, onChange } = options;
     this.#options = options;
-    this.#subscribe();
+    const onUnknown = () => onChange(unknownChange);
+    this.#subscription = new LastingSubscription({
+      topic: 'nftables changes',
+      open: (failed) => client.subscribe({ event: (event) => this.#take(event), overrun: onUnknown, failed }),
+      onReopened: onUnknown,
+      clock,
+      logger,
+      details: { table: `${table.family} ${table.name}` },
+    });
   }
 
   close(): void {
-    this.#retry?.cancel();
-    this.#subscription?.close();
-  }
-
-  #subscribe(): void {
-    try {
-      this.#subscription = this.#options.client.subscribe({
-        event: (event) => this.#take(event),
-        overrun: () => this.#options.onChange(unknownChange),
-        failed: (error) => this.#lose(error),
-      });
-    } catch (error) {
-      this.#lose(error);
-    }
-  }
-
-  /** Nothing is known of what happens until the subscription is back, so that counts as a change too. */
-  #lose(error: unknown): void {
-    const { clock, logger, table, onChange } = this.#options;
-    logger.error(error, 'No subscription to nftables changes; trying again', {
-      table: `${table.family} ${table.name}`,
-    });
-    this.#subscription?.close();
-    this.#subscription = undefined;
-    this.#retry = clock.setTimeout(() => {
-      this.#subscribe();
-      if (this.#subscription) onChange(unknownChange);
-    }, resubscribeMs);
+    this.#subscription.close();
   }
 
   #take(event: NftEvent): void {
@@ -80,11 +55,15 @@ export class TableWatch {
     }
     if (this.#noted.size === 0) return;
     const objects = this.#noted;
-    const sets = this.#isWhole ? this.#sets : undefined;
+    const suspects = this.#isLayoutIntact ? this.#sets : undefined;
     this.#noted = new Map();
     this.#sets = new Set();
-    this.#isWhole = true;
-    this.#options.onChange({ objects, by: `${event.processName}[${event.pid}]`, ...(sets && { sets }) });
+    this.#isLayoutIntact = true;
+    this.#options.onChange({
+      objects,
+      by: `${event.processName}[${event.pid}]`,
+      ...(suspects && { suspects }),
+    });
   }
 
   #isAbout(event: ObjectEvent): boolean {
@@ -100,7 +79,7 @@ export class TableWatch {
     if (event.kind === 'element') {
       this.#sets.add(event.set.name);
     } else if (event.kind !== 'rule' && event.kind !== 'chain') {
-      this.#isWhole = false;
+      this.#isLayoutIntact = false;
     }
   }
 }

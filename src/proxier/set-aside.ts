@@ -96,7 +96,7 @@ export class SetAside {
   }
 
   #tell(subject: ObjectName, text: string): void {
-    this.#options.logger.error(undefined, 'Object is not, or in part not, programmed', { problem: text });
+    this.#options.logger.error(undefined, 'Object not (fully) programmed', { problem: text });
     this.#options.announce(subject, text);
   }
 

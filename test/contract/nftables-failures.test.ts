@@ -76,7 +76,7 @@ describe('nftables mode and failures', { skip }, () => {
     assert.equal(await works(100), false);
     assert.match(
       node.log,
-      /"Object is not, or in part not, programmed".*service port shop\/s100:http\/TCP: sources-24 198\.51\.100\.100 \. tcp \. 80 \. \S+: ENFILE/,
+      /"Object not \(fully\) programmed".*service port shop\/s100:http\/TCP: sources-24 198\.51\.100\.100 \. tcp \. 80 \. \S+: ENFILE/,
     );
     await node.eventually('the event', () => eventsAbout('s100').length === 1);
     assert.ok((await node.metric(FAILURES)) > 0);

@@ -96,7 +96,7 @@ async function stop(cluster: Cluster): Promise<void> {
   const errors = program.stderr.split('\n').filter((line) => /^[EF]\d{4} /.test(line));
   const isDue = (line: string): boolean =>
     /configuration may be incomplete|Node port address ignored|Proxy mode ipvs is deprecated/.test(line) ||
-    (wiped && line.includes('reading the table back'));
+    (wiped && line.includes('Partial sync refused'));
   assert.deepEqual(
     errors.filter((line) => !isDue(line)),
     [],

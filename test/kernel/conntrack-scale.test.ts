@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { after, before, test } from 'node:test';
-import { NftablesBackend } from '../../src/backends/nftables/backend.ts';
+import type { Backend } from '../../src/backends/backend.ts';
 import { kernelFlowTable } from '../../src/conntrack/kernel-table.ts';
 import { ConntrackReconciler } from '../../src/conntrack/reconciler.ts';
 import { type ConntrackClient, openConntrackClient } from '../../src/kernel/ct/client.ts';
@@ -14,12 +14,12 @@ import { nodePortAddresses } from '../../src/model/node-port-addresses.ts';
 import type { EndpointSliceObject, ServiceObject } from '../../src/model/objects.ts';
 import { loadLibc } from '../../src/native/koffi-libc.ts';
 import { silentLogger } from '../../src/obs/log.ts';
-import { ignoredMetric } from '../../src/obs/metrics.ts';
 import { createProxyMetrics } from '../../src/obs/proxy-metrics.ts';
 import { Registry } from '../../src/obs/registry.ts';
 import { FamilyProxier } from '../../src/proxier/family-proxier.ts';
 import { reconcileFlows } from '../../src/proxier/flows.ts';
 import { eventually, eventuallyEqual } from '../eventually.ts';
+import { nftablesEngine } from '../nftables/engine.ts';
 import { clusterIPOf, endpointOf, flowsLeftOf, services, stale, total } from './flow-crowd.ts';
 import { inNetworkNamespace } from './namespace.ts';
 
@@ -145,9 +145,10 @@ inNetworkNamespace(import.meta.filename, () => {
   }
 
   /** The backend, with its syncs noted, and failing on demand before anything is written. */
-  function observed(backend: NftablesBackend): Pick<NftablesBackend, 'family' | 'sync' | 'close'> {
+  function observed(backend: Backend): Backend {
     return {
       family: backend.family,
+      condition: {},
       close: () => backend.close(),
       async sync(request) {
         if (failure) {
@@ -215,8 +216,8 @@ function watchProcess(): { stop(): { turns: number; growth: number } } {
   };
 }
 
-function backendOn({ nft }: KernelInterfaces): NftablesBackend {
-  return new NftablesBackend({
+function backendOn({ nft }: KernelInterfaces): Backend {
+  return nftablesEngine({
     settings: {
       family: 'IPv4',
       masqueradeBit: 14,
@@ -227,10 +228,6 @@ function backendOn({ nft }: KernelInterfaces): NftablesBackend {
       localhostNodePorts: false,
     },
     client: nft,
-    interfaceAddresses: async () => [],
-    metrics: { nftablesSyncFailures: ignoredMetric, nftablesCleanupFailures: ignoredMetric },
-    logger: silentLogger,
-    clock: systemClock,
   });
 }
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import type { SyncResult } from '../../src/backends/backend.ts';
-import { NftablesBackend } from '../../src/backends/nftables/backend.ts';
+import type { SyncEngine } from '../../src/backends/engine.ts';
+import type { Believed } from '../../src/backends/nftables/prepare.ts';
 import type { NftablesSettings } from '../../src/backends/nftables/settings.ts';
 import type { NftBatch } from '../../src/kernel/nft/batch.ts';
 import type { NftClient } from '../../src/kernel/nft/client.ts';
@@ -10,9 +11,9 @@ import type { Family } from '../../src/model/ip.ts';
 import type { LocalDetector } from '../../src/model/local-detector.ts';
 import { expandNodePortAddresses, nodePortAddresses } from '../../src/model/node-port-addresses.ts';
 import { type Logger, silentLogger } from '../../src/obs/log.ts';
-import { ignoredMetric } from '../../src/obs/metrics.ts';
 import type { ServicePlan } from '../../src/plan/service-plan.ts';
 import { plansByKey } from '../cluster/plans.ts';
+import { nftablesEngine } from './engine.ts';
 
 export const nodeIPs: Readonly<Record<Family, string>> = { IPv4: '192.0.2.10', IPv6: '2001:db8:0:1::10' };
 
@@ -37,7 +38,7 @@ export class NodeUnderTest {
   readonly kernel: KernelInterfaces;
   /** Elements added or deleted by the latest commit that had any operation. */
   elementOperations = 0;
-  readonly #backends = new Map<string, NftablesBackend>();
+  readonly #backends = new Map<string, SyncEngine<Believed>>();
   #plans = new Map<string, ServicePlan>();
   /** Complaints of the backend so far. */
   readonly complaints: string[] = [];
@@ -66,28 +67,28 @@ export class NodeUnderTest {
   }
 
   /** The backend for these settings: the one in use, or a new one in its place. */
-  backend(family: Family, variant: Variant = {}): NftablesBackend {
+  backend(family: Family, variant: Variant = {}): SyncEngine<Believed> {
     const key = `${family} ${JSON.stringify(variant)}`;
     const known = this.#backends.get(key);
     if (known) return known;
     this.#backends.clear();
-    const backend = new NftablesBackend({
-      settings: settingsOf(family, variant),
+    const settings = settingsOf(family, variant);
+    const backend = nftablesEngine({
+      settings,
       client: this.#observed(),
-      interfaceAddresses: () => this.kernel.addresses.list(),
-      metrics: { nftablesSyncFailures: ignoredMetric, nftablesCleanupFailures: ignoredMetric },
+      list: () => this.kernel.addresses.list(),
       logger: this.#logger,
-      clock: systemClock,
     });
     this.#backends.set(key, backend);
     return backend;
   }
 
-  /** The kernel, seen through a counter. */
+  /** The kernel, seen through a counter. Nobody watches it: tests do damage that is not to be repaired behind them. */
   #observed(): NftClient {
     const { nft } = this.kernel;
     return new Proxy(nft, {
       get: (target, property) => {
+        if (property === 'subscribe') return () => ({ close() {} });
         if (property !== 'commit') {
           const member: unknown = Reflect.get(target, property, target);
           return typeof member === 'function' ? member.bind(target) : member;

@@ -2,14 +2,15 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { planOf, plansByKey } from '../../../test/cluster/plans.ts';
 import { FakeClock } from '../../../test/fake-clock.ts';
+import { nftablesEngine } from '../../../test/nftables/engine.ts';
 import { FakeNft } from '../../../test/nftables/fake-nft.ts';
 import { plainSettings } from '../../../test/nftables/settings.ts';
 import { NftError } from '../../kernel/nft/errors.ts';
 import type { Element } from '../../kernel/nft/objects.ts';
-import { silentLogger } from '../../obs/log.ts';
 import type { ServicePlan } from '../../plan/service-plan.ts';
 import type { SyncResult } from '../backend.ts';
-import { NftablesBackend } from './backend.ts';
+import type { SyncEngine } from '../engine.ts';
+import type { Believed } from './prepare.ts';
 
 class Fixture {
   readonly nft = new FakeNft();
@@ -17,19 +18,23 @@ class Fixture {
   interfaceAddresses: () => Promise<string[]> = async () => ['192.0.2.10', '127.0.0.1', '203.0.113.1'];
   backend = this.newBackend();
 
-  newBackend(endpointsToRead?: number): NftablesBackend {
-    return new NftablesBackend({
+  newBackend(endpointsToRead?: number): SyncEngine<Believed> {
+    return nftablesEngine({
       settings: plainSettings,
       client: this.nft,
-      interfaceAddresses: () => this.interfaceAddresses(),
+      list: () => this.interfaceAddresses(),
       metrics: {
         nftablesSyncFailures: { inc: () => this.failures++ },
         nftablesCleanupFailures: { inc() {} },
       },
-      logger: silentLogger,
       clock: new FakeClock(),
       ...(endpointsToRead === undefined ? {} : { endpointsToRead }),
     });
+  }
+
+  /** Makes the backend notice that another program may have done anything to the table. */
+  loseEvents(): void {
+    this.nft.listener?.overrun();
   }
 
   sync(plans: Map<string, ServicePlan>, changed: 'all' | string[] = 'all'): Promise<SyncResult> {
@@ -121,8 +126,7 @@ test('records of clients are read as they come, since packets add to them meanwh
     approximate.set(set.name, options?.isApproximate ?? false);
     return listElements.call(fixture.nft, set, onElements);
   };
-  fixture.backend.forget();
-  await fixture.sync(plans);
+  await fixture.sync(plans, 'all');
   const read = [...approximate].filter(([, isApproximate]) => isApproximate).map(([name]) => name);
   assert.deepEqual(read, ['clients']);
   assert.ok(approximate.size > 5);
@@ -267,8 +271,7 @@ describe('failures', () => {
     const fixture = new Fixture();
     await fixture.sync(three());
     fixture.nft.interference = () => fixture.nft.wipe();
-    fixture.backend.forget();
-    assert.deepEqual((await fixture.sync(three())).refused, []);
+    assert.deepEqual((await fixture.sync(three(), 'all')).refused, []);
     assert.equal(fixture.frontends.length, 3);
   });
 });
@@ -298,7 +301,7 @@ describe('what is believed', () => {
   test('is forgotten when in doubt, even in the middle of a sync', async () => {
     const fixture = new Fixture();
     await fixture.sync(three());
-    fixture.nft.interference = () => fixture.backend.forget();
+    fixture.nft.interference = () => fixture.loseEvents();
     await fixture.sync(plansByKey(service(1, 1, 9), service(2, 2), service(3, 3)), ['default/s1/TCP']);
     fixture.nft.wipe();
     await fixture.sync(three(), []);

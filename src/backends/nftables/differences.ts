@@ -1,7 +1,7 @@
 import { describeHook, describeRules } from '../../kernel/nft/describe-rule.ts';
 import type { Rule } from '../../kernel/nft/objects.ts';
 import { TimeSlice } from '../../lib/time-slice.ts';
-import type { ServicePlan } from '../../plan/service-plan.ts';
+import type { Wanted } from '../driver.ts';
 import type { Difference } from '../inspection.ts';
 import { EarlierPlacements } from './earlier.ts';
 import { ElementDiff } from './element-diff.ts';
@@ -14,7 +14,7 @@ import { type PrepareOptions, placeAll } from './prepare.ts';
 import type { NftablesSettings } from './settings.ts';
 import { Shadow } from './shadow.ts';
 import { sharedChain } from './shared-chains.ts';
-import { type AddressFacts, staticElements } from './static-elements.ts';
+import { staticElements } from './static-elements.ts';
 import { StickyNumbers } from './sticky-numbers.ts';
 import { type Structure, takeIdle, writeStructure } from './structure.ts';
 import { Transaction } from './transaction.ts';
@@ -25,8 +25,7 @@ import { Transaction } from './transaction.ts';
  */
 export async function tableDifferences(
   { client, settings, clock }: PrepareOptions,
-  plans: ReadonlyMap<string, ServicePlan>,
-  facts: AddressFacts,
+  wanted: Wanted,
 ): Promise<Difference[]> {
   const timeSlice = new TimeSlice(clock);
   const state = await readKernelState(client, settings.family);
@@ -35,13 +34,18 @@ export async function tableDifferences(
   const earlier = new EarlierPlacements(state.elements, numbers);
   const handlers = new HandlerNumbers(state.elements.get('handlers'));
   const shadow = new Shadow(settings, numbers, handlers);
-  const placed = await placeAll(shadow, plans, (plan, frontends) => earlier.of(plan, frontends), timeSlice);
+  const placed = await placeAll(
+    shadow,
+    wanted.plans,
+    (plan, frontends) => earlier.of(plan, frontends),
+    timeSlice,
+  );
   const structure = writeStructure(state, placed.chains, settings, new Transaction(settings.family));
   takeIdle(state, structure.chains, handlers);
   state.elements.delete('clients');
   return [
     ...structureDifferences(state, structure, rules, settings),
-    ...(await elementDifferences(state, structure, shadow, facts, timeSlice)),
+    ...(await elementDifferences(state, structure, shadow, wanted, timeSlice)),
   ];
 }
 
@@ -49,14 +53,14 @@ async function elementDifferences(
   state: KernelState,
   structure: Structure,
   shadow: Shadow,
-  facts: AddressFacts,
+  wanted: Wanted,
   timeSlice: TimeSlice,
 ): Promise<Difference[]> {
   const found = new ElementDifferences(shadow.settings.family);
   const diff = new ElementDiff(found, state.elements);
   const want = diff.wants.bind(diff);
   handlerElements(structure.chains, shadow.handlers, want);
-  staticElements(facts, shadow.settings, want);
+  staticElements(wanted, shadow.settings, want);
   for (const [set, key] of shadow.sharedElements()) want(set, key, '');
   for (const placement of shadow.placements()) {
     found.ownedBy(placement);

@@ -34,11 +34,10 @@ export class NftablesInspection implements Inspection {
     });
   }
 
-  async compare({ plans, serviceCIDRs }: Omit<SyncRequest, 'changed'>): Promise<readonly Difference[]> {
+  async compare(request: Omit<SyncRequest, 'changed'>): Promise<readonly Difference[]> {
     const { kernel, settings, clock } = this.#options;
-    const interfaceAddresses = settings.nodePortAddresses.matchAll ? [] : await kernel.addresses.list();
-    const facts = { serviceCIDRs, interfaceAddresses };
-    return tableDifferences({ client: kernel.nft, settings, clock }, plans, facts);
+    const addresses = settings.nodePortAddresses.matchAll ? [] : await kernel.addresses.list();
+    return tableDifferences({ client: kernel.nft, settings, clock }, { ...request, addresses });
   }
 
   async close(): Promise<void> {

@@ -98,7 +98,7 @@ export class LoopbackProxy {
     } catch (error) {
       metrics.localhostNodePortListenFailures.inc({ ip_family: family });
       logger.error(error, 'Failed to listen for a node port on loopback', {
-        ip_family: family,
+        ipFamily: family,
         nodePort: port,
       });
     }

@@ -2,21 +2,25 @@ import { removeTable } from '../../kernel/nft/remove-table.ts';
 import { type KernelInterfaces, openKernel } from '../../kernel/open.ts';
 import { systemFiles } from '../../kernel/system-files.ts';
 import { type Clock, systemClock } from '../../lib/clock.ts';
+import { toMillis } from '../../lib/duration.ts';
 import { messageOf } from '../../lib/thrown.ts';
 import { type Family, families } from '../../model/ip.ts';
 import type { Logger } from '../../obs/log.ts';
 import type { Sample } from '../../obs/metrics.ts';
 import type { MetricGroup } from '../../obs/proxy-metrics.ts';
+import { nodePortSource } from '../address-watch.ts';
 import type { Backend } from '../backend.ts';
+import { SyncEngine } from '../engine.ts';
 import type { Inspection } from '../inspection.ts';
 import type { BackendContext, InspectionContext, Mode, PacketFacts } from '../mode.ts';
 import { SharedByFamilies } from '../shared-by-families.ts';
+import { NftablesDriver } from './driver.ts';
 import { NftablesInspection } from './inspection.ts';
 import { tableOf } from './layout.ts';
 import { readLoopbackRejects } from './loopback-counters.ts';
+import { LoopbackProxy } from './loopback-proxy.ts';
 import { availableFamilies, checkKernelVersion, checkRuleset } from './preconditions.ts';
 import type { NftablesSettings } from './settings.ts';
-import { WatchedBackend } from './watched-backend.ts';
 
 const defaultMasqueradeBit = 14;
 /** How long a scrape waits for the kernel's counters of one family. */
@@ -47,7 +51,7 @@ class NftablesMode implements Mode {
 
   /** Throws the reason when this node cannot run the mode. */
   async create(context: BackendContext): Promise<Backend> {
-    const { family, metrics, logger, clock, requestFullSync } = context;
+    const { family, config, metrics, logger, clock } = context;
     const settings = settingsOf(context);
     const kernel = await this.#acquire(family, clock, logger);
     try {
@@ -58,8 +62,23 @@ class NftablesMode implements Mode {
       throw error;
     }
     metrics.localhostNodePortRejected.readFrom(() => this.#rejectSamples(clock));
-    const onClose = () => void this.#release(family);
-    return new WatchedBackend({ settings, kernel, metrics, logger, clock, requestFullSync, onClose });
+    const servesLoopback = settings.localhostNodePorts && settings.nodePortAddresses.explicitLoopback;
+    const loopback = servesLoopback
+      ? new LoopbackProxy({ family, metrics, logger, clock, random: Math.random })
+      : undefined;
+    const onClose = () => this.#release(family);
+    const client = kernel.nft;
+    return new SyncEngine({
+      family,
+      driver: new NftablesDriver({ settings, client, loopback, metrics, logger, clock, onClose }),
+      usesServiceCIDRs: true,
+      addresses: nodePortSource(kernel.addresses, settings.nodePortAddresses),
+      retryMs: toMillis(config.minSyncPeriod),
+      metrics,
+      logger,
+      clock,
+      requestSync: context.requestFullSync,
+    });
   }
 
   /** Over sockets of its own, so that it is in nobody's way. */

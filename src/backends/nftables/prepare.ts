@@ -3,7 +3,7 @@ import type { NftClient } from '../../kernel/nft/client.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { TimeSlice } from '../../lib/time-slice.ts';
 import type { ServicePlan } from '../../plan/service-plan.ts';
-import type { SyncRequest } from '../backend.ts';
+import type { Wanted, WantedChanges, Written } from '../driver.ts';
 import { chainsOf } from './compile.ts';
 import { EarlierPlacements } from './earlier.ts';
 import { ElementDiff, type ElementMap, elementsIn } from './element-diff.ts';
@@ -13,7 +13,7 @@ import type { SetName } from './layout.ts';
 import type { NftablesSettings } from './settings.ts';
 import { type Change, type EarlierOf, Shadow } from './shadow.ts';
 import type { SharedChainName } from './shared-chains.ts';
-import { type AddressFacts, staticElements, staticSets } from './static-elements.ts';
+import { staticElements, staticSets } from './static-elements.ts';
 import { StickyNumbers } from './sticky-numbers.ts';
 import { extendStructure, type Idle, type Structure, takeIdle, writeStructure } from './structure.ts';
 import { Transaction } from './transaction.ts';
@@ -66,11 +66,11 @@ const endpointMaps: ReadonlySet<SetName> = new Set<SetName>(['endpoints', 'nodep
  */
 export async function prepareFull(
   options: PrepareOptions,
-  plans: ReadonlyMap<string, ServicePlan>,
-  facts: AddressFacts,
+  wanted: Wanted,
   isReplaced = false,
 ): Promise<Prepared> {
   const { settings, client, clock } = options;
+  const { plans } = wanted;
   const timeSlice = new TimeSlice(clock);
   const refilled = refilledSets(options, plans);
   const { id: generation } = await client.generation();
@@ -87,7 +87,7 @@ export async function prepareFull(
   state.elements.delete('clients');
   const diff = new ElementDiff(transaction, state.elements);
   handlerElements(structure.chains, handlers, (set, key, value) => diff.wants(set, key, value));
-  const statics = staticsOf(facts, settings);
+  const statics = staticsOf(wanted, settings);
   writeStatics(transaction, diff, statics);
   await writeElements(diff, shadow, timeSlice);
   return {
@@ -107,15 +107,14 @@ export async function prepareFull(
 export async function prepareChanges(
   { settings, clock }: PrepareOptions,
   believed: Believed,
-  request: Pick<SyncRequest, 'plans'> & { readonly changed: ReadonlySet<string> },
-  facts: AddressFacts,
+  wanted: WantedChanges,
   transaction = new Transaction(settings.family),
 ): Promise<Prepared> {
   const { shadow, structure } = believed;
   const timeSlice = new TimeSlice(clock);
   const failures: Change['failures'][number][] = [];
-  for (const keys of inStretches(request.changed)) {
-    const change = shadow.update(keys, request.plans);
+  for (const keys of inStretches(wanted.changed)) {
+    const change = shadow.update(keys, wanted.plans);
     const chains = change.after.flatMap((placement) => chainsOf(placement, settings));
     const made = extendStructure(structure, chains, settings, transaction);
     handlerElements(made, shadow.handlers, (set, key, value) => transaction.add(set, key, value));
@@ -125,7 +124,7 @@ export async function prepareChanges(
     failures.push(...change.failures);
     if (timeSlice.isSpent) await timeSlice.yield();
   }
-  const statics = staticsOf(facts, settings);
+  const statics = staticsOf(wanted, settings);
   writeStatics(transaction, new ElementDiff(transaction, new Map(believed.statics)), statics);
   return {
     batch: transaction.finish(),
@@ -133,6 +132,15 @@ export async function prepareChanges(
     believed: { shadow, structure, statics },
     failures,
     idle: { chains: [], handlers: [] },
+  };
+}
+
+/** What a prepared transaction means once it is committed. */
+export function writtenBy({ believed, failures }: Prepared): Written<Believed> {
+  return {
+    belief: believed,
+    failures: new Map(failures.map(({ key, error }) => [key, error])),
+    conflicts: new Map([...believed.shadow.conflicts()].map(({ key, error }) => [key, error])),
   };
 }
 
@@ -184,9 +192,9 @@ function countEndpoints(plans: ReadonlyMap<string, ServicePlan>): number {
 }
 
 /** Elements that belong to no service, of every set that has any. */
-function staticsOf(facts: AddressFacts, settings: NftablesSettings): ElementMap {
+function staticsOf(wanted: Wanted, settings: NftablesSettings): ElementMap {
   const statics: ElementMap = new Map(staticSets.map((set) => [set, new Map()]));
-  staticElements(facts, settings, (set, key, value) => elementsIn(statics, set).set(key, value));
+  staticElements(wanted, settings, (set, key, value) => elementsIn(statics, set).set(key, value));
   return statics;
 }
 

@@ -3,14 +3,15 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { planOf, plansByKey } from '../../../test/cluster/plans.ts';
 import { FakeClock } from '../../../test/fake-clock.ts';
+import { nftablesEngine } from '../../../test/nftables/engine.ts';
 import { FakeNft } from '../../../test/nftables/fake-nft.ts';
 import { plainSettings } from '../../../test/nftables/settings.ts';
-import { silentLogger } from '../../obs/log.ts';
-import { ignoredMetric } from '../../obs/metrics.ts';
+import type { NftEvent } from '../../kernel/nft/events.ts';
 import type { ServicePlan } from '../../plan/service-plan.ts';
 import type { SyncRequest } from '../backend.ts';
-import { NftablesBackend } from './backend.ts';
-import { type SetName, valueKindOf } from './layout.ts';
+import type { SyncEngine } from '../engine.ts';
+import { type SetName, tableOf, valueKindOf } from './layout.ts';
+import type { Believed } from './prepare.ts';
 
 /** A kernel that notes which sets are read. */
 class WatchedNft extends FakeNft {
@@ -24,18 +25,29 @@ class WatchedNft extends FakeNft {
 
 class Fixture {
   readonly nft = new WatchedNft();
-  readonly backend: NftablesBackend;
+  readonly backend: SyncEngine<Believed>;
 
   constructor(endpointsToRead?: number) {
-    this.backend = new NftablesBackend({
+    this.backend = nftablesEngine({
       settings: plainSettings,
       client: this.nft,
-      interfaceAddresses: async () => ['192.0.2.10'],
-      metrics: { nftablesSyncFailures: ignoredMetric, nftablesCleanupFailures: ignoredMetric },
-      logger: silentLogger,
+      list: async () => ['192.0.2.10'],
       clock: new FakeClock(),
       ...(endpointsToRead === undefined ? {} : { endpointsToRead }),
     });
+  }
+
+  /** The kernel reports that another program changed rules, and elements of these sets. */
+  suspect(...sets: SetName[]): void {
+    const table = tableOf('IPv4');
+    const chain = { table, name: 'dispatch' };
+    this.nft.emit(
+      { portId: 7, type: 'delete', kind: 'rule', object: { chain, exprs: [] } },
+      ...sets.map((name): NftEvent => {
+        return { portId: 7, type: 'delete', kind: 'element', set: { table, name }, elements: [] };
+      }),
+      { portId: 7, type: 'generation', id: 5, pid: 42, processName: 'nft' },
+    );
   }
 
   /** Gives the sets that were read for it. */
@@ -95,8 +107,8 @@ test('only rules are written anew and nothing is read when only rules are suspec
   const fixture = new Fixture();
   const plans = six();
   await fixture.sync(plans, 'all');
-  fixture.backend.suspect([]);
-  assert.deepEqual(await fixture.sync(plans, 'all'), []);
+  fixture.suspect();
+  assert.deepEqual(await fixture.sync(plans, new Set()), []);
   const { batch } = fixture.nft.batches.at(-1) ?? assert.fail();
   assert.ok(batch.operations.some(({ kind }) => kind === 'rule'));
   assert.ok(!batch.operations.some(({ kind }) => kind === 'element'));
@@ -114,8 +126,8 @@ test('what is missing as a whole is found by reading everything', async () => {
   await fixture.sync(plans, 'all');
   const { elements } = fixture;
   fixture.nft.wipe();
-  fixture.backend.suspect(['frontends']);
-  await fixture.sync(plans, 'all');
+  fixture.suspect('frontends');
+  await fixture.sync(plans, new Set());
   assert.deepEqual(fixture.elements, elements);
 });
 
@@ -125,8 +137,8 @@ test('endpoints that are too many to read are written anew', async () => {
   await fixture.sync(plans, 'all');
   const { elements } = fixture;
   fixture.nft.elementsOf('endpoints').clear();
-  fixture.backend.suspect(['endpoints']);
-  const read = await fixture.sync(plans, 'all');
+  fixture.suspect('endpoints');
+  const read = await fixture.sync(plans, new Set());
   assert.ok(!read.includes('endpoints'));
   assert.deepEqual(fixture.elements, elements);
 });
@@ -150,9 +162,10 @@ test('whatever was done to elements and whatever changed meanwhile, the table be
         if (endpoints < 0) plans.delete(plan.port.key);
         else plans.set(plan.port.key, plan);
       }
-      await well.sync(plans, new Set(changed.map(([n]) => service(n, 0).port.key)));
-      hurt.backend.suspect(damaged.map(({ set }) => set));
-      const read = await hurt.sync(plans, 'all');
+      const keys = new Set(changed.map(([n]) => service(n, 0).port.key));
+      await well.sync(plans, keys);
+      hurt.suspect(...damaged.map(({ set }) => set));
+      const read = await hurt.sync(plans, keys);
       assert.deepEqual(hurt.elements, well.elements);
       assert.ok(read.length <= damaged.length);
     }),

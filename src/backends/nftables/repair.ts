@@ -1,5 +1,5 @@
 import { TimeSlice } from '../../lib/time-slice.ts';
-import type { ServicePlan } from '../../plan/service-plan.ts';
+import type { WantedChanges } from '../driver.ts';
 import { ElementDiff } from './element-diff.ts';
 import { handlerElements } from './handler-numbers.ts';
 import { readKernelState } from './kernel-state.ts';
@@ -12,26 +12,23 @@ import {
   refilledSets,
   writeStatics,
 } from './prepare.ts';
-import type { AddressFacts } from './static-elements.ts';
 import { writeStructure } from './structure.ts';
 import { Transaction } from './transaction.ts';
 
 /**
  * Prepares what brings the table back to what is believed, where only rules and the elements of the suspected sets
- * are in doubt, and then on to the plans: reading a few sets instead of all. Undefined when more is wrong than that.
- * What was believed is no longer valid unless it is committed.
+ * are in doubt, and then the changes: reading a few sets instead of all. Resolves to undefined when more is wrong than
+ * that. The commit fails if the ruleset changes meanwhile. What was believed is no longer valid unless it is committed.
  */
 export async function prepareRepair(
   options: PrepareOptions,
   believed: Believed,
   suspected: ReadonlySet<SetName>,
-  plans: ReadonlyMap<string, ServicePlan>,
-  facts: AddressFacts,
-): Promise<(Prepared & { readonly changed: ReadonlySet<string> }) | undefined> {
+  wanted: WantedChanges,
+): Promise<Prepared | undefined> {
   const { settings, client } = options;
-  const { shadow } = believed;
   const needed = [...believed.structure.sets];
-  if ([...refilledSets(options, plans)].some((set) => suspected.has(set))) return undefined;
+  if ([...refilledSets(options, wanted.plans)].some((set) => suspected.has(set))) return undefined;
   const { id: generation } = await client.generation();
   const unread = new Set(needed.filter((set) => !suspected.has(set)));
   const state = await readKernelState(client, settings.family, unread);
@@ -42,10 +39,9 @@ export async function prepareRepair(
   writeStatics(transaction, diff, new Map([...believed.statics].filter(([set]) => suspected.has(set))));
   await restoreElements(believed, suspected, diff, options);
   transaction.endPart();
-  const changed = shadow.outdated(plans);
-  const known = { ...believed, structure };
-  const prepared = await prepareChanges(options, known, { plans, changed }, facts, transaction);
-  return { ...prepared, generation, changed };
+  const prepared = await prepareChanges(options, { ...believed, structure }, wanted, transaction);
+  prepared.batch.expectGeneration(generation);
+  return prepared;
 }
 
 async function restoreElements(

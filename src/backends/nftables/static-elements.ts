@@ -1,6 +1,7 @@
 import { isLoopback, parseIP } from '../../model/ip.ts';
 import { nodePortIPs } from '../../model/node-port-addresses.ts';
 import { mergeRanges } from '../../plan/source-ranges.ts';
+import type { Wanted } from '../driver.ts';
 import { addressBytes, type Bytes, fromArray } from './bytes.ts';
 import type { Emit } from './compile.ts';
 import { intervalEnd } from './element-codec.ts';
@@ -8,11 +9,7 @@ import type { SetName } from './layout.ts';
 import type { NftablesSettings } from './settings.ts';
 
 /** What elements depend on besides services and settings. */
-export interface AddressFacts {
-  readonly serviceCIDRs: readonly string[];
-  /** Addresses on the node's interfaces, of either family. */
-  readonly interfaceAddresses: readonly string[];
-}
+type AddressFacts = Pick<Wanted, 'serviceCIDRs' | 'addresses'>;
 
 /** Sets whose elements belong to no service. */
 export const staticSets = ['service-ranges', 'node-addresses'] as const satisfies readonly SetName[];
@@ -28,9 +25,9 @@ export function staticElements(facts: AddressFacts, settings: NftablesSettings, 
 }
 
 /** Addresses that node ports are served on; none when any will do. */
-function nodeAddresses({ interfaceAddresses }: AddressFacts, settings: NftablesSettings): string[] {
+function nodeAddresses({ addresses }: AddressFacts, settings: NftablesSettings): string[] {
   if (settings.nodePortAddresses.matchAll) return [];
-  return nodePortIPs(settings.nodePortAddresses, interfaceAddresses).filter((text) => {
+  return nodePortIPs(settings.nodePortAddresses, addresses).filter((text) => {
     const ip = parseIP(text);
     return ip !== undefined && ip.family === settings.family && !isLoopback(ip);
   });

@@ -34,7 +34,7 @@ export class TransactionLog {
     const { logger, family } = this.#options;
     const verbose = logger.v(everyTransaction);
     if (!verbose.enabled) return;
-    verbose.info('Committing', { ip_family: family, transaction: transactionText(batch, family) });
+    verbose.info('Committing', { ipFamily: family, transaction: transactionText(batch, family) });
   }
 
   /** The kernel refused a transaction: shows it, and what the table holds instead, once a day. */
@@ -47,7 +47,7 @@ export class TransactionLog {
     this.#lastFailure = now;
     const table = await tableText(client, family, elementsPerSet).catch((error: unknown) => String(error));
     const transaction = firstLines(transactionText(batch, family));
-    verbose.info('Transaction refused', { ip_family: family, transaction, table });
+    verbose.info('Transaction refused', { ipFamily: family, transaction, table });
   }
 }
 

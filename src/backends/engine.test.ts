@@ -1,0 +1,484 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { FakeClock } from '../../test/fake-clock.ts';
+import { FakeAddresses } from '../../test/kernel/fake-addresses.ts';
+import { LogRecorder } from '../../test/log-recorder.ts';
+import type { SyncRequest } from './backend.ts';
+import type { Driver, EngineSignals, FullWrite, Remedy, Wanted, WantedChanges, Written } from './driver.ts';
+import { SyncEngine } from './engine.ts';
+
+class Refusal extends Error {}
+
+/** Names the write that it is from: `w1` is what the first one left. */
+type Belief = string;
+
+/** A mode whose kernel is a function: each call is noted, and `kernel` says what comes of it. */
+class FunctionDriver implements Driver<Belief> {
+  readonly subject = 'the kernel';
+  readonly calls: string[] = [];
+  /** Throws, or gives what was written; undefined stands for a success. */
+  kernel: (call: string, wanted: Wanted) => Partial<Written<Belief>> | undefined | Promise<undefined> = () =>
+    undefined;
+  judge: (error: unknown) => Remedy = () => undefined;
+  fullSyncPeriodMs?: number;
+  skipsHourlySync = false;
+  /** False: a partial write finds that everything has to be written. */
+  mayWritePart = true;
+  signals: EngineSignals<Belief> | undefined;
+  #writes = 0;
+
+  async writeChanges(belief: Belief, wanted: WantedChanges): Promise<Written<Belief> | undefined> {
+    return this.#write(`changes ${[...wanted.changed]} of ${belief}`, wanted);
+  }
+
+  async writeRepair(
+    belief: Belief,
+    suspects: ReadonlySet<string>,
+    wanted: WantedChanges,
+  ): Promise<Written<Belief> | undefined> {
+    return this.#write(`repair ${[...suspects]} and ${[...wanted.changed]} of ${belief}`, wanted);
+  }
+
+  writeAll(wanted: Wanted): FullWrite<Belief> {
+    return {
+      attempt: async (leftOut) => {
+        const written = await this.#write(
+          `all${[...leftOut.keys()].map((key) => ` -${key}`).join('')}`,
+          wanted,
+        );
+        return written ?? assert.fail('a full sync writes everything');
+      },
+      remedy: async (error) => this.judge(error),
+    };
+  }
+
+  isRefusal(error: unknown): boolean {
+    return error instanceof Refusal;
+  }
+
+  isTemporary({ message }: Error): boolean {
+    return message === 'busy';
+  }
+
+  watch(signals: EngineSignals<Belief>) {
+    this.calls.push('watch');
+    this.signals = signals;
+    return [{ close: () => void this.calls.push('end watch') }];
+  }
+
+  repairing(): void {
+    this.calls.push('repairing');
+  }
+
+  close(): void {
+    this.calls.push('close');
+  }
+
+  async #write(call: string, wanted: Wanted): Promise<Written<Belief> | undefined> {
+    this.calls.push(call);
+    const written = await this.kernel(call, wanted);
+    if (!this.mayWritePart && !call.startsWith('all')) return undefined;
+    return { belief: `w${++this.#writes}`, failures: new Map(), ...written };
+  }
+}
+
+function fixture({ relevant = true } = {}) {
+  const clock = new FakeClock();
+  const driver = new FunctionDriver();
+  const log = new LogRecorder();
+  const addresses = new FakeAddresses('192.0.2.1');
+  const counted: unknown[] = [];
+  let requests = 0;
+  const engine = new SyncEngine({
+    family: 'IPv6',
+    driver,
+    addresses: {
+      list: () => addresses.list(),
+      watch: (...args) => addresses.watch(...args),
+      relevant: relevant ? (listed) => listed : undefined,
+    },
+    retryMs: 0,
+    metrics: { repairs: { inc: (labels, by) => void counted.push([labels, by]) } },
+    logger: log,
+    clock,
+    requestSync: () => void requests++,
+  });
+  const sync = async (...changed: string[]) => {
+    const { refused } = await engine.sync({ ...request, changed: new Set(changed) });
+    return refused.map(({ key, error }) => `${key}: ${error.message}`);
+  };
+  const full = () => engine.sync({ ...request, changed: 'all' });
+  /** What the driver was asked for since the last call. */
+  const calls = () => driver.calls.splice(0);
+  return { clock, driver, log, addresses, counted, engine, sync, full, calls, requests: () => requests };
+}
+
+const request: Omit<SyncRequest, 'changed'> = { plans: new Map(), serviceCIDRs: [], totalEndpoints: 0 };
+const damage = (...suspects: string[]) => ({
+  objects: new Map([['rule deleted', 2]]),
+  by: 'nft[42]',
+  suspects: new Set(suspects),
+});
+const anyDamage = { objects: new Map(), by: 'unknown' };
+const failing = (error: Error) => () => {
+  throw error;
+};
+
+describe('what a sync writes', () => {
+  test('everything when nothing is known, changes of what is known after that, everything on request', async () => {
+    const { sync, full, calls } = fixture();
+    await sync('a');
+    assert.deepEqual(calls(), ['watch', 'all']);
+    await sync('a', 'b');
+    await sync();
+    assert.deepEqual(calls(), ['changes a,b of w1', 'changes  of w2']);
+    await full();
+    assert.deepEqual(calls(), ['all']);
+  });
+
+  test('everything when the driver finds that changes will not do', async () => {
+    const { driver, sync, calls, log } = fixture();
+    await sync();
+    driver.mayWritePart = false;
+    await sync('a');
+    assert.deepEqual(calls(), ['watch', 'all', 'changes a of w1', 'all']);
+    assert.deepEqual(log.lines, []);
+  });
+
+  test('everything, in the same sync, when the kernel refuses changes', async () => {
+    const { driver, sync, calls, log } = fixture();
+    await sync();
+    driver.kernel = (call) => (call === 'all' ? undefined : failing(new Refusal('no such table'))());
+    await sync('a');
+    assert.deepEqual(calls(), ['watch', 'all', 'changes a of w1', 'all']);
+    assert.deepEqual(
+      log.lines.map(({ message, attributes }) => [message, attributes]),
+      [['Partial sync refused; syncing everything', { ipFamily: 'IPv6' }]],
+    );
+  });
+
+  test('everything in the sync after one that failed, or that left nothing known', async () => {
+    const { driver, sync, calls } = fixture();
+    await sync();
+    driver.kernel = failing(new Error('socket closed'));
+    await assert.rejects(sync('a'), /socket closed/);
+    driver.kernel = () => ({ belief: undefined });
+    await sync('a');
+    await sync('b');
+    assert.deepEqual(calls(), ['watch', 'all', 'changes a of w1', 'all', 'all']);
+  });
+
+  test('one after the other, and not while exclusive work runs', async () => {
+    const { driver, sync, engine, calls } = fixture();
+    await sync();
+    calls();
+    const gate = Promise.withResolvers<undefined>();
+    driver.kernel = () => gate.promise;
+    const both = [sync('a'), sync('b')];
+    const work = driver.signals?.exclusively(async (belief) => void driver.calls.push(`work on ${belief}`));
+    gate.resolve(undefined);
+    await Promise.all([...both, work]);
+    assert.deepEqual(calls(), ['changes a of w1', 'changes b of w2', 'work on w3']);
+    await engine.close();
+  });
+});
+
+describe('a full sync that fails', () => {
+  test('is tried again, up to eight times, while the cause may pass by itself', async () => {
+    const { driver, sync, calls } = fixture();
+    driver.kernel = failing(new Refusal('out of memory'));
+    driver.judge = () => 'again';
+    await assert.rejects(sync(), /out of memory/);
+    assert.equal(calls().filter((call) => call === 'all').length, 8);
+  });
+
+  test('is tried again for as long as the driver finds another way', async () => {
+    const { driver, sync } = fixture();
+    let attempts = 0;
+    driver.kernel = () => (++attempts < 20 ? failing(new Refusal('in use'))() : undefined);
+    driver.judge = () => 'differently';
+    assert.deepEqual(await sync(), []);
+    assert.equal(attempts, 20);
+  });
+
+  test('leaves culprits out and reports them until they change', async () => {
+    const { driver, sync, calls } = fixture();
+    driver.kernel = (call) => (call === 'all -a -b' ? undefined : failing(new Refusal('bad port'))());
+    const culprits = ['a', 'b'];
+    driver.judge = () => new Map([[culprits.shift() ?? '', new Error('bad port')]]);
+    assert.deepEqual(await sync(), ['a: bad port', 'b: bad port']);
+    assert.deepEqual(calls(), ['watch', 'all', 'all -a', 'all -a -b']);
+    driver.kernel = () => undefined;
+    assert.deepEqual(await sync('c'), ['a: bad port', 'b: bad port']);
+    assert.deepEqual(await sync('a'), ['b: bad port']);
+  });
+
+  test('fails for good when nothing helps, or when too many seem to be at fault', async () => {
+    const { driver, sync, calls } = fixture();
+    driver.kernel = failing(new Refusal('no'));
+    await assert.rejects(sync(), /no/);
+    assert.deepEqual(calls(), ['watch', 'all']);
+    const many = Array.from({ length: 101 }, (_, i) => [`s${i}`, new Error('no')] as const);
+    driver.judge = () => new Map(many);
+    await assert.rejects(sync(), /no/);
+    assert.deepEqual(calls(), ['all']);
+  });
+});
+
+describe('service ports that are not programmed', () => {
+  test('are those that any sync reported since and none has settled', async () => {
+    const { driver, sync, full } = fixture();
+    driver.kernel = () => ({ failures: new Map([['a', new Error('no name')]]) });
+    assert.deepEqual(await sync(), ['a: no name']);
+    driver.kernel = () => ({ failures: new Map([['b', new Error('no port')]]) });
+    assert.deepEqual(await sync('b'), ['a: no name', 'b: no port']);
+    driver.kernel = () => undefined;
+    assert.deepEqual(await sync('b'), ['a: no name']);
+    assert.deepEqual((await full()).refused, []);
+  });
+});
+
+describe('retries', () => {
+  test('come at growing intervals, up to a minute, and begin anew after a success', async () => {
+    const { clock, driver, full, requests, engine } = fixture();
+    driver.kernel = () => ({ retry: 'something is left' });
+    let expected = 0;
+    for (const seconds of [1, 2, 4, 8, 16, 32, 60, 60]) {
+      await full();
+      assert.deepEqual(engine.condition.retry, {
+        dueAt: clock.now() + seconds * 1000,
+        reason: 'something is left',
+      });
+      await clock.advance(seconds * 1000 - 1);
+      assert.equal(requests(), expected);
+      await clock.advance(1);
+      assert.equal(requests(), ++expected);
+    }
+    driver.kernel = () => undefined;
+    await full();
+    assert.deepEqual(engine.condition, {});
+    driver.kernel = () => ({ retry: 'again' });
+    await full();
+    assert.equal(engine.condition.retry?.dueAt, clock.now() + 1000);
+  });
+
+  test('are full syncs, and no partial sync puts them off', async () => {
+    const { clock, driver, sync, calls, requests } = fixture();
+    driver.kernel = () => ({ failures: new Map([['a', new Error('busy')]]) });
+    await sync();
+    driver.kernel = () => undefined;
+    await clock.advance(900);
+    await sync('b');
+    await clock.advance(100);
+    assert.equal(requests(), 1);
+    await sync();
+    assert.deepEqual(calls(), ['watch', 'all', 'changes b of w1', 'all']);
+  });
+
+  test('are for failures that pass; others wait for a change', async () => {
+    const { clock, driver, sync, requests, engine } = fixture();
+    driver.kernel = () => ({ failures: new Map([['a', new Error('wrong')]]) });
+    await sync();
+    assert.deepEqual(engine.condition, {});
+    driver.kernel = () => ({ failures: new Map([['b', new Error('busy')]]) });
+    await sync('b');
+    assert.equal(engine.condition.retry?.reason, 'b: busy');
+    driver.kernel = () => undefined;
+    await sync('b');
+    await clock.advance(60_000);
+    assert.equal(requests(), 0);
+  });
+
+  test('follow when addresses cannot be listed, and those known are used meanwhile', async () => {
+    const { driver, addresses, sync, log, engine } = fixture();
+    const used: (readonly string[])[] = [];
+    driver.kernel = (_, wanted) => void used.push(wanted.addresses);
+    await sync();
+    addresses.list = () => Promise.reject(new Error('no netlink'));
+    await sync();
+    assert.deepEqual(used, [['192.0.2.1'], ['192.0.2.1']]);
+    assert.match(
+      log.lines.map(({ message }) => message).join(),
+      /Failed to list interface addresses; using those known/,
+    );
+    assert.match(engine.condition.retry?.reason ?? '', /no netlink/);
+  });
+});
+
+describe('what other programs do', () => {
+  test('is counted, and repaired where it was done', async () => {
+    const { driver, sync, calls, requests, counted } = fixture();
+    await sync();
+    driver.signals?.changed(damage('frontends'));
+    assert.equal(requests(), 1);
+    assert.deepEqual(counted, [[{ ip_family: 'IPv6', object: 'rule deleted' }, 2]]);
+    await sync('a');
+    await sync('b');
+    assert.deepEqual(calls(), [
+      'watch',
+      'all',
+      'repairing',
+      'repair frontends and a of w1',
+      'changes b of w2',
+    ]);
+  });
+
+  test('has everything written when it may be anything, or when a repair does not succeed', async () => {
+    const { driver, sync, calls } = fixture();
+    await sync();
+    driver.signals?.changed(damage('frontends'));
+    driver.signals?.changed(anyDamage);
+    await sync();
+    assert.deepEqual(calls(), ['watch', 'all', 'repairing', 'repairing', 'all']);
+    driver.signals?.changed(damage('frontends'));
+    driver.mayWritePart = false;
+    await sync();
+    assert.deepEqual(calls(), ['repairing', 'repair frontends and  of w2', 'all']);
+  });
+
+  test('during a sync is in doubt after it', async () => {
+    const { driver, sync, calls } = fixture();
+    await sync();
+    driver.kernel = () => void driver.signals?.changed(anyDamage);
+    await sync('a');
+    driver.kernel = () => undefined;
+    await sync('b');
+    assert.deepEqual(calls(), ['watch', 'all', 'changes a of w1', 'repairing', 'all']);
+  });
+
+  test('waits out a pause when it goes on, while changes are written as usual', async () => {
+    const { clock, driver, sync, calls, requests, engine } = fixture();
+    await sync();
+    for (let i = 0; i < 3; i++) driver.signals?.changed(damage('frontends'));
+    await sync();
+    calls();
+    const since = clock.now();
+    driver.signals?.changed(damage('frontends'));
+    await clock.advance(500);
+    driver.signals?.changed({ ...damage('handlers'), by: 'nft[43]' });
+    assert.deepEqual(engine.condition.repair, {
+      since,
+      dueAt: since + 1000,
+      by: 'nft[43]',
+      changes: 'rule deleted: 2',
+    });
+    assert.equal(requests(), 3);
+    await sync('a');
+    assert.match(calls().join(), /^changes a of/);
+    await clock.advance(500);
+    assert.equal(requests(), 4);
+    assert.equal(engine.condition.repair, undefined);
+    await sync();
+    assert.match(calls().join(), /^repairing,repair frontends,handlers and {2}of/);
+  });
+});
+
+describe('full syncs that nothing else asks for', () => {
+  test('follow a change of addresses that matter', async () => {
+    const { clock, addresses, sync, calls, requests } = fixture();
+    await sync();
+    await clock.advance(1_000);
+    addresses.current = ['192.0.2.2'];
+    addresses.onChange();
+    await clock.advance(1_000);
+    assert.equal(requests(), 1);
+    await sync('a');
+    assert.deepEqual(calls(), ['watch', 'all', 'all']);
+  });
+
+  test('do not follow addresses where no change matters', async () => {
+    const { sync, addresses } = fixture({ relevant: false });
+    await sync();
+    assert.deepEqual([addresses.lists, addresses.watches], [1, 0]);
+  });
+
+  test('come a period after the last one where nothing tells of changes, also when that failed', async () => {
+    const { clock, driver, sync, full, requests } = fixture();
+    driver.fullSyncPeriodMs = 30_000;
+    await sync();
+    await clock.advance(29_999);
+    await sync('a');
+    assert.equal(requests(), 0);
+    await clock.advance(1);
+    assert.equal(requests(), 1);
+    driver.kernel = failing(new Error('no'));
+    await assert.rejects(full(), /no/);
+    await clock.advance(30_000);
+    assert.equal(requests(), 2);
+  });
+});
+
+describe('the condition', () => {
+  test('is empty while all is well', async () => {
+    const { engine, sync } = fixture();
+    assert.deepEqual(engine.condition, {});
+    await sync();
+    assert.deepEqual(engine.condition, {});
+  });
+
+  test('says since when a sync is owed, from the request or failure to the success', async () => {
+    const { clock, driver, engine, sync } = fixture();
+    await sync();
+    const requestedAt = clock.now();
+    driver.signals?.requestFullSync();
+    await clock.advance(1000);
+    assert.equal(engine.condition.syncOwedSince, requestedAt);
+    driver.kernel = failing(new Error('no lock'));
+    await assert.rejects(sync(), /no lock/);
+    assert.deepEqual(engine.condition, {
+      syncOwedSince: requestedAt,
+      lastError: { at: clock.now(), message: 'no lock' },
+    });
+    const failedAt = clock.now();
+    await clock.advance(1000);
+    driver.kernel = () => undefined;
+    await sync();
+    assert.deepEqual(engine.condition, { lastError: { at: failedAt, message: 'no lock' } });
+  });
+
+  test('still owes a sync that was asked for during another', async () => {
+    const { clock, driver, engine, sync } = fixture();
+    await sync();
+    driver.signals?.requestFullSync();
+    await clock.advance(1000);
+    driver.kernel = () => void driver.signals?.requestFullSync();
+    await sync();
+    assert.equal(engine.condition.syncOwedSince, clock.now());
+    driver.kernel = () => undefined;
+    await sync();
+    assert.deepEqual(engine.condition, {});
+  });
+});
+
+describe('closing', () => {
+  test('ends watches, timers and requests, and then the driver', async () => {
+    const { clock, driver, engine, sync, calls, requests } = fixture();
+    driver.fullSyncPeriodMs = 30_000;
+    driver.kernel = () => ({ retry: 'something is left' });
+    await sync();
+    await engine.close();
+    assert.deepEqual(calls(), ['watch', 'all', 'end watch', 'close']);
+    assert.equal(clock.pending, 0);
+    driver.signals?.changed(anyDamage);
+    driver.signals?.requestFullSync();
+    assert.equal(requests(), 0);
+  });
+
+  test('waits for a sync under way, which leaves no timer', async () => {
+    const { clock, driver, engine, sync, calls } = fixture();
+    driver.fullSyncPeriodMs = 30_000;
+    const gate = Promise.withResolvers<undefined>();
+    driver.kernel = async () => {
+      await gate.promise;
+      driver.calls.push('written');
+      return undefined;
+    };
+    const syncing = sync();
+    await clock.advance(0);
+    const closing = engine.close();
+    gate.resolve(undefined);
+    await Promise.all([syncing, closing]);
+    assert.deepEqual(calls(), ['watch', 'all', 'end watch', 'written', 'close']);
+    assert.equal(clock.pending, 0);
+  });
+});

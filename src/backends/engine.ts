@@ -1,0 +1,279 @@
+import type { Clock, Timer } from '../lib/clock.ts';
+import { messageOf } from '../lib/thrown.ts';
+import type { Family } from '../model/ip.ts';
+import type { Logger } from '../obs/log.ts';
+import type { Counter } from '../obs/metrics.ts';
+import { type AddressSource, AddressWatch } from './address-watch.ts';
+import type { Backend, Condition, SyncRequest, SyncResult } from './backend.ts';
+import type { Closable, Driver, Wanted, WantedChanges, Written } from './driver.ts';
+import { type ForeignChange, Repairs } from './repairs.ts';
+import { Retry } from './retry.ts';
+
+export interface EngineOptions<Belief> {
+  readonly family: Family;
+  readonly driver: Driver<Belief>;
+  /** See Backend. */
+  readonly usesServiceCIDRs?: boolean;
+  readonly flows?: Backend['flows'];
+  /** Where the node's addresses come from; absent when nothing depends on them. */
+  readonly addresses?: AddressSource | undefined;
+  /** Milliseconds from a sync that left something to do to the next; see Retry. */
+  readonly retryMs: number;
+  readonly metrics: { readonly repairs: Counter };
+  readonly logger: Logger;
+  readonly clock: Clock;
+  /** Asks for a sync, as soon as possible. */
+  readonly requestSync: () => void;
+}
+
+/** Attempts of one full sync without progress: the kernel is short of something, or another program keeps writing. */
+const maxFutileAttempts = 8;
+/** Stop isolating bad service ports after this many; the cause is then elsewhere. */
+const maxLeftOut = 100;
+
+/** Parts of what was written that may no longer be there; rules may be missing as well. */
+type Suspects = ReadonlySet<string> | 'everything';
+
+/**
+ * Keeps one family of the kernel in line with plans, in any mode: a driver writes, the engine decides what and when. It
+ * writes only changes while it knows what the kernel holds. After a start, a failure, a refusal, a change of the node's
+ * addresses or damage that cannot be narrowed down, the driver reads and writes everything. Service ports that the
+ * kernel refuses are left out and reported; what other programs damage is repaired.
+ */
+export class SyncEngine<Belief> implements Backend {
+  readonly family: Family;
+  readonly usesServiceCIDRs: boolean;
+  readonly flows: Backend['flows'];
+  readonly #options: EngineOptions<Belief>;
+  readonly #driver: Driver<Belief>;
+  readonly #label: { readonly ipFamily: Family };
+  readonly #repairs: Repairs;
+  readonly #retry: Retry;
+  /** What the kernel holds; undefined when that is not known. */
+  #belief: Belief | undefined;
+  /** What the next sync has to put right besides changes; undefined when nothing is in doubt. */
+  #suspects: Suspects | undefined;
+  /** What other programs damaged since the last repair began. */
+  #damage: Suspects | undefined;
+  /** Service ports that are not (fully) programmed. */
+  readonly #refused = new Map<string, Error>();
+  #conflicts: ReadonlyMap<string, Error> = new Map();
+  #addresses: readonly string[] = [];
+  #watches: Closable[] | undefined;
+  #periodic: Timer | undefined;
+  /** The request that the sync under way serves, and the latest one; the same unless another one came meanwhile. */
+  #served: { readonly since: number } | undefined;
+  #owed: { readonly since: number } | undefined;
+  #lastError: Condition['lastError'];
+  /** Settles when no sync and no exclusive work is under way. */
+  #idle: Promise<unknown> = Promise.resolve();
+  #isClosed = false;
+
+  constructor(options: EngineOptions<Belief>) {
+    const { family, driver, metrics, logger, clock, retryMs } = options;
+    this.#options = options;
+    this.#driver = driver;
+    this.family = family;
+    this.usesServiceCIDRs = options.usesServiceCIDRs ?? false;
+    this.flows = options.flows;
+    this.#label = { ipFamily: family };
+    this.#retry = new Retry(clock, retryMs, () => this.#requestFullSync());
+    this.#repairs = new Repairs({
+      family,
+      subject: driver.subject,
+      clock,
+      logger,
+      repairs: metrics.repairs,
+      repair: () => this.#repair(),
+    });
+  }
+
+  get skipsHourlySync(): boolean {
+    return this.#driver.skipsHourlySync ?? false;
+  }
+
+  get condition(): Condition {
+    const [repair, retry] = [this.#repairs.pending, this.#retry.pending];
+    return {
+      ...(this.#owed && { syncOwedSince: this.#owed.since }),
+      ...(repair && { repair }),
+      ...(retry && { retry }),
+      ...(this.#lastError && { lastError: this.#lastError }),
+    };
+  }
+
+  sync(request: SyncRequest): Promise<SyncResult> {
+    return this.#exclusively(() => this.#sync(request));
+  }
+
+  /** Ends all watches and timers, and waits for a sync under way. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#retry.cancel();
+    this.#repairs.close();
+    this.#periodic?.cancel();
+    for (const watch of this.#watches ?? []) await watch.close();
+    await this.#idle;
+    await this.#driver.close?.();
+  }
+
+  #exclusively<T>(work: () => Promise<T>): Promise<T> {
+    const run = this.#idle.then(work);
+    this.#idle = run.catch(() => undefined);
+    return run;
+  }
+
+  async #sync(request: SyncRequest): Promise<SyncResult> {
+    // From before the first write on, so that no change after it can be missed.
+    this.#watches ??= this.#startWatches();
+    this.#owe();
+    const served = this.#owed;
+    this.#served = served;
+    try {
+      const addressError = await this.#listAddresses();
+      const wanted = { ...request, addresses: this.#addresses };
+      const part = await this.#writePart(wanted);
+      const written = part ?? (await this.#writeAll(wanted).finally(() => this.#armPeriodic()));
+      this.#accept(written, part !== undefined, addressError);
+    } catch (error) {
+      this.#lastError = { at: this.#options.clock.now(), message: messageOf(error) };
+      this.#owed = served;
+      throw error;
+    } finally {
+      this.#served = undefined;
+    }
+    if (this.#owed === served) this.#owed = undefined;
+    const refused = new Map([...this.#conflicts, ...this.#refused]);
+    return { refused: [...refused].map(([key, error]) => ({ key, error })) };
+  }
+
+  /** Writes changes, after a repair of what is suspect. Resolves to undefined when everything has to be written. */
+  async #writePart(wanted: SyncRequest & Wanted): Promise<Written<Belief> | undefined> {
+    const { changed } = wanted;
+    const [belief, suspects] = [this.#belief, this.#suspects];
+    if (changed === 'all' || belief === undefined || suspects === 'everything') return undefined;
+    this.#belief = undefined;
+    this.#suspects = undefined;
+    const changes: WantedChanges = { ...wanted, changed };
+    try {
+      const written = suspects
+        ? await this.#driver.writeRepair?.(belief, suspects, changes)
+        : await this.#driver.writeChanges(belief, changes);
+      if (written) for (const key of changed) this.#refused.delete(key);
+      return written;
+    } catch (error) {
+      if (!this.#driver.isRefusal(error)) throw error;
+      this.#options.logger.error(error, 'Partial sync refused; syncing everything', this.#label);
+      return undefined;
+    }
+  }
+
+  /** Writes everything but the service ports that turn out to be refused. */
+  async #writeAll(wanted: Wanted): Promise<Written<Belief>> {
+    this.#belief = undefined;
+    this.#suspects = undefined;
+    this.#refused.clear();
+    const full = this.#driver.writeAll(wanted);
+    let futileAttempts = 0;
+    for (;;) {
+      try {
+        return await full.attempt(this.#refused);
+      } catch (error) {
+        const remedy = await full.remedy(error, this.#refused);
+        if (remedy === undefined) throw error;
+        futileAttempts = remedy === 'again' ? futileAttempts + 1 : 0;
+        if (futileAttempts === maxFutileAttempts) throw error;
+        if (typeof remedy === 'string') continue;
+        for (const [key, reason] of remedy) this.#refused.set(key, reason);
+        if (this.#refused.size > maxLeftOut) throw error;
+      }
+    }
+  }
+
+  #accept(
+    { belief, failures, conflicts, retry }: Written<Belief>,
+    isPartial: boolean,
+    addressError?: string,
+  ): void {
+    this.#belief = belief;
+    this.#conflicts = conflicts ?? new Map();
+    for (const [key, error] of failures) this.#refused.set(key, error);
+    const reason = retry ?? addressError ?? this.#temporaryRefusal();
+    if (reason === undefined) this.#retry.reset();
+    // A retry that is pending still comes in time: partial syncs do not put it off.
+    else if (!this.#isClosed && !(isPartial && this.#retry.pending)) this.#retry.schedule(reason);
+  }
+
+  #temporaryRefusal(): string | undefined {
+    const temporary = [...this.#refused].find(([, error]) => this.#driver.isTemporary?.(error));
+    return temporary && `${temporary[0]}: ${temporary[1].message}`;
+  }
+
+  /** Lists the node's addresses anew. When that fails, those known stay in use; resolves to the reason. */
+  async #listAddresses(): Promise<string | undefined> {
+    const { addresses, logger } = this.#options;
+    try {
+      if (addresses) this.#addresses = await addresses.list();
+      return undefined;
+    } catch (error) {
+      logger.error(error, 'Failed to list interface addresses; using those known', this.#label);
+      return `failed to list interface addresses: ${messageOf(error)}`;
+    }
+  }
+
+  #startWatches(): Closable[] {
+    const { addresses, clock, logger } = this.#options;
+    const onChange = () => this.#requestFullSync();
+    const watched = this.#driver.watch?.({
+      changed: (change) => this.#noteDamage(change),
+      requestFullSync: onChange,
+      exclusively: (work) => this.#exclusively(() => work(this.#belief)),
+    });
+    const relevant = addresses?.relevant;
+    return [
+      ...(watched ?? []),
+      ...(addresses && relevant ? [new AddressWatch({ addresses, relevant, clock, logger, onChange })] : []),
+    ];
+  }
+
+  #noteDamage(change: ForeignChange): void {
+    this.#damage = union(this.#damage, change.suspects ?? 'everything');
+    this.#repairs.changed(change);
+  }
+
+  #repair(): void {
+    this.#suspects = union(this.#suspects, this.#damage ?? 'everything');
+    this.#damage = undefined;
+    this.#driver.repairing?.();
+    this.#request();
+  }
+
+  #requestFullSync(): void {
+    this.#suspects = 'everything';
+    this.#request();
+  }
+
+  #request(): void {
+    if (this.#isClosed) return;
+    this.#owe();
+    this.#options.requestSync();
+  }
+
+  /** A sync is owed from now on, unless one was already; the one under way may be too early. */
+  #owe(): void {
+    if (this.#owed && this.#owed !== this.#served) return;
+    this.#owed = { since: this.#options.clock.now() };
+  }
+
+  #armPeriodic(): void {
+    const { fullSyncPeriodMs } = this.#driver;
+    if (fullSyncPeriodMs === undefined || this.#isClosed) return;
+    this.#periodic?.cancel();
+    this.#periodic = this.#options.clock.setTimeout(() => this.#requestFullSync(), fullSyncPeriodMs);
+  }
+}
+
+function union(known: Suspects | undefined, more: Suspects): Suspects {
+  if (known === 'everything' || more === 'everything') return 'everything';
+  return new Set([...(known ?? []), ...more]);
+}

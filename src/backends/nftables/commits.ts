@@ -1,0 +1,83 @@
+import type { NftClient } from '../../kernel/nft/client.ts';
+import { NftError } from '../../kernel/nft/errors.ts';
+import type { Clock } from '../../lib/clock.ts';
+import type { Logger } from '../../obs/log.ts';
+import type { ProxyMetrics } from '../../obs/proxy-metrics.ts';
+import type { Prepared } from './prepare.ts';
+import type { NftablesSettings } from './settings.ts';
+import { Transaction } from './transaction.ts';
+import { TransactionLog } from './transaction-log.ts';
+
+export interface CommitOptions {
+  readonly settings: NftablesSettings;
+  readonly client: NftClient;
+  readonly metrics: Pick<ProxyMetrics, 'nftablesSyncFailures' | 'nftablesCleanupFailures'>;
+  readonly logger: Logger;
+  readonly clock: Clock;
+}
+
+/** Commits prepared transactions of one family, logs them, and counts those that fail. */
+export class Commits {
+  readonly #options: CommitOptions;
+  readonly #log: TransactionLog;
+
+  constructor(options: CommitOptions) {
+    this.#options = options;
+    this.#log = new TransactionLog({ ...options, family: options.settings.family });
+  }
+
+  /** Rejects with NftError when the kernel refuses the transaction; one without operations is not sent. */
+  async commit({ batch, elementOperations }: Prepared): Promise<void> {
+    if (batch.operations.length === 0) return;
+    const { settings, client, clock, logger, metrics } = this.#options;
+    const { family } = settings;
+    const start = clock.monotonic();
+    this.#log.committing(batch);
+    try {
+      const { bytes } = await client.commit(batch);
+      const ms = Math.round(clock.monotonic() - start);
+      logger.v(4).info('Committed', { ipFamily: family, elements: elementOperations, bytes, ms });
+    } catch (error) {
+      if (isOutdated(error)) throw error;
+      metrics.nftablesSyncFailures.inc({ ip_family: family });
+      await this.#log.refused(batch);
+      throw error;
+    }
+  }
+
+  /** Has the kernel validate a transaction without applying it. */
+  async isAccepted({ batch }: Prepared): Promise<boolean> {
+    try {
+      await this.#options.client.check(batch);
+      return true;
+    } catch (error) {
+      if (error instanceof NftError) return false;
+      throw error;
+    }
+  }
+
+  /** Removes unused chains. Before kernel 6.2 a chain counts as used a moment longer: it then stays until later. */
+  async removeIdle({ idle }: Prepared): Promise<void> {
+    if (idle.chains.length === 0) return;
+    const { settings, client, metrics, logger } = this.#options;
+    const { family } = settings;
+    const [elements, chains] = [new Transaction(family), new Transaction(family)];
+    for (const key of idle.handlers) elements.delete('handlers', key);
+    chains.deleteChains(idle.chains);
+    try {
+      for (const batch of [elements.finish(), chains.finish()]) {
+        if (batch.operations.length === 0) continue;
+        this.#log.committing(batch);
+        await client.commit(batch);
+      }
+    } catch (error) {
+      metrics.nftablesCleanupFailures.inc({ ip_family: family });
+      logger.v(2).info('Unused chains could not be removed yet', { ipFamily: family, error });
+    }
+  }
+}
+
+/** Whether a commit failed because the ruleset changed since it was read. */
+export function isOutdated(error: unknown): boolean {
+  return error instanceof NftError && error.errno === 'ERESTART';
+}

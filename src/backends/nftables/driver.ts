@@ -1,0 +1,87 @@
+import type { NftClient } from '../../kernel/nft/client.ts';
+import { NftError } from '../../kernel/nft/errors.ts';
+import type { Clock } from '../../lib/clock.ts';
+import type { Logger } from '../../obs/log.ts';
+import type { ProxyMetrics } from '../../obs/proxy-metrics.ts';
+import type { Closable, Driver, EngineSignals, Wanted, WantedChanges, Written } from '../driver.ts';
+import { TableWatch } from '../table-watch.ts';
+import { Commits, isOutdated } from './commits.ts';
+import { FullTableWrite } from './full-write.ts';
+import { isSetName, tableOf } from './layout.ts';
+import type { LoopbackProxy } from './loopback-proxy.ts';
+import { type Believed, type Prepared, prepareChanges, writtenBy } from './prepare.ts';
+import { prepareRepair } from './repair.ts';
+import type { NftablesSettings } from './settings.ts';
+
+export interface NftablesOptions {
+  readonly settings: NftablesSettings;
+  readonly client: NftClient;
+  /** Serves node ports on loopback, where that is asked for. */
+  readonly loopback?: LoopbackProxy | undefined;
+  readonly metrics: Pick<ProxyMetrics, 'nftablesSyncFailures' | 'nftablesCleanupFailures'>;
+  readonly logger: Logger;
+  readonly clock: Clock;
+  /** See PrepareOptions. */
+  readonly endpointsToRead?: number;
+  /** Releases the client. */
+  readonly onClose?: () => Promise<void>;
+}
+
+/** Writes the table of one family. Each write is one transaction: packets see the old state or the new one. */
+export class NftablesDriver implements Driver<Believed> {
+  readonly subject = 'table kube-proxy';
+  readonly #options: NftablesOptions;
+  readonly #commits: Commits;
+
+  constructor(options: NftablesOptions) {
+    this.#options = options;
+    this.#commits = new Commits(options);
+  }
+
+  async writeChanges(belief: Believed, wanted: WantedChanges): Promise<Written<Believed>> {
+    return this.#write(await prepareChanges(this.#options, belief, wanted), wanted);
+  }
+
+  /** Reads only the suspect sets. Resolves to undefined when more than they is wrong. */
+  async writeRepair(
+    belief: Believed,
+    suspects: ReadonlySet<string>,
+    wanted: WantedChanges,
+  ): Promise<Written<Believed> | undefined> {
+    const sets = new Set([...suspects].filter(isSetName));
+    const prepared = await prepareRepair(this.#options, belief, sets, wanted);
+    if (!prepared) return undefined;
+    try {
+      return await this.#write(prepared, wanted);
+    } catch (error) {
+      if (isOutdated(error)) return undefined;
+      throw error;
+    }
+  }
+
+  writeAll(wanted: Wanted): FullTableWrite {
+    return new FullTableWrite({ ...this.#options, commits: this.#commits }, wanted);
+  }
+
+  isRefusal(error: unknown): boolean {
+    return error instanceof NftError;
+  }
+
+  watch({ changed }: EngineSignals<Believed>): Closable[] {
+    const { client, settings, clock, logger } = this.#options;
+    const table = tableOf(settings.family);
+    // Which client is bound to which endpoint: packets write it.
+    return [new TableWatch({ client, table, unwatched: 'clients', clock, logger, onChange: changed })];
+  }
+
+  async close(): Promise<void> {
+    this.#options.loopback?.close();
+    await this.#options.onClose?.();
+  }
+
+  async #write(prepared: Prepared, wanted: WantedChanges): Promise<Written<Believed>> {
+    await this.#commits.commit(prepared);
+    await this.#options.loopback?.update(wanted);
+    return writtenBy(prepared);
+  }
+}

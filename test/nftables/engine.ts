@@ -1,0 +1,28 @@
+import type { AddressSource } from '../../src/backends/address-watch.ts';
+import { SyncEngine } from '../../src/backends/engine.ts';
+import { NftablesDriver, type NftablesOptions } from '../../src/backends/nftables/driver.ts';
+import type { Believed } from '../../src/backends/nftables/prepare.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+import { silentLogger } from '../../src/obs/log.ts';
+import { ignoredMetric } from '../../src/obs/metrics.ts';
+
+type Parts = Pick<NftablesOptions, 'settings' | 'client'> &
+  Partial<NftablesOptions> & {
+    /** The node's addresses. */
+    readonly list?: AddressSource['list'];
+  };
+
+/** nftables mode of which only what matters to a test is given. Nothing asks for syncs, addresses are not watched. */
+export function nftablesEngine({ list = async () => [], ...parts }: Parts): SyncEngine<Believed> {
+  const metrics = { nftablesSyncFailures: ignoredMetric, nftablesCleanupFailures: ignoredMetric };
+  const options = { metrics, logger: silentLogger, clock: systemClock, ...parts };
+  return new SyncEngine({
+    ...options,
+    family: parts.settings.family,
+    driver: new NftablesDriver(options),
+    addresses: { list, watch: () => ({ close() {} }) },
+    retryMs: 0,
+    metrics: { repairs: ignoredMetric },
+    requestSync: () => {},
+  });
+}
