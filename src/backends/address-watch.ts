@@ -6,7 +6,9 @@ import type { Logger } from '../obs/log.ts';
 import { LastingSubscription } from './lasting-subscription.ts';
 
 /** The node's addresses, and which of them matter to a mode. */
-export interface AddressSource extends Pick<InterfaceAddresses, 'list' | 'watch'> {
+export interface AddressSource extends Pick<InterfaceAddresses, 'watch'> {
+  /** Addresses on the node's interfaces at this moment. */
+  list(): Promise<readonly string[]>;
   /** Those of the listed addresses whose change calls for a sync; absent when none does. */
   readonly relevant?: ((listed: readonly string[]) => readonly string[]) | undefined;
 }

@@ -28,8 +28,6 @@ export interface EngineOptions<Belief> {
 
 /** Attempts of one full sync without progress: the kernel is short of something, or another program keeps writing. */
 const maxFutileAttempts = 8;
-/** Stop isolating bad service ports after this many; the cause is then elsewhere. */
-const maxLeftOut = 100;
 
 /** Parts of what was written that may no longer be there; rules may be missing as well. */
 type Suspects = ReadonlySet<string> | 'everything';
@@ -184,8 +182,9 @@ export class SyncEngine<Belief> implements Backend {
         futileAttempts = remedy === 'again' ? futileAttempts + 1 : 0;
         if (futileAttempts === maxFutileAttempts) throw error;
         if (typeof remedy === 'string') continue;
+        const known = this.#refused.size;
         for (const [key, reason] of remedy) this.#refused.set(key, reason);
-        if (this.#refused.size > maxLeftOut) throw error;
+        if (this.#refused.size === known) throw error;
       }
     }
   }

@@ -42,8 +42,7 @@ async function differences(
   leaveOut?: (table: string, line: string) => boolean,
 ): Promise<readonly Difference[]> {
   const settings = recordedSettings(cluster, family);
-  const interfaceAddresses = async () => recordedAddresses(cluster);
-  const node = await nodeLines({ settings, interfaceAddresses, logger: silentLogger }, counters);
+  const node = nodeLines(settings, counters, recordedAddresses(cluster), silentLogger);
   const tables = recordedTables(cluster, family, leaveOut);
   const plans = plansByKey(...plansOf(cluster, family));
   return compare({ plans }, { settings, tables, node, counters, clock: new FakeClock() });

@@ -1,14 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { IptablesBackend } from '../../src/backends/iptables/backend.ts';
 import { type Family, families } from '../../src/model/ip.ts';
-import { silentLogger } from '../../src/obs/log.ts';
-import { ignoredMetric } from '../../src/obs/metrics.ts';
-import { plansByKey } from '../cluster/plans.ts';
-import { FakeClock } from '../fake-clock.ts';
 import { plansOf, recordedClusters } from '../plan/recorded-cluster.ts';
 import { type RecordedIptablesCluster, recordedAddresses, recordedSettings } from './compiled-cluster.ts';
 import { FakeTables } from './fake-tables.ts';
+import { SyncHarness } from './harness.ts';
 import { type Chains, chainsOf, comparable, savedForm } from './normalise.ts';
 
 /** Made by jumps and canaries, not by the sync. */
@@ -30,24 +26,10 @@ for (const { name, cluster } of recordedClusters()) {
 }
 
 async function programmed(cluster: RecordedIptablesCluster, family: Family): Promise<FakeTables> {
-  const tables = new FakeTables();
-  const plans = plansByKey(...plansOf(cluster, family));
-  const backend = new IptablesBackend({
-    settings: recordedSettings(cluster, family),
-    tables,
-    interfaceAddresses: async () => recordedAddresses(cluster),
-    metrics: {
-      iptablesRestoreFailures: ignoredMetric,
-      iptablesPartialRestoreFailures: ignoredMetric,
-      iptablesRulesTotal: ignoredMetric,
-      iptablesRulesLast: ignoredMetric,
-    },
-    logger: silentLogger,
-    clock: new FakeClock(),
-  });
-  const { refused } = await backend.sync({ plans, changed: 'all', serviceCIDRs: [], totalEndpoints: 0 });
-  assert.deepEqual(refused, []);
-  return tables;
+  const harness = new SyncHarness(new FakeTables(), recordedSettings(cluster, family));
+  harness.interfaceAddresses = async () => recordedAddresses(cluster);
+  assert.deepEqual(await harness.full(...plansOf(cluster, family)), []);
+  return harness.tables;
 }
 
 /** Comparison sorts the rules of this chain, so that it says nothing about this. */

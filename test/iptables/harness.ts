@@ -1,9 +1,12 @@
-import { IptablesBackend } from '../../src/backends/iptables/backend.ts';
+import { SyncEngine } from '../../src/backends/engine.ts';
+import { IptablesDriver } from '../../src/backends/iptables/driver.ts';
+import type { NodeLines } from '../../src/backends/iptables/node-lines.ts';
 import type { IptablesSettings } from '../../src/backends/iptables/settings.ts';
 import type { Tables } from '../../src/backends/iptables/tables.ts';
 import type { Family } from '../../src/model/ip.ts';
 import { nodePortAddresses } from '../../src/model/node-port-addresses.ts';
 import { type Logger, silentLogger } from '../../src/obs/log.ts';
+import { ignoredMetric } from '../../src/obs/metrics.ts';
 import type { ServicePlan } from '../../src/plan/service-plan.ts';
 import { plansByKey } from '../cluster/plans.ts';
 import { FakeClock } from '../fake-clock.ts';
@@ -42,7 +45,7 @@ export function settingsOf(family: Family, changes: Partial<IptablesSettings> = 
 /** A backend with the tables it writes to, and the plans it was last given. */
 export class SyncHarness<T extends Tables = FakeTables> {
   readonly tables: T;
-  readonly backend: IptablesBackend;
+  readonly backend: SyncEngine<NodeLines>;
   readonly clock = new FakeClock();
   /** Values of metrics: `failures`, `partial failures`, `total nat`, `last filter` and so on. */
   readonly metrics = new Map<string, number>();
@@ -58,18 +61,23 @@ export class SyncHarness<T extends Tables = FakeTables> {
       ...silentLogger,
       error: (error, message) => void this.complaints.push(`${message}: ${error}`),
     };
-    this.backend = new IptablesBackend({
-      settings,
-      tables,
-      interfaceAddresses: () => this.interfaceAddresses(),
-      metrics: {
-        iptablesRestoreFailures: this.#counter('failures'),
-        iptablesPartialRestoreFailures: this.#counter('partial failures'),
-        iptablesRulesTotal: this.#gauge('total'),
-        iptablesRulesLast: this.#gauge('last'),
-      },
+    const { clock } = this;
+    const metrics = {
+      iptablesRestoreFailures: this.#counter('failures'),
+      iptablesPartialRestoreFailures: this.#counter('partial failures'),
+      iptablesRulesTotal: this.#gauge('total'),
+      iptablesRulesLast: this.#gauge('last'),
+      repairs: ignoredMetric,
+    };
+    this.backend = new SyncEngine({
+      family: settings.family,
+      driver: new IptablesDriver({ settings, tables, metrics, logger, clock }),
+      addresses: { list: () => this.interfaceAddresses(), watch: () => ({ close() {} }) },
+      retryMs: 0,
+      metrics,
       logger,
-      clock: this.clock,
+      clock,
+      requestSync: () => {},
     });
   }
 

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { Difference, Inspection, Packet } from '../../src/backends/inspection.ts';
 import { Canary } from '../../src/backends/iptables/canary.ts';
-import { Census } from '../../src/backends/iptables/census.ts';
 import { openInspection } from '../../src/backends/iptables/inspection.ts';
 import { KernelTables } from '../../src/backends/iptables/kernel-tables.ts';
 import type { Tables } from '../../src/backends/iptables/tables.ts';
+import { WrittenRules } from '../../src/backends/iptables/written-rules.ts';
 import { Commands } from '../../src/kernel/iptables/commands.ts';
 import { runProgram } from '../../src/kernel/program.ts';
 import { systemFiles } from '../../src/kernel/system-files.ts';
@@ -156,7 +156,7 @@ async function synced(flavour: Flavour, family: Family, plans: readonly ServiceP
   const commands = commandsOf(flavour, family);
   const tables = new KernelTables({
     commands,
-    census: new Census(),
+    written: new WrittenRules(),
     counters: undefined,
     logger: silentLogger,
     flavour,

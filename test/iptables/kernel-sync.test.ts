@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { Census } from '../../src/backends/iptables/census.ts';
 import { KernelTables } from '../../src/backends/iptables/kernel-tables.ts';
 import type { Tables } from '../../src/backends/iptables/tables.ts';
+import { WrittenRules } from '../../src/backends/iptables/written-rules.ts';
 import { Commands } from '../../src/kernel/iptables/commands.ts';
 import { runProgram } from '../../src/kernel/program.ts';
 import { systemClock } from '../../src/lib/clock.ts';
@@ -101,7 +101,7 @@ function kernelHarness(
   });
   const kernel = new KernelTables({
     commands,
-    census: new Census(),
+    written: new WrittenRules(),
     counters: undefined,
     logger: silentLogger,
     flavour,

@@ -2,12 +2,12 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, before, beforeEach, suite, test } from 'node:test';
 import { Canary } from '../../src/backends/iptables/canary.ts';
-import { Census } from '../../src/backends/iptables/census.ts';
 import { type Changes, changesOf } from '../../src/backends/iptables/changes.ts';
 import { DamageReporter } from '../../src/backends/iptables/damage-reporter.ts';
 import { ensureJumps, jumps, savedRule } from '../../src/backends/iptables/jumps.ts';
 import { IptablesNode } from '../../src/backends/iptables/node.ts';
 import { checkVersion } from '../../src/backends/iptables/preconditions.ts';
+import { WrittenRules } from '../../src/backends/iptables/written-rules.ts';
 import { Commands } from '../../src/kernel/iptables/commands.ts';
 import { runProgram } from '../../src/kernel/program.ts';
 import { systemClock } from '../../src/lib/clock.ts';
@@ -27,7 +27,7 @@ inNetworkNamespace(import.meta.filename, () => {
       let node: IptablesNode;
       let changes: Changes;
       let commands: Commands;
-      let census: Census;
+      let written: WrittenRules;
       let reporter: DamageReporter;
       let unwatch: () => void;
       const reports: { objects: ReadonlyMap<string, number>; by: string }[] = [];
@@ -41,18 +41,18 @@ inNetworkNamespace(import.meta.filename, () => {
       beforeEach(async () => {
         changes = changesOf(flavour, node, { family: 'IPv4', clock, logger });
         commands = new Commands({ family: 'IPv4', run: runProgram, clock, logger, observer: changes });
-        census = new Census();
+        written = new WrittenRules();
         reporter = new DamageReporter({
-          census,
+          written,
           commands,
           clock,
           logger,
           onDamage: (report) => reports.push(report),
         });
         await ensureJumps(commands);
-        census.expectJumps();
+        written.expectJumps();
         unwatch = changes.watch({
-          owns: (table, chain) => census.owns(table, chain),
+          owns: (table, chain) => written.owns(table, chain),
           onDamage: (change) => reporter.damaged(change),
           onSuspicion: (by) => reporter.suspect(by),
         });
@@ -72,7 +72,7 @@ inNetworkNamespace(import.meta.filename, () => {
           (_, i) => `-A KUBE-SVC-A -p tcp --dport ${i + 1} -j RETURN\n`,
         );
         const input = ['*nat\n:KUBE-SVC-A - [0:0]\n', ...lines, 'COMMIT\n'];
-        await census.during(input, (counted) => commands.restore(counted));
+        await written.during(input, (counted) => commands.restore(counted));
       }
 
       test('the program on the PATH is the one that was asked for', async () => {
@@ -98,7 +98,7 @@ inNetworkNamespace(import.meta.filename, () => {
         await commands.createChain('mangle', 'KUBE-PROXY-CANARY');
         await new Promise((resolve) => setTimeout(resolve, 600));
         assert.deepEqual(reports, []);
-        assert.deepEqual([...(await census.differences(commands))], []);
+        assert.deepEqual([...(await written.differences(commands))], []);
       });
 
       test('a flush, a deleted rule, a deleted chain and a deleted jump are', async () => {

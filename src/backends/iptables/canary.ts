@@ -48,7 +48,7 @@ export class Canary {
       return true;
     } catch (error) {
       logger.error(error, 'Could not set up the canary chain', {
-        ip_family: commands.family,
+        ipFamily: commands.family,
         chain: canaryChain,
       });
       return false;
@@ -73,7 +73,7 @@ export class Canary {
       while (!this.#isClosed && (await this.#isIn('mangle')));
       if (this.#isClosed) return;
       if (!(await this.#isGoneEverywhere())) {
-        logger.error(undefined, 'Inconsistent iptables state detected', { ip_family: commands.family });
+        logger.error(undefined, 'Inconsistent iptables state detected', { ipFamily: commands.family });
       }
       if (!this.#isClosed) onLost();
     }
@@ -96,7 +96,7 @@ export class Canary {
     try {
       return await commands.chainExists(table, canaryChain);
     } catch (error) {
-      logger.error(error, 'Could not look for the canary chain', { ip_family: commands.family, table });
+      logger.error(error, 'Could not look for the canary chain', { ipFamily: commands.family, table });
       return true;
     }
   }

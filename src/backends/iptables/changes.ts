@@ -62,7 +62,7 @@ class PolledChanges implements Changes {
       this.#sizes = new SizeWatch({ family, sizes, clock, logger, onSuspicion });
     } catch (error) {
       logger.error(error, 'Cannot watch the tables; a flush is noticed by the canary chain only', {
-        ip_family: family,
+        ipFamily: family,
       });
     }
     return () => {

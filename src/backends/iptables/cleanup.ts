@@ -66,7 +66,7 @@ async function removeFrom(commands: Commands, { logger }: FlavourContext): Promi
       await work();
     } catch (error) {
       failures.push(error);
-      logger.error(error, 'Failed to remove rules', { ip_family: commands.family, what });
+      logger.error(error, 'Failed to remove rules', { ipFamily: commands.family, what });
     }
   };
   await attempt('jumps', () => removeJumps(commands));

@@ -4,12 +4,12 @@ import { FakeClock } from '../../../test/fake-clock.ts';
 import { FakePrograms } from '../../../test/iptables/fake-programs.ts';
 import { Commands } from '../../kernel/iptables/commands.ts';
 import { silentLogger } from '../../obs/log.ts';
-import { Census } from './census.ts';
 import { DamageReporter } from './damage-reporter.ts';
+import { WrittenRules } from './written-rules.ts';
 
 async function fixture() {
   const clock = new FakeClock();
-  const census = new Census();
+  const written = new WrittenRules();
   const chains = new Set([':KUBE-SVC-A - [0:0]']);
   const reports: [Record<string, number>, string][] = [];
   let looks = 0;
@@ -18,14 +18,14 @@ async function fixture() {
     return { lines: [...chains] };
   });
   const write = (apply: () => Promise<void>) =>
-    census.during(['*nat\n:KUBE-SVC-A - [0:0]\nCOMMIT\n'], async (input) => {
+    written.during(['*nat\n:KUBE-SVC-A - [0:0]\nCOMMIT\n'], async (input) => {
       for (const _ of input);
       await apply();
     });
   await write(async () => {});
   const commands = new Commands({ family: 'IPv4', run: programs.run, clock, logger: silentLogger });
   const reporter = new DamageReporter({
-    census,
+    written,
     commands,
     clock,
     logger: silentLogger,

@@ -2,10 +2,10 @@ import type { Commands } from '../../kernel/iptables/commands.ts';
 import type { Clock, Timer } from '../../lib/clock.ts';
 import type { Logger } from '../../obs/log.ts';
 import type { ForeignChange } from '../repairs.ts';
-import type { Census } from './census.ts';
+import type { WrittenRules } from './written-rules.ts';
 
 export interface DamageReporterOptions {
-  readonly census: Census;
+  readonly written: WrittenRules;
   readonly commands: Commands;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -81,18 +81,18 @@ export class DamageReporter {
   }
 
   async #look(): Promise<void> {
-    const { census, commands, logger } = this.#options;
-    if (this.#isLooking || census.isWriting) return this.#lookIn(busyMs);
+    const { written, commands, logger } = this.#options;
+    if (this.#isLooking || written.isWriting) return this.#lookIn(busyMs);
     this.#isSuspicious = false;
     this.#isLooking = true;
     try {
-      const { epoch } = census;
-      const objects = await census.differences(commands);
+      const { epoch } = written;
+      const objects = await written.differences(commands);
       if (this.#isClosed || objects.size === 0) return;
-      if (census.epoch === epoch) this.#options.onDamage({ objects, by: this.#by });
+      if (written.epoch === epoch) this.#options.onDamage({ objects, by: this.#by });
       else this.suspect(this.#by);
     } catch (error) {
-      logger.error(error, 'Cannot compare the rules with what was written', { ip_family: commands.family });
+      logger.error(error, 'Cannot compare the rules with what was written', { ipFamily: commands.family });
     } finally {
       this.#isLooking = false;
     }

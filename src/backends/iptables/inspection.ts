@@ -75,8 +75,7 @@ export class IptablesInspection implements Inspection {
   async compare(request: Omit<SyncRequest, 'changed'>): Promise<readonly Difference[]> {
     const { settings, clock, logger } = this.#options;
     const counters = await this.#node.counters();
-    const interfaceAddresses = () => this.#node.interfaceAddresses();
-    const node = await nodeLines({ settings, interfaceAddresses, logger }, counters);
+    const node = nodeLines(settings, counters, await this.#node.interfaceAddresses(), logger);
     const tables = {
       nat: await this.#tables.read('nat'),
       filter: await this.#tables.read('filter'),

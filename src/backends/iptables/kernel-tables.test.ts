@@ -5,9 +5,9 @@ import { type FakeEnd, FakePrograms } from '../../../test/iptables/fake-programs
 import { CommandError } from '../../kernel/iptables/command-error.ts';
 import { Commands } from '../../kernel/iptables/commands.ts';
 import { silentLogger } from '../../obs/log.ts';
-import { Census } from './census.ts';
 import { KernelTables } from './kernel-tables.ts';
 import { RestoreError } from './tables.ts';
+import { WrittenRules } from './written-rules.ts';
 
 function tablesWith(answer: (command: string) => FakeEnd | undefined) {
   const programs = new FakePrograms(answer);
@@ -19,7 +19,7 @@ function tablesWith(answer: (command: string) => FakeEnd | undefined) {
   });
   return new KernelTables({
     commands,
-    census: new Census(),
+    written: new WrittenRules(),
     counters: undefined,
     logger: silentLogger,
     flavour: 'nft',

@@ -2,14 +2,14 @@ import { CommandError } from '../../kernel/iptables/command-error.ts';
 import type { Commands } from '../../kernel/iptables/commands.ts';
 import type { Flavour } from '../../kernel/iptables/table-reader.ts';
 import type { Logger } from '../../obs/log.ts';
-import type { Census } from './census.ts';
 import type { PacketCounters } from './counters.ts';
 import { chainNames, ensureJumps } from './jumps.ts';
 import { type Counters, RestoreError, type TableName, type Tables } from './tables.ts';
+import type { WrittenRules } from './written-rules.ts';
 
 export interface KernelTablesOptions {
   readonly commands: Commands;
-  readonly census: Census;
+  readonly written: WrittenRules;
   /** Undefined when the kernel has no such counters. */
   readonly counters: PacketCounters | undefined;
   readonly logger: Logger;
@@ -33,7 +33,7 @@ export class KernelTables implements Tables {
 
   async ensureJumps(): Promise<void> {
     await ensureJumps(this.#options.commands);
-    this.#options.census.expectJumps();
+    this.#options.written.expectJumps();
   }
 
   async ensureCounters(): Promise<Counters> {
@@ -46,9 +46,9 @@ export class KernelTables implements Tables {
   }
 
   async restore(input: Iterable<string>): Promise<void> {
-    const { commands, census } = this.#options;
+    const { commands, written } = this.#options;
     try {
-      await census.during(input, (counted) => commands.restore(counted));
+      await written.during(input, (counted) => commands.restore(counted));
     } catch (error) {
       throw restoreError(error);
     }

@@ -7,15 +7,15 @@ import { toMillis } from '../../lib/duration.ts';
 import type { Family } from '../../model/ip.ts';
 import type { Logger } from '../../obs/log.ts';
 import type { MetricGroup } from '../../obs/proxy-metrics.ts';
-import { servingNodePorts } from '../address-watch.ts';
+import { nodePortSource } from '../address-watch.ts';
 import type { Backend } from '../backend.ts';
+import { SyncEngine } from '../engine.ts';
 import type { Inspection } from '../inspection.ts';
 import type { BackendContext, InspectionContext, Mode, PacketFacts } from '../mode.ts';
 import { SharedByFamilies } from '../shared-by-families.ts';
-import { IptablesBackend } from './backend.ts';
-import { Census } from './census.ts';
 import { changesOf } from './changes.ts';
 import { removeAll } from './cleanup.ts';
+import { IptablesDriver } from './driver.ts';
 import { type FlavourContext, warnOfMix } from './flavour.ts';
 import { openInspection } from './inspection.ts';
 import { KernelTables } from './kernel-tables.ts';
@@ -27,8 +27,9 @@ import {
   routeLocalnet,
   servesLocalhost,
 } from './preconditions.ts';
+import { RulesetWatch } from './ruleset-watch.ts';
 import type { IptablesSettings } from './settings.ts';
-import { WatchedBackend } from './watched-backend.ts';
+import { WrittenRules } from './written-rules.ts';
 
 const defaultMasqueradeBit = 14;
 
@@ -61,7 +62,7 @@ class IptablesMode implements Mode {
       if (settings.localhostNodePorts) routeLocalnet(systemFiles, logger);
       const flavour = await checkVersion(new Commands({ family, run: runProgram, clock, logger }));
       if (isFirst) await warnOfMix(flavour, flavourContext(clock, logger));
-      return this.#watchedBackend(context, settings, flavour, node);
+      return this.#engine(context, settings, flavour, node);
     } catch (error) {
       await this.#release();
       throw error;
@@ -78,32 +79,37 @@ class IptablesMode implements Mode {
     return removeAll(flavourContext(systemClock, logger));
   }
 
-  #watchedBackend(
-    { family, metrics, logger, clock, requestFullSync }: BackendContext,
+  #engine(
+    { family, config, metrics, logger, clock, requestFullSync }: BackendContext,
     settings: IptablesSettings,
     flavour: Flavour,
     node: IptablesNode,
   ): Backend {
-    const census = new Census();
+    const written = new WrittenRules();
     const changes = changesOf(flavour, node, { family, clock, logger });
     const commands = new Commands({ family, run: runProgram, clock, logger, observer: changes });
-    const tables = new KernelTables({ commands, census, counters: node.counters, logger, flavour });
-    const interfaceAddresses = () => node.kernel.addresses.list();
-    return new WatchedBackend({
-      backend: new IptablesBackend({ settings, tables, interfaceAddresses, metrics, logger, clock }),
-      commands,
-      census,
+    const tables = new KernelTables({ commands, written, counters: node.counters, logger, flavour });
+    const interval = settings.syncPeriod;
+    const driver = new IptablesDriver({
+      settings,
+      tables,
+      watch: (onDamage) => {
+        return new RulesetWatch({ commands, written, changes, clock, logger, interval, onDamage });
+      },
       metrics,
       logger,
       clock,
-      syncPeriod: settings.syncPeriod,
-      watch: (watcher) => changes.watch(watcher),
-      nodePorts: {
-        addresses: node.kernel.addresses,
-        relevant: servingNodePorts(settings.nodePortAddresses),
-      },
-      requestFullSync,
       onClose: () => this.#release(),
+    });
+    return new SyncEngine({
+      family,
+      driver,
+      addresses: nodePortSource(node.kernel.addresses, settings.nodePortAddresses),
+      retryMs: toMillis(config.minSyncPeriod),
+      metrics,
+      logger,
+      clock,
+      requestSync: requestFullSync,
     });
   }
 

@@ -9,34 +9,18 @@ export interface NodeLines {
   readonly natTail: readonly string[];
 }
 
-export interface NodeLinesOptions {
-  readonly settings: IptablesSettings;
-  /** Addresses on the node's interfaces at this moment. */
-  readonly interfaceAddresses: () => Promise<readonly string[]>;
-  readonly logger: Logger;
-}
-
-/** Never fails: when the addresses cannot be listed, node ports are not served and everything else is. */
-export async function nodeLines(options: NodeLinesOptions, counters: Counters): Promise<NodeLines> {
-  const { settings } = options;
-  const addresses = settings.nodePortAddresses.matchAll ? [] : await listAddresses(options);
-  return { filterTail: filterTail(settings, counters), natTail: natTail(settings, addresses) };
-}
-
-async function listAddresses(options: NodeLinesOptions): Promise<readonly string[]> {
-  const { settings, interfaceAddresses, logger } = options;
-  const { family } = settings;
-  try {
-    const addresses = await interfaceAddresses();
+/** Logs each of the node's addresses at which node ports are asked for and cannot be served. */
+export function nodeLines(
+  settings: IptablesSettings,
+  counters: Counters,
+  addresses: readonly string[],
+  logger: Logger,
+): NodeLines {
+  if (!settings.nodePortAddresses.matchAll) {
     for (const ip of unservedLoopback(settings, addresses)) {
       const problem = new Error(`node ports cannot be served on loopback address ${ip}`);
-      logger.error(problem, 'Node port address ignored', { ip_family: family });
+      logger.error(problem, 'Node port address ignored', { ipFamily: settings.family });
     }
-    return addresses;
-  } catch (error) {
-    logger.error(error, 'Failed to list interface addresses; node ports are not served', {
-      ipFamily: family,
-    });
-    return [];
   }
+  return { filterTail: filterTail(settings, counters), natTail: natTail(settings, addresses) };
 }

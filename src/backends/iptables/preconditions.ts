@@ -24,7 +24,7 @@ export async function availableFamilies(context: FlavourContext): Promise<Set<Fa
       continue;
     }
     reasons.push(reason);
-    context.logger.info('No iptables support for an IP family', { ip_family: family, reason });
+    context.logger.info('No iptables support for an IP family', { ipFamily: family, reason });
   }
   if (available.size > 0) return available;
   throw new Error(`iptables is not available on this host: ${reasons.join('; ')}`);

@@ -6,7 +6,7 @@ import { type CompiledService, compileService, ownChains } from './compile.ts';
 import { CompiledServices } from './compiled-services.ts';
 import { declarations } from './declarations.ts';
 import { filterChains, filterTail, natChains, natTail } from './fixed-rules.ts';
-import { RestoreInput, type Scope } from './restore-input.ts';
+import { type ChainSelection, RestoreInput } from './restore-input.ts';
 
 const settings = settingsOf('IPv4');
 const node = {
@@ -23,7 +23,7 @@ function services(count: number): CompiledService[] {
   });
 }
 
-function everything(list: readonly CompiledService[], stale: Scope['stale'] = []): RestoreInput {
+function everything(list: readonly CompiledService[], stale: ChainSelection['stale'] = []): RestoreInput {
   const own = new Map(list.map((service) => [service.key, ownChains(service, settings)]));
   const scope = { filter: new Set(filterChains(settings)), nat: new Set(natChains), own, stale };
   return new RestoreInput(settings, new CompiledServices(list), node, scope);

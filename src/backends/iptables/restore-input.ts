@@ -6,14 +6,14 @@ import type { NodeLines } from './node-lines.ts';
 import type { IptablesSettings } from './settings.ts';
 import type { TableName } from './tables.ts';
 
-/** A service chain that nothing uses any more. It is emptied; `keep` when somebody else's rule still jumps to it. */
+/** A service chain that nothing uses any more. It is emptied, and removed unless `keep`. */
 export interface StaleChain {
   readonly name: string;
   readonly keep: boolean;
 }
 
 /** Which chains to write. A chain is always written whole; those not named stay as they are. */
-export interface Scope {
+export interface ChainSelection {
   readonly filter: ReadonlySet<string>;
   readonly nat: ReadonlySet<string>;
   /** By service port key. */
@@ -22,13 +22,16 @@ export interface Scope {
 }
 
 /**
- * Divides what is to be written into restores of about so many service chains each. The chains that service ports have
+ * Divides what is to be written into restores of about `chainsPerRestore` service chains each. The chains that service ports have
  * to themselves come first; what jumps to them, and what removes others, is left for the last.
  */
-export function inParts(scope: Scope, chainsPerRestore = Number.POSITIVE_INFINITY): Scope[] {
+export function inParts(
+  selection: ChainSelection,
+  chainsPerRestore = Number.POSITIVE_INFINITY,
+): ChainSelection[] {
   const batches = [new Map<string, OwnChains>()];
   let chains = 0;
-  for (const [key, own] of scope.own) {
+  for (const [key, own] of selection.own) {
     if (chains >= chainsPerRestore) {
       batches.push(new Map());
       chains = 0;
@@ -36,15 +39,15 @@ export function inParts(scope: Scope, chainsPerRestore = Number.POSITIVE_INFINIT
     batches.at(-1)?.set(key, own);
     chains += own.declared.length;
   }
-  if (batches.length === 1) return [scope];
+  if (batches.length === 1) return [selection];
   const none = new Set<string>();
   // Their rules jump to it.
-  const first = new Set([...scope.nat].filter((chain) => chain === 'KUBE-MARK-MASQ'));
+  const first = new Set([...selection.nat].filter((chain) => chain === 'KUBE-MARK-MASQ'));
   const parts = batches.map((own, i) => ({ filter: none, nat: i === 0 ? first : none, own, stale: [] }));
-  return [...parts, { ...scope, own: new Map() }];
+  return [...parts, { ...selection, own: new Map() }];
 }
 
-/** Who is behind a line of the input. */
+/** What a line of the input is for. */
 export type LineOwner =
   | { readonly kind: 'service'; readonly key: string }
   | { readonly kind: 'removal'; readonly chain: string };
@@ -65,28 +68,28 @@ export class RestoreInput implements Iterable<string> {
   readonly #settings: IptablesSettings;
   readonly #services: Iterable<CompiledService>;
   readonly #node: NodeLines;
-  readonly #scope: Scope;
+  readonly #selection: ChainSelection;
 
   /** `services` are those whose lines shared chains hold, in order. */
   constructor(
     settings: IptablesSettings,
     services: Iterable<CompiledService>,
     node: NodeLines,
-    scope: Scope,
+    selection: ChainSelection,
   ) {
     this.#settings = settings;
     this.#services = services;
     this.#node = node;
-    this.#scope = scope;
+    this.#selection = selection;
   }
 
   get isEmpty(): boolean {
-    return this.#scope.filter.size === 0 && !this.#mentionsNat;
+    return this.#selection.filter.size === 0 && !this.#mentionsNat;
   }
 
   /** Chains that the input removes. */
   get removals(): string[] {
-    return this.#scope.stale.flatMap(({ name, keep }) => (keep ? [] : [name]));
+    return this.#selection.stale.flatMap(({ name, keep }) => (keep ? [] : [name]));
   }
 
   *[Symbol.iterator](): Generator<string> {
@@ -103,7 +106,7 @@ export class RestoreInput implements Iterable<string> {
   /** Rules that the input writes into each table; removed chains do not count. */
   countRules(): Record<TableName, number> {
     const counts = { filter: 0, nat: 0 };
-    const { filter, nat, own } = this.#scope;
+    const { filter, nat, own } = this.#selection;
     const { filterTail, natTail } = this.#node;
     const count = (lines: readonly string[], chains: ReadonlySet<string>) => within(lines, chains).length;
     counts.filter += count(filterHead(this.#settings), filter) + count(filterTail, filter);
@@ -118,7 +121,7 @@ export class RestoreInput implements Iterable<string> {
     return counts;
   }
 
-  /** Who is behind a line, counted from 1; undefined for lines of the frame. */
+  /** What a line, counted from 1, is for; undefined for lines that all service ports share. */
   ownerOf(line: number): LineOwner | undefined {
     let before = 0;
     for (const { lines, owner } of this.#pieces()) {
@@ -129,17 +132,17 @@ export class RestoreInput implements Iterable<string> {
   }
 
   get #mentionsNat(): boolean {
-    const { nat, own, stale } = this.#scope;
+    const { nat, own, stale } = this.#selection;
     return nat.size > 0 || own.size > 0 || stale.length > 0;
   }
 
   *#pieces(): Generator<Piece> {
-    if (this.#scope.filter.size > 0) yield* this.#filterPieces();
+    if (this.#selection.filter.size > 0) yield* this.#filterPieces();
     if (this.#mentionsNat) yield* this.#natPieces();
   }
 
   *#filterPieces(): Generator<Piece> {
-    const { filter } = this.#scope;
+    const { filter } = this.#selection;
     const chains = filterChains(this.#settings).filter((chain) => filter.has(chain));
     yield { lines: ['*filter', ...chains.map(declaration)] };
     yield { lines: within(filterHead(this.#settings), filter) };
@@ -151,7 +154,7 @@ export class RestoreInput implements Iterable<string> {
   }
 
   *#natPieces(): Generator<Piece> {
-    const { nat, stale } = this.#scope;
+    const { nat, stale } = this.#selection;
     yield { lines: ['*nat', ...natChains.filter((chain) => nat.has(chain)).map(declaration)] };
     for (const lines of declarations(this.#serviceChains())) yield { lines };
     yield { lines: within(natHead(this.#settings), nat) };
@@ -163,14 +166,14 @@ export class RestoreInput implements Iterable<string> {
   }
 
   *#serviceChains(): Generator<string> {
-    const { own, stale } = this.#scope;
+    const { own, stale } = this.#selection;
     for (const { declared } of own.values()) yield* declared;
     for (const { name } of stale) yield name;
   }
 
   /** The lines of each service port in shared chains, then those in its own. */
   *#servicePieces(): Generator<Piece> {
-    const { nat, own } = this.#scope;
+    const { nat, own } = this.#selection;
     if (nat.size === 0) {
       for (const [key, chains] of own) yield { lines: chains.rules(), owner: { kind: 'service', key } };
       return;

@@ -1,8 +1,9 @@
 import { ignorePorts } from '../../kernel/netlink/filter.ts';
 import type { RuleEvent, RuleEventListener, RuleSubscription } from '../../kernel/nft/rule-events.ts';
-import type { Clock, Timer } from '../../lib/clock.ts';
+import type { Clock } from '../../lib/clock.ts';
 import type { Family } from '../../model/ip.ts';
 import type { Logger } from '../../obs/log.ts';
+import { LastingSubscription } from '../lasting-subscription.ts';
 import type { ForeignChange } from '../repairs.ts';
 import { jumps, sharedChain } from './jumps.ts';
 
@@ -26,7 +27,6 @@ const ourTables: ReadonlySet<string> = new Set(['nat', 'filter', 'mangle']);
 const sharedChains: ReadonlySet<string> = new Set(
   jumps.flatMap(({ from, to }) => (to === sharedChain ? [from, to] : [from])),
 );
-const resubscribeMs = 5_000;
 /** Programs whose notifications the kernel keeps from us; each writes for a moment only. */
 const filteredWriters = 16;
 /** How long what a program wrote may still be on its way to us. */
@@ -40,14 +40,27 @@ export class RuleWatch {
   readonly #options: RuleWatchOptions;
   readonly #watchers = new Map<Family, RuleWatcher>();
   readonly #writers = new Map<number, number>();
-  #subscription: RuleSubscription | undefined;
-  #retry: Timer | undefined;
+  readonly #subscription: LastingSubscription<RuleSubscription>;
   #noted = new Map<Family, Map<string, number>>();
   #suspect = new Set<Family>();
 
   constructor(options: RuleWatchOptions) {
     this.#options = options;
-    this.#subscribe();
+    const { subscribe, clock, logger } = options;
+    const onUnknown = () => this.#suspectAll('unknown');
+    this.#subscription = new LastingSubscription({
+      topic: 'rule changes',
+      open: (failed) =>
+        subscribe({
+          event: (event) => this.#take(event),
+          committed: (port, by) => this.#settle(port, by),
+          overrun: onUnknown,
+          failed,
+        }),
+      onReopened: onUnknown,
+      clock,
+      logger,
+    });
   }
 
   watch(family: Family, watcher: RuleWatcher): void {
@@ -59,9 +72,7 @@ export class RuleWatch {
   }
 
   close(): void {
-    this.#retry?.cancel();
-    this.#subscription?.close();
-    this.#subscription = undefined;
+    this.#subscription.close();
   }
 
   /** We started a program that writes rules. */
@@ -74,32 +85,7 @@ export class RuleWatch {
     this.#writers.delete(pid);
     this.#writers.set(pid, now);
     // What it writes can be much; the kernel need not even queue it. Should it be too late for that, nothing is lost.
-    this.#subscription?.attachFilter(ignorePorts([...this.#writers.keys()].slice(-filteredWriters)));
-  }
-
-  #subscribe(): void {
-    try {
-      this.#subscription = this.#options.subscribe({
-        event: (event) => this.#take(event),
-        committed: (port, by) => this.#settle(port, by),
-        overrun: () => this.#suspectAll('unknown'),
-        failed: (error) => this.#lose(error),
-      });
-    } catch (error) {
-      this.#lose(error);
-    }
-  }
-
-  /** What happens until the subscription is back goes unseen. */
-  #lose(error: unknown): void {
-    const { clock, logger } = this.#options;
-    logger.error(error, 'No subscription to rule changes; trying again');
-    this.#subscription?.close();
-    this.#subscription = undefined;
-    this.#retry = clock.setTimeout(() => {
-      this.#subscribe();
-      if (this.#subscription) this.#suspectAll('unknown');
-    }, resubscribeMs);
+    this.#subscription.current?.attachFilter(ignorePorts([...this.#writers.keys()].slice(-filteredWriters)));
   }
 
   #take(event: RuleEvent): void {

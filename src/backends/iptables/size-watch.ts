@@ -73,7 +73,7 @@ export class SizeWatch {
     try {
       return sizes.read(table);
     } catch (error) {
-      if (!this.#hasFailed) logger.error(error, 'Cannot watch a table', { ip_family: family, table });
+      if (!this.#hasFailed) logger.error(error, 'Cannot watch a table', { ipFamily: family, table });
       this.#hasFailed = true;
       return undefined;
     }

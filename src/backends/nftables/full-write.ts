@@ -9,7 +9,7 @@ export interface FullTableWriteOptions extends NftablesOptions {
   readonly commits: Commits;
 }
 
-/** If more service ports than this seem to be at fault at once, the table itself is. */
+/** Stop isolating bad service ports after this many; the cause is then elsewhere. */
 const maxCulprits = 100;
 
 const passingErrors: ReadonlySet<string> = new Set(['ENOMEM', 'ENOBUFS', 'EIO', 'EINTR', 'EAGAIN']);

@@ -4,8 +4,8 @@ import { FakeClock } from '../../../test/fake-clock.ts';
 import { FakePrograms } from '../../../test/iptables/fake-programs.ts';
 import { Commands } from '../../kernel/iptables/commands.ts';
 import { silentLogger } from '../../obs/log.ts';
-import { Census } from './census.ts';
 import { jumps, savedRule } from './jumps.ts';
+import { WrittenRules } from './written-rules.ts';
 
 const input = [
   '*filter\n:KUBE-SERVICES - [0:0]\n:KUBE-FIREWALL - [0:0]\n-A KUBE-FIREWALL -j DROP\nCOMMIT\n*na',
@@ -33,82 +33,82 @@ const whole: Record<string, string[]> = {
   mangle: [':KUBE-PROXY-CANARY - [0:0]'],
 };
 
-async function written(): Promise<Census> {
-  const census = new Census();
-  census.expectEmpty('mangle', 'KUBE-PROXY-CANARY');
-  census.expectJumps();
+async function writtenOnce(): Promise<WrittenRules> {
+  const written = new WrittenRules();
+  written.expectEmpty('mangle', 'KUBE-PROXY-CANARY');
+  written.expectJumps();
   let seen = '';
-  await census.during(input, async (counted) => {
-    assert.ok(census.isWriting);
+  await written.during(input, async (counted) => {
+    assert.ok(written.isWriting);
     for (const piece of counted) seen += piece;
   });
   assert.equal(seen, input.join(''));
-  assert.ok(!census.isWriting);
-  return census;
+  assert.ok(!written.isWriting);
+  return written;
 }
 
-function differences(census: Census, change: Record<string, (lines: string[]) => string[]> = {}) {
+function differences(written: WrittenRules, change: Record<string, (lines: string[]) => string[]> = {}) {
   const { run } = new FakePrograms((command) => {
     const table = command.split(' ').at(-1) ?? '';
     return { lines: (change[table] ?? ((lines) => lines))(whole[table] ?? []) };
   });
   const commands = new Commands({ family: 'IPv4', run, clock: new FakeClock(), logger: silentLogger });
-  return census.differences(commands).then((found) => Object.fromEntries(found));
+  return written.differences(commands).then((found) => Object.fromEntries(found));
 }
 
 const without = (text: string) => (lines: string[]) => lines.filter((line) => !line.includes(text));
 
 test('what is as it was written has no differences, whatever else there is', async () => {
-  assert.deepEqual(await differences(await written()), {});
+  assert.deepEqual(await differences(await writtenOnce()), {});
 });
 
 test('rules added or deleted, chains deleted and jumps deleted are differences', async () => {
-  const census = await written();
-  assert.deepEqual(await differences(census, { nat: without('-j Y') }), { 'rules changed': 1 });
-  assert.deepEqual(await differences(census, { nat: (lines) => [...lines, '-A KUBE-SERVICES -j ACCEPT'] }), {
+  const written = await writtenOnce();
+  assert.deepEqual(await differences(written, { nat: without('-j Y') }), { 'rules changed': 1 });
+  assert.deepEqual(await differences(written, { nat: (lines) => [...lines, '-A KUBE-SERVICES -j ACCEPT'] }), {
     'rules changed': 1,
   });
-  assert.deepEqual(await differences(census, { nat: without('KUBE-SVC-A') }), {
+  assert.deepEqual(await differences(written, { nat: without('KUBE-SVC-A') }), {
     'chain deleted': 1,
     'rules changed': 1,
   });
-  assert.deepEqual(await differences(census, { nat: without('-A PREROUTING') }), {
+  assert.deepEqual(await differences(written, { nat: without('-A PREROUTING') }), {
     'jump to KUBE-SERVICES deleted': 1,
   });
-  assert.deepEqual(await differences(census, { mangle: () => [] }), { 'chain deleted': 1 });
+  assert.deepEqual(await differences(written, { mangle: () => [] }), { 'chain deleted': 1 });
 });
 
 test('rules of the chain that is shared with the kubelet do not count, the chain does', async () => {
-  const census = await written();
+  const written = await writtenOnce();
   const more = (lines: string[]) => [...lines, '-A KUBE-FIREWALL -j DROP', '-A KUBE-FIREWALL -j DROP'];
-  assert.deepEqual(await differences(census, { filter: more }), {});
-  assert.deepEqual(await differences(census, { filter: without('KUBE-FIREWALL') }), {
+  assert.deepEqual(await differences(written, { filter: more }), {});
+  assert.deepEqual(await differences(written, { filter: without('KUBE-FIREWALL') }), {
     'chain deleted': 1,
     'jump to KUBE-FIREWALL deleted': 2,
   });
-  assert.ok(!census.owns('filter', 'KUBE-FIREWALL'));
+  assert.ok(!written.owns('filter', 'KUBE-FIREWALL'));
 });
 
 test('it knows which chains are ours', async () => {
-  const census = await written();
-  assert.ok(census.owns('nat', 'KUBE-SVC-A'));
-  assert.ok(!census.owns('nat', 'KUBE-SVC-OLD'));
-  assert.ok(!census.owns('filter', 'KUBE-SVC-A'));
-  assert.ok(!census.owns('nat', 'KUBE-FOREIGN'));
+  const written = await writtenOnce();
+  assert.ok(written.owns('nat', 'KUBE-SVC-A'));
+  assert.ok(!written.owns('nat', 'KUBE-SVC-OLD'));
+  assert.ok(!written.owns('filter', 'KUBE-SVC-A'));
+  assert.ok(!written.owns('nat', 'KUBE-FOREIGN'));
 });
 
 test('after a write that failed nothing is known, until the next that succeeds', async () => {
-  const census = await written();
-  const { epoch } = census;
-  const failing = census.during(input, () => Promise.reject(new Error('no')));
+  const written = await writtenOnce();
+  const { epoch } = written;
+  const failing = written.during(input, () => Promise.reject(new Error('no')));
   await assert.rejects(failing, /no/);
-  assert.notEqual(census.epoch, epoch);
+  assert.notEqual(written.epoch, epoch);
   const flushed = { nat: () => [] };
-  assert.deepEqual(await differences(census, flushed), {});
-  await census.during(input, async (counted) => void [...counted]);
-  assert.notDeepEqual(await differences(census, flushed), {});
+  assert.deepEqual(await differences(written, flushed), {});
+  await written.during(input, async (counted) => void [...counted]);
+  assert.notDeepEqual(await differences(written, flushed), {});
 });
 
 test('before anything was written nothing is missed', async () => {
-  assert.deepEqual(await differences(new Census(), { nat: () => [] }), {});
+  assert.deepEqual(await differences(new WrittenRules(), { nat: () => [] }), {});
 });

@@ -5,10 +5,10 @@ import { jumps, sharedChain } from './jumps.ts';
 const tables: readonly AnyTable[] = ['nat', 'filter', 'mangle'];
 
 /**
- * How many rules each of our chains has, as far as we wrote them. That is enough to tell whether somebody else flushed,
- * removed or added something, without depending on how a version of iptables prints rules.
+ * How many rules we wrote into each of our chains. That is enough to notice that another program flushed, removed or
+ * added something, without depending on how a version of iptables prints rules.
  */
-export class Census {
+export class WrittenRules {
   readonly #chains = new Map<AnyTable, Map<string, number>>();
   #epoch = 0;
   #isWriting = false;
@@ -16,7 +16,7 @@ export class Census {
   /** False before the first write and after one that failed. */
   #isKnown = false;
 
-  /** Changes with everything that is written: a comparison that two epochs took part in says nothing. */
+  /** Changes with everything that is written: a comparison that spans two epochs proves nothing. */
   get epoch(): number {
     return this.#epoch;
   }
@@ -40,10 +40,7 @@ export class Census {
     this.#hasJumps = true;
   }
 
-  /**
-   * Counts along while restore input is written by `apply`. What is counted holds when it succeeds; when it fails,
-   * nobody knows what holds, until everything has been written again.
-   */
+  /** Counts rules as `apply` writes them. Counts are valid only if it succeeds. */
   async during(input: Iterable<string>, apply: (input: Iterable<string>) => Promise<void>): Promise<void> {
     const written = new RestoreCount();
     this.#epoch++;
@@ -61,7 +58,7 @@ export class Census {
     }
   }
 
-  /** What differs in the kernel: kinds of difference, and how many of each. */
+  /** Compares with the kernel. Resolves to kinds of difference, and how many of each; none while counts are not valid. */
   async differences(commands: Commands): Promise<ReadonlyMap<string, number>> {
     const differences = new Map<string, number>();
     if (!this.#isKnown) return differences;
@@ -98,7 +95,7 @@ export class Census {
   }
 }
 
-/** Reads restore input in passing; pieces may end anywhere in a line. */
+/** Counts the rules in restore input while it is passed on; pieces may end anywhere in a line. */
 class RestoreCount {
   readonly chains = new Map<AnyTable, Map<string, number | 'deleted'>>();
   #current = new Map<string, number | 'deleted'>();
