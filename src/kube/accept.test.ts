@@ -4,7 +4,7 @@ import { acceptHeader } from './accept.ts';
 
 const protobuf = 'application/vnd.kubernetes.protobuf';
 
-test('only what can be read is asked for', () => {
+test('the Accept header has only types that the client can read', () => {
   const cases: [accept: string, contentType: string, header: string, dropped: string[]][] = [
     ['', 'application/json', 'application/json, */*', []],
     ['', protobuf, 'application/json, */*', [protobuf]],

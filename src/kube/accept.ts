@@ -6,8 +6,8 @@ export interface ContentTypes {
 }
 
 /**
- * The Accept header for the configured content types. This client reads JSON only, so what a server could answer
- * in another encoding is left out; `dropped` names it, for the log.
+ * The Accept header for the configured content types. This client reads JSON only: other types are left out and
+ * returned as `dropped`, for the log.
  */
 export function acceptHeader(types: ContentTypes): {
   readonly header: string;
@@ -18,7 +18,7 @@ export function acceptHeader(types: ContentTypes): {
   const readable = entries.filter(isReadable);
   const dropped = entries.filter((entry) => entry !== '' && !isReadable(entry));
   const named = readable.some((entry) => entry.startsWith('application/json'));
-  // A bare wildcard leaves the choice to the server, which might one day prefer something denser.
+  // With a wildcard alone, a later server might prefer another encoding.
   const header = named ? readable.join(', ') : ['application/json', ...readable].join(', ');
   return { header, dropped };
 }

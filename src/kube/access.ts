@@ -17,7 +17,7 @@ export interface AccessOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Where a pod's service account is mounted; for tests. */
+  /** Where the pod's service account is mounted; tests set it. */
   readonly serviceAccountDirectory?: string;
 }
 
@@ -67,7 +67,7 @@ async function inClusterAccess(options: AccessOptions): Promise<ClusterAccess> {
   };
 }
 
-/** Without the cluster's CA, the server may still have a certificate that the system trusts. */
+/** Returns false without the cluster's CA: the server may still have a certificate that the system trusts. */
 async function isReadable(caFile: string, logger: Logger): Promise<boolean> {
   try {
     await readText(caFile);

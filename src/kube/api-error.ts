@@ -2,7 +2,7 @@ import { isFields } from './fields.ts';
 
 const temporaryStatuses: readonly number[] = [401, 403, 429, 502, 503, 504];
 
-/** The API server answered, and the answer is a refusal. */
+/** The API server answered with an error status. */
 export class ApiError extends Error {
   readonly code = 'KPT_API_STATUS';
   override readonly name = 'ApiError';
@@ -20,37 +20,37 @@ export class ApiError extends Error {
     this.retryAfterSeconds = retryAfterSeconds;
   }
 
-  /** The resource version or continue token asked for is too old: only a fresh list helps. */
+  /** The requested resource version or continue token is too old: a new list is needed. */
   get expired(): boolean {
     return this.status === 410 || this.reason === 'Expired' || this.reason === 'Gone';
   }
 
   /**
-   * The server is away, busy, or does not know who asks or what they may do, and said nothing about what was asked:
-   * the same request may succeed later. One that has just started refuses everybody until it has read the roles. A
-   * version that the server has not reached comes as a time-out too, but may never be reached.
+   * The same request may succeed later: the server is unavailable, busy, or cannot authenticate or authorise clients
+   * yet (after a start it refuses all clients until it has read the roles). A resource version that the server has not
+   * reached also comes as a time-out, but it may never be reached.
    */
   get temporary(): boolean {
     return temporaryStatuses.includes(this.status) && !/too large resource version/i.test(this.message);
   }
 }
 
-/** No usable answer came: connection refused or cut, TLS failure, time-out, not HTTP. Always worth a retry. */
+/** There was no usable answer: connection refused or cut, TLS failure, time-out, not HTTP. Retry always. */
 export class TransportError extends Error {
   readonly code = 'KPT_API_TRANSPORT';
   override readonly name: string = 'TransportError';
 }
 
-/** The connection is there but nothing comes through it. */
+/** The connection is open, but no data arrives. */
 export class IdleError extends TransportError {
   override readonly name = 'IdleError';
 }
 
-/** Any failure below HTTP as what callers expect: the reason of an abort, or a `TransportError`. */
+/** Converts a failure below HTTP: to the reason of the abort if there was one, else to a `TransportError`. */
 export function transportErrorOf(error: unknown, signal?: AbortSignal): unknown {
   if (signal?.aborted) return signal.reason;
   if (error instanceof TransportError) return error;
-  // Several addresses tried in vain: the message is in the parts.
+  // All addresses failed: the messages are in the parts.
   const first = error instanceof AggregateError ? error.errors[0] : error;
   return new TransportError(first instanceof Error ? plainMessage(first) : String(first), { cause: error });
 }
@@ -63,16 +63,16 @@ const unknownAuthority: readonly string[] = [
   'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
 ];
 
-/** Says in an operator's words what Node says in those of a programmer. */
+/** Replaces messages of Node that an operator would not understand. */
 function plainMessage(error: Error): string {
   const code = 'code' in error ? String(error.code) : '';
   if (unknownAuthority.includes(code)) return "the server's certificate is signed by an unknown authority";
-  // That is all Node says of an answer that breaks off.
+  // Node's message when the connection ends inside the answer.
   if (error.message === 'aborted') return 'the connection was cut before the answer was complete';
   return error.message;
 }
 
-/** Builds the error for a refusal from its body, which is a Kubernetes Status or, from a proxy, anything. */
+/** Builds the error of an answer from its body: a Kubernetes Status or, from a proxy, anything. */
 export function apiErrorOf(status: number, body: unknown, retryAfterSeconds?: number): ApiError {
   if (!isFields(body) || body.kind !== 'Status') {
     const text = typeof body === 'string' && body.trim() !== '' ? `: ${body.trim().slice(0, 200)}` : '';

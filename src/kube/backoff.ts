@@ -2,13 +2,13 @@
 export interface BackoffOptions {
   readonly initialMs: number;
   readonly maxMs: number;
-  /** Each wait is stretched by a random part of itself, at most this: clients of one server must not move in step. */
+  /** Each wait is lengthened by a random share of itself up to this, so that clients do not retry in step. */
   readonly jitter: number;
 }
 
 export const defaultBackoff: BackoffOptions = { initialMs: 800, maxMs: 30_000, jitter: 1 };
 
-/** Exponential back-off: every wait is twice the one before, until a reset. */
+/** Exponential back-off: each wait is twice the one before, up to the maximum, until a reset. */
 export class Backoff {
   readonly #options: BackoffOptions;
   readonly #random: () => number;

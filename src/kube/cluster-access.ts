@@ -1,18 +1,18 @@
 import type { Credentials } from './credentials.ts';
 
-/** PEM text given directly, or in a file that may be replaced while we run. */
+/** PEM text, or a file that holds it and may be replaced at run time. */
 export type PemSource = { readonly text: string } | { readonly file: string };
 
-/** How to reach one API server, and as whom. */
+/** How to reach and authenticate to one API server. */
 export interface ClusterAccess {
   /** Base URL; may have a path. */
   readonly server: URL;
-  /** The server as metrics name it, when not by the host of its URL, which lacks a port that is the scheme's own. */
+  /** The `host` label of metrics, if not the host of the URL: a parsed URL drops the scheme's default port. */
   readonly authority?: string;
   readonly ca?: PemSource;
   readonly clientCert?: PemSource;
   readonly clientKey?: PemSource;
-  /** The name the server's certificate must have, when it is not the host of its URL. */
+  /** The name expected in the server's certificate, if not the host of the URL. */
   readonly serverName?: string;
   readonly skipVerify: boolean;
   readonly proxy?: URL;
@@ -22,16 +22,16 @@ export interface ClusterAccess {
   readonly headers: Readonly<Record<string, string | readonly string[]>>;
 }
 
-/** Configuration from which no access can be made. Names file, field and value; never a secret. */
+/** Invalid access configuration. The message names file, field and value, never a secret. */
 export class AccessError extends Error {
   readonly code = 'KPT_ACCESS_INVALID';
   override readonly name = 'AccessError';
 }
 
-/** Reads an http or https URL; `what` says where it was found. */
+/** Parses an http or https URL; `what` names its source in the error. */
 export function urlOf(text: string, what: string): URL {
   const url = URL.parse(text);
-  // The parser takes the path for the host where there is none.
+  // Without a host, the parser takes the path for one.
   if (url === null || authorityOf(text) === undefined)
     throw new AccessError(`${what}: want a URL, got "${redact(text)}"`);
   if (url.protocol !== 'http:' && url.protocol !== 'https:') {
@@ -42,12 +42,12 @@ export function urlOf(text: string, what: string): URL {
   return url;
 }
 
-/** Host and port of a URL as written; without the user, who may have a password. */
+/** Host and port of a URL as written, without user and password. */
 export function authorityOf(text: string): string | undefined {
   return /^\s*[^:/]+:\/\/(?:[^/\\?#]*@)?([^/\\?#\s]+)/.exec(text)?.[1];
 }
 
-/** A URL may carry a password. */
+/** Removes user and password from a URL. */
 function redact(text: string): string {
   return text.replace(/\/\/[^/@]*@/, '//…@');
 }

@@ -1,17 +1,17 @@
 import type { RotatedFile } from './rotated-file.ts';
 
-/** What a request proves its sender with. */
+/** What authenticates a request. */
 export interface Credential {
   readonly token?: string;
-  /** PEM; takes the place of a certificate from files. */
+  /** PEM; overrides a certificate from files. */
   readonly certificate?: { readonly cert: string; readonly key: string };
 }
 
 /** Where credentials come from. */
 export interface Credentials {
-  /** What to use now. Rejects when there is nothing to use; the message never holds a secret. */
+  /** The credential to use now. Rejects when there is none; the message never holds a secret. */
   current(): Promise<Credential>;
-  /** Told that the server answered 401 to `used`; true when asking again may give something better. */
+  /** Call after a 401 for `used`; returns whether `current` may now return another credential. */
   refused(used: Credential): boolean;
 }
 
@@ -26,7 +26,7 @@ export function tokenFileCredentials(file: RotatedFile): Credentials {
       if (token === '') throw new Error(`read empty token from file "${file.path}"`);
       return { token };
     },
-    // The file is read for every request, so a rotated token is picked up by the next one anyway.
+    // The file is read for every request; the next one uses a rotated token anyway.
     refused: () => false,
   };
 }

@@ -10,7 +10,7 @@ import {
   within,
 } from './fields.ts';
 
-/** What every object says about itself. */
+/** The metadata that decoders use. */
 export interface Metadata {
   readonly name: string;
   readonly namespace: string;
@@ -20,7 +20,7 @@ export interface Metadata {
   readonly deleting: boolean;
 }
 
-/** Decodes one object of `kind`, turning any fault inside it into an `ObjectError` that names the object. */
+/** Decodes one object of `kind`. Throws an `ObjectError` that names the object and the bad field. */
 export function decodeObject<T>(
   kind: string,
   raw: unknown,
@@ -38,7 +38,7 @@ export function decodeObject<T>(
   }
 }
 
-/** `namespace/name` of a raw object, as far as it can be read; for messages. */
+/** `namespace/name` of a raw object, or empty when it has no usable name. */
 export function objectName(raw: unknown): string {
   const metadata = isFields(raw) ? raw.metadata : undefined;
   if (!isFields(metadata)) return '';
@@ -47,7 +47,7 @@ export function objectName(raw: unknown): string {
   return typeof namespace === 'string' && namespace !== '' ? `${namespace}/${name}` : name;
 }
 
-/** The value of a label or annotation; undefined when it is not there. */
+/** The value of a label or annotation; undefined when absent. */
 export function annotationAt(meta: Metadata, map: 'labels' | 'annotations', key: string): string | undefined {
   return within(`metadata.${map}`, () => optionalStringAt(meta[map], key));
 }

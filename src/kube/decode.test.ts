@@ -170,7 +170,7 @@ describe('endpoint slices', () => {
   });
 });
 
-test('a node keeps labels, IP addresses, pod CIDRs, taint keys and whether it is going away', () => {
+test('a node keeps labels, IP addresses, pod CIDRs, taint keys and whether it is being deleted', () => {
   const decoded = decoders.nodes(
     {
       metadata: {
@@ -262,7 +262,7 @@ describe('legacy endpoints', () => {
     ]);
   });
 
-  test('refuse an address that is none', () => {
+  test('refuse an address that does not parse', () => {
     const fault = faultOf(() =>
       decodeEndpoints({ metadata, subsets: [{ addresses: [{ ip: 'web' }] }] }, intern),
     );

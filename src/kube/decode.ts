@@ -34,8 +34,8 @@ const maxInt32 = 2_147_483_647;
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
 /**
- * Raw JSON objects to the shapes the program works with. A decoder throws `ObjectError` for an object whose
- * fields have the wrong type or that has no name, whatever it is given, and reads only the fields it needs.
+ * Decoders from raw JSON to the types of model/objects.ts. They read only the fields that kube-proxy uses, and throw
+ * an `ObjectError` when a field has the wrong type or the object has no name.
  */
 export const decoders: { readonly [R in ResourceName]: (raw: unknown, intern: Intern) => Resources[R] } = {
   services: (raw, intern) => decodeObject('Service', raw, (o, meta) => serviceOf(o, meta, intern)),
@@ -90,7 +90,7 @@ function servicePortOf(port: Fields, intern: Intern): ServicePortObject {
   };
 }
 
-/** An object that never passed an API server may lack the protocol; the API's default is TCP. */
+/** Objects from manifests may lack the protocol; the API's default is TCP. */
 function protocolOf(port: Fields, intern: Intern): string {
   return intern(stringAt(port, 'protocol') || 'TCP');
 }
@@ -169,8 +169,8 @@ function serviceCIDROf(object: Fields, meta: Metadata): ServiceCIDRObject {
 }
 
 /**
- * A legacy `v1` Endpoints object as the EndpointSlices that would mirror it: one per subset and family, named
- * after both, so that the same object always gives the same slices.
+ * Converts a legacy `v1` Endpoints object to EndpointSlices: one per subset and family, named after both, so that the
+ * same object always gives the same slices.
  */
 export function decodeEndpoints(raw: unknown, intern: Intern): EndpointSliceObject[] {
   return decodeObject('Endpoints', raw, (object, meta) => {

@@ -23,8 +23,8 @@ interface Held {
 }
 
 /**
- * Credentials from a program (client.authentication.k8s.io). What it gives is kept until it expires or the server
- * refuses it; calls that need it at the same time share one run.
+ * Credentials from a program (client.authentication.k8s.io). They are kept until they expire or the server answers
+ * 401; concurrent calls share one run.
  */
 export class ExecPlugin implements Credentials {
   readonly #options: ExecPluginOptions;

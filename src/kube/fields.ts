@@ -1,7 +1,7 @@
 /** The members of a JSON object, types not yet known. */
 export type Fields = Readonly<Record<string, unknown>>;
 
-/** A value of the wrong type; the path grows while it travels up to the object it belongs to. */
+/** A value of the wrong type. Each decoder on the way up adds its part of the path with `inside`. */
 export class FieldFault extends Error {
   readonly path: string;
   readonly value: unknown;
@@ -21,12 +21,12 @@ export class FieldFault extends Error {
   }
 }
 
-/** An object that does not have the shape its kind promises; names the object, the field and the value. */
+/** An object with a missing or wrong field; the message names object, field and value. */
 export class ObjectError extends Error {
   readonly code = 'KPT_OBJECT_INVALID';
   override readonly name = 'ObjectError';
   readonly kind: string;
-  /** `namespace/name` or `name`, as far as it is known; empty when the object does not even say. */
+  /** `namespace/name` or `name`; empty when the object has none. */
   readonly object: string;
   readonly field: string;
   readonly value: unknown;
@@ -49,14 +49,14 @@ export function printValue(value: unknown): string {
 }
 
 function describe(value: unknown): string {
-  // Containers are only named: printing them whole can be costly, and deep ones overflow the stack.
+  // Not their content: it may be large, and deep nesting would overflow the stack.
   if (Array.isArray(value)) return `an array of ${value.length}`;
   if (typeof value === 'object' && value !== null) return 'an object';
   if (typeof value === 'string') return JSON.stringify(value.slice(0, 100));
   return String(value);
 }
 
-/** Runs a decoder and puts `parent` in front of the path of any fault it throws. */
+/** Runs a decoder and prefixes the path of a fault with `parent`. */
 export function within<T>(parent: string, run: () => T): T {
   try {
     return run();
@@ -140,7 +140,7 @@ function same(text: string): string {
   return text;
 }
 
-/** Label and annotation keys hold dots and slashes; brackets keep a path readable. */
+/** Label and annotation keys contain dots and slashes: they go in brackets. */
 function printKey(key: string): string {
   return /^\w+$/.test(key) ? key : `[${JSON.stringify(key)}]`;
 }

@@ -30,7 +30,7 @@ function hostRecorder() {
   return { hosts, metrics };
 }
 
-test('metrics name the server as it was written', async (t) => {
+test('metrics name the server as written in the configuration', async (t) => {
   let answers = 0;
   const server = http.createServer((request, response) => {
     request.resume();

@@ -29,7 +29,7 @@ export interface HttpClientOptions {
 const defaultTimeoutMs = 30_000;
 const maxBodyBytes = 16 * 1024 * 1024;
 const maxErrorBytes = 64 * 1024;
-/** A server that is too busy says when to come back; it is believed this often for one request. */
+/** How often one request is repeated on the server's `Retry-After`. */
 const maxRetries = 10;
 
 /** A client over HTTP/1.1. Throws when QPS and burst contradict each other. */
@@ -42,7 +42,7 @@ class HttpClient implements RestClient {
   readonly #limiter: RateLimiter | undefined;
   readonly #transport: Transport;
   readonly #metrics: RestMetrics;
-  /** The server's name in metrics. */
+  /** The `host` label of metrics. */
   readonly #host: string;
   readonly #headers: Readonly<Record<string, string | readonly string[]>>;
   readonly #closing = new AbortController();
@@ -56,7 +56,7 @@ class HttpClient implements RestClient {
     this.#host = access.authority ?? access.server.host;
     const accept = acceptHeader(contentTypes);
     if (accept.dropped.length > 0) {
-      logger.info('The API server is asked for JSON only', { insteadOf: accept.dropped.join(', ') });
+      logger.info('Requesting JSON only from the API server', { insteadOf: accept.dropped.join(', ') });
     }
     this.#headers = {
       accept: accept.header,
@@ -112,7 +112,7 @@ class HttpClient implements RestClient {
     }
   }
 
-  /** Sends and judges: resolves with an answer whose status is 2xx. */
+  /** Sends a request, again with a new credential after a 401. Rejects unless the status is 2xx. */
   async #open(request: ApiRequest, signal: AbortSignal, timed: boolean): Promise<IncomingMessage> {
     const { access, clock } = this.#options;
     const startedAt = clock.monotonic();
@@ -227,7 +227,7 @@ function parseJson(text: string): unknown {
   }
 }
 
-/** The body of a refusal may come from a proxy on the way and be anything. */
+/** The body of an error may come from a proxy and need not be JSON. */
 function parseAny(text: string): unknown {
   try {
     return JSON.parse(text);

@@ -16,12 +16,12 @@ export interface Exchange {
   readonly signal: AbortSignal;
 }
 
-/** Sends a request; resolves when the answer begins, whatever its status. */
+/** Sends a request; resolves with any status as soon as the answer begins. */
 export async function exchange(call: Exchange): Promise<IncomingMessage> {
   try {
     return await sendOnce(call);
   } catch (error) {
-    // A server may close a kept connection just when it is used again. Asking once more is safe for a read.
+    // The server may close an idle connection just as it is reused. Repeating is safe for a read.
     if (!(error instanceof StaleConnection) || call.method !== 'GET') throw error;
     return sendOnce(call);
   }
@@ -35,7 +35,7 @@ function sendOnce(call: Exchange): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     const sent = request(url, { method, headers, agent, signal });
     sent.once('response', resolve);
-    // Stays after the answer: an abort is reported here once more, when its reader already knows.
+    // Not once: an abort after the answer has begun is emitted here, too.
     sent.on('error', (error) => {
       const stale = sent.reusedSocket && !signal.aborted;
       reject(stale ? new StaleConnection(error.message, { cause: error }) : error);
@@ -47,13 +47,13 @@ function sendOnce(call: Exchange): Promise<IncomingMessage> {
 export interface BodyOptions {
   readonly idleMs: () => number;
   readonly clock: Clock;
-  /** The signal the request was made with: its reason is what reading fails with after an abort. */
+  /** The signal of the request; after an abort, reading fails with its reason. */
   readonly signal: AbortSignal;
 }
 
 /**
- * The body of an answer, decompressed, failing with `IdleError` when nothing comes for `idleMs`. Time the reader
- * takes does not count. Leaving the loop early closes the connection.
+ * Yields the body of an answer, decompressed. Fails with `IdleError` when no data arrives for `idleMs`, not counting
+ * the time that the consumer takes. Leaving the loop early closes the connection.
  */
 export async function* readBody(answer: IncomingMessage, options: BodyOptions): AsyncGenerator<Uint8Array> {
   const { idleMs, clock, signal } = options;
@@ -77,11 +77,11 @@ export async function* readBody(answer: IncomingMessage, options: BodyOptions): 
 
 function decompressed(answer: IncomingMessage): Readable {
   if (answer.headers['content-encoding'] !== 'gzip') return answer;
-  // Errors of either end reach the reader through the last stream.
+  // Errors of both streams reach the consumer through the last one.
   return pipeline(answer, createGunzip({ chunkSize: 65_536 }), () => {});
 }
 
-/** The whole body as text. */
+/** The whole body as text; fails when it is longer than `limit` bytes. */
 export async function readText(chunks: AsyncIterable<Uint8Array>, limit: number): Promise<string> {
   const pieces: Uint8Array[] = [];
   let length = 0;

@@ -1,4 +1,4 @@
-/** Bytes from the API server that are not the JSON they should be, or too much of it. */
+/** The API server's answer is not the expected JSON, or too large. */
 export class StreamError extends Error {
   readonly code = 'KPT_STREAM_INVALID';
   override readonly name = 'StreamError';
@@ -15,8 +15,8 @@ const closeBrace = 0x7d;
 const maxDepth = 512;
 
 /**
- * Finds where one JSON object ends in a stream of bytes, without building it. It looks only at brackets and
- * strings; whether the text between is JSON is for the parser to say.
+ * Finds the end of one JSON object in a stream of bytes. It looks only at brackets and strings; JSON.parse checks the
+ * rest.
  */
 export class ValueScanner {
   #depth = 0;
@@ -24,12 +24,12 @@ export class ValueScanner {
   #escaped = false;
   readonly #pauseAtArrays: boolean;
 
-  /** With `pauseAtArrays`, `scan` also stops right after the `[` of each array that is a member of the object. */
+  /** With `pauseAtArrays`, `scan` also stops after the `[` of each array that is a member of the object. */
   constructor(pauseAtArrays = false) {
     this.#pauseAtArrays = pauseAtArrays;
   }
 
-  /** The index after the byte it stopped at, or -1 when the value goes on past this chunk. */
+  /** Returns the index after the byte that it stopped at, or -1 when the value continues in the next chunk. */
   scan(chunk: Uint8Array, from: number): number {
     let depth = this.#depth;
     let inString = this.#inString;
@@ -60,13 +60,13 @@ export class ValueScanner {
     return end;
   }
 
-  /** Whether the value it began is complete. */
+  /** Whether the value is complete. */
   get done(): boolean {
     return this.#depth === 0;
   }
 }
 
-/** Gathers the bytes of one value out of several chunks, up to a limit. */
+/** Collects the bytes of one value from several chunks, up to a limit. */
 export class ByteGatherer {
   readonly #what: string;
   readonly #limit: number;
@@ -85,7 +85,7 @@ export class ByteGatherer {
     this.#pieces.push(piece);
   }
 
-  /** The last bytes gathered, `length` of them if there are as many. */
+  /** The last `length` bytes, or all if there are fewer. */
   tail(length: number): string {
     const pieces: Uint8Array[] = [];
     let missing = length;
@@ -97,7 +97,7 @@ export class ByteGatherer {
     return Buffer.concat(pieces).toString('latin1');
   }
 
-  /** The text gathered, parsed; the gatherer starts afresh. */
+  /** Parses the collected bytes and empties the gatherer. */
   parse(): unknown {
     const text = this.#text();
     this.#pieces = [];

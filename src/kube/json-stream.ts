@@ -2,8 +2,8 @@ import type { TimeSlice } from '../lib/time-slice.ts';
 import { ByteGatherer, isSpace, StreamError, ValueScanner } from './json-scanner.ts';
 
 /**
- * Objects are at most 1.5 MiB in etcd unless it is told otherwise, and that is in a denser encoding than JSON.
- * Whatever is larger than this is not an object.
+ * etcd accepts 1.5 MiB per object by default, in a denser encoding than JSON. Anything larger than this is not an
+ * object.
  */
 const maxObjectBytes = 16 * 1024 * 1024;
 const maxEnvelopeBytes = 1024 * 1024;
@@ -14,8 +14,8 @@ const comma = 0x2c;
 type Chunks = AsyncIterable<Uint8Array>;
 
 /**
- * The objects of a watch answer: JSON objects one after the other, with or without white space between. Fails
- * with `StreamError` on anything else, also when the stream ends inside an object.
+ * Yields the objects of a watch answer: JSON objects in a row, with or without white space between them. Fails with
+ * `StreamError` on anything else, also when the stream ends inside an object.
  */
 export async function* watchFrames(
   chunks: Chunks,
@@ -69,8 +69,8 @@ export class FrameSplitter {
 }
 
 /**
- * Reads a list answer, handing over the members of `items` one by one as they arrive; neither the body nor the
- * list ever exists as a whole. Resolves with what surrounds the items (`kind`, `metadata`, …), the items left out.
+ * Reads a list answer and calls `onItem` for each member of `items` as it arrives; neither the body nor the list is
+ * ever in memory as a whole. Resolves with the envelope: the list without its items (`kind`, `metadata`, …).
  */
 export async function readList(
   chunks: Chunks,
@@ -88,12 +88,12 @@ export async function readList(
   return splitter.end();
 }
 
-/** Where a `ListSplitter` is: around the items, at a border of one, inside one, or past the end. */
+/** Where a `ListSplitter` is: in the envelope, between items, inside one, or past the end. */
 type Place = 'start' | 'envelope' | 'first-item' | 'next-item' | 'after-item' | 'item' | 'end';
 
 /** Splits one list object into its items and its envelope; chunk borders may fall anywhere. */
 export class ListSplitter {
-  readonly #envelope = new ByteGatherer('what surrounds the items of a list', maxEnvelopeBytes);
+  readonly #envelope = new ByteGatherer('the envelope of a list', maxEnvelopeBytes);
   readonly #envelopeScanner = new ValueScanner(true);
   readonly #item: ByteGatherer;
   #itemScanner = new ValueScanner();
@@ -122,7 +122,7 @@ export class ListSplitter {
     }
   }
 
-  /** What surrounds the items. Fails when the list is not complete, or is not a list at all. */
+  /** Returns the envelope. Fails when the list is incomplete or not a list. */
   end(): Readonly<Record<string, unknown>> {
     if (this.#place !== 'end') throw new StreamError('the stream ended inside a list');
     const parsed = this.#envelope.parse();
@@ -147,7 +147,7 @@ export class ListSplitter {
     return next;
   }
 
-  /** Takes the one byte that stands between values. */
+  /** Reads the byte between two values and returns where to go on. */
   #step(chunk: Uint8Array, at: number): number {
     const byte = chunk[at];
     if (byte === undefined) return at;

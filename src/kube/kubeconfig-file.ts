@@ -22,7 +22,7 @@ export interface KubeconfigCluster {
   readonly certificateAuthorityData: string;
   readonly proxyUrl: string;
   readonly disableCompression: boolean;
-  /** Extension `client.authentication.k8s.io/exec`: handed to exec plugins that ask for cluster information. */
+  /** Extension `client.authentication.k8s.io/exec`, for exec plugins that ask for cluster information. */
   readonly execExtension: unknown;
 }
 
@@ -64,7 +64,7 @@ export interface KubeconfigContext {
   readonly user: string;
 }
 
-/** A kubeconfig file as written: names not yet followed, paths not yet resolved. */
+/** A kubeconfig file as written: references and paths are not resolved. */
 export interface Kubeconfig {
   readonly currentContext: string;
   readonly clusters: ReadonlyMap<string, KubeconfigCluster>;
@@ -72,7 +72,7 @@ export interface Kubeconfig {
   readonly users: ReadonlyMap<string, KubeconfigUser>;
 }
 
-/** Fields whose wrong values must not be printed. */
+/** Fields whose values must not be printed. */
 const secret = /token|password|data|\.env|\.value|client-key/i;
 
 /** Reads a kubeconfig file, YAML or JSON. */
@@ -85,7 +85,7 @@ export async function readKubeconfig(path: string): Promise<Kubeconfig> {
   return parseKubeconfig(await readFor(`error loading config file ${JSON.stringify(path)}`, path), path);
 }
 
-/** Reads a file; `what` says what it is for when it cannot be read. */
+/** Reads a file; `what` names its purpose in the error. */
 export async function readFor(what: string, path: string): Promise<string> {
   try {
     return await readText(path);
@@ -95,7 +95,7 @@ export async function readFor(what: string, path: string): Promise<string> {
   }
 }
 
-/** `path` is only used in messages. */
+/** `path` is used in messages only. */
 export async function parseKubeconfig(text: string, path: string): Promise<Kubeconfig> {
   const raw = await parseYaml(text, path);
   try {
@@ -110,12 +110,12 @@ export async function parseKubeconfig(text: string, path: string): Promise<Kubec
 }
 
 async function parseYaml(text: string, path: string): Promise<unknown> {
-  // Half of all starts use the service account and need no YAML.
+  // A start with the service account needs no YAML parser.
   const { LineCounter, parseDocument } = await import('yaml');
   const lines = new LineCounter();
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, stringKeys: true });
   const [problem] = document.errors;
-  // The parser's own message quotes the text, which may be a secret.
+  // Not the parser's message: it quotes the text, which may be a secret.
   if (problem !== undefined) {
     const { line, col } = lines.linePos(problem.pos[0]);
     throw new AccessError(
@@ -145,7 +145,7 @@ function kubeconfigOf(config: Fields): Kubeconfig {
   };
 }
 
-/** The list form of a map: `- name: …` and the value under a key of its own. */
+/** Reads a map written as a list: `- name: …` with the value under `member`. */
 function namedAt<T>(
   config: Fields,
   key: string,

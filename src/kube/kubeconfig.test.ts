@@ -104,7 +104,7 @@ users:
     });
   });
 
-  test('gives way to --master, which has no certificate name in the file', async () => {
+  test('is overridden by --master, to which tls-server-name does not apply', async () => {
     const path = file('master', config({ server, 'tls-server-name': 'x', 'insecure-skip-tls-verify': true }));
     const found = await access(path, 'https://198.51.100.1:8443');
     assert.equal(found.server.href, 'https://198.51.100.1:8443/');
@@ -112,7 +112,7 @@ users:
     assert.ok(found.skipVerify);
   });
 
-  test('a server without a scheme is plain unless something is said about TLS', async () => {
+  test('a server without a scheme is plain HTTP unless TLS settings are given', async () => {
     assert.equal((await access('', '127.0.0.1:8080')).server.href, 'http://127.0.0.1:8080/');
     const secure = file(
       'no-scheme',
@@ -121,7 +121,7 @@ users:
     assert.equal((await access(secure)).server.href, 'https://127.0.0.1:6443/');
   });
 
-  test('keeps the server as written for metrics: with a port exactly when it has one', async () => {
+  test('keeps the server as written for metrics, with a port only if it has one', async () => {
     for (const [written, authority] of [
       ['https://api.example.com:443', 'api.example.com:443'],
       ['https://api.example.com:443/prefix', 'api.example.com:443'],
@@ -135,7 +135,7 @@ users:
     }
   });
 
-  test('tells an exec plugin the server as written, and a certificate name only if it goes with it', async () => {
+  test("passes the server as written to an exec plugin, and tls-server-name only for the file's server", async () => {
     const apiVersion = 'client.authentication.k8s.io/v1';
     const answer = JSON.stringify({ kind: 'ExecCredential', apiVersion, status: { token: 'x' } });
     const told = join(directory, 'told');
@@ -263,7 +263,7 @@ describe('a bad kubeconfig is refused with one clear error', () => {
     });
   });
 
-  test('that is not there, or names files that are not', async () => {
+  test('that is missing, or names missing files', async () => {
     await assert.rejects(access('/does/not/exist'), {
       message: 'stat /does/not/exist: no such file or directory',
     });

@@ -19,7 +19,7 @@ import { RotatedFile } from './rotated-file.ts';
 
 export interface KubeconfigOptions {
   readonly path: string;
-  /** Takes the place of the cluster's server when not empty. */
+  /** Overrides the cluster's server unless empty. */
   readonly master: string;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly clock: Clock;
@@ -29,8 +29,8 @@ export interface KubeconfigOptions {
 const execVersions = ['client.authentication.k8s.io/v1', 'client.authentication.k8s.io/v1beta1'];
 
 /**
- * Access as the current context of a kubeconfig file says. Every file it names must be readable now. With an
- * empty path there is only `master`. Fails with `AccessError` or `FileError`.
+ * Access by the current context of a kubeconfig file, whose files must be readable now. With an empty path, access to
+ * `master` without credentials. Rejects with `AccessError` or `FileError`.
  */
 export async function kubeconfigAccess(options: KubeconfigOptions): Promise<ClusterAccess> {
   const { path, master } = options;
@@ -65,7 +65,7 @@ export async function kubeconfigAccess(options: KubeconfigOptions): Promise<Clus
   return builder.build(cluster, user);
 }
 
-/** Follows what a cluster and a user say to an access; `#where` names both in messages. */
+/** Builds the access from a cluster and a user; `#where` names them in messages. */
 class AccessBuilder {
   readonly #options: KubeconfigOptions;
   readonly #where: { readonly cluster: string; readonly user: string };
@@ -98,7 +98,7 @@ class AccessBuilder {
     const written = withScheme(master || (cluster?.server ?? ''), usesTls);
     const server = urlOf(written, master ? '--master' : `${this.#where.cluster}: server`);
     const authority = authorityOf(written);
-    // A server named on the command line is not the one whose certificate name the file knows.
+    // The file's certificate name belongs to the file's server, not to --master.
     const serverName = master === '' ? cluster?.tlsServerName : undefined;
     const proxy = cluster?.proxyUrl
       ? urlOf(cluster.proxyUrl, `${this.#where.cluster}: proxy-url`)
@@ -133,7 +133,7 @@ class AccessBuilder {
     return { clientCert: cert, clientKey: key };
   }
 
-  /** Data wins over a file of the same meaning. */
+  /** Data takes precedence over a file. */
   async #pem(
     what: string,
     file: string | undefined,
@@ -195,10 +195,10 @@ function withScheme(server: string, usesTls: boolean): string {
   return server.includes('://') ? server : `${usesTls ? 'https' : 'http'}://${server}`;
 }
 
-/** The cluster as it is reached: what a plugin may be told about it. */
+/** What an exec plugin may get to know about the cluster. */
 interface Reached {
   readonly cluster: KubeconfigCluster;
-  /** As written: a plugin may look for it among texts it knows, where `:443` makes a difference. */
+  /** As written: a plugin may compare it as text, where `:443` makes a difference. */
   readonly server: string;
   readonly serverName: string | undefined;
   readonly ca: PemSource | undefined;

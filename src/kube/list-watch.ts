@@ -7,14 +7,14 @@ import { readList, watchFrames } from './json-stream.ts';
 import type { RestClient } from './rest-client.ts';
 import { TimeLimit } from './time-limit.ts';
 
-/** What to list and watch; the server does the filtering. */
+/** What to list and watch; the server filters by the selectors. */
 export interface WatchTarget {
   readonly path: string;
   readonly labelSelector?: string;
   readonly fieldSelector?: string;
 }
 
-/** One page of a list: its items have been handed over, this is the rest. */
+/** One page of a list, without its items. */
 export interface ListPage {
   readonly version: string;
   /** Token for the next page; empty after the last. */
@@ -24,22 +24,22 @@ export interface ListPage {
 export interface PageParameters {
   /** Items per page; 0 for the whole list. */
   readonly limit: number;
-  /** Token of the page before; empty for the first. */
+  /** Token from the previous page; empty for the first. */
   readonly position: string;
   readonly idleMs: number;
   readonly signal: AbortSignal;
 }
 
 export interface WatchParameters {
-  /** Where to begin; undefined asks for everything there is first, then a bookmark that says so. */
+  /** Where to start; undefined asks for all existing objects first, and a bookmark after them. */
   readonly version: string | undefined;
-  /** When the server should end the watch. */
+  /** After how long the server should end the watch. */
   readonly seconds: number;
   readonly idleMs: () => number;
   readonly signal: AbortSignal;
 }
 
-/** One thing a watch says. */
+/** One event of a watch. */
 export type WatchEvent =
   | { readonly type: 'upsert' | 'delete'; readonly object: Fields; readonly version: string }
   /** Everything up to `version` has been sent; `initialEventsEnd` closes the list that began a streaming watch. */
@@ -47,28 +47,28 @@ export type WatchEvent =
   | { readonly type: 'error'; readonly error: ApiError };
 
 /**
- * Word that a server answers, for those who wait to try it again: after an outage the first to get through ends the
- * waits of the others, which have grown long by then.
+ * Tells waiting reflectors that the server answers again: after an outage the first successful request ends the
+ * back-off of the others.
  */
 export class ServerPresence {
   #next = new AbortController();
 
-  /** Aborts the next time the server answers somebody. */
+  /** Aborts at the server's next answer to any request. */
   get next(): AbortSignal {
     return this.#next.signal;
   }
 
   answered(): void {
-    const told = this.#next;
+    const waiting = this.#next;
     this.#next = new AbortController();
-    told.abort();
+    waiting.abort();
   }
 }
 
-/** Time for an answer to begin: an overloaded server may hold a request in a queue for a minute. */
+/** Until an answer begins: an overloaded server may queue a request for a minute. */
 const answerTimeoutMs = 75_000;
 const pageTimeoutMs = 300_000;
-/** How long after its own time-out a watch may still be open. */
+/** How long a watch may stay open after its own time-out. */
 const watchGraceMs = 30_000;
 
 export interface ListWatchOptions {
@@ -78,7 +78,7 @@ export interface ListWatchOptions {
   readonly clock: Clock;
 }
 
-/** The two questions to the API server about one kind of object. */
+/** The list and watch requests for one resource. */
 export class ListWatch {
   readonly #options: ListWatchOptions;
 
@@ -86,7 +86,7 @@ export class ListWatch {
     this.#options = options;
   }
 
-  /** Reads one page, handing over each item as it arrives. */
+  /** Reads one page and calls `onItem` for each item as it arrives. */
   async page(
     parameters: PageParameters,
     onItem: (raw: unknown) => void,
@@ -105,7 +105,7 @@ export class ListWatch {
     }
   }
 
-  /** Follows changes until the server ends the watch. */
+  /** Yields changes until the server ends the watch. */
   async *watch(parameters: WatchParameters, timeSlice: TimeSlice): AsyncGenerator<WatchEvent> {
     const { version, seconds, idleMs, signal } = parameters;
     const timeLimit = new TimeLimit(this.#options.clock, seconds * 1000 + watchGraceMs, [signal]);
@@ -156,7 +156,7 @@ function pageOf(list: Readonly<Record<string, unknown>>): ListPage {
   return { version, next };
 }
 
-/** Reads one frame of a watch stream. A frame of no known form fails with `StreamError`. */
+/** Reads one frame of a watch stream. Throws `StreamError` for an unknown form. */
 export function watchEventOf(frame: unknown): WatchEvent {
   const fields = isFields(frame) ? frame : {};
   const { type, object } = fields;
@@ -182,7 +182,7 @@ function bookmarkOf(object: Fields): WatchEvent {
   return { type: 'bookmark', version, initialEventsEnd: endsInitialEvents(object) };
 }
 
-/** Empty when the object does not say: whether the object is usable is not decided here. */
+/** Empty when absent; the decoder checks the object. */
 function versionOf(object: Fields): string {
   const version = metadataOf(object).resourceVersion;
   return typeof version === 'string' ? version : '';

@@ -12,7 +12,7 @@ test('newer versions replace older ones, older and equal ones do not', () => {
   for (const version of ['10', '9', '2']) assert.deepEqual(cache.put('a', at(version)), { stored: false });
 });
 
-test('versions without an order are taken as they come, unless they are the same', () => {
+test('versions without an order replace each other unless they are equal', () => {
   const cache = new ObjectCache<{ resourceVersion: string }>();
   cache.put('a', at('zz'));
   assert.equal(cache.put('a', at('zz')).stored, false);
@@ -30,7 +30,7 @@ test('a late deletion is ignored, a late addition does not undo a deletion', () 
   assert.equal(cache.put('a', at('12')).stored, true);
 });
 
-test('a listing forgets what it does not name and rules out what is older than itself', () => {
+test('a listing removes objects that it does not contain and rejects older versions of them', () => {
   const cache = new ObjectCache<{ resourceVersion: string }>();
   for (const key of ['a', 'b', 'c']) cache.put(key, at('5'));
   cache.beginListing();
@@ -42,7 +42,7 @@ test('a listing forgets what it does not name and rules out what is older than i
   assert.equal(cache.put('b', at('21')).stored, true);
 });
 
-test('a listing may go back in time, its own repetitions may not', () => {
+test('a listing may bring older versions, but only once per object', () => {
   const cache = new ObjectCache<{ resourceVersion: string }>();
   cache.put('a', at('100'));
   cache.beginListing();
@@ -62,7 +62,7 @@ test('deletions are remembered up to a bound', () => {
   assert.equal(cache.put('o-0', at('5')).stored, true, 'long forgotten');
 });
 
-test('versions compare as numbers of any length', () => {
+test('resource versions compare as numbers of any length', () => {
   const ordered = [
     '1',
     '2',
@@ -79,7 +79,7 @@ test('versions compare as numbers of any length', () => {
   }
 });
 
-test('anything else has no order', () => {
+test('versions that are not decimal numbers have no order', () => {
   for (const [a, b] of [
     ['', '1'],
     ['1', 'x'],

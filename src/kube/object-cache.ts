@@ -1,4 +1,4 @@
-/** Deletions remembered, so that a late copy of an older event does not bring an object back. */
+/** Deletions to remember, so that a late older event does not bring an object back. */
 const maxTombstones = 4096;
 
 interface Entry<T> {
@@ -7,30 +7,30 @@ interface Entry<T> {
   listing: number;
 }
 
-/** What becomes of an offered object: stored (over `previous`, if any), or left alone as nothing new. */
+/** Whether an offered object was stored, and what it replaced; an older or equal version is not stored. */
 export type Stored<T> =
   | { readonly stored: true; readonly previous: T | undefined }
   | { readonly stored: false };
 
 /**
- * The last known state of one resource. Versions decide between an event and what is known, object by object;
- * a listing decides about everything it does not mention.
+ * The last known objects of one resource. For each object, the newer version wins; a listing removes the objects that
+ * it does not contain.
  */
 export class ObjectCache<T extends { readonly resourceVersion: string }> {
   readonly #entries = new Map<string, Entry<T>>();
   readonly #tombstones = new Map<string, string>();
   #listing = 0;
-  /** The version the last complete listing was made at: it knew every object up to then. */
+  /** Version of the last complete listing, which contained every object of that time. */
   #listedAt: string | undefined;
 
-  /** Starts a listing: what it does not name until `endListing` is gone. A listing that fails is simply begun again. */
+  /** Starts a listing: `endListing` removes what was not `put` since. After a failed listing, begin again. */
   beginListing(): void {
     this.#listing++;
     this.#listedAt = undefined;
     this.#tombstones.clear();
   }
 
-  /** Ends a listing made at `version`; returns the last known form of what it did not name, now forgotten. */
+  /** Ends a listing made at `version`; removes and returns the objects that it did not contain. */
   endListing(version: string): T[] {
     this.#listedAt = version;
     const gone: T[] = [];
@@ -53,7 +53,7 @@ export class ObjectCache<T extends { readonly resourceVersion: string }> {
     }
     const known = entry.object.resourceVersion;
     const order = compareVersions(object.resourceVersion, known);
-    // The first mention in a listing counts even if it looks older: the server may have been restored.
+    // The first one in a listing counts even if it is older: the server may have been restored from a backup.
     const stale = entry.listing === this.#listing && order !== undefined && order < 0;
     entry.listing = this.#listing;
     if (stale || (order === 0 && known !== '')) return { stored: false };
@@ -62,13 +62,13 @@ export class ObjectCache<T extends { readonly resourceVersion: string }> {
     return { stored: true, previous };
   }
 
-  /** Notes that an object exists although its new form cannot be used: its last usable one stays. */
+  /** Notes that the current listing contains an object although it cannot be decoded: its last usable form stays. */
   keep(key: string): void {
     const entry = this.#entries.get(key);
     if (entry !== undefined) entry.listing = this.#listing;
   }
 
-  /** Takes out an object that was deleted at `version`; undefined when it is not known or the event is late. */
+  /** Removes and returns an object deleted at `version`; undefined when it is unknown or newer. */
   delete(key: string, version: string): T | undefined {
     const entry = this.#entries.get(key);
     if (entry === undefined) return undefined;
@@ -83,7 +83,7 @@ export class ObjectCache<T extends { readonly resourceVersion: string }> {
     return this.#entries.size;
   }
 
-  /** Whether an unknown object is known to be deleted since `version`. */
+  /** Whether an object that is not in the cache was deleted after `version`. */
   #isGone(key: string, version: string): boolean {
     const deletedAt = this.#tombstones.get(key) ?? this.#listedAt;
     if (deletedAt === undefined) return false;
@@ -101,8 +101,8 @@ export class ObjectCache<T extends { readonly resourceVersion: string }> {
 }
 
 /**
- * Orders two resource versions: negative when `a` is older. They are decimal numbers of any length; anything
- * else (an aggregated API server may use its own) has no order, and undefined is returned unless they are equal.
+ * Compares two resource versions: negative when `a` is older. They are decimal numbers of any length. Other texts
+ * (an aggregated API server may use its own) have no order: undefined unless they are equal.
  */
 export function compareVersions(a: string, b: string): number | undefined {
   if (a === b) return 0;

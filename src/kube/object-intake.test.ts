@@ -24,7 +24,7 @@ function setup() {
 
 const misshapen = (name: string) => ({ metadata: { name, namespace: 'n', resourceVersion: '1' }, spec: 5 });
 
-test('an object set aside is complained about once, also over several lists', async () => {
+test('an object that cannot be decoded is logged once, also over several lists', async () => {
   const { intake, list, complaints } = setup();
   await list('a', 'b');
   intake.upsert(misshapen('a'));
@@ -33,7 +33,7 @@ test('an object set aside is complained about once, also over several lists', as
   assert.deepEqual(complaints, ['n/a', 'n/b']);
 });
 
-test('an object set aside that a list does not name is forgotten', async () => {
+test('an object that cannot be decoded is forgotten when a list does not contain it', async () => {
   const { intake, list, complaints } = setup();
   await list('a', 'b');
   await list('b');
@@ -42,7 +42,7 @@ test('an object set aside that a list does not name is forgotten', async () => {
   assert.deepEqual(complaints, ['n/a', 'n/b', 'n/a']);
 });
 
-test('a list that was broken off forgets nothing', async () => {
+test('an incomplete list removes nothing', async () => {
   const { intake, list, complaints } = setup();
   await list('a');
   intake.beginListing();

@@ -22,21 +22,21 @@ export interface ObjectIntakeOptions<R extends ResourceName> {
   readonly logger: Logger;
 }
 
-interface Aside {
+interface IgnoredObject {
   readonly message: string;
-  /** The listing in which it was last seen. */
+  /** The listing that contained it last. */
   readonly listing: number;
 }
 
 /**
- * Turns raw objects into deliveries: decodes them, drops what is not news, and sets aside those of a wrong shape,
- * so that one odd object does not stop the others. The last usable form of such an object stays in force.
+ * Decodes raw objects and delivers those that are new or changed. An object that cannot be decoded is ignored and
+ * logged; its last usable form stays in force, and other objects are not affected.
  */
 export class ObjectIntake<R extends ResourceName> {
   readonly #options: ObjectIntakeOptions<R>;
   readonly #cache = new ObjectCache<Resources[R]>();
-  /** What was said about objects set aside, so that it is said once. */
-  readonly #aside = new Map<string, Aside>();
+  /** Objects that cannot be decoded, and the error that was logged, so that it is logged once. */
+  readonly #ignored = new Map<string, IgnoredObject>();
   #listing = 0;
   #synced = false;
 
@@ -49,10 +49,10 @@ export class ObjectIntake<R extends ResourceName> {
     this.#cache.beginListing();
   }
 
-  /** Delivers the removal of everything the listing, made at `version`, did not name. */
+  /** Delivers the removal of every object that the listing, made at `version`, did not contain. */
   async endListing(version: string, timeSlice: TimeSlice): Promise<void> {
-    for (const [key, { listing }] of this.#aside) {
-      if (listing !== this.#listing) this.#aside.delete(key);
+    for (const [key, { listing }] of this.#ignored) {
+      if (listing !== this.#listing) this.#ignored.delete(key);
     }
     for (const object of this.#cache.endListing(version)) {
       this.#options.sink.remove(object);
@@ -76,7 +76,7 @@ export class ObjectIntake<R extends ResourceName> {
 
   remove(raw: unknown, version: string): void {
     const key = objectName(raw);
-    this.#aside.delete(key);
+    this.#ignored.delete(key);
     const last = this.#cache.delete(key, version);
     if (last !== undefined) this.#options.sink.remove(last);
   }
@@ -85,21 +85,21 @@ export class ObjectIntake<R extends ResourceName> {
     const { resource, intern } = this.#options;
     try {
       const object = decoders[resource](raw, intern);
-      this.#aside.delete(key);
+      this.#ignored.delete(key);
       return object;
     } catch (error) {
       if (!(error instanceof ObjectError)) throw error;
-      this.#setAside(key, error);
+      this.#ignore(key, error);
       return undefined;
     }
   }
 
-  #setAside(key: string, error: ObjectError): void {
+  #ignore(key: string, error: ObjectError): void {
     const { resource, logger } = this.#options;
-    const known = this.#aside.get(key)?.message;
-    this.#aside.set(key, { message: error.message, listing: this.#listing });
+    const known = this.#ignored.get(key)?.message;
+    this.#ignored.set(key, { message: error.message, listing: this.#listing });
     if (known === error.message) return;
-    logger.error(error, 'Object set aside: it does not have the shape of its kind', {
+    logger.error(error, 'Object ignored: a field is missing or has the wrong type', {
       resource,
       object: key,
     });

@@ -13,7 +13,7 @@ test('the environment chooses a proxy by scheme', () => {
   );
 });
 
-test('NO_PROXY exempts', () => {
+test('NO_PROXY exempts hosts, domains, addresses and CIDRs', () => {
   const cases: [noProxy: string, server: string, exempt: boolean][] = [
     ['', 'https://localhost:6443', true],
     ['', 'https://127.0.0.2:6443', true],

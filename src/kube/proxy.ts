@@ -3,7 +3,7 @@ import { urlOf } from './cluster-access.ts';
 
 type Env = Readonly<Record<string, string | undefined>>;
 
-/** The proxy that the environment wants for a server, by the rules most programs follow; undefined for none. */
+/** The proxy for a server by HTTP_PROXY, HTTPS_PROXY and NO_PROXY (or in lower case); undefined for none. */
 export function proxyFromEnv(server: URL, env: Env): URL | undefined {
   const name = server.protocol === 'https:' ? 'HTTPS_PROXY' : 'HTTP_PROXY';
   const text = env[name] || env[name.toLowerCase()] || '';

@@ -19,7 +19,7 @@ test('a burst passes at once, then one at a time', async () => {
   assert.equal(await fourth, 200);
 });
 
-test('an abort gives the turn back', async () => {
+test('an aborted wait gives its token back', async () => {
   const clock = new FakeClock();
   const limiter = new RateLimiter(1, 1, clock);
   await limiter.take();
@@ -32,7 +32,7 @@ test('an abort gives the turn back', async () => {
   assert.equal(await next, 1000);
 });
 
-test('QPS and burst of the configuration', async () => {
+test('zero QPS means the defaults, negative QPS no limit', async () => {
   const clock = new FakeClock();
   assert.equal(rateLimiterFor(-1, 0, clock), undefined);
   assert.throws(() => rateLimiterFor(5, 0, clock), /burst is required to be greater than 0/);

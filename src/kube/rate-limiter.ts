@@ -20,7 +20,7 @@ export class RateLimiter {
     this.#filledAt = clock.monotonic();
   }
 
-  /** Waits for the caller's turn, in order of asking; resolves with the milliseconds waited. */
+  /** Waits for a token, first come, first served; resolves with the milliseconds waited. */
   async take(signal?: AbortSignal): Promise<number> {
     const now = this.#clock.monotonic();
     const gained = ((now - this.#filledAt) / 1000) * this.#qps;
@@ -37,7 +37,7 @@ export class RateLimiter {
   }
 }
 
-/** The limiter of a client: none for a negative QPS, the defaults for zero. */
+/** The limiter for a configuration: none for a negative QPS, the defaults for zero. */
 export function rateLimiterFor(qps: number, burst: number, clock: Clock): RateLimiter | undefined {
   if (qps < 0) return undefined;
   if (qps === 0) return new RateLimiter(defaultQps, burst > 0 ? burst : defaultBurst, clock);

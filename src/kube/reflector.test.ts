@@ -106,7 +106,7 @@ describe('waits between attempts', () => {
     await finished;
   });
 
-  test('start short again after news, but not after a list alone', async () => {
+  test('start short again after an event, but not after a list alone', async () => {
     const withNews = [frames(bookmark('5', true)), frames(bookmark('6')), frames(bookmark('7'))];
     let calls = 0;
     const { clock, client, reflector, finished } = reflect(() => {
@@ -124,7 +124,7 @@ describe('waits between attempts', () => {
     await finished;
   });
 
-  test('come after a watch that ends at once without a word', async () => {
+  test('follow a watch that ends at once without an event', async () => {
     const { clock, client, reflector, finished } = reflect((query) =>
       'sendInitialEvents' in query ? frames(bookmark('5', true)) : frames(),
     );
@@ -150,7 +150,7 @@ async function* stalled(clock: FakeClock, ...events: unknown[]): AsyncGenerator<
 const expired = new ApiError(410, 'Expired', 'too old resource version: 5 (9)');
 
 describe('a server that comes back from a restart', () => {
-  test('and knows no changes is asked for a list at once, whatever the waits before', async () => {
+  test('without history is asked for a list at once, regardless of earlier waits', async () => {
     let calls = 0;
     const { clock, client, reflector, finished } = reflect(() => {
       calls++;
@@ -170,7 +170,7 @@ describe('a server that comes back from a restart', () => {
     await finished;
   });
 
-  test('but expires every version it gives is not asked without pause', async () => {
+  test('but expires every version that it gives is not asked without pause', async () => {
     const { clock, client, reflector, finished } = reflect((query) => {
       if ('sendInitialEvents' in query) return frames(bookmark('5', true));
       throw expired;
@@ -181,7 +181,7 @@ describe('a server that comes back from a restart', () => {
     await finished;
   });
 
-  test('having ended a long watch in good order, finds no old waits', async () => {
+  test('after it ended a long watch regularly is retried with the shortest wait', async () => {
     let calls = 0;
     const { clock, client, reflector, finished } = reflect(() => {
       calls++;
@@ -196,7 +196,7 @@ describe('a server that comes back from a restart', () => {
     await finished;
   });
 
-  test('is tried as soon as it has answered somebody, once', async () => {
+  test('is retried as soon as it has answered another reflector, once', async () => {
     const { clock, client, presence, reflector, finished } = reflect(refuse(new TransportError('down')));
     await clock.advance(30_000);
     for (let i = 0; i < 5; i++) {
@@ -209,7 +209,7 @@ describe('a server that comes back from a restart', () => {
     assert.equal(clock.pending, 0);
   });
 
-  test('is left alone for as long as it asked, whoever else it answers', async () => {
+  test('is not asked before its Retry-After, also when it answers others', async () => {
     const busy = new ApiError(429, 'TooManyRequests', 'busy', 7);
     const { clock, client, presence, reflector, finished } = reflect(refuse(busy));
     await clock.advance(10);
@@ -221,7 +221,7 @@ describe('a server that comes back from a restart', () => {
   });
 });
 
-describe('a watch in which nothing comes any more', () => {
+describe('a watch that receives nothing for the idle time', () => {
   const startsOfWatches = async (...events: unknown[]) => {
     let calls = 0;
     const { clock, client, reflector, finished } = reflect(() => {
@@ -235,11 +235,11 @@ describe('a watch in which nothing comes any more', () => {
     return client.queries.map(({ resourceVersion }) => resourceVersion ?? 'list');
   };
 
-  test('is followed by another from there, for it was the connection', async () => {
+  test('is followed by a watch from its last version when it had events', async () => {
     assert.deepEqual(await startsOfWatches(bookmark('60')), ['list', '50', '60']);
   });
 
-  test('and never came leads to a fresh list, for the server may have been restored', async () => {
+  test('is followed by a list when it had none: the server may have been restored', async () => {
     assert.deepEqual(await startsOfWatches(), ['list', '50', 'list']);
   });
 });
@@ -258,7 +258,7 @@ test('three refusals in a row that are not expiry lead to a fresh list', async (
   await finished;
 });
 
-describe('refusals that are no reason for a list', () => {
+describe('temporary refusals do not lead to a list', () => {
   const startsOfWatches = async (error: ApiError) => {
     let calls = 0;
     const { clock, client, reflector, finished } = reflect(() => {
@@ -273,20 +273,20 @@ describe('refusals that are no reason for a list', () => {
   };
 
   for (const status of [401, 403, 429, 502, 503, 504]) {
-    test(`${status}: the server is away, busy or does not know us`, async () => {
+    test(`${status}: the server is away, busy or cannot authenticate us yet`, async () => {
       const error = apiErrorOf(status, { kind: 'Status', reason: 'Any', message: 'come back later' });
       assert.deepEqual(await startsOfWatches(error), ['list', '5', '5', '5', '5']);
     });
   }
 
-  test('but not a 504 for a version that the server does not reach', async () => {
+  test('except a 504 for a version that the server has not reached', async () => {
     const message = 'Timeout: Too large resource version: 5, current: 3';
     const error = apiErrorOf(504, { kind: 'Status', reason: 'Timeout', message });
     assert.deepEqual(await startsOfWatches(error), ['list', '5', '5', '5', 'list']);
   });
 });
 
-test('refusals with news or a list between them are not in a row', async () => {
+test('refusals with an event or a list between them do not add up', async () => {
   const script = [
     'list',
     'refuse',
@@ -315,7 +315,7 @@ test('refusals with news or a list between them are not in a row', async () => {
   await finished;
 });
 
-test('a list without a version, or that never ends, is not believed', async () => {
+test('a list without a version, or with an unchanging continue token, is refused', async () => {
   let calls = 0;
   const { clock, client, reflector, finished } = reflect((query) => {
     if ('watch' in query) throw new ApiError(422, 'Invalid', 'no streaming');

@@ -14,13 +14,13 @@ import type { RestClient } from './rest-client.ts';
 export interface ReflectorTuning {
   readonly backoff: BackoffOptions;
   readonly pageSize: number;
-  /** A watch asks the server to end it after a random time in this range, so that load spreads out again. */
+  /** The server ends a watch after a random time in this range, which spreads the load of many clients. */
   readonly watchSeconds: readonly [min: number, max: number];
-  /** Bookmarks come about every minute; silence for longer than this means that nobody is there. */
+  /** Without data for this long a watch is dead: bookmarks come about every minute. */
   readonly idleMs: number;
-  /** Silence for longer than this before a streamed list is complete: the server knows no such lists. */
+  /** Without data for this long before a streamed list is complete, the server does not support such lists. */
   readonly listIdleMs: number;
-  /** Silence for longer than this inside a page of a list. */
+  /** Without data for this long, reading a page of a list fails. */
   readonly pageIdleMs: number;
 }
 
@@ -35,7 +35,7 @@ const defaultTuning: ReflectorTuning = {
 
 export interface ReflectorOptions<R extends ResourceName> extends ObjectIntakeOptions<R> {
   readonly client: RestClient;
-  /** Shared by all that talk to the same server. */
+  /** Shared by all reflectors of one server. */
   readonly presence: ServerPresence;
   readonly target: WatchTarget;
   readonly clock: Clock;
@@ -43,16 +43,16 @@ export interface ReflectorOptions<R extends ResourceName> extends ObjectIntakeOp
   readonly tuning?: Partial<ReflectorTuning>;
 }
 
-/** How often a watch may be refused in a row, for other than passing reasons, before everything is listed again. */
+/** After this many refused watches in a row, temporary errors not counted, the reflector lists again. */
 const maxRefusals = 3;
-/** What a server that knows no streaming lists answers to the request for one. */
+/** Statuses of a server that does not support streaming lists. */
 const streamingRefused: readonly number[] = [400, 405, 406, 415, 422, 501];
-/** A watch that ends sooner than this without a word has failed, whatever the server calls it. */
+/** A watch that ends sooner than this without an event counts as failed. */
 const shortWatchMs = 1000;
 
 /**
- * Keeps a copy of one resource in step with the API server: a list, then a watch from where the list ended, for
- * ever. What was delivered stays valid while the server is away; what changed meanwhile is delivered on return.
+ * Delivers the objects of one resource and their changes: a list, then watches from where the list ended. While the
+ * server is away nothing is delivered; when it returns, the changes of that time are.
  */
 export class Reflector<R extends ResourceName> {
   readonly #options: ReflectorOptions<R>;
@@ -61,13 +61,13 @@ export class Reflector<R extends ResourceName> {
   readonly #intake: ObjectIntake<R>;
   readonly #backoff: Backoff;
   readonly #stop = new AbortController();
-  /** Where the next watch begins; undefined while a list is needed. */
+  /** Where the next watch starts; undefined while a list is needed. */
   #version: string | undefined;
   #streamsLists = true;
-  /** Whether the present watch has brought anything yet. */
-  #heard = false;
+  /** Whether the current watch has delivered an event. */
+  #hasEvents = false;
   #refusals = 0;
-  /** From when on a wait may be cut short again, and an expired version again be answered at once with a list. */
+  /** From then on a wait may be cut short again, and an expired version may lead to a list without a wait. */
   #wakeableAt = 0;
   #freshListAt = 0;
 
@@ -79,14 +79,14 @@ export class Reflector<R extends ResourceName> {
     this.#backoff = new Backoff(this.#tuning.backoff, options.random);
   }
 
-  /** Runs until `stop`. Rejects when the sink throws or on a defect, never for what the server does. */
+  /** Runs until `stop`. Rejects when the sink throws or on a defect, never on a fault of the server. */
   async run(): Promise<void> {
     const { clock } = this.#options;
     while (!this.#stop.signal.aborted) {
       const startedAt = clock.monotonic();
       const failure = await this.#attempt();
       if (this.#stop.signal.aborted) return;
-      // A connection that held this long was a good one, however it ended.
+      // A connection that lasted this long was healthy.
       if (clock.monotonic() - startedAt >= this.#tuning.backoff.maxMs) this.#backoff.reset();
       if (failure !== undefined) await this.#recover(failure.error);
     }
@@ -96,7 +96,7 @@ export class Reflector<R extends ResourceName> {
     this.#stop.abort();
   }
 
-  /** Lists if need be, then watches until the server ends that or something fails. */
+  /** Lists if needed, then watches; returns when the watch ends, with the error if there was one. */
   async #attempt(): Promise<{ readonly error: unknown } | undefined> {
     try {
       if (this.#version === undefined && !this.#streamsLists) await this.#list();
@@ -107,7 +107,7 @@ export class Reflector<R extends ResourceName> {
     }
   }
 
-  /** Decides what a failure means for the next attempt, and waits for its time. */
+  /** Decides how to go on after a failure, and waits for the back-off. Throws errors that are not the server's. */
   async #recover(error: unknown): Promise<void> {
     const { logger, resource } = this.#options;
     if (this.#isStreamingRefused(error)) {
@@ -120,16 +120,16 @@ export class Reflector<R extends ResourceName> {
     }
     if (this.#isFreshListDue(error)) {
       this.#version = undefined;
-      logger.info('The API server no longer knows what changed since; listing again', {
+      logger.info('The API server no longer has the changes since the last list; listing again', {
         resource,
         reason: String(error),
       });
       return;
     }
-    // A server that was restored from a backup says nothing to those who know more than it does.
-    if (error instanceof IdleError && !this.#heard) this.#version = undefined;
+    // A server that was restored from a backup sends no events after a version that it has not reached.
+    if (error instanceof IdleError && !this.#hasEvents) this.#version = undefined;
     if (error instanceof ApiError) {
-      // Lists from every node are the last thing that a server under load or just started needs.
+      // Do not list on temporary errors: lists from every node would burden a busy or starting server.
       if (!error.temporary) this.#refusals++;
       if (error.expired || this.#refusals >= maxRefusals) this.#version = undefined;
     } else if (!(error instanceof TransportError || error instanceof StreamError)) {
@@ -142,8 +142,8 @@ export class Reflector<R extends ResourceName> {
   }
 
   /**
-   * Waits, but not longer than until the server answers somebody else, unless it asked for this wait. Not twice in
-   * a short time: a server that hangs up on everyone would otherwise be asked without pause.
+   * Waits `ms`, or until the server answers another reflector unless it asked for this wait. An early wake-up is not
+   * repeated within `maxMs`: otherwise reflectors would wake each other without pause on a server that drops them all.
    */
   async #pause(ms: number, mayWake: boolean): Promise<void> {
     const { clock, presence } = this.#options;
@@ -154,7 +154,7 @@ export class Reflector<R extends ResourceName> {
     if (wakeable && next.aborted) this.#wakeableAt = clock.monotonic() + this.#tuning.backoff.maxMs;
   }
 
-  /** A restarted server remembers no changes: the wait for its return is over and need not be followed by another. */
+  /** Whether to list at once: a restarted server has no history, and the reflector has waited for it already. */
   #isFreshListDue(error: unknown): boolean {
     if (!(error instanceof ApiError && error.expired) || this.#version === undefined) return false;
     const now = this.#options.clock.monotonic();
@@ -176,7 +176,7 @@ export class Reflector<R extends ResourceName> {
       this.#startFrom(await this.#listPages(this.#tuning.pageSize, timeSlice));
     } catch (error) {
       if (!(error instanceof ApiError && error.expired)) throw error;
-      // The pages took longer than the server remembers; a list in one piece cannot expire half-way.
+      // The list took longer than the server keeps its history; a list without pages cannot expire.
       this.#startFrom(await this.#listPages(0, timeSlice));
     }
   }
@@ -198,7 +198,7 @@ export class Reflector<R extends ResourceName> {
     }
   }
 
-  /** One watch, from the known version or, without one, beginning with everything there is. */
+  /** Runs one watch from the known version, or from a streamed list when there is none. */
   async #watch(): Promise<void> {
     const { clock, random } = this.#options;
     const { watchSeconds, idleMs, listIdleMs } = this.#tuning;
@@ -212,13 +212,13 @@ export class Reflector<R extends ResourceName> {
     };
     const startedAt = clock.monotonic();
     const timeSlice = new TimeSlice(clock);
-    this.#heard = false;
+    this.#hasEvents = false;
     for await (const event of this.#server.watch(parameters, timeSlice)) {
       await this.#apply(event, timeSlice);
-      this.#heard = true;
+      this.#hasEvents = true;
     }
     if (this.#version === undefined) throw new TransportError('the watch ended before its list was complete');
-    if (!this.#heard && clock.monotonic() - startedAt < shortWatchMs) {
+    if (!this.#hasEvents && clock.monotonic() - startedAt < shortWatchMs) {
       throw new TransportError('the server closed the watch at once');
     }
   }
@@ -240,11 +240,11 @@ export class Reflector<R extends ResourceName> {
     this.#refusals = 0;
   }
 
-  /** Only what a watch brings after its list proves that the server is well again. */
+  /** Notes an event after the list: only that proves that the server is healthy again. */
   #advanceTo(version: string, known: string): void {
     this.#backoff.reset();
     this.#refusals = 0;
-    // Events that come late or twice do not move the place where the next watch begins.
+    // Late and repeated events do not move the start of the next watch.
     if (version !== '' && (compareVersions(version, known) ?? 1) > 0) this.#version = version;
   }
 }

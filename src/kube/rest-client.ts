@@ -4,7 +4,7 @@ export interface ApiRequest {
   /** Absolute path below the server's base URL, already escaped: `/api/v1/services`. */
   readonly path: string;
   readonly query?: Readonly<Record<string, string>>;
-  /** Sent as JSON. Its content type is `application/json` unless `headers` says otherwise. */
+  /** Sent as JSON, with content type `application/json` unless `headers` has another. */
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal;
@@ -18,14 +18,14 @@ export interface ApiResponse {
   readonly body: unknown;
 }
 
-/** A call whose answer is read piece by piece. */
+/** A call whose answer is read in pieces. */
 export interface StreamRequest extends ApiRequest {
   /**
-   * The stream fails with `IdleError` when nothing arrives for this long: the other end may be gone without a
-   * word. Asked before each wait, so that patience may change as the stream goes on.
+   * The stream fails with `IdleError` when no data arrives for this long. Called before each wait, so that it may
+   * change.
    */
   readonly idleMs: () => number;
-  /** Watches are long and few, so they do not count against the client's QPS. */
+  /** Not counted against the client's QPS; for watches, which are few and long. */
   readonly unthrottled?: boolean;
 }
 
@@ -34,10 +34,10 @@ export interface StreamRequest extends ApiRequest {
  * `TransportError` (no usable answer) or the reason of the request's own abort signal.
  */
 export interface RestClient {
-  /** Sends, waits for the whole answer and parses it. Only 2xx answers resolve. */
+  /** Sends a request and parses the whole answer. Rejects unless the status is 2xx. */
   request(request: ApiRequest): Promise<ApiResponse>;
-  /** Resolves when a 2xx answer begins; yields its body, decompressed. Leaving the loop closes the connection. */
+  /** Resolves with the decompressed body when a 2xx answer begins. Leaving the loop closes the connection. */
   stream(request: StreamRequest): Promise<AsyncIterable<Uint8Array>>;
-  /** Aborts what is under way and closes all connections. */
+  /** Aborts all requests and closes all connections. */
   close(): void;
 }

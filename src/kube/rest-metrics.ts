@@ -1,6 +1,6 @@
 import type { Counter, Histogram } from '../obs/metrics.ts';
 
-/** What a client counts, by the name each has on the metrics page. */
+/** The metrics of a client. */
 export interface RestMetrics {
   /** `rest_client_requests_total{code,method,host}`; code is `<error>` when no answer came. */
   readonly requests: Counter;

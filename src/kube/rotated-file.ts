@@ -2,14 +2,14 @@ import { FileError, readText } from '../lib/file-error.ts';
 import type { Logger } from '../obs/log.ts';
 
 /**
- * A file that somebody replaces while we run, such as a token or a certificate. It is read at every use, which for
- * the few calls a client makes costs nothing, and when it cannot be read what it last held stays good.
+ * A file that may be replaced at run time, such as a token or a certificate. It is read at every use; when that fails,
+ * its last content is used and the error is logged once.
  */
 export class RotatedFile {
   readonly path: string;
   readonly #logger: Logger;
   #last: string | undefined;
-  #complaint: string | undefined;
+  #reported: string | undefined;
 
   constructor(path: string, logger: Logger) {
     this.path = path;
@@ -19,13 +19,13 @@ export class RotatedFile {
   async read(): Promise<string> {
     try {
       this.#last = await readText(this.path);
-      this.#complaint = undefined;
+      this.#reported = undefined;
       return this.#last;
     } catch (error) {
       if (this.#last === undefined || !(error instanceof FileError)) throw error;
-      if (this.#complaint !== error.message) {
-        this.#complaint = error.message;
-        this.#logger.error(error, 'Failed to read a file again; what it last held is used', {
+      if (this.#reported !== error.message) {
+        this.#reported = error.message;
+        this.#logger.error(error, 'Failed to read a file again; using its last content', {
           path: this.path,
         });
       }

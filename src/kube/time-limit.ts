@@ -1,7 +1,7 @@
 import type { Clock, Timer } from '../lib/clock.ts';
 import { TransportError } from './api-error.ts';
 
-/** An abort signal that fires when one of several others does, or when time is up. */
+/** An abort signal that fires when one of several others does, or after a time. */
 export class TimeLimit {
   readonly signal: AbortSignal;
   readonly #timer: Timer;
@@ -14,7 +14,7 @@ export class TimeLimit {
     }, ms);
   }
 
-  /** Time no longer counts; the other signals still do. */
+  /** Stops the timer; the other signals still count. */
   lift(): void {
     this.#timer.cancel();
   }

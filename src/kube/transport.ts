@@ -9,14 +9,14 @@ import { RotatedFile } from './rotated-file.ts';
 import { TunnelAgent } from './tunnel-agent.ts';
 
 /**
- * The first keep-alive probe after this long without traffic; Node sends ten more, a second apart. A peer that
- * vanished is noticed within half a minute, also by a watch that has nothing to send.
+ * The first keep-alive probe follows after this long without traffic, then ten more a second apart. So a watch, which
+ * sends nothing, notices within half a minute that its peer is gone.
  */
 const keepAliveMs = 15_000;
 
 type Reader = () => Promise<string>;
 
-/** PEM texts that decide how connections are made. */
+/** PEM texts for new connections. */
 interface Material {
   readonly ca: string | undefined;
   readonly cert: string | undefined;
@@ -24,8 +24,8 @@ interface Material {
 }
 
 /**
- * Connections to the API server. CA, certificate and key are looked at before every request; when one changed, new
- * connections use the new ones, while requests under way end in their own time.
+ * Connections to the API server. CA, certificate and key are read before every request. After a change new connections
+ * use the new ones; requests under way are not interrupted.
  */
 export class Transport {
   readonly #access: ClusterAccess;
@@ -33,7 +33,7 @@ export class Transport {
   readonly #readers: { readonly [K in keyof Material]: Reader | undefined };
   readonly #retired = new Set<Agent>();
   #current: { readonly material: Material; readonly agent: Agent } | undefined;
-  #complaint: string | undefined;
+  #reported: string | undefined;
 
   constructor(access: ClusterAccess, logger: Logger) {
     this.#access = access;
@@ -47,7 +47,7 @@ export class Transport {
     this.#readers = { ca: reader(access.ca), cert: reader(access.clientCert), key: reader(access.clientKey) };
   }
 
-  /** The agent for a request made with `credential`. Fails when certificate or key are unusable from the start. */
+  /** The agent for a request with `credential`. Rejects when the first certificate or key is unusable. */
   async agentFor(credential: Credential): Promise<Agent> {
     const material = await this.#material(credential);
     if (this.#current !== undefined && isSame(this.#current.material, material)) return this.#current.agent;
@@ -55,12 +55,12 @@ export class Transport {
       const agent = this.#createAgent(material);
       if (this.#current !== undefined) this.#retire(this.#current.agent);
       this.#current = { material, agent };
-      this.#complaint = undefined;
+      this.#reported = undefined;
       return agent;
     } catch (error) {
-      // Certificate and key are replaced one after the other: for a moment they do not match.
+      // Certificate and key are replaced one after the other and may not match for a moment.
       if (this.#current === undefined) throw error;
-      this.#complain(error);
+      this.#report(error);
       return this.#current.agent;
     }
   }
@@ -102,11 +102,11 @@ export class Transport {
     this.#retired.add(agent);
   }
 
-  #complain(error: unknown): void {
+  #report(error: unknown): void {
     const text = String(error);
-    if (this.#complaint === text) return;
-    this.#complaint = text;
-    this.#logger.error(error, 'New TLS certificate, key or CA is unusable; the previous ones are used');
+    if (this.#reported === text) return;
+    this.#reported = text;
+    this.#logger.error(error, 'New TLS certificate, key or CA is unusable; using the previous ones');
   }
 }
 
@@ -118,7 +118,7 @@ function secureContextOf({ ca, cert, key }: Material): tls.SecureContext {
   if (ca !== undefined && !ca.includes('-----BEGIN CERTIFICATE')) {
     throw new Error('the certificate authority holds no PEM certificate');
   }
-  // Without a CA of its own a cluster is trusted as the system trusts, which Node alone does not look at.
+  // Without a CA in the configuration, trust the system's, which Node ignores by default.
   const roots = ca ?? [...tls.getCACertificates('default'), ...tls.getCACertificates('system')];
   return tls.createSecureContext({
     ca: roots,

@@ -10,10 +10,10 @@ import { portOf } from './proxy.ts';
 /** How connections through a proxy are made. */
 export interface Tunnel {
   readonly proxy: URL;
-  /** Whether HTTP without TLS is spoken inside. */
+  /** Whether the tunnel carries HTTP without TLS. */
   readonly plain: boolean;
   readonly serverName: string | undefined;
-  /** For the server inside and, when the proxy itself is spoken to over TLS, for the proxy too. */
+  /** For the server, and for the proxy when its URL is https. */
   readonly secureContext: tls.SecureContext;
   readonly rejectUnauthorized: boolean;
 }
@@ -26,7 +26,7 @@ const timeoutMs = 30_000;
 export class TunnelAgent extends https.Agent {
   readonly #tunnel: Tunnel;
   readonly #keepAliveMs: number;
-  // A request is refused unless its protocol is its agent's.
+  // Node rejects a request whose protocol differs from its agent's.
   readonly protocol: string;
 
   constructor(options: AgentOptions & { readonly keepAliveMsecs: number }, tunnel: Tunnel) {
@@ -42,7 +42,7 @@ export class TunnelAgent extends https.Agent {
   ): undefined {
     this.#connect(options).then(
       (socket) => callback(null, socket),
-      // The stream beside an error is not looked at.
+      // Node ignores the stream when there is an error.
       (error: Error) => callback(error, new Duplex()),
     );
   }

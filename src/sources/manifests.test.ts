@@ -176,7 +176,7 @@ test('a broken file keeps its last good content, is reported once by place, and 
   await source.refresh();
   assert.deepEqual(follower.news(), ['update services default/a']);
   assert.deepEqual(source.problems(), []);
-  assert.match(logged[1] ?? '', /^Manifest problems are gone .*a\.yaml:7:1/);
+  assert.match(logged[1] ?? '', /^Manifest problems resolved .*a\.yaml:7:1/);
 });
 
 test('a file that is broken from the start does not stop the others, and joins them when it is mended', async (t) => {
@@ -248,7 +248,9 @@ test('other kinds are mentioned once', async (t) => {
   const { source, logged } = await follow(t, path);
   writeFileSync(join(path, 'a.yaml'), `${pod}---\n${pod}---\n${service('a', '10.96.0.1')}`);
   await source.refresh();
-  assert.deepEqual(logged, ['Manifest holds objects of no use here {"file":"a.yaml","ignored":["v1 Pod"]}']);
+  assert.deepEqual(logged, [
+    'Manifest holds objects that kube-proxy does not use {"file":"a.yaml","ignored":["v1 Pod"]}',
+  ]);
 });
 
 test('a node that no manifest describes is there nevertheless, and nobody waits for it', async (t) => {
@@ -374,7 +376,7 @@ test('a handler that throws is logged and does not end the following', async (t)
     writeFileSync(join(path, `${name}.yaml`), service(name, '10.96.0.1'));
     await source.refresh();
   }
-  assert.deepEqual(logged, Array(2).fill('Could not pass on what the manifests say: out of order'));
+  assert.deepEqual(logged, Array(2).fill('Failed to deliver objects from manifests: out of order'));
 });
 
 type Edit = { file: number; text: string | undefined };

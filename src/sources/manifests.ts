@@ -122,7 +122,7 @@ class FileSource implements ManifestSource {
       this.#waiting = undefined;
       // A handler that throws must not end the following of later changes.
       await this.#look(readEverything).catch((error: unknown) =>
-        this.#options.logger.error(error, 'Could not pass on what the manifests say'),
+        this.#options.logger.error(error, 'Failed to deliver objects from manifests'),
       );
     });
     this.#refreshing = this.#waiting;
@@ -159,7 +159,7 @@ class FileSource implements ManifestSource {
       if (!known.has(text)) logger.error(new Error(text), 'Manifest not in effect');
     }
     const over = [...known].filter((text) => !current.has(text));
-    if (over.length > 0) logger.info('Manifest problems are gone', { problems: over });
+    if (over.length > 0) logger.info('Manifest problems resolved', { problems: over });
     this.#problems = problems;
   }
 
@@ -170,7 +170,10 @@ class FileSource implements ManifestSource {
       const fresh = useless.filter((what) => !this.#useless.has(`${file} ${what}`));
       for (const what of useless) current.add(`${file} ${what}`);
       if (fresh.length > 0)
-        this.#options.logger.info('Manifest holds objects of no use here', { file, ignored: fresh });
+        this.#options.logger.info('Manifest holds objects that kube-proxy does not use', {
+          file,
+          ignored: fresh,
+        });
     }
     this.#useless = current;
   }

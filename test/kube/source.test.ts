@@ -88,7 +88,7 @@ describe('objects', () => {
     bed.server.put('services', service('after'));
     bed.server.store.compact();
     await soon('after is there', () => bed.mirror.of('services').has('shop/after'));
-    const lines = bed.log.lines.filter(({ message }) => message.startsWith('Object set aside'));
+    const lines = bed.log.lines.filter(({ message }) => message.startsWith('Object ignored'));
     assert.equal(lines.length, 1);
     assert.match(lines[0]?.error ?? '', /Service shop\/odd: spec\.ports: want an array, got "none"/);
   });

@@ -14,7 +14,7 @@ function clientThat(answer: (request: ApiRequest) => number): RestClient {
   };
 }
 
-test('an answer is passed on, and the content type sent', async () => {
+test('sendOver sends the content type and returns the status', async () => {
   const seen: ApiRequest[] = [];
   const send = sendOver(clientThat((asked) => seen.push(asked) && 201));
   assert.deepEqual(await send(request), { status: 201 });
@@ -23,7 +23,7 @@ test('an answer is passed on, and the content type sent', async () => {
   ]);
 });
 
-test('a refusal is an answer', async () => {
+test('sendOver returns the status and message of a refusal', async () => {
   const send = sendOver(
     clientThat(() => {
       throw new ApiError(403, 'Forbidden', 'no');
@@ -32,7 +32,7 @@ test('a refusal is an answer', async () => {
   assert.deepEqual(await send(request), { status: 403, message: 'no' });
 });
 
-test('silence is an error', async () => {
+test('sendOver rejects when there is no answer', async () => {
   const send = sendOver(
     clientThat(() => {
       throw new TransportError('refused');

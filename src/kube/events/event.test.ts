@@ -52,7 +52,7 @@ test('a note that the API server would refuse is cut, between characters', () =>
   assert.equal(note(`x${'é'.repeat(600)}`), `x${'é'.repeat(511)}`);
 });
 
-test('a series is told apart by everything but the note', () => {
+test('series differ by everything but the note', () => {
   const key = seriesKey(starting);
   assert.equal(seriesKey({ ...starting, note: 'other' }), key);
   const regarding = starting.regarding;

@@ -49,7 +49,7 @@ function summaryOf({ method, body }: EventRequest): string {
   return `${method}${regarding ? ` ${regarding.name}` : ''}${series ? ` x${series.count}` : ''}`;
 }
 
-test('what is recorded before the API is attached is sent when it is', async () => {
+test('events recorded before attach() are sent after it', async () => {
   const { clock, calls, recorder } = setUp();
   recorder.event(about('a'));
   recorder.event(about('b'));
@@ -134,7 +134,7 @@ test('an event that happened once is forgotten after 6 minutes', async () => {
   assert.deepEqual(calls, ['POST a', 'POST a']);
 });
 
-test('repetitions before the API is attached become one event and one series', async () => {
+test('repetitions before attach() become one event and one series', async () => {
   const { clock, calls, recorder } = setUp();
   for (let i = 0; i < 5; i++) recorder.event(about('a'));
   recorder.attach();
@@ -142,7 +142,7 @@ test('repetitions before the API is attached become one event and one series', a
   assert.deepEqual(calls, ['POST a', 'PATCH x5']);
 });
 
-test('a series whose event has expired is made anew with its count', async () => {
+test('a series whose event has expired is created again with its count', async () => {
   const { clock, calls, logged, api, recorder } = setUp();
   recorder.attach();
   recorder.event(about('a'));
@@ -154,7 +154,7 @@ test('a series whose event has expired is made anew with its count', async () =>
   assert.deepEqual(logged, []);
 });
 
-test('silence is retried every 10 to 12.5 seconds, 12 times in all', async () => {
+test('a request without an answer is repeated every 10 to 12.5 seconds, 12 tries in all', async () => {
   const { clock, calls, logged, api, recorder } = setUp();
   api.answer = () => Promise.reject(new Error('connection refused'));
   recorder.attach();
@@ -174,7 +174,7 @@ test('silence is retried every 10 to 12.5 seconds, 12 times in all', async () =>
   assert.deepEqual(logged, ['Gave up sending an event: Error: cut']);
 });
 
-test('an answer after silence ends the tries; a conflict then means that the event arrived before', async () => {
+test('an answer ends the tries; a conflict after a lost answer means that the event exists', async () => {
   const { clock, calls, logged, api, recorder } = setUp();
   api.answer = () => Promise.reject(new Error('cut'));
   recorder.attach();
@@ -190,7 +190,7 @@ test('an answer after silence ends the tries; a conflict then means that the eve
   assert.deepEqual(logged, []);
 });
 
-test('a refusal is not retried, and is logged with the words of the server', async () => {
+test('a refusal is not retried, and its message is logged', async () => {
   const { clock, calls, logged, api, recorder } = setUp();
   api.answer = async () => ({ status: 403, message: 'events is forbidden' });
   recorder.attach();
@@ -237,7 +237,7 @@ test('memory is bounded: the first thousand are kept, the rest is counted', asyn
   assert.equal(calls[1_002], 'PATCH x2');
 });
 
-test('flush sends what waits, attached or not, counts included', async () => {
+test('flush sends waiting events and counts, also before attach()', async () => {
   const { clock, calls, recorder } = setUp();
   recorder.event(about('a'));
   await recorder.flush(1_000);
@@ -253,7 +253,7 @@ test('flush sends what waits, attached or not, counts included', async () => {
   assert.equal(calls.length, 3);
 });
 
-test('flush also sends what is counted while a count is on its way', async () => {
+test('flush also sends occurrences counted while a count is being sent', async () => {
   const { clock, calls, api, recorder } = setUp();
   recorder.attach();
   recorder.event(about('a'));
@@ -269,7 +269,7 @@ test('flush also sends what is counted while a count is on its way', async () =>
   assert.deepEqual(calls, ['POST a', 'PATCH x2', 'PATCH x4']);
 });
 
-test('flush tries at once what waits for its next try, and gives up at the deadline', async () => {
+test('flush repeats a waiting request at once and gives up at the deadline', async () => {
   const { clock, calls, api, recorder } = setUp();
   api.answer = () => Promise.reject(new Error('cut'));
   recorder.attach();

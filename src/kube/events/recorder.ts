@@ -10,7 +10,7 @@ const maxSeries = 1_000;
 export interface EventRecorderOptions {
   readonly send: SendEvent;
   readonly clock: Clock;
-  /** The host name as the operating system has it; names this reporter. */
+  /** The host name of the operating system; part of `reportingInstance`. */
   readonly hostName: string;
   readonly logger: Logger;
   /** Uniform in [0, 1). */
@@ -18,9 +18,9 @@ export interface EventRecorderOptions {
 }
 
 /**
- * Reports events to the API server in the background, one after the other. Nothing is sent before `attach()`;
- * what was recorded earlier is kept for it. Memory is bounded: when a thousand different events wait to be sent
- * or counted, further new ones are dropped, and that is logged.
+ * Sends events to the API server in the background, one after the other. Events recorded before `attach()` are sent
+ * after it. At most 1,000 different events are kept; while all of them wait to be sent or counted, new ones are dropped
+ * and logged.
  */
 export class EventRecorder {
   readonly #options: EventRecorderOptions;
@@ -65,12 +65,12 @@ export class EventRecorder {
   }
 
   /**
-   * Sends all there is, counts of running series included, attached or not; resolves when that is done or given
-   * up, at the latest after `deadlineMs`. For the moments before an exit.
+   * Sends everything, including counts of running series, also before `attach()`. Resolves when it is sent or given
+   * up, at the latest after `deadlineMs`. Call it before an exit.
    */
   async flush(deadlineMs: number): Promise<void> {
     this.attach();
-    for (const series of this.#series.values()) if (series.hasUntold) this.#enqueue(series);
+    for (const series of this.#series.values()) if (series.hasUnreported) this.#enqueue(series);
     this.#delivery.hurry();
     if (!this.#sending) return;
     await new Promise<void>((resolve) => {
@@ -84,7 +84,7 @@ export class EventRecorder {
     });
   }
 
-  /** Stops at once; what was not sent is lost. */
+  /** Stops at once; unsent events are lost. */
   close(): void {
     this.#state = 'closed';
     this.#sweepTimer?.cancel();
@@ -99,8 +99,8 @@ export class EventRecorder {
   }
 
   /**
-   * The time, never the same twice. The clock counts milliseconds, and events of many nodes about one Service
-   * must not get the same name, so the rest is random.
+   * The time in nanoseconds, never the same twice. Digits below the clock's millisecond are random: events of many
+   * nodes about one Service must not get the same name.
    */
   #nextNs(): bigint {
     const ms = BigInt(Math.floor(this.#options.clock.now()));
@@ -109,11 +109,11 @@ export class EventRecorder {
     return this.#lastNs;
   }
 
-  /** When the memory is full, forgets the oldest event that the API server knows all about; false if there is none. */
+  /** When full, removes the oldest event that is completely reported; returns false if there is none. */
   #makeRoom(): boolean {
     if (this.#series.size < maxSeries) return true;
     for (const series of this.#series.values()) {
-      if (!series.hasUntold && !series.queued) return this.#series.delete(series.key);
+      if (!series.hasUnreported && !series.queued) return this.#series.delete(series.key);
     }
     return false;
   }
@@ -143,8 +143,8 @@ export class EventRecorder {
       const known = await (isNew ? this.#create(series) : this.#update(series));
       series.queued = false;
       if (this.#state === 'closed') break;
-      // Repetitions of an event that was still on its way, and anything at all before an exit, follow at once.
-      if (known && series.hasUntold && (isNew || this.#flushes.size > 0)) this.#enqueue(series);
+      // Send at once what was repeated while the event was created, and everything during a flush.
+      if (known && series.hasUnreported && (isNew || this.#flushes.size > 0)) this.#enqueue(series);
       else if (!known || series.isIdle(this.#now())) this.#series.delete(series.key);
     }
     this.#sending = false;
@@ -157,25 +157,25 @@ export class EventRecorder {
     for (const done of [...this.#flushes]) done();
   }
 
-  /** False when the API server does not have the event and will not get it. */
+  /** Returns whether the API server has the event. */
   async #create(series: Series): Promise<boolean> {
     const status = await this.#send(series, postOf(series));
-    // A conflict answers the second try of a request whose first answer was lost.
+    // A conflict means that an earlier try succeeded and only its answer was lost.
     const exists = isSuccess(status) || status === 409;
-    if (exists) series.tell(1, this.#now());
+    if (exists) series.setReported(1, this.#now());
     return exists;
   }
 
   async #update(series: Series): Promise<boolean> {
     const { summary } = series;
     const status = await this.#send(series, patchOf(series, summary), 404);
-    // Events expire on the server; a series that goes on is then made anew.
+    // Events expire on the server; a series that goes on is then created again.
     if (status === 404) await this.#send(series, postOf(series, summary));
-    series.tell(summary.count, this.#now());
+    series.setReported(summary.count, this.#now());
     return true;
   }
 
-  /** The status of the answer, 0 when there was none; failures other than the `expected` one are logged. */
+  /** Returns the status of the answer, 0 for none. Logs failures except the `expected` status. */
   async #send(series: Series, request: EventRequest, expected?: number): Promise<number> {
     const about = { event: series.body.metadata.name, reason: series.body.reason };
     try {
@@ -191,23 +191,23 @@ export class EventRecorder {
     }
   }
 
-  /** Sends the counts of series that are due, forgets those that are over. */
+  /** Sends the counts of series that are due, and removes those that have ended. */
   #sweep(): void {
     const now = this.#now();
     for (const series of [...this.#series.values()]) {
       if (series.queued || !series.isDue(now)) continue;
-      if (series.hasUntold) this.#enqueue(series);
+      if (series.hasUnreported) this.#enqueue(series);
       else if (series.isIdle(now)) this.#series.delete(series.key);
     }
     this.#scheduleSweep();
   }
 
-  /** A sweep that is already planned comes early enough for whatever was recorded since. */
+  /** A sweep that is already scheduled is early enough for later events. */
   #scheduleSweep(): void {
     if (this.#sweepTimer || this.#series.size === 0) return;
     const now = this.#now();
     let next = Number.POSITIVE_INFINITY;
-    for (const series of this.#series.values()) next = Math.min(next, series.nextLook(now));
+    for (const series of this.#series.values()) next = Math.min(next, series.nextCheck(now));
     this.#sweepTimer = this.#options.clock.setTimeout(() => {
       this.#sweepTimer = undefined;
       this.#sweep();

@@ -1,55 +1,55 @@
 import { type EventBody, type EventSeries, microTime } from './event.ts';
 
-/** A series that saw nothing new for this long is over: its last count is sent and it is forgotten. */
+/** After this long without an occurrence a series ends: its last count is sent and it is removed. */
 const idleMs = 6 * 60_000;
-/** How often the count of a living series is sent. */
+/** How often the count of a series is sent while it goes on. */
 const flushMs = 30 * 60_000;
 
-/** An event and its repetitions: what happened, and what the API server was told. Times are monotonic. */
+/** An event and its repetitions: how many happened, and how many were reported. Times are monotonic. */
 export class Series {
   readonly key: string;
   readonly body: EventBody;
-  /** Waits to be sent, or is being sent. */
+  /** In the queue, or being sent. */
   queued = false;
   #count = 1;
-  /** Occurrences the API server was told of; 0 = it has no such event yet. */
-  #told = 0;
+  /** Occurrences that the API server has; 0 = the event is not created yet. */
+  #reported = 0;
   #lastObservedNs: bigint;
   #lastSeen: number;
-  #lastTold: number;
+  #lastReport: number;
 
   constructor(key: string, body: EventBody, unixNs: bigint, now: number) {
     this.key = key;
     this.body = body;
     this.#lastObservedNs = unixNs;
     this.#lastSeen = now;
-    this.#lastTold = now;
+    this.#lastReport = now;
   }
 
-  /** Counts one more; true when the API server should hear of it at once: the second makes it a series. */
+  /** Counts one more; returns whether to report it at once, which turns a single event into a series. */
   repeat(unixNs: bigint, now: number): boolean {
     this.#count++;
     this.#lastObservedNs = unixNs;
     this.#lastSeen = now;
-    return this.#told <= 1;
+    return this.#reported <= 1;
   }
 
-  /** The API server has the event. */
+  /** Whether the API server has the event. */
   get created(): boolean {
-    return this.#told > 0;
+    return this.#reported > 0;
   }
 
-  get hasUntold(): boolean {
-    return this.#count > this.#told;
+  get hasUnreported(): boolean {
+    return this.#count > this.#reported;
   }
 
   get summary(): EventSeries {
     return { count: this.#count, lastObservedTime: microTime(this.#lastObservedNs) };
   }
 
-  tell(count: number, now: number): void {
-    this.#told = count;
-    this.#lastTold = now;
+  setReported(count: number, now: number): void {
+    this.#reported = count;
+    this.#lastReport = now;
   }
 
   isIdle(now: number): boolean {
@@ -57,12 +57,12 @@ export class Series {
   }
 
   isDue(now: number): boolean {
-    return this.isIdle(now) || now - this.#lastTold >= flushMs;
+    return this.isIdle(now) || now - this.#lastReport >= flushMs;
   }
 
-  /** When to look at it next; what is overdue has been looked at and waits to be sent. */
-  nextLook(now: number): number {
-    const times = [this.#lastSeen + idleMs, this.#lastTold + flushMs].filter((time) => time > now);
+  /** When to check it next; times in the past were checked and wait to be sent. */
+  nextCheck(now: number): number {
+    const times = [this.#lastSeen + idleMs, this.#lastReport + flushMs].filter((time) => time > now);
     return Math.min(now + idleMs, ...times);
   }
 }
