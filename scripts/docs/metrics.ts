@@ -77,7 +77,7 @@ export async function metricReference(): Promise<string> {
   return [
     '### Of the proxy',
     table(
-      ['Metric', 'Type', 'Labels', 'Modes', 'Tells', 'What to do'],
+      ['Metric', 'Type', 'Labels', 'Modes', 'Meaning', 'What to do'],
       proxy.map((entry) => {
         const [name, metric] = entry;
         return row(entry, [modesText(metric), withoutStability(metric.help), metricAdvice[name] ?? '']);
@@ -85,7 +85,7 @@ export async function metricReference(): Promise<string> {
     ),
     '### Of the API client, the process and the runtime',
     table(
-      ['Metric', 'Type', 'Labels', 'Tells'],
+      ['Metric', 'Type', 'Labels', 'Meaning'],
       others.map((entry) => row(entry, [withoutStability(entry[1].help)])),
     ),
   ].join('\n\n');
@@ -100,7 +100,7 @@ function withoutStability(help: string): string {
   return help.replace(/^\[[A-Z]+\] /, '');
 }
 
-/** Takes note of labels, which a registry otherwise knows only of series. */
+/** Records the labels of metrics; a registry itself has them only for series. */
 class ListingRegistry extends Registry {
   readonly #labels = new Map<string, readonly string[]>();
   readonly #families = new Map<string, { readonly type: MetricType; readonly help: string }>();
@@ -126,7 +126,7 @@ class ListingRegistry extends Registry {
     super.register(collector);
   }
 
-  /** Metrics with their labels; the one that counts the others tells its labels only when it is read. */
+  /** Returns metrics with their labels. The metric that counts the others has its labels only when it is read. */
   async declared() {
     const counted = await this.gather(new Set(['registered_metrics_total']));
     const seen = new Map(
