@@ -36,7 +36,7 @@ function fakeFiles(contents: Record<string, string>, readOnly: readonly string[]
   return { files, writes };
 }
 
-test('table size: scaled by cores, at least the minimum, capped', () => {
+test('the conntrack table size scales with cores, has a minimum and a cap', () => {
   const rows: [Partial<ConntrackSettings>, number, number][] = [
     [{}, 8, 262144],
     [{}, 2, 131072],
@@ -57,7 +57,7 @@ test('table size: scaled by cores, at least the minimum, capped', () => {
   }
 });
 
-test('the kernel CPU list format', () => {
+test('CPUs are counted in the kernel list format', () => {
   const rows: [string, number][] = [
     ['0\n', 1],
     ['0-3\n', 4],
@@ -70,7 +70,7 @@ test('the kernel CPU list format', () => {
   for (const [list, expected] of rows) assert.equal(countCPUs(list), expected, list);
 });
 
-test('defaults on 8 CPUs write the table size, the hash size and two timeouts, in that order', () => {
+test('conntrack defaults on 8 CPUs write the table size, the hash size and two timeouts, in this order', () => {
   const { files, writes } = fakeFiles({
     '/sys/devices/system/cpu/online': '0-7\n',
     [`${netfilter}nf_conntrack_max`]: '65536\n',
@@ -87,7 +87,7 @@ test('defaults on 8 CPUs write the table size, the hash size and two timeouts, i
   ]);
 });
 
-test('values that already match are not written, so a read-only system is fine', () => {
+test('conntrack values that already match are not written, so /proc/sys may be read-only', () => {
   const contents = {
     '/sys/devices/system/cpu/online': '0-1',
     [`${netfilter}nf_conntrack_max`]: '131072',
@@ -100,7 +100,7 @@ test('values that already match are not written, so a read-only system is fine',
   assert.deepEqual(writes, []);
 });
 
-test('a value that cannot be written names its path and value', () => {
+test('the error of a conntrack setting that cannot be written has path and value', () => {
   const path = `${netfilter}nf_conntrack_max`;
   const { files } = fakeFiles({ '/sys/devices/system/cpu/online': '0-1', [path]: '1' }, [path]);
   assert.throws(
@@ -109,7 +109,7 @@ test('a value that cannot be written names its path and value', () => {
   );
 });
 
-test('a missing hash size (module not loaded) is an error', () => {
+test('a missing conntrack hash size file (module not loaded) is an error', () => {
   const path = `${netfilter}nf_conntrack_max`;
   const { files } = fakeFiles({ '/sys/devices/system/cpu/online': '0-1', [path]: '131072' });
   assert.throws(
@@ -118,7 +118,7 @@ test('a missing hash size (module not loaded) is an error', () => {
   );
 });
 
-test('optional settings: liberal, UDP timeouts, and a timeout below a second becomes 0', () => {
+test('optional conntrack settings are written, and a timeout below one second becomes 0', () => {
   const { files, writes } = fakeFiles({});
   const settings: ConntrackSettings = {
     maxPerCore: 0,

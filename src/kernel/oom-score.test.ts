@@ -18,13 +18,13 @@ function failingFiles(errors: readonly (Error | undefined)[]) {
   };
 }
 
-test('writes the score', async () => {
+test('the OOM score adjustment is written', async () => {
   const { files, writes } = failingFiles([]);
   await applyOOMScoreAdj(-999, files, new FakeClock());
   assert.deepEqual(writes, ['/proc/self/oom_score_adj=-999']);
 });
 
-test('tries twice, 100 ms apart, then gives the error', async () => {
+test('writing the OOM score is tried twice, 100 ms apart, then rejects', async () => {
   const denied = Object.assign(new Error('EACCES'), { code: 'EACCES' });
   const { files, writes } = failingFiles([denied, denied]);
   const clock = new FakeClock();
@@ -36,7 +36,7 @@ test('tries twice, 100 ms apart, then gives the error', async () => {
   assert.equal(writes.length, 2);
 });
 
-test('a missing file is not tried again', async () => {
+test('a missing OOM score file is not tried again', async () => {
   const { files, writes } = failingFiles([Object.assign(new Error('ENOENT'), { code: 'ENOENT' })]);
   await assert.rejects(applyOOMScoreAdj(-999, files, new FakeClock()), /ENOENT/);
   assert.equal(writes.length, 1);

@@ -13,7 +13,7 @@ function files(contents: Record<string, string>) {
   };
 }
 
-test('kernel releases', () => {
+test('kernel releases are parsed into versions', () => {
   const parsed = ['6.1.0-18-amd64\n', '5.13-rc1', '6.18.44-fc', '5.4.0+', '4', 'linux', '', '5.x'].map(
     parseKernelRelease,
   );
@@ -35,13 +35,13 @@ test('kernel releases', () => {
   assert.throws(() => kernelVersion(files({})), /ENOENT/);
 });
 
-test('versions compare by major, then minor', () => {
+test('kernel versions compare by major, then minor', () => {
   const minimum = { major: 5, minor: 13 };
   const at = (major: number, minor: number) => isAtLeast({ major, minor }, minimum);
   assert.deepEqual([at(5, 13), at(5, 12), at(6, 0), at(4, 99)], [true, false, true, false]);
 });
 
-test('IPv6 needs the protocol and must not be switched off', () => {
+test('IPv6 is usable when the kernel has it and it is not disabled', () => {
   const inet6 = { '/proc/net/if_inet6': '' };
   const disabled = '/proc/sys/net/ipv6/conf/all/disable_ipv6';
   assert.equal(hasIPv6(files({})), false);

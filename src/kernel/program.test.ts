@@ -4,7 +4,7 @@ import { runProgram } from './program.ts';
 
 const timeoutMs = 20_000;
 
-test('status and both outputs are told', async () => {
+test('a program returns its exit status and both outputs', async () => {
   const end = await runProgram('sh', ['-c', 'echo out; echo err >&2; exit 3'], { timeoutMs });
   assert.equal(end.status, 3);
   assert.equal(end.timedOut, false);
@@ -12,12 +12,12 @@ test('status and both outputs are told', async () => {
   assert.match(end.output, /err\n/);
 });
 
-test('arguments are not touched by a shell', async () => {
+test('program arguments are not expanded by a shell', async () => {
   const end = await runProgram('printf', ['%s|', 'a b', '$(id)', '"'], { timeoutMs });
   assert.equal(end.output, 'a b|$(id)|"|');
 });
 
-test('input is streamed and lines come back whole', async () => {
+test('program input is streamed, and output is delivered in whole lines', async () => {
   function* numbers() {
     for (let i = 0; i < 100_000; i++) yield `${i}\n`;
   }
@@ -32,7 +32,7 @@ test('input is streamed and lines come back whole', async () => {
   assert.ok(pid > 0);
 });
 
-test('a last line without an end counts', async () => {
+test('a last line of output without a newline is delivered', async () => {
   const lines: string[] = [];
   await runProgram('printf', ['a\\nb'], { timeoutMs, onLine: (line) => lines.push(line) });
   assert.deepEqual(lines, ['a', 'b']);
@@ -46,7 +46,7 @@ test('a program that does not read its input ends with its own status', async ()
   assert.equal(end.status, 5);
 });
 
-test('input that fails ends the program and is the error', async () => {
+test('an error of the input kills the program and is thrown', async () => {
   async function* broken() {
     yield 'a\n';
     throw new Error('no more rules');
@@ -54,23 +54,23 @@ test('input that fails ends the program and is the error', async () => {
   await assert.rejects(runProgram('cat', [], { timeoutMs, input: broken() }), /no more rules/);
 });
 
-test('a line that cannot be taken ends the program and is the error', async () => {
+test('an error of onLine kills the program and is thrown', async () => {
   const onLine = () => assert.fail('not understood');
   await assert.rejects(runProgram('yes', [], { timeoutMs, onLine }), /not understood/);
 });
 
-test('a program that takes too long is ended', async () => {
+test('a program that exceeds its time limit is killed', async () => {
   const end = await runProgram('sleep', ['60'], { timeoutMs: 50 });
   assert.deepEqual([end.status, end.timedOut], [undefined, true]);
 });
 
-test('output is bounded', async () => {
+test('program output is cut off at a limit', async () => {
   const end = await runProgram('sh', ['-c', 'head -c 1000000 /dev/zero | tr "\\0" x'], { timeoutMs });
   assert.ok(end.output.length < 70_000);
   assert.match(end.output, /x… \(cut off\)$/);
 });
 
-test('a program that is not there cannot be started', async () => {
+test('starting a missing program rejects', async () => {
   await assert.rejects(runProgram('kpt-no-such-program', [], { timeoutMs }), { code: 'ENOENT' });
   await assert.rejects(runProgram('kpt-no-such-program', [], { timeoutMs, input: ['x'] }), {
     code: 'ENOENT',

@@ -20,7 +20,7 @@ function fakeFiles(initial: Record<string, string>, readOnly = false) {
   };
 }
 
-test('reads decimal integers; anything else is unreadable', () => {
+test('a sysctl is read as a decimal integer, or else as undefined', () => {
   const sysctl = new Sysctl(
     fakeFiles({ '/root/a': '42\n', '/root/b': '-1\n', '/root/c': '1 2\n', '/root/d': '' }),
     '/root',
@@ -31,7 +31,7 @@ test('reads decimal integers; anything else is unreadable', () => {
   );
 });
 
-test('ensure writes a different or unreadable value only', () => {
+test('ensure writes a sysctl only when its value differs or is unreadable', () => {
   const files = fakeFiles({
     '/proc/sys/net/ipv4/ip_forward': '1\n',
     '/proc/sys/net/ipv4/vs/conntrack': '0\n',
@@ -43,7 +43,7 @@ test('ensure writes a different or unreadable value only', () => {
   assert.deepEqual(files.written, ['/proc/sys/net/ipv4/vs/conntrack=1', '/proc/sys/net/new=2']);
 });
 
-test('a refused write names setting, value and reason; a right value needs no write', () => {
+test('a refused sysctl write names setting, value and reason; a correct value is not written', () => {
   const sysctl = new Sysctl(fakeFiles({ '/proc/sys/a/b': '1' }, true));
   assert.equal(sysctl.ensure('a/b', 1), false);
   assert.throws(

@@ -15,7 +15,7 @@ suite('libc over FFI', { skip: process.platform !== 'linux' && 'needs Linux' }, 
     libc = await loadLibc();
   });
 
-  test('a request is answered, from the kernel, into the buffer that was given', async () => {
+  test('the kernel answers a request into the given buffer', async () => {
     const fd = openSocket(libc);
     try {
       const whole = new Uint8Array(new ArrayBuffer(70_000)).fill(0xee);
@@ -44,7 +44,7 @@ suite('libc over FFI', { skip: process.platform !== 'linux' && 'needs Linux' }, 
     }
   });
 
-  test('a watch calls back when something can be read, and no more once closed', async () => {
+  test('a watch calls back when a datagram arrives, and not after close', async () => {
     const fd = openSocket(libc);
     let calls = 0;
     try {
@@ -69,7 +69,7 @@ suite('libc over FFI', { skip: process.platform !== 'linux' && 'needs Linux' }, 
     }
   });
 
-  test('an option of a socket is read', () => {
+  test('getsockopt reads a socket option', () => {
     const SO_TYPE = 3;
     const fd = openSocket(libc);
     try {
@@ -81,7 +81,7 @@ suite('libc over FFI', { skip: process.platform !== 'linux' && 'needs Linux' }, 
     }
   });
 
-  test('every call reports its failure with name and errno', async () => {
+  test('every libc call reports a failure with its name and errno', async () => {
     const address = new Uint8Array(new ArrayBuffer(12));
     const failing: [string, string, () => unknown][] = [
       ['socket', 'EAFNOSUPPORT', () => libc.socket(999, SOCK_RAW, 0)],
@@ -103,7 +103,7 @@ suite('libc over FFI', { skip: process.platform !== 'linux' && 'needs Linux' }, 
     }
   });
 
-  test('a filter that drops everything leaves nothing to receive', async () => {
+  test('a socket filter that drops everything leaves nothing to receive', async () => {
     const fd = openSocket(libc);
     try {
       const buffer = new Uint8Array(new ArrayBuffer(64));

@@ -11,7 +11,7 @@ suite('sockets over FFI', { skip: process.platform !== 'linux' && 'needs Linux' 
     sockets = await loadSockets();
   });
 
-  test('failures are negative errno values', () => {
+  test('socket calls return failures as negative errno values', () => {
     const address = new Uint8Array(16);
     assert.equal(sockets.socket(999, SOCK_STREAM), -97);
     const calls: (() => number)[] = [
@@ -37,7 +37,7 @@ suite('sockets over FFI', { skip: process.platform !== 'linux' && 'needs Linux' 
     assert.equal(sockets.pendingError(badFd), EBADF);
   });
 
-  test('a queue tells tokens of descriptors that are ready, until they are removed', () => {
+  test('a ready queue reports the tokens of ready descriptors until they are removed', () => {
     const queue = sockets.openQueue(8);
     const pipe = sockets.pipe(4096);
     assert.ok(pipe);
@@ -55,7 +55,7 @@ suite('sockets over FFI', { skip: process.platform !== 'linux' && 'needs Linux' 
     queue.close();
   });
 
-  test('the limit of open files is read, and can be set to what it is', () => {
+  test('the limit of open files is read and written', () => {
     const [soft, hard] = sockets.openFileLimit();
     assert.ok(soft > 0 && hard >= soft);
     assert.equal(sockets.setOpenFileLimit(soft, hard), 0);

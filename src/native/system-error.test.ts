@@ -18,7 +18,7 @@ test('errno values have the names that the kernel documents', () => {
   ]);
 });
 
-test('an error names the call, the errno and its meaning', () => {
+test('a system error names the call, the errno and its meaning', () => {
   const error = new SystemError('bind', 98);
   assert.equal(error.message, 'bind: EADDRINUSE (address already in use)');
   assert.deepEqual([error.code, error.errno, error.syscall], ['EADDRINUSE', 98, 'bind']);

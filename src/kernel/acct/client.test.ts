@@ -23,7 +23,7 @@ function connect(answer: (message: NetlinkMessage, to: { sequence: number; port:
   return new NetlinkAcctClient(kernel, { clock: new FakeClock() });
 }
 
-test('a counter is asked for by its name and read', async () => {
+test('a counter is requested by name and read', async () => {
   const client = connect((message, to) => {
     assert.equal(message.type, 0x701);
     assert.equal(message.flags, 0x5);
@@ -33,7 +33,7 @@ test('a counter is asked for by its name and read', async () => {
   assert.deepEqual(await client.get(name), { name, packets: 258n, bytes: 65536n });
 });
 
-test('a counter is made with REQUEST, CREATE and ACK', async () => {
+test('a counter is created with REQUEST, CREATE and ACK', async () => {
   const client = connect((message, to) => {
     assert.equal(message.type, 0x700);
     assert.equal(message.flags, 0x405);
@@ -42,7 +42,7 @@ test('a counter is made with REQUEST, CREATE and ACK', async () => {
   await client.create(name);
 });
 
-test('a counter that is not there is no error, anything else is', async () => {
+test('a missing counter is undefined, other refusals are errors', async () => {
   const ENOENT = 2;
   const EINVAL = 22;
   const EBUSY = 16;
@@ -51,13 +51,13 @@ test('a counter that is not there is no error, anything else is', async () => {
   await assert.rejects(connect((_, to) => [fakeAck(to, EBUSY)]).create(name), { code: 'EBUSY' });
 });
 
-test('names that the kernel would cut off are refused', async () => {
+test('counter names that the kernel would cut off are refused', async () => {
   for (const bad of ['', 'x'.repeat(32)]) {
     await assert.rejects(connect(() => []).create(bad), /must have 1 to 31 characters/);
   }
 });
 
-test('no bytes crash or hang the decoder', () => {
+test('no bytes crash or hang the counter decoder', () => {
   const bytes = Buffer.from(object, 'hex');
   const damage = fc.array(fc.tuple(fc.nat(bytes.length - 1), fc.nat(255)), { maxLength: 6 });
   fc.assert(

@@ -37,16 +37,16 @@ const flow: Flow = {
   id: 0xf43e59bc,
 };
 
-test('an entry is decoded', () => {
+test('a conntrack entry is decoded', () => {
   assert.deepEqual(readFlow(entry(Buffer.from(recorded, 'hex'))), flow);
 });
 
-test('entries without addresses are refused, those of other families passed over', () => {
+test('conntrack entries without addresses are refused, those of other families ignored', () => {
   assert.throws(() => readFlow(entry(Uint8Array.of(2, 0, 0, 0))), NetlinkFormatError);
   assert.equal(readFlow(entry(Uint8Array.of(7, 0, 0, 0))), undefined);
 });
 
-test('no bytes crash or hang the decoder', () => {
+test('no bytes crash or hang the conntrack decoder', () => {
   const damaged = fc.array(fc.tuple(fc.nat(Buffer.from(recorded, 'hex').length - 1), fc.nat(255)), {
     maxLength: 6,
   });
@@ -65,7 +65,7 @@ test('no bytes crash or hang the decoder', () => {
 });
 
 suite('walking', () => {
-  test('asks the kernel for no more than is wanted', async () => {
+  test('a walk sends its filter to the kernel', async () => {
     const requests: string[] = [];
     const filters: FlowFilter[] = [
       { family: 'IPv6' },
@@ -105,7 +105,7 @@ suite('walking', () => {
     );
   });
 
-  test('passes on only what matches, even if the kernel ignored the filter', async () => {
+  test('a walk passes on only flows that match, even if the kernel ignored the filter', async () => {
     const { client } = connect((_, to) => [message(to), fakeDone(to)]);
     const count = async (filter: FlowFilter) => {
       let flows = 0;
@@ -123,7 +123,7 @@ suite('walking', () => {
     assert.equal(await count({ family: 'IPv4', mark: { value: 0, mask: 0x4000 } }), 0);
   });
 
-  test('begins again when disturbed, five times at most', async () => {
+  test('a disturbed walk starts again, up to five attempts', async () => {
     const { client } = connect((_, to) => [message(to, NLM_F_DUMP_INTR), fakeDone(to)]);
     const log: string[] = [];
     const visitor = { flow: () => void log.push('flow'), restart: () => void log.push('restart') };
@@ -133,7 +133,7 @@ suite('walking', () => {
 });
 
 suite('deleting', () => {
-  test('names the entry by tuple, zone and id', async () => {
+  test('a deletion identifies the entry by tuple, zone and id', async () => {
     let request: NetlinkMessage | undefined;
     const { client } = connect(([first], to) => {
       request = first;
@@ -146,7 +146,7 @@ suite('deleting', () => {
     assert.equal(Buffer.from(request?.payload() ?? []).toString('hex'), expected);
   });
 
-  test('counts what is gone already as deleted, and reports the rest', async () => {
+  test('deleting counts missing entries as deleted and reports other refusals', async () => {
     const { client, kernel } = connect((messages, { port }) =>
       messages.map(({ sequence }) => fakeAck({ sequence, port }, [0, 2, 1][sequence % 3])),
     );

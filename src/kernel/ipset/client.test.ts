@@ -28,7 +28,7 @@ const HASH_FULL = 4352;
 const LINENO = 9;
 
 suite('changing entries', () => {
-  test('goes on behind an entry that is refused', async () => {
+  test('changing entries continues after a refused entry', async () => {
     const counts: number[] = [];
     const { client } = connect((message, to) => {
       const count = entriesOf(message);
@@ -49,7 +49,7 @@ suite('changing entries', () => {
     assert.equal(counts.at(-1), 100);
   });
 
-  test('asks a full set only once per message', async () => {
+  test('a full set is asked only once per message', async () => {
     const { client, kernel } = connect((_, to) => [refusal(to, HASH_FULL, 1)]);
     const entries = Array.from({ length: 1000 }, (_, port) => `10.96.0.1,tcp:${port}`);
     const failures = await client.add(set, entries);
@@ -64,7 +64,7 @@ suite('changing entries', () => {
     assert.equal(kernel.sent.length, 2);
   });
 
-  test('keeps entries that are none from the kernel', async () => {
+  test('invalid entries are not sent to the kernel', async () => {
     const { client, kernel } = connect((_, to) => [fakeAck(to)]);
     const failures = await client.delete(set, ['10.96.0.1,tcp:80', 'junk']);
     assert.deepEqual(
@@ -77,7 +77,7 @@ suite('changing entries', () => {
     assert.equal(kernel.sent.length, 1);
   });
 
-  test('fails as a whole when the answer is lost or does not come', async () => {
+  test('changing entries rejects when the answer is lost or missing', async () => {
     const lossy = connect(() => [overrunError()]);
     await assert.rejects(lossy.client.add(set, ['10.96.0.1,tcp:80']), /ENOBUFS \(the answer was lost\)/);
     const silent = connect(() => []);
@@ -86,7 +86,7 @@ suite('changing entries', () => {
 });
 
 suite('creating', () => {
-  test('asks for the revisions of a type once, and takes one that the kernel has', async () => {
+  test('creating sets asks for the revisions of a type once, and uses one that the kernel has', async () => {
     for (const [min, max, taken] of [
       [0, 7, 1],
       [0, 0, 0],
@@ -103,7 +103,7 @@ suite('creating', () => {
     }
   });
 
-  test('asks again after a refusal', async () => {
+  test('creating a set asks for revisions again after a refusal', async () => {
     const { client, kernel } = connect((_, to) => [fakeAck(to, 4098)]);
     for (let i = 0; i < 2; i++) {
       const message =
@@ -113,26 +113,26 @@ suite('creating', () => {
     assert.equal(kernel.sent.length, 2);
   });
 
-  test('refuses a name that the kernel would', async () => {
+  test('creating a set with a name that is too long is refused', async () => {
     const { client } = connect(() => assert.fail());
     await assert.rejects(client.create({ ...set, name: 'x'.repeat(32) }), /ENAMETOOLONG/);
   });
 });
 
-test('a set that rules refer to is not destroyed', async () => {
+test('destroying a set that rules refer to is refused', async () => {
   const { client } = connect((_, to) => [fakeAck(to, 4100)]);
   const message = 'destroying ipset KUBE-CLUSTER-IP: IPSET_ERR_BUSY (the set is in use)';
   await assert.rejects(client.destroy(set.name), { message, errno: 'IPSET_ERR_BUSY' });
 });
 
-test('error numbers of set types are told apart, unknown ones keep their number', () => {
+test('ipset errors are named by set type, unknown ones by their number', () => {
   assert.match(IpsetError.of('x', 4352, 'bitmap:port').message, /IPSET_ERR_BITMAP_RANGE /);
   assert.match(IpsetError.of('x', 4352, 'hash:ip').message, /IPSET_ERR_HASH_FULL /);
   assert.match(IpsetError.of('x', 4999).message, /E4999/);
   assert.match(IpsetError.of('x', 1).message, /EPERM/);
 });
 
-test('no bytes crash or hang the decoders', () => {
+test('no bytes crash or hang the ipset decoders', () => {
   const text = readFileSync(join(import.meta.dirname, 'testdata/conversation.hex'), 'utf8');
   const replies = text.split('\n').filter((line) => line.startsWith('< '));
   const datagrams = replies.map((line) => Uint8Array.from(Buffer.from(line.slice(2), 'hex')));

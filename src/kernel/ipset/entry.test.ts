@@ -59,7 +59,7 @@ suite('refused', () => {
   }
 });
 
-test('any text is refused or has one spelling', () => {
+test('any text is refused as an entry or has one canonical spelling', () => {
   const part = fc.oneof(
     fc.ipV4(),
     fc.ipV6(),

@@ -15,7 +15,7 @@ const addresses6: HashSet = { name: 'KUBE-6-IPVS-IPS', type: 'hash:ip', family: 
 const ports: PortBitmap = { name: 'KUBE-NODE-PORT-TCP', type: 'bitmap:port', from: 0, to: 65535 };
 
 /** Everything the client can do, as a kernel once answered it; the requests must be the same bytes. */
-test('a conversation with a real kernel', async () => {
+test('ipset requests and answers match those recorded with a kernel', async () => {
   const text = readFileSync(join(import.meta.dirname, 'testdata/conversation.hex'), 'utf8');
   const { kernel, remaining } = recordedNetlink(text);
   const client = new NetlinkIpsetClient(kernel, { clock: new FakeClock() });

@@ -19,7 +19,7 @@ function commandsWith(answer: (command: string) => FakeEnd | undefined, family: 
   return { programs, clock, log, commands };
 }
 
-test('every purpose has its command line', async () => {
+test('every method runs its iptables command line', async () => {
   const { commands, programs } = commandsWith(() => undefined);
   const rule = ['-m', 'comment', '--comment', 'two words', '-j', 'KUBE-X'];
   await commands.createChain('nat', 'KUBE-X');
@@ -48,7 +48,7 @@ test('every purpose has its command line', async () => {
   assert.equal(programs.started.at(-1)?.input, '*nat\nCOMMIT\n');
 });
 
-test('IPv6 and variants have programs of their own', () => {
+test('IPv6 and the variants use their own programs', () => {
   const { run } = new FakePrograms();
   const options = { run, clock: new FakeClock(), logger: silentLogger };
   assert.equal(new Commands({ ...options, family: 'IPv6' }).program('restore'), 'ip6tables-restore');
@@ -58,7 +58,7 @@ test('IPv6 and variants have programs of their own', () => {
   );
 });
 
-test('the status of a question is its answer', async () => {
+test('the exit status of a query is its answer', async () => {
   for (const [status, answer] of [
     [0, true],
     [1, false],
@@ -70,7 +70,7 @@ test('the status of a question is its answer', async () => {
   }
 });
 
-test('any other status is an error that names the command, the status and the words', async () => {
+test('any other exit status is an error with command, status and output', async () => {
   const { commands } = commandsWith(() => ({ status: 2, text: 'Bad argument\n' }));
   const message = 'iptables -w 5 -N KUBE-X -t nat: exit status 2: Bad argument';
   await assert.rejects(commands.createChain('nat', 'KUBE-X'), { name: 'CommandError', message });
@@ -81,13 +81,13 @@ test('any other status is an error that names the command, the status and the wo
   await assert.rejects(commands.restore([]), /^CommandError: iptables-restore .*: exit status 2/);
 });
 
-test('a rule listing has rules only', async () => {
+test('a rule listing contains only -A lines', async () => {
   const lines = ['# Warning: iptables-legacy tables present', '-P INPUT ACCEPT', '-A INPUT -j KUBE-X'];
   const { commands } = commandsWith(() => ({ lines }));
   assert.deepEqual(await commands.rules('filter', 'INPUT'), ['-A INPUT -j KUBE-X']);
 });
 
-test('a lock that others hold is waited for, and told about', async () => {
+test('a busy iptables lock is retried and logged', async () => {
   let attempts = 0;
   const { commands, clock, log, programs } = commandsWith(() => (++attempts < 3 ? { status: 4 } : undefined));
   const created = commands.createChain('nat', 'KUBE-X');
@@ -98,7 +98,7 @@ test('a lock that others hold is waited for, and told about', async () => {
   assert.equal(clock.pending, 0);
 });
 
-test('a lock that others do not give up is an error in the end; restore input is written once only', async () => {
+test('a lock that stays busy is an error; restore input is written only once', async () => {
   const { commands, clock, programs } = commandsWith(() => ({ status: 4, text: 'xtables lock' }));
   const created = commands.createChain('nat', 'KUBE-X');
   const refused = assert.rejects(
@@ -112,7 +112,7 @@ test('a lock that others do not give up is an error in the end; restore input is
   assert.equal(programs.started.length, 4);
 });
 
-test('a chain that rules lead to is an error at once, and told from a lock', async () => {
+test('deleting a chain in use fails at once and is not mistaken for a busy lock', async () => {
   for (const end of [
     { status: 1, text: 'iptables: Too many links.' },
     { status: 4, text: 'iptables v1.8.9 (nf_tables):  CHAIN_DEL failed (Device or resource busy): chain X' },
@@ -126,7 +126,7 @@ test('a chain that rules lead to is an error at once, and told from a lock', asy
   }
 });
 
-test('programs that write are announced, those that read are not', async () => {
+test('the observer learns of programs that write, not of those that read', async () => {
   const { commands, log } = commandsWith(() => undefined);
   await commands.chainExists('nat', 'KUBE-X');
   await commands.save('nat', () => {});
@@ -136,7 +136,7 @@ test('programs that write are announced, those that read are not', async () => {
   assert.deepEqual(log, ['started 101', 'ended', 'started 102', 'ended']);
 });
 
-test('a program that is not installed is named', async () => {
+test('the error for a missing program names it', async () => {
   const { commands } = commandsWith(() => ({ missing: true }), 'IPv6');
   await assert.rejects(commands.version(), (error) => {
     assert.ok(error instanceof MissingProgramError);
@@ -145,7 +145,7 @@ test('a program that is not installed is named', async () => {
   });
 });
 
-test('programs say in several ways that something is not there', () => {
+test('all texts for a missing chain or rule are recognised', () => {
   const told = (text: string) =>
     new CommandError('iptables', ['-D'], { status: 1, timedOut: false, output: text }).isNotFound;
   assert.ok(told('iptables: No chain/target/match by that name.'));
@@ -155,7 +155,7 @@ test('programs say in several ways that something is not there', () => {
   assert.ok(!told('Permission denied (you must be root)'));
 });
 
-test('a program that hung or was killed is told as such', () => {
+test('the error of a program that hung or was killed says so', () => {
   const message = (end: object) =>
     new CommandError('iptables', ['-C'], { status: undefined, timedOut: false, output: '', ...end }).message;
   assert.equal(message({ timedOut: true }), 'iptables -C: took too long and was killed');

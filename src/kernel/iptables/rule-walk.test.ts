@@ -18,7 +18,7 @@ const packet: RulePacket = {
   isRewritten: false,
 };
 
-test('a random match is taken and not taken', async () => {
+test('a random match is followed both ways', async () => {
   const ends = await walk([
     '-m statistic --mode random --probability 0.25 -j DNAT --to-destination 10.0.0.1:80',
     '-m statistic --mode random ! --probability 0.5 -j DNAT --to-destination 10.0.0.2:80',
@@ -34,7 +34,7 @@ test('a random match is taken and not taken', async () => {
   );
 });
 
-test('marks are set, looked at and taken off, bit 31 too', async () => {
+test('marks are set, matched and cleared, also bit 31', async () => {
   for (const mark of ['0x4000', '0x80000000']) {
     const ends = await walk([
       `-m mark --mark ${mark}/${mark} -j DROP`,
@@ -118,7 +118,7 @@ for (const text of obscure) {
   });
 }
 
-test('chains return to where they were jumped to from, or not when they were gone to', async () => {
+test('a jump returns to its chain, a goto does not', async () => {
   const lines = ['-A KUBE-A -m mark --mark 0x1/0x1 -j RETURN', '-A KUBE-A -j MARK --set-xmark 0x1/0x1'];
   assert.deepEqual(verdictsOf(await walk(['-j KUBE-A', '-j DROP'], lines)), ['drop']);
   assert.deepEqual(verdictsOf(await walk(['-g KUBE-A', '-j DROP'], lines)), ['through']);
@@ -135,7 +135,7 @@ test("only jumps to our chains count in the kernel's", async () => {
   assert.deepEqual(ruleWalk.evidence, ['-t nat -A PREROUTING -j KUBE-SERVICES']);
 });
 
-test('affinity is told, and taken to be new', async () => {
+test('affinity is reported, and the client counts as new', async () => {
   const ruleWalk = walker();
   const rules = ['-m recent --rcheck --seconds 60 --reap --name S --rsource -j DROP', '-j ACCEPT'];
   const ends = await ruleWalk.enter(serviceTable(rules), 'PREROUTING', packet);
@@ -155,7 +155,7 @@ test('a cycle of jumps ends the walk', async () => {
   );
 });
 
-test('probabilities sum up to 1, whatever the rules', async () => {
+test('probabilities add up to 1 for any rules', async () => {
   const target = fc.constantFrom('ACCEPT', 'DROP', 'RETURN', 'KUBE-A', 'KUBE-B', 'MARK --set-xmark 0x1/0x1');
   const match = fc.oneof(
     fc.constantFrom('', '-m mark --mark 0x1/0x1 ', '-s 192.0.2.9/32 ', '-s 10.0.0.1/32 '),

@@ -31,18 +31,18 @@ test('reads matches, negations and the target of a rule', () => {
   });
 });
 
-test('a comment is one word, whatever it looks like', () => {
+test('a comment is one word, also when it looks like an option', () => {
   const rule = parseRule('-A KUBE-X -m comment --comment -j -j ACCEPT');
   assert.deepEqual(rule?.matches[1]?.options[0]?.values, ['-j']);
   assert.equal(rule?.target?.name, 'ACCEPT');
 });
 
-test('what is no rule is none', () => {
+test('a line that is not a rule is undefined', () => {
   for (const line of ['', ':KUBE-X - [0:0]', 'COMMIT', '-A', '-X KUBE-X'])
     assert.equal(parseRule(line), undefined);
 });
 
-test('rules that do the same have one spelling', () => {
+test('rules with the same meaning have one canonical spelling', () => {
   const pairs = [
     [
       '-A KUBE-S -m comment --comment "x cluster IP" -m tcp -p tcp -d 10.96.0.1 --dport 80 ! -s 10.244.0.0/16 -j KUBE-MARK-MASQ',
@@ -74,7 +74,7 @@ test('rules that do the same have one spelling', () => {
   assert.notEqual(canonicalRule(negated, 'IPv4'), canonicalRule(negated.replace('! -s', '-s'), 'IPv4'));
 });
 
-test('a dump is read with counters and without', () => {
+test('a dump is read with and without counters', () => {
   const table = new SavedTable('nat');
   for (const line of [
     '# x',
@@ -96,7 +96,7 @@ test('a dump is read with counters and without', () => {
   );
 });
 
-test('no line makes the parser fail', () => {
+test('no line makes the rule parser fail', () => {
   const words = fc.constantFrom(
     '-A',
     '!',

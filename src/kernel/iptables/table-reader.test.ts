@@ -38,7 +38,7 @@ test('a table is read with the program of the family', async () => {
   assert.deepEqual(programs, ['iptables --version', 'iptables-save -c -t nat', 'iptables-save -t filter']);
 });
 
-test('legacy programs are not asked for a table that is not there', async () => {
+test('legacy programs are not asked for a missing table', async () => {
   for (const names of [undefined, '', 'filter\n']) {
     const { reader, programs } = await readerOf('iptables v1.8.9 (legacy)', names);
     assert.deepEqual([...(await reader.read('nat')).chains()], []);

@@ -22,7 +22,7 @@ const server: VirtualServer = {
   netmask: 0xffffffff,
 };
 
-test('a kernel without IPVS is told of, and the socket closed', async () => {
+test('a kernel without IPVS is reported, and the socket is closed', async () => {
   const kernel = new FakeNetlink(([request], { portId }) => [
     fakeAck({ sequence: request?.sequence ?? 0, port: portId }, 2),
   ]);
@@ -32,7 +32,7 @@ test('a kernel without IPVS is told of, and the socket closed', async () => {
 });
 
 suite('changes', () => {
-  test('are sent hundreds at a time, and refusals are matched to them', async () => {
+  test('IPVS changes are sent 512 at a time, and each refusal is matched to its change', async () => {
     const { client, kernel } = await connect((messages, { port }) =>
       messages.map(({ sequence }, i) => fakeAck({ sequence, port }, i % 100 === 7 ? 17 : 0)),
     );
@@ -52,7 +52,7 @@ suite('changes', () => {
     assert.match(failures[1]?.error.message ?? '', /^adding virtual server 10\.96\.0\.1:107\/TCP: EEXIST/);
   });
 
-  test('of addresses that are none are refused before anything is sent', async () => {
+  test('IPVS changes with an invalid address are refused before any request is sent', async () => {
     const { client, kernel } = await connect(() => []);
     const real = { address: '10.0.0', port: 1, weight: 1 };
     await assert.rejects(client.apply([{ verb: 'add', server, real }]), /real server address "10\.0\.0"/);
@@ -64,7 +64,7 @@ suite('changes', () => {
     assert.equal(kernel.sent.length, 1);
   });
 
-  test('are described', () => {
+  test('IPVS changes are described in words', () => {
     const six = { ...server, address: 'fd00::1', protocol: 'UDP' } as const;
     const real = { address: 'fd01::1', port: 53, weight: 0 };
     assert.equal(describeOperation({ verb: 'edit', server }), 'changing virtual server 10.96.0.1:80/TCP');
@@ -75,7 +75,7 @@ suite('changes', () => {
   });
 });
 
-test('counters are read in 64 bits where there are such', async () => {
+test('64-bit IPVS counters are read where the kernel has them', async () => {
   const counts = (writer: MessageWriter, type: number, write: (type: number, value: number) => void) => {
     const nest = writer.beginNested(type);
     for (const [at, value] of [7, 40, 50].entries()) write(at + 1, value);
@@ -105,7 +105,7 @@ test('counters are read in 64 bits where there are such', async () => {
 });
 
 suite('odd kernels', () => {
-  test('a virtual server of an unknown protocol is foreign', async () => {
+  test('a virtual server with an unknown protocol is foreign', async () => {
     const { client } = await connect((_, to) => [
       object(to, 1, 1, (writer) => {
         writer.u16(1, 10);
@@ -119,7 +119,7 @@ suite('odd kernels', () => {
     ]);
   });
 
-  test('one that does not say of which family real servers are is understood', async () => {
+  test('the family of a real server is guessed when the kernel does not report it', async () => {
     const v4 = Uint8Array.of(10, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
     const v6 = Uint8Array.of(0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1);
     const { client } = await connect((_, to) => [
@@ -135,7 +135,7 @@ suite('odd kernels', () => {
     assert.deepEqual(addresses, ['10.0.0.1', 'fd00::1']);
   });
 
-  test('an object without an address, or of no known family, is refused', async () => {
+  test('an IPVS object without an address or with an unknown family is refused', async () => {
     const { client } = await connect((_, to) => [
       object(to, 1, 1, (writer) => {
         writer.u16(1, 2);
@@ -149,7 +149,7 @@ suite('odd kernels', () => {
   });
 });
 
-test('no bytes crash or hang the decoders', () => {
+test('no bytes crash or hang the IPVS decoders', () => {
   const datagrams = recordedReplies();
   const damaged = fc.tuple(
     fc.constantFrom(...datagrams),

@@ -17,7 +17,7 @@ FWM  00000007 wlc
   -> 0A000009:0050      Route   5      0          0         
 `;
 
-test('real servers are found by the virtual server that they are listed under', () => {
+test('real servers are listed under their virtual server', () => {
   assert.deepEqual(
     parseRealServerTable(text),
     new Map([
@@ -34,7 +34,7 @@ test('real servers are found by the virtual server that they are listed under', 
   );
 });
 
-test('no text crashes the parser', () => {
+test('no text crashes the parser of /proc/net/ip_vs', () => {
   const noise = fc.array(fc.tuple(fc.nat(text.length - 1), fc.string({ maxLength: 3 })), { maxLength: 5 });
   fc.assert(
     fc.property(noise, (changes) => {

@@ -29,7 +29,7 @@ const sctp: VirtualServer = { ...tcp, protocol: 'SCTP', scheduler: 'wrr', flags:
 const absent: VirtualServer = { ...tcp, port: 81 };
 
 /** Everything the client can do, as a kernel once answered it; the requests must be the same bytes. */
-test('a conversation with a real kernel', async () => {
+test('IPVS requests and answers match those recorded with a kernel', async () => {
   const text = readFileSync(join(import.meta.dirname, 'testdata/conversation.hex'), 'utf8');
   const { kernel, remaining } = recordedNetlink(text);
   const client = await NetlinkIpvsClient.connect(kernel, { clock: new FakeClock() });

@@ -12,7 +12,7 @@ const message = fakeMessage({ type: 2569, flags: 0x5, sequence: 3, port: 0 }, (w
   writer.endNested(nest);
 });
 
-test('a message is printed as libmnl prints it', () => {
+test('a netlink message is printed in the layout of libmnl', () => {
   assert.equal(
     formatDatagram(message),
     [
@@ -34,11 +34,11 @@ test('a message is printed as libmnl prints it', () => {
   );
 });
 
-test('what is no message is said to be none', () => {
+test('malformed bytes are printed as an error', () => {
   assert.equal(formatDatagram(Uint8Array.of(1, 2)), '(2 bytes left, too few for a message header)');
 });
 
-test('datagrams are logged at verbosity 10', () => {
+test('netlink datagrams are logged at verbosity 10', () => {
   const lines: unknown[] = [];
   const loggerAt = (verbosity: number): Logger => ({
     ...silentLogger,

@@ -13,14 +13,14 @@ function only(bytes: Uint8Array): NetlinkMessage {
   return message;
 }
 
-test('an acknowledgement is success or an errno, with words and offset where the kernel gives them', () => {
+test('an acknowledgement has an errno, and the text and offset that the kernel gives', () => {
   assert.deepEqual(readAcknowledgement(only(fakeAck(to))), { errno: 0, text: '' });
   assert.deepEqual(readAcknowledgement(only(fakeAck(to, 17))), { errno: 17, text: '' });
   const extended = fakeAck(to, 22, { text: 'no such hook', offset: 40 });
   assert.deepEqual(readAcknowledgement(only(extended)), { errno: 22, text: 'no such hook', offset: 40 });
 });
 
-test('the extended part is found behind a request that is quoted whole', () => {
+test('the extended acknowledgement is found after a request that is quoted in full', () => {
   // A refused request of 23 bytes, quoted with its padding, then NLMSGERR_ATTR_MSG "x".
   const body = new Uint8Array(4 + 24 + 8);
   const view = new DataView(body.buffer);
@@ -31,7 +31,7 @@ test('the extended part is found behind a request that is quoted whole', () => {
   assert.deepEqual(readAcknowledgement(only(message)), { errno: 2, text: 'x' });
 });
 
-test('a quoted length beyond the message yields no extended part', () => {
+test('a quoted length beyond the message yields no extended acknowledgement', () => {
   const body = new Uint8Array(4 + 16);
   new DataView(body.buffer).setUint32(4, 0xfffffff0, true);
   const message = fakeMessage({ type: NLMSG_ERROR, flags: NLM_F_ACK_TLVS, ...to }, (w) => w.raw(body));
@@ -53,7 +53,7 @@ test('the end of a dump may come without a status, but an error may not', () => 
   assert.throws(() => readAcknowledgement(only(short)), /acknowledgement of 8/);
 });
 
-test('an error reads as a sentence', () => {
+test('a netlink error message names action, errno and text', () => {
   assert.equal(
     new NetlinkError('do it', { errno: 2, text: '' }).message,
     'do it: ENOENT (no such file or directory)',

@@ -9,7 +9,7 @@ import type { MessageWriter } from './writer.ts';
 
 const GENL_ID_CTRL = 16;
 
-test('a family is found by name', async () => {
+test('a generic netlink family is resolved by name', async () => {
   const { socket, kernel } = connect((to) => [
     fakeMessage({ type: GENL_ID_CTRL, ...to }, (writer) => {
       writer.raw(Uint8Array.of(1, 2, 0, 0));
@@ -24,12 +24,12 @@ test('a family is found by name', async () => {
   assert.equal(payload, '03020000' + '090002004950565300000000');
 });
 
-test('a family that the kernel does not have is none', async () => {
+test('an unknown generic netlink family resolves to undefined', async () => {
   const { socket } = connect((to) => [fakeAck(to, 2)]);
   assert.equal(await resolveFamily(socket, 'IPVS'), undefined);
 });
 
-test('other refusals and answers without a number are errors', async () => {
+test('other refusals of a family lookup, and answers without a number, are errors', async () => {
   const refusing = connect((to) => [fakeAck(to, 1)]);
   await assert.rejects(resolveFamily(refusing.socket, 'IPVS'), /finding generic netlink family IPVS: EPERM/);
   const header = (writer: MessageWriter) => writer.raw(Uint8Array.of(1, 2, 0, 0));
@@ -37,7 +37,7 @@ test('other refusals and answers without a number are errors', async () => {
   await assert.rejects(resolveFamily(vague.socket, 'IPVS'), /gave family IPVS no number/);
 });
 
-test('a message without a header has no command', () => {
+test('a generic message without a header is refused', () => {
   const [message] = readMessages(fakeMessage({ type: 32, sequence: 1, port: 1 }));
   assert.ok(message);
   assert.throws(() => genericCommand(message), NetlinkFormatError);

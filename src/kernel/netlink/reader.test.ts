@@ -23,7 +23,7 @@ suite('malformed input', () => {
     test(`${what} is refused`, () => assert.throws(() => readMessages(bytes), NetlinkFormatError));
   }
 
-  test('an attribute that claims more than there is, or less than its header, is refused', () => {
+  test('an attribute longer than its message or shorter than its header is refused', () => {
     for (const length of [0, 3, 9, 0xffff]) {
       const bytes = new Uint8Array(8);
       new Uint16Array(bytes.buffer)[0] = length;
@@ -31,7 +31,7 @@ suite('malformed input', () => {
     }
   });
 
-  test('a value that is too short for its type is refused, by every accessor', () => {
+  test('every accessor refuses a value that is too short for its type', () => {
     const writer = new MessageWriter();
     writer.data(9, new Uint8Array(0));
     const reader = AttributeReader.over(writer.bytes());
@@ -62,7 +62,7 @@ test('text without a terminator is read to its end, and flag bits are not part o
   assert.equal(reader.string(), 'abc');
 });
 
-test('of an attribute that occurs twice, the last counts', () => {
+test('of an attribute that occurs twice, the last one counts', () => {
   const writer = new MessageWriter();
   writer.u32Be(1, 5);
   writer.u32Be(1, 6);
@@ -71,7 +71,7 @@ test('of an attribute that occurs twice, the last counts', () => {
   assert.equal(map.u32Be(2), undefined);
 });
 
-test('no bytes crash or hang the reader', () => {
+test('no bytes crash or hang the netlink reader', () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 400 }), (bytes) => {
       let messages = 0;
@@ -91,7 +91,7 @@ test('no bytes crash or hang the reader', () => {
   );
 });
 
-test('no bytes inside a well-framed message crash or hang the reader', () => {
+test('no bytes inside a well-framed message crash or hang the netlink reader', () => {
   fc.assert(
     fc.property(
       fc.integer({ min: 0, max: 20 }),

@@ -38,7 +38,7 @@ function valueIn(message: NetlinkMessage): number {
 }
 
 suite('requests', () => {
-  test('carry sequence numbers that rise, our flags, and what the caller writes', async () => {
+  test('requests carry rising sequence numbers, the flags and the payload of the caller', async () => {
     const { kernel, socket } = connect((to) => [fakeAck(to)]);
     await socket.request(request);
     await socket.request(request);
@@ -52,14 +52,14 @@ suite('requests', () => {
     );
   });
 
-  test('hand over what the kernel returns before it acknowledges', async () => {
+  test('requests pass on the objects that precede the acknowledgement', async () => {
     const { socket } = connect((to) => [numbered(to, 5, 0), fakeAck(to)]);
     const values: number[] = [];
     await socket.request(request, (message) => values.push(valueIn(message)));
     assert.deepEqual(values, [5]);
   });
 
-  test("reject with the kernel's errno, words and offset", async () => {
+  test("requests reject with the kernel's errno, text and offset", async () => {
     const { socket } = connect((to) => [fakeAck(to, 22, { text: 'Invalid thing', offset: 28 })]);
     await assert.rejects(socket.request(request), (error) => {
       assert.ok(error instanceof NetlinkError);
@@ -72,7 +72,7 @@ suite('requests', () => {
     });
   });
 
-  test('sent together are answered one by one', async () => {
+  test('requests sent in one datagram get one result each', async () => {
     const { kernel, socket } = connect((to, nth) => [fakeAck(to, nth === 1 ? 2 : 0)]);
     const results = await socket.requestAll([request, request, request]);
     assert.deepEqual(
@@ -82,7 +82,7 @@ suite('requests', () => {
     assert.equal(kernel.sent.length, 1);
   });
 
-  test('ignore answers to other requests, to other ports and from other senders', async () => {
+  test('requests ignore answers to other requests, to other ports and from other senders', async () => {
     const { socket } = connect((to) => [
       fakeAck({ ...to, sequence: to.sequence + 7 }, 1),
       fakeAck({ ...to, port: to.port + 1 }, 2),
@@ -92,7 +92,7 @@ suite('requests', () => {
     await socket.request(request);
   });
 
-  test('wait for a late answer, and give up after a while', async () => {
+  test('requests wait for a late answer and time out after 10 s', async () => {
     const { kernel, clock, socket } = connect(() => []);
     const late = socket.request(request);
     await clock.advance(9_000);
@@ -105,12 +105,12 @@ suite('requests', () => {
     assert.equal(clock.pending, 0);
   });
 
-  test('fail when their answer was dropped', async () => {
+  test('requests fail when the kernel dropped their answer', async () => {
     const { socket } = connect(() => [overrunError()]);
     await assert.rejects(socket.request(request), (e) => e instanceof SystemError && e.code === 'ENOBUFS');
   });
 
-  test('are served one after the other, also after one failed', async () => {
+  test('requests are served one after the other, also after a failure', async () => {
     const { kernel, socket } = connect((to, nth) => [fakeAck(to, nth === 0 ? 1 : 0)]);
     const first = socket.request(request);
     const second = socket.request(request);
@@ -119,7 +119,7 @@ suite('requests', () => {
     assert.equal(kernel.sent.length, 2);
   });
 
-  test('under way end when the socket is closed', async () => {
+  test('requests under way fail when the socket is closed', async () => {
     const { kernel, clock, socket } = connect(() => []);
     const waiting = assert.rejects(socket.request(request), /EBADF/);
     await clock.advance(1);
@@ -142,7 +142,7 @@ suite('dumps', () => {
     };
   };
 
-  test('come in several parts, with several messages to a datagram', async () => {
+  test('dumps come in several datagrams of several messages', async () => {
     const { kernel, socket } = connect((to) => [
       Buffer.concat([numbered(to, 1), numbered(to, 2)]),
       numbered(to, 3),
@@ -164,7 +164,7 @@ suite('dumps', () => {
     ['ended by EINTR', (to) => [numbered(to, 1), fakeDone(to, 4)]],
     ['with dropped messages', (to) => [numbered(to, 1), overrunError(), fakeDone(to)]],
   ] as [string, (to: { sequence: number; port: number }) => FakeReply[]][]) {
-    test(`disturbed (${how}) are begun again`, async () => {
+    test(`a disturbed dump (${how}) starts again`, async () => {
       const { socket } = connect((to, nth) => (nth === 0 ? disturb(to) : [numbered(to, 2), fakeDone(to)]));
       const { values, handler } = collect();
       await socket.dump(request, handler);
@@ -172,7 +172,7 @@ suite('dumps', () => {
     });
   }
 
-  test('disturbed every time are given up after five attempts', async () => {
+  test('dumps fail after five disturbed attempts', async () => {
     const { kernel, socket } = connect((to) => [numbered(to, 1, NLM_F_DUMP_INTR), fakeDone(to)]);
     const { values, handler } = collect();
     await assert.rejects(socket.dump(request, handler), /get object: EINTR/);
@@ -180,14 +180,14 @@ suite('dumps', () => {
     assert.deepEqual(values, [1]);
   });
 
-  test('that are refused, at once or at their end, reject', async () => {
+  test('dumps reject when the kernel refuses them, at once or at their end', async () => {
     for (const answer of [fakeAck, fakeDone]) {
       const { socket } = connect((to) => [answer(to, 2)]);
       await assert.rejects(socket.dump(request, collect().handler), /get object: ENOENT/);
     }
   });
 
-  test('are read to their end when the handler throws, so that the next request is not disturbed', async () => {
+  test('dumps are read to their end when the handler throws, so that the next request is not disturbed', async () => {
     const { socket } = connect((to, nth) =>
       nth === 0 ? [numbered(to, 1), numbered(to, 2), fakeDone(to)] : [fakeAck(to)],
     );
@@ -204,14 +204,14 @@ suite('dumps', () => {
     await socket.request(request);
   });
 
-  test('with a part that is no message report that, after their end', async () => {
+  test('dumps with a malformed datagram reject after their end', async () => {
     const { socket } = connect((to) => [Uint8Array.of(1, 2, 3), fakeDone(to)]);
     await assert.rejects(socket.dump(request, collect().handler), /too few for a message header/);
   });
 });
 
 suite('exchanges', () => {
-  test('hand over all that came, without what was left over from before', async () => {
+  test('exchanges pass on all answers, but none left over from before', async () => {
     const { kernel, socket } = connect((to) => [fakeAck(to, 1), overrunError(), fakeAck(to, 2)]);
     kernel.emit(fakeAck({ sequence: 1, port: kernel.portId }, 5));
     const bytes = fakeMessage({ type: 16, sequence: 1, port: 0 });
@@ -220,7 +220,7 @@ suite('exchanges', () => {
     assert.equal(messages, 2);
   });
 
-  test('are seen by the observer, both ways', async () => {
+  test('onDatagram sees the datagrams of both directions', async () => {
     const seen: string[] = [];
     const kernel = new FakeNetlink(([message], { portId }) => [
       fakeAck({ sequence: message?.sequence ?? 0, port: portId }),

@@ -17,20 +17,20 @@ function connect() {
   return { kernel, log, subscription };
 }
 
-test('delivers the messages of its groups, in order, also those behind an overrun', () => {
+test('a subscription delivers messages in order, also after an overrun', () => {
   const { kernel, log } = connect();
   assert.deepEqual([...kernel.groups], [7, 8]);
   kernel.emit(Buffer.concat([notification(1), notification(2)]), overrunError(), notification(3));
   assert.deepEqual(log, ['message 1 of 99', 'message 2 of 99', 'overrun', 'message 3 of 99']);
 });
 
-test('ignores what did not come from the kernel', () => {
+test('a subscription ignores datagrams that are not from the kernel', () => {
   const { kernel, log } = connect();
   kernel.emit({ bytes: notification(1), sender: 555 }, notification(2));
   assert.deepEqual(log, ['message 2 of 99']);
 });
 
-test('ends, and says so, when the socket fails or sends nonsense', () => {
+test('a subscription reports failure when the socket fails or a datagram is malformed', () => {
   for (const fault of [new SystemError('recvfrom', 9), Uint8Array.of(1, 2)]) {
     const { kernel, log } = connect();
     kernel.emit(fault, notification(1));
@@ -41,7 +41,7 @@ test('ends, and says so, when the socket fails or sends nonsense', () => {
   }
 });
 
-test('delivers nothing after it was closed, even in the middle of a burst', () => {
+test('a closed subscription delivers nothing, even in the middle of a burst', () => {
   const kernel = new FakeNetlink();
   const seen: number[] = [];
   const subscription = subscribe(kernel, [7], {
@@ -57,7 +57,7 @@ test('delivers nothing after it was closed, even in the middle of a burst', () =
   assert.ok(kernel.closed);
 });
 
-test('takes a bounded number of datagrams at a time', () => {
+test('a subscription receives a bounded number of datagrams per event-loop turn', () => {
   const { kernel, log } = connect();
   kernel.emit(...Array.from({ length: 100 }, () => notification(1)));
   assert.equal(log.length, 64);
@@ -65,7 +65,7 @@ test('takes a bounded number of datagrams at a time', () => {
   assert.equal(log.length, 100);
 });
 
-test('leaves its groups while paused', () => {
+test('a paused subscription leaves its groups', () => {
   const { kernel, subscription } = connect();
   subscription.pause();
   assert.deepEqual([...kernel.groups], []);
@@ -77,7 +77,7 @@ test('leaves its groups while paused', () => {
   assert.deepEqual([...kernel.groups], [7, 8]);
 });
 
-test('a group that cannot be joined is reported, and the transport closed', () => {
+test('a subscription that cannot join a group throws and closes the transport', () => {
   const kernel = new FakeNetlink();
   kernel.join = () => {
     throw new SystemError('setsockopt', 1);

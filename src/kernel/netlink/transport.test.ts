@@ -43,7 +43,7 @@ function fakeLibc(overrides: Partial<Libc> = {}) {
   return { libc, calls };
 }
 
-test('a socket is opened with room, extended acknowledgements and an address from the kernel', () => {
+test('a netlink socket is opened with a receive buffer, extended acknowledgements and an address from the kernel', () => {
   const { libc, calls } = fakeLibc();
   const transport = openTransport(libc, NETLINK_NETFILTER, { receiveBuffer: 1000 });
   assert.equal(transport.portId, 777);
@@ -56,7 +56,7 @@ test('a socket is opened with room, extended acknowledgements and an address fro
   ]);
 });
 
-test('without privilege, buffers are asked for within the limits of the system', async () => {
+test('without privilege, netlink buffers stay within the system limits', async () => {
   const { libc, calls } = fakeLibc();
   const set = libc.setsockopt;
   libc.setsockopt = (fd_, level, option, value) => {
@@ -69,7 +69,7 @@ test('without privilege, buffers are asked for within the limits of the system',
   assert.ok(calls.some((call) => call.startsWith(`set ${SOL_SOCKET} ${SO_SNDBUF} `)));
 });
 
-test('the send buffer grows with what is sent, and stays', async () => {
+test('the send buffer grows with the largest datagram and does not shrink', async () => {
   const { libc, calls } = fakeLibc();
   const transport = openTransport(libc, NETLINK_NETFILTER);
   calls.length = 0;
@@ -85,7 +85,7 @@ test('the send buffer grows with what is sent, and stays', async () => {
   ]);
 });
 
-test('a socket that cannot be set up is closed', () => {
+test('a netlink socket that cannot be configured is closed', () => {
   const { libc, calls } = fakeLibc({
     bind: () => {
       throw new SystemError('bind', EPERM);
@@ -95,7 +95,7 @@ test('a socket that cannot be set up is closed', () => {
   assert.equal(calls.at(-1), `close ${fd}`);
 });
 
-test('a descriptor in use by a worker is closed when the worker is done', async () => {
+test('a descriptor that a worker thread uses is closed when the worker is done', async () => {
   let finish = (_length: number | undefined) => {};
   const { libc, calls } = fakeLibc({
     receiveInWorker: () =>
@@ -116,7 +116,7 @@ test('a descriptor in use by a worker is closed when the worker is done', async 
   await assert.rejects(transport.send(new Uint8Array(1)), /EBADF/);
 });
 
-test('a datagram larger than the buffer is an error, not a shorter datagram', () => {
+test('a datagram larger than the buffer is an error and not cut off', () => {
   const { libc } = fakeLibc({ receive: () => 70_000 });
   assert.throws(
     () => openTransport(libc, NETLINK_NETFILTER).receive(),
@@ -124,7 +124,7 @@ test('a datagram larger than the buffer is an error, not a shorter datagram', ()
   );
 });
 
-test('a datagram comes with its sender', () => {
+test('a datagram has the port of its sender', () => {
   const { libc } = fakeLibc({
     receive: (_, buffer, sender) => {
       buffer.set([1, 2, 3]);

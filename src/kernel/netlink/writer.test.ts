@@ -48,7 +48,7 @@ test('a message has the bytes that the protocol prescribes', littleEndian, () =>
   );
 });
 
-test('what is read is what was written, however small the buffer was at first', () => {
+test('a reader returns what was written, also when the buffer had to grow', () => {
   const attribute = fc.oneof(
     fc.record({ kind: fc.constant('u32' as const), value: fc.nat(0xffffffff) }),
     fc.record({ kind: fc.constant('u64Be' as const), value: fc.bigInt(0n, 0xffffffffffffffffn) }),
@@ -90,7 +90,7 @@ test('what is read is what was written, however small the buffer was at first', 
   );
 });
 
-test('padding is clean where a longer message was taken back', littleEndian, () => {
+test('padding is zero where a longer message was truncated', littleEndian, () => {
   const writer = new MessageWriter();
   writer.beginMessage(1, 0, 0);
   const before = writer.length;
@@ -107,7 +107,7 @@ test('padding is clean where a longer message was taken back', littleEndian, () 
   );
 });
 
-test('an attribute beyond 16 bits of length is refused', () => {
+test('an attribute whose length exceeds 16 bits is refused', () => {
   const writer = new MessageWriter();
   writer.beginMessage(1, 0, 0);
   assert.throws(() => writer.data(1, new Uint8Array(0xfffc)), /attribute of 65536 bytes exceeds 65535/);

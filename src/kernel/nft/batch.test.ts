@@ -56,7 +56,7 @@ suite('verbs', () => {
     assert.deepEqual(kinds, [NFT_MSG.NEWTABLE, NFT_MSG.DELTABLE]);
   });
 
-  test('operations are described in the words of nft', () => {
+  test('operations are described in the syntax of nft', () => {
     const batch = new NftBatch().add('table', table).add('rule', { chain, exprs: [] });
     batch.addElements(set, [{ key: Uint8Array.of(1, 2, 3, 4) }]).delete('chain', chain);
     assert.deepEqual(batch.operations.map(describeOperation), [
@@ -69,7 +69,7 @@ suite('verbs', () => {
 });
 
 suite('framing', () => {
-  test('a batch begins, numbers its operations, asks the last for a receipt, and ends', () => {
+  test('a batch has a begin mark, numbered operations with an acknowledgement of the last, and an end mark', () => {
     const batch = new NftBatch().add('table', table).add('chain', chain);
     const messages = messagesOf(batch);
     assert.deepEqual(
@@ -83,7 +83,7 @@ suite('framing', () => {
     );
   });
 
-  test('for a check the end is left out, and the batch can still be committed and grow', () => {
+  test('a batch encoded for a check has no end mark and can still grow and be committed', () => {
     const batch = new NftBatch().add('table', table);
     assert.equal(messagesOf(batch, false).length, 2);
     assert.equal(messagesOf(batch, true).length, 3);
@@ -103,7 +103,7 @@ suite('framing', () => {
     assert.equal(generation(new NftBatch().expectGeneration(0xdeadbeef)), 0xdeadbeef);
   });
 
-  test('sets are numbered apart, also from those that the caller numbers', () => {
+  test('sets without a number get one that differs from all others', () => {
     const batch = new NftBatch()
       .add('set', set)
       .add('set', { ...set, name: 'b' })
@@ -126,7 +126,7 @@ suite('elements', () => {
     ...(i % 3 === 0 && { comment: `service ${i}` }),
   }));
 
-  test('a long list is spread over messages that fit, in order and complete', () => {
+  test('a long list of elements is split into several messages, in order and complete', () => {
     const batch = new NftBatch().addElements(set, many);
     const messages = messagesOf(batch).slice(1, -1);
     assert.ok(messages.length > 1);
@@ -138,17 +138,17 @@ suite('elements', () => {
     );
   });
 
-  test('as many as fit go into one message', () => {
+  test('a message has as many elements as fit', () => {
     const batch = new NftBatch().addElements(set, many);
     const [first] = messagesOf(batch).slice(1);
     assert.ok(first && first.length > 65_000);
   });
 
-  test('an empty list writes nothing', () => {
+  test('an empty list of elements writes no message', () => {
     assert.equal(new NftBatch().addElements(set, []).operations.length, 0);
   });
 
-  test('a byte offset within any message finds the element there', () => {
+  test('a byte offset within a message finds the element there', () => {
     const batch = new NftBatch().add('table', table).addElements(set, many);
     const bytes = batch.encode(false);
     let index = 1;
@@ -210,7 +210,7 @@ suite('what nf_tables or nft would not take', () => {
     ],
   ];
   for (const [what, write, message] of cases) {
-    test(`${what} is refused, and leaves the batch as it was`, () => {
+    test(`${what} is refused, and leaves the batch unchanged`, () => {
       const batch = new NftBatch().add('table', table);
       const before = batch.encode(true).slice();
       assert.throws(() => write(batch), message);

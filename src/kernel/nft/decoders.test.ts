@@ -35,7 +35,7 @@ function name(): fc.Arbitrary<Uint8Array> {
   return fc.constantFrom(...names, ...actions).map((text) => new TextEncoder().encode(`${text}\0`));
 }
 
-test('no notification crashes or hangs its decoder', () => {
+test('no nf_tables notification crashes or hangs its decoder', () => {
   fc.assert(
     fc.property(fc.constantFrom(...kinds), fc.nat(12), attributes, (kind, family, list) => {
       const message = messageOf(kind, family, (writer) => writeAll(writer, list));
@@ -50,7 +50,7 @@ test('no notification crashes or hangs its decoder', () => {
   );
 });
 
-test('expressions come back from a rule as they were put in', () => {
+test('expressions written to a rule are read back unchanged', () => {
   fc.assert(
     fc.property(
       fc.array(expression(), { maxLength: 8 }),
@@ -68,7 +68,7 @@ test('expressions come back from a rule as they were put in', () => {
   );
 });
 
-test('elements come back as they were put in', () => {
+test('written elements are read back unchanged', () => {
   const bytes = fc.uint8Array({ minLength: 1, maxLength: 64 });
   const element: fc.Arbitrary<Element> = record(
     {
@@ -92,7 +92,7 @@ test('elements come back as they were put in', () => {
   );
 });
 
-test('an element without a key (the catch-all) is passed over', () => {
+test('an element without a key (the catch-all) is ignored', () => {
   const message = messageOf(NFT_MSG.NEWSETELEM, 2, (writer) => {
     const list = writer.beginNested(3);
     writer.endNested(writer.beginNested(1));
@@ -104,7 +104,7 @@ test('an element without a key (the catch-all) is passed over', () => {
   assert.deepEqual(readElements(message), [{ key: Uint8Array.of(7) }]);
 });
 
-test('an expression that is not known keeps its name and attributes', () => {
+test('an unknown expression keeps its name and attributes', () => {
   const exprs: Expr[] = [{ kind: 'unknown', name: 'quota', data: Uint8Array.of(5, 0, 1, 0, 9, 0, 0, 0) }];
   const chain = { table: { family: 'inet', name: 't' }, name: 'c' } as const;
   const [, message] = readMessages(new NftBatch().add('rule', { chain, exprs }).encode(false));

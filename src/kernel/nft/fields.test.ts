@@ -21,7 +21,7 @@ test('fields of a concatenation take whole words, a single field does not', () =
   assert.equal(concatType([types.ipv4Addr, ...frontend]), (7 << 18) | 0x730d);
 });
 
-test('values are joined and taken apart again', () => {
+test('concatenated values can be split again', () => {
   const address = Uint8Array.of(10, 96, 0, 1);
   const [proto, port] = [Uint8Array.of(6), Uint8Array.of(0, 80)];
   const joined = concatValues(address, proto, port);
@@ -33,7 +33,7 @@ test('values are joined and taken apart again', () => {
   assert.deepEqual(concatValues(port), port);
 });
 
-test('a comment survives, unless it is too long for nft', () => {
+test('a comment is read back; one too long for nft is refused', () => {
   const bytes = concatUserdata([userdataText(0, 'größe'), userdataText(7, 'x')]);
   assert.equal(readUserdataText(bytes, 0), 'größe');
   assert.equal(readUserdataText(bytes, 7), 'x');
@@ -42,7 +42,7 @@ test('a comment survives, unless it is too long for nft', () => {
   assert.throws(() => userdataText(0, 'a\0b'), /has a NUL/);
 });
 
-test('a cut comment fits and is a prefix', () => {
+test('a shortened comment fits and is a prefix of the text', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'grapheme', maxLength: 200 }), (text) => {
       const cut = cutComment(text);
@@ -54,7 +54,7 @@ test('a cut comment fits and is a prefix', () => {
   );
 });
 
-test('no user data crashes the reader', () => {
+test('no bytes crash the user data reader', () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 60 }), fc.nat(255), (bytes, type) => {
       const total = [...readUserdata(bytes)].reduce((sum, { value }) => sum + 2 + value.length, 0);

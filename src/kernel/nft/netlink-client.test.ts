@@ -65,7 +65,7 @@ const receipt: Answer = (request, { port }) => {
 };
 
 suite('commit', () => {
-  test('tells size and generation; an empty batch is not even sent', async () => {
+  test('a commit returns size and generation; an empty batch is not sent', async () => {
     const { client, kernels } = connect(receipt);
     const batch = new NftBatch().add('table', table);
     assert.deepEqual(await client.commit(batch), { generation: 5, bytes: batch.length + 20 });
@@ -73,7 +73,7 @@ suite('commit', () => {
     assert.equal(kernels[0]?.sent.length, 3);
   });
 
-  test('reports every operation that was refused, with the element at fault', async () => {
+  test('a commit reports every refused operation, with the element at fault', async () => {
     const batch = new NftBatch()
       .add('table', table)
       .addElements(set, elements)
@@ -106,13 +106,13 @@ suite('commit', () => {
     ['silence', () => [], /commit: EIO \(no confirmation came\)/],
     ['a receipt of another operation', (_, { port }) => [fakeAck({ sequence: 9, port })], /commit: EIO/],
   ] as [string, Answer, RegExp][]) {
-    test(`fails on ${what}`, async () => {
+    test(`a commit fails on ${what}`, async () => {
       const { client } = connect(answer);
       await assert.rejects(client.commit(new NftBatch().add('table', table)), expected);
     });
   }
 
-  test('a check sends no end and needs no generation', async () => {
+  test('a check sends no end mark and reads no generation', async () => {
     const { client, kernels } = connect(receipt);
     await client.check(new NftBatch().add('table', table));
     assert.equal(kernels[0]?.sent.length, 1);
@@ -121,7 +121,7 @@ suite('commit', () => {
 });
 
 suite('lists', () => {
-  test('elements stream, and a disturbed stream says that it begins again', async () => {
+  test('elements are streamed, and a disturbed dump reports its restart', async () => {
     let attempt = 0;
     const { client } = connect((_, to) => {
       const flags = attempt++ === 0 ? NLM_F_DUMP_INTR : 0;
@@ -145,7 +145,7 @@ suite('lists', () => {
     assert.deepEqual(log, [...parts, 'restart', ...parts]);
   });
 
-  test('elements that come twice show that others are missing', async () => {
+  test('a dump with duplicate elements is read again, because others are missing', async () => {
     let attempt = 0;
     const { client } = connect((_, to) => {
       const last = attempt++ === 0 ? 1 : 2;
@@ -170,7 +170,7 @@ suite('lists', () => {
     assert.deepEqual([attempt, count], [1, 3], 'unless that does not matter');
   });
 
-  test('an end of an interval is not its neighbour', async () => {
+  test('the end of an interval is no duplicate of an element with the same key', async () => {
     const { client } = connect((_, to) => [
       reply(NFT_MSG.NEWSETELEM, to, (w) => {
         const list = w.beginNested(3);
@@ -188,7 +188,7 @@ suite('lists', () => {
     assert.equal(count, 3);
   });
 
-  test('a missing table has nothing to list, but a missing set is an error', async () => {
+  test('lists of a missing table are empty, but a missing set is an error', async () => {
     const { client } = connect((_, to) => [fakeAck(to, 2)]);
     assert.deepEqual(await client.listRules(table), []);
     assert.deepEqual(await client.listSets(table), []);
@@ -201,7 +201,7 @@ suite('lists', () => {
     );
   });
 
-  test('other refusals are errors', async () => {
+  test('lists reject on other refusals', async () => {
     const { client } = connect((_, to) => [fakeAck(to, 1, { text: 'not you' })]);
     await assert.rejects(client.listRules(table), /list rules: EPERM \(not you\)/);
   });
@@ -218,7 +218,7 @@ suite('events', () => {
     return { log, subscription };
   }
 
-  test('are decoded, with their origin; unreadable ones count as lost', () => {
+  test('events are decoded with their origin; unreadable events count as lost', () => {
     const { client, kernels } = connect(receipt);
     const { log } = listen(client);
     const [, , events] = kernels;
@@ -244,7 +244,7 @@ suite('events', () => {
     ]);
   });
 
-  test('of a large commit of our own are not even made', async () => {
+  test('a large commit of our own causes no events for us', async () => {
     let generation = 5;
     const membership: boolean[] = [];
     const { client, kernels } = connect(
@@ -263,7 +263,7 @@ suite('events', () => {
     assert.deepEqual(log, []);
   });
 
-  test('that others may have caused during a large commit count as lost', async () => {
+  test('another commit during our large commit is reported as lost events', async () => {
     let generation = 5;
     const { client } = connect(
       (request, to) => {
@@ -277,7 +277,7 @@ suite('events', () => {
     assert.deepEqual(log, ['overrun']);
   });
 
-  test('are heard again after a large commit failed', async () => {
+  test('events are delivered again after a large commit failed', async () => {
     const { client, kernels } = connect((_, { port }) => [fakeAck({ sequence: 1, port }, 2)]);
     const { log } = listen(client);
     await assert.rejects(client.commit(new NftBatch().addElements(set, elements)), isNotFoundError);
@@ -285,7 +285,7 @@ suite('events', () => {
     assert.deepEqual(log, []);
   });
 
-  test('end with the subscription, or with the client', () => {
+  test('events end when the subscription or the client is closed', () => {
     const { client, kernels } = connect(receipt);
     listen(client).subscription.close();
     listen(client);

@@ -99,7 +99,7 @@ test('tables, chains and counters are written as nft writes them', () => {
   }
 });
 
-test('an offset within a message leads to its element', () => {
+test('an offset within a recorded message finds its element', () => {
   const message = ofKind(ip, NFT_MSG.NEWSETELEM)[0];
   assert.ok(message);
   const bytes = Buffer.from(hex(message, true), 'hex');

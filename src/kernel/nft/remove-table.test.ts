@@ -8,7 +8,7 @@ import { removeTable } from './remove-table.ts';
 
 const table: TableRef = { family: 'ip', name: 'kube-proxy' };
 
-test('a table is removed, and none is success', async () => {
+test('removing a table succeeds, also when it does not exist', async () => {
   const nft = new FakeNft();
   await nft.commit(new NftBatch().add('table', table));
   await removeTable(nft, table);
@@ -16,7 +16,7 @@ test('a table is removed, and none is success', async () => {
   await removeTable(nft, table);
 });
 
-test('a kernel without nf_tables has nothing to remove; any other refusal is told', async () => {
+test('removing a table succeeds on a kernel without nf_tables; other refusals are errors', async () => {
   const nft = new FakeNft();
   const refusing = (errno: string) => {
     nft.getTable = async () => {

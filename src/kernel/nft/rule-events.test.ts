@@ -46,7 +46,7 @@ const ruleOf = (kind: Kind, family: number) =>
     writer.u64Be(ruleHandle, 7n);
   });
 
-test('places of changes are told, and whose transaction it was', () => {
+test('rule events have table and chain, and the program that committed', () => {
   const { kernel, seen } = fixture();
   assert.deepEqual([...kernel.groups], [NFNLGRP_NFTABLES]);
   kernel.emit(
@@ -72,13 +72,13 @@ test('places of changes are told, and whose transaction it was', () => {
   ]);
 });
 
-test('other families and other kinds of objects are passed over', () => {
+test('rule events of other families and other kinds of objects are ignored', () => {
   const { kernel, seen } = fixture();
   kernel.emit(ruleOf(NFT_MSG.NEWRULE, 1), ruleOf(NFT_MSG.NEWSET, 2));
   assert.deepEqual(seen, []);
 });
 
-test('what was lost, or cannot be read, is told as such', () => {
+test('lost and unreadable rule events are reported as overrun', () => {
   const { kernel, seen, subscription } = fixture();
   kernel.emit(overrunError());
   kernel.emit(notification(NFT_MSG.NEWRULE, 2, () => {}));
@@ -90,7 +90,7 @@ test('what was lost, or cannot be read, is told as such', () => {
   assert.equal(kernel.watchers, 0);
 });
 
-test('no bytes crash or hang the decoder', () => {
+test('no bytes crash or hang the rule event decoder', () => {
   const whole = ruleOf(NFT_MSG.NEWRULE, 2);
   const damage = fc.array(fc.tuple(fc.integer({ min: 16, max: whole.length - 1 }), fc.nat(255)), {
     maxLength: 6,
@@ -107,7 +107,7 @@ test('no bytes crash or hang the decoder', () => {
   );
 });
 
-test('a filter drops the messages of every port it names, and no others', () => {
+test('a socket filter drops the messages of the given ports and no others', () => {
   const verdict = (ports: readonly number[], port: number) => {
     const view = new DataView(ignorePorts(ports).buffer);
     let accumulator = 0;

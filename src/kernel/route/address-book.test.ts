@@ -7,7 +7,7 @@ import { AddressBook } from './address-book.ts';
 const RTM_NEWADDR = 20;
 const RTM_DELADDR = 21;
 
-test('lists once, then follows notifications', async () => {
+test('an address book lists once, then applies notifications', async () => {
   const { book, events, lists } = open([[1, '10.0.0.1']]);
   assert.deepEqual(await texts(book), ['1 10.0.0.1']);
   events.emit(notification(RTM_NEWADDR, 2, '10.0.0.2'), notification(RTM_NEWADDR, 1, '10.0.0.1'));
@@ -17,7 +17,7 @@ test('lists once, then follows notifications', async () => {
   assert.equal(lists(), 1);
 });
 
-test('what is told while a list is made counts after it', async () => {
+test('notifications during a list are applied after it', async () => {
   const { book, events } = open([
     [1, '10.0.0.1'],
     [1, '10.0.0.2'],
@@ -27,14 +27,14 @@ test('what is told while a list is made counts after it', async () => {
   assert.deepEqual(await listing, ['1 10.0.0.2', '1 10.0.0.3']);
 });
 
-test('everybody who asks while a list is made gets that list', async () => {
+test('concurrent callers share one list of addresses', async () => {
   const { book, lists } = open([[1, '10.0.0.1']]);
   const listings = await Promise.all([texts(book), texts(book)]);
   assert.deepEqual(listings, [['1 10.0.0.1'], ['1 10.0.0.1']]);
   assert.equal(lists(), 1);
 });
 
-test('lists again when notifications were lost', async () => {
+test('an address book lists again after lost notifications', async () => {
   const addresses: [number, string][] = [[1, '10.0.0.1']];
   const { book, events, lists } = open(addresses);
   await texts(book);
@@ -45,7 +45,7 @@ test('lists again when notifications were lost', async () => {
   assert.equal(lists(), 2);
 });
 
-test('lists every time once notifications have ended', async () => {
+test('an address book lists on every call after its subscription failed', async () => {
   const { book, events, lists } = open([[1, '10.0.0.1']]);
   events.emit(Uint8Array.of(1, 2, 3));
   await texts(book);
@@ -53,7 +53,7 @@ test('lists every time once notifications have ended', async () => {
   assert.equal(lists(), 2);
 });
 
-test('closes both sockets', () => {
+test('closing an address book closes both sockets', () => {
   const { book, kernels } = open([]);
   book.close();
   assert.deepEqual(

@@ -6,7 +6,7 @@ import { NetlinkAddresses } from './addresses.ts';
 
 const RTM_NEWADDR = 20;
 
-test('lists addresses of both families, our own end of point-to-point links, each once', async () => {
+test('addresses of both families are listed once, with our own end of point-to-point links', async () => {
   const kernel = new FakeNetlink(([request], { portId }) => {
     const to = { sequence: request?.sequence ?? 0, port: portId };
     const address = (family: number, attributes: [type: number, value: number[]][]) =>
@@ -34,7 +34,7 @@ test('lists addresses of both families, our own end of point-to-point links, eac
   assert.deepEqual(await addresses.list(), ['192.0.2.10', '10.0.0.1', '2001:db8::1']);
 });
 
-test('tells of changes, of changes that may have been missed, and of its own end', () => {
+test('an address watch reports changes and lost notifications', () => {
   const kernels: FakeNetlink[] = [];
   const open = (): FakeNetlink => {
     const kernel = new FakeNetlink();

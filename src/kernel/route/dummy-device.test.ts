@@ -12,7 +12,7 @@ import { type AddressFailure, NetlinkDummyDevices } from './dummy-device.ts';
 const name = 'kube-ipvs0';
 const recording = readFileSync(join(import.meta.dirname, 'testdata/dummy-device.hex'), 'utf8');
 
-test('a conversation with a real kernel', async () => {
+test('dummy device requests and answers match those recorded with a kernel', async () => {
   const { kernel, remaining } = recordedNetlink(recording);
   const devices = new NetlinkDummyDevices(kernel, { clock: new FakeClock() });
   assert.equal(await devices.find(name), undefined);
@@ -39,7 +39,7 @@ test('a conversation with a real kernel', async () => {
   assert.equal(remaining(), 0);
 });
 
-test('removing an interface that is gone, or goes meanwhile, is no failure', async () => {
+test('removing a missing interface, or one that disappears meanwhile, succeeds', async () => {
   const dummy = recordedDevice();
   for (const replies of [
     ['absent', false],
@@ -57,7 +57,7 @@ test('removing an interface that is gone, or goes meanwhile, is no failure', asy
   }
 });
 
-test('an address that is none is refused before anything is sent', async () => {
+test('an invalid address is refused before any request is sent', async () => {
   const kernel = new FakeNetlink(() => assert.fail());
   const devices = new NetlinkDummyDevices(kernel, { clock: new FakeClock() });
   await assert.rejects(
@@ -66,7 +66,7 @@ test('an address that is none is refused before anything is sent', async () => {
   );
 });
 
-test('no bytes crash or hang the decoder', async () => {
+test('no bytes crash or hang the link decoder', async () => {
   const damage = fc.array(fc.tuple(fc.nat(2000), fc.nat(255)), { minLength: 1, maxLength: 6 });
   await fc.assert(
     fc.asyncProperty(damage, async (changes) => {

@@ -28,7 +28,7 @@ function kernelWith(...protocols: readonly number[]) {
   return { open, libc: libc as unknown as Libc };
 }
 
-test('a kernel without netfilter sockets is one without counters', async () => {
+test('without netfilter sockets only the counters fail', async () => {
   const { open, libc } = kernelWith(NETLINK_ROUTE);
   const kernel = xtablesKernel(libc, new FakeClock());
   await assert.rejects(kernel.acct.get('IMayExist'), { code: 'EPROTONOSUPPORT' });
@@ -37,7 +37,7 @@ test('a kernel without netfilter sockets is one without counters', async () => {
   assert.equal(open.size, 0);
 });
 
-test('a kernel that cannot tell its addresses is of no use', () => {
+test('opening fails when addresses cannot be listed', () => {
   const { libc } = kernelWith(NETLINK_NETFILTER);
   assert.throws(() => xtablesKernel(libc, new FakeClock()), { code: 'EPROTONOSUPPORT' });
 });

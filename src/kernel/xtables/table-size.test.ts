@@ -26,7 +26,7 @@ function fakeLibc() {
   return { calls, libc: libc as unknown as Libc };
 }
 
-test('a size is asked for by the name of the table, in the way of each family', () => {
+test('the size of a table is read by name, with the socket option of its family', () => {
   for (const [family, domain, level] of [
     ['IPv4', 2, 0],
     ['IPv6', 10, 41],

@@ -56,18 +56,18 @@ async function walk(
 const actions = async (...args: Parameters<typeof walk>) => (await walk(...args)).map(({ action }) => action);
 
 suite('verdicts', () => {
-  test('who is not decided about is accepted, or falls to the policy of the chain', async () => {
+  test('a packet that no rule decides about gets the policy of the chain', async () => {
     assert.deepEqual(await actions(received, { forward: [] }), ['accept']);
     assert.deepEqual(await actions(received, { forward: [] }, { policy: 'drop' }), ['drop']);
     assert.deepEqual(await actions(received, { forward: [[end('accept')]] }, { policy: 'drop' }), ['accept']);
   });
 
-  test('drop and reject end it', async () => {
+  test('drop and reject end the walk', async () => {
     assert.deepEqual(await actions(received, { forward: [[end('drop')], [reject]] }), ['drop']);
     assert.deepEqual(await actions(received, { forward: [[reject]] }), ['reject']);
   });
 
-  test('a jump comes back, a goto does not', async () => {
+  test('a jump returns to its chain, a goto does not', async () => {
     const helper = [[end('return')], [reject]];
     assert.deepEqual(await actions(received, { forward: [[go('jump', 'h')], [reject]], h: [] }), ['reject']);
     assert.deepEqual(await actions(received, { forward: [[go('jump', 'h')], [end('drop')]], h: helper }), [
@@ -80,12 +80,12 @@ suite('verdicts', () => {
     assert.deepEqual(await actions(received, deep), ['reject']);
   });
 
-  test('what is accepted in one base chain meets the next', async () => {
+  test('a packet accepted in one base chain passes the next one', async () => {
     const rules = { 'forward 5': [[reject]], 'forward -5': [[end('accept')]] };
     assert.deepEqual(await actions(received, rules), ['reject']);
   });
 
-  test('chains that lead to themselves end', async () => {
+  test('a jump cycle terminates', async () => {
     assert.deepEqual(await actions(received, { forward: [[go('jump', 'a')]], a: [[go('jump', 'a')]] }), [
       'drop',
     ]);
@@ -107,29 +107,29 @@ suite('hooks', () => {
     'nat postrouting': [masq],
   };
 
-  test('a packet for elsewhere is forwarded and leaves', async () => {
+  test('a packet to another host passes forward and postrouting', async () => {
     const [ending] = await walk(received, marking);
     assert.deepEqual([ending?.mark, ending?.masqueraded], [4, true]);
   });
 
-  test('a packet for the node is delivered and does not leave', async () => {
+  test('a packet to the node passes input and not postrouting', async () => {
     const [ending] = await walk({ ...received, destination: own }, marking);
     assert.deepEqual([ending?.mark, ending?.masqueraded], [3, false]);
   });
 
-  test('a packet of the node leaves; one to the node itself comes in again', async () => {
+  test('a packet of the node passes output and postrouting; one to the node itself comes in again', async () => {
     const [leaving] = await walk(made, marking);
     assert.deepEqual([leaving?.mark, leaving?.masqueraded], [2, true]);
     const [coming] = await walk({ ...made, destination: own }, marking);
     assert.deepEqual([coming?.mark, coming?.masqueraded], [3, true]);
   });
 
-  test('where it goes is decided with the destination that it has by then', async () => {
+  test('routing uses the rewritten destination', async () => {
     const [ending] = await walk(received, { ...marking, 'nat prerouting -100': [dnat] });
     assert.deepEqual([ending?.mark, ending?.to], [3, '192.0.2.5:8080']);
   });
 
-  test('a packet that comes in again is not translated again', async () => {
+  test('a packet that comes in again by loopback passes no nat chain again', async () => {
     const [ending] = await walk({ ...made, destination: own }, { 'nat prerouting': [[reject]] });
     assert.equal(ending?.action, 'accept');
   });
@@ -145,7 +145,7 @@ suite('draws', () => {
     { key: Uint8Array.of(slot, 0, 0, 0), verdict },
   ];
 
-  test('every number is followed with its probability; one without an element goes on with the next rule', async () => {
+  test('every random number is followed with its probability; one without an element continues with the next rule', async () => {
     const elements = Object.fromEntries([verdictAt(0, { kind: 'drop' }), verdictAt(2, { kind: 'drop' })]);
     const endings = await walk(received, { forward: [pick, [reject]] }, { elements });
     assert.deepEqual(endings.map(({ action, probability }) => `${action} ${probability}`).sort(), [
@@ -161,14 +161,14 @@ suite('draws', () => {
     );
   });
 
-  test('what one way changes, the others do not see', async () => {
+  test('the states of different random numbers are independent', async () => {
     const elements = Object.fromEntries([verdictAt(1, { kind: 'jump', chain: 'mark' })]);
     const endings = await walk(received, { forward: [pick], mark: [setMark(7)] }, { elements });
     assert.deepEqual(endings.map(({ mark }) => mark).sort(), [0, 0, 0, 7]);
   });
 });
 
-test('an expression that is not understood is no matter of guessing', async () => {
+test('a rule with an unknown expression fails the walk', async () => {
   const unknown: Expr = { kind: 'unknown', name: 'quota', data: new Uint8Array() };
   await assert.rejects(
     walk(received, { forward: [[unknown, reject]] }),
