@@ -16,15 +16,15 @@ export interface ConntrackSettings {
   readonly udpStreamTimeout: bigint;
 }
 
-/** No node gets a larger table than this by scaling with its cores. */
+/** The most entries that scaling with the number of cores gives. */
 const MAX_SCALED_ENTRIES = 1_048_576;
 
 const ONLINE_CPUS = '/sys/devices/system/cpu/online';
 const HASH_SIZE = '/sys/module/nf_conntrack/parameters/hashsize';
 
 /**
- * Sizes the kernel's connection tracking table and its timeouts. Files that already hold the wanted value are not
- * written, so a read-only /proc/sys is fine when there is nothing to change. Throws, naming the setting, otherwise.
+ * Sets the size of the kernel's connection tracking table and its timeouts. Writes only values that differ, so /proc/sys
+ * may be read-only when nothing is to change. Throws an error that names the setting when a write fails.
  */
 export function tuneConntrack(settings: ConntrackSettings, files: SystemFiles, logger: Logger): void {
   const sysctl = new Sysctl(files);
@@ -52,7 +52,7 @@ export function tuneConntrack(settings: ConntrackSettings, files: SystemFiles, l
   ensureTimeout('nf_conntrack_udp_timeout_stream', settings.udpStreamTimeout);
 }
 
-/** Entries the table should hold; 0 means leave it alone. A minimum above the cap is honoured only below the cap. */
+/** The number of entries to set; 0 leaves the table alone. `min` has no effect once scaling reaches the cap. */
 export function tableSize(
   settings: Pick<ConntrackSettings, 'maxPerCore' | 'min'>,
   cpus: () => number,
@@ -63,7 +63,7 @@ export function tableSize(
   return Math.max(scaled, settings.min ?? 0);
 }
 
-/** Number of CPUs in the kernel's list format (`0-3,8`); 0 when it does not parse. */
+/** Counts the CPUs of a list in the kernel's format (`0-3,8`); returns 0 when it does not parse. */
 export function countCPUs(list: string): number {
   let count = 0;
   for (const part of list.trim().split(',')) {
@@ -88,7 +88,7 @@ function onlineCPUs(files: SystemFiles, logger: Logger): number {
   return availableParallelism();
 }
 
-/** The hash table is no sysctl, and is only ever made larger. */
+/** Enlarges the hash table, which is a module parameter and not a sysctl. Never shrinks it. */
 function raiseHashSize(wanted: number, files: SystemFiles, logger: Logger): void {
   try {
     if (Number(files.read(HASH_SIZE).trim()) >= wanted) return;

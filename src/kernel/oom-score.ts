@@ -6,10 +6,7 @@ const PATH = '/proc/self/oom_score_adj';
 const TRIES = 2;
 const PAUSE_MS = 100;
 
-/**
- * Tells the kernel how readily to kill this process when memory runs out. Tries twice; a missing file ends it at
- * once. Throws the last error, which the caller only logs: the proxy works without.
- */
+/** Sets how readily the kernel kills this process when memory runs out. Tries twice, then throws; ENOENT at once. */
 export async function applyOOMScoreAdj(score: number, files: SystemFiles, clock: Clock): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     try {

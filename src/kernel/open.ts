@@ -7,14 +7,14 @@ import type { NftClient } from './nft/client.ts';
 import { openNftClient } from './nft/netlink-client.ts';
 import { type InterfaceAddresses, openInterfaceAddresses } from './route/addresses.ts';
 
-/** What a mode asks of the kernel of this network namespace. */
+/** The kernel interfaces of a mode, in this network namespace. */
 export interface KernelInterfaces {
   readonly nft: NftClient;
   readonly addresses: InterfaceAddresses;
   close(): void;
 }
 
-/** Opens them; rejects when a socket cannot be had. */
+/** Opens them; rejects when a socket cannot be opened. */
 export async function openKernel(clock: Clock, logger = silentLogger): Promise<KernelInterfaces> {
   const libc = await loadLibc();
   const options = socketOptions(clock, logger);
@@ -28,7 +28,7 @@ export async function openKernel(clock: Clock, logger = silentLogger): Promise<K
   }
 }
 
-/** Opens what needs neither a privilege nor nf_tables; rejects when a socket cannot be had. */
+/** Opens only the list of addresses, which needs no privilege and no nf_tables. Rejects when there is no socket. */
 export async function openAddresses(clock: Clock, logger = silentLogger): Promise<InterfaceAddresses> {
   return openInterfaceAddresses(await loadLibc(), socketOptions(clock, logger));
 }

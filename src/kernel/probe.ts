@@ -1,6 +1,6 @@
 import type { SystemFiles } from './system-files.ts';
 
-/** A kernel version as far as features depend on it. */
+/** The part of a kernel version that features depend on. */
 export interface KernelVersion {
   readonly major: number;
   readonly minor: number;
@@ -16,7 +16,7 @@ export function parseKernelRelease(release: string): KernelVersion | undefined {
   return match ? { major: Number(match[1]), minor: Number(match[2]) } : undefined;
 }
 
-/** The version of the running kernel. Throws when it cannot be told. */
+/** The version of the running kernel. Throws when the release is unreadable or begins with no version. */
 export function kernelVersion(files: SystemFiles): KernelVersion {
   const release = files.read(OSRELEASE).trim();
   const version = parseKernelRelease(release);
@@ -28,7 +28,7 @@ export function isAtLeast(version: KernelVersion, minimum: KernelVersion): boole
   return version.major > minimum.major || (version.major === minimum.major && version.minor >= minimum.minor);
 }
 
-/** Whether this kernel has IPv6 and it is not switched off. */
+/** Whether this kernel has IPv6 and it is not disabled. */
 export function hasIPv6(files: SystemFiles): boolean {
   return tryRead(files, IF_INET6) !== undefined && tryRead(files, DISABLE_IPV6)?.trim() !== '1';
 }

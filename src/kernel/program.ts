@@ -2,38 +2,38 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 
 export interface ProgramOptions {
-  /** Written to standard input piece by piece, as fast as the program takes it. */
+  /** Written to standard input in pieces, as fast as the program reads. */
   readonly input?: Iterable<string> | AsyncIterable<string>;
   /** Killed after this many milliseconds. */
   readonly timeoutMs: number;
-  /** Gets standard output line by line; it is then not part of `output`. */
+  /** Receives standard output line by line; `output` then lacks it. */
   readonly onLine?: (line: string) => void;
   /** Called with the process id before any input is written. */
   readonly onStart?: (pid: number) => void;
 }
 
-/** How a program ended. */
+/** How a program ended, and its output. */
 export interface ProgramEnd {
   /** Exit status; undefined when a signal ended it. */
   readonly status: number | undefined;
   readonly signal?: NodeJS.Signals;
-  /** It was ended because it took too long. */
+  /** The program was killed because it exceeded `timeoutMs`. */
   readonly timedOut: boolean;
-  /** What it wrote to standard error, and to standard output unless `onLine` took that. Long output is cut off. */
+  /** Standard error, and without `onLine` also standard output. Long output is cut off. */
   readonly output: string;
 }
 
-/** Runs programs to their end; a function in tests. Rejects when the program cannot be started. */
+/** Runs a program until it ends. Rejects when it cannot be started. Tests pass a function of their own. */
 export type RunProgram = (
   program: string,
   args: readonly string[],
   options: ProgramOptions,
 ) => Promise<ProgramEnd>;
 
-/** Output that is kept, and the longest line that is handed on: more is of no use to anybody. */
+/** Output is cut off at the first limit; a line beyond the second is an error. */
 const maxOutput = 64 << 10;
 const maxLine = 1 << 20;
-/** Lines are short and many: they go to the pipe in pieces of about its size. */
+/** Many short lines are joined into pieces of about the size of a pipe. */
 const inputPiece = 64 << 10;
 
 /** Starts a program of the PATH directly, without a shell, with the environment of this process. */
@@ -69,12 +69,12 @@ function endOf(child: ChildProcess): Promise<{ status: number | null; signal: No
     child.on('error', reject);
     child.on('close', (status, signal) => resolve({ status, signal }));
   });
-  // A failure to start may come while nobody waits yet.
+  // The program may fail to start before the caller awaits this promise.
   ended.catch(() => {});
   return ended;
 }
 
-/** A program that ends before it has read everything says why by its status; what is left goes nowhere. */
+/** Writes input until the program closes its standard input; then its exit status says why, and the rest is dropped. */
 async function feed(child: ChildProcess, input: Iterable<string> | AsyncIterable<string>): Promise<void> {
   const { stdin } = child;
   if (!stdin) return;
@@ -115,7 +115,7 @@ class KeptOutput {
   }
 }
 
-/** Cuts text into lines; stops at the first fault of whoever takes them. */
+/** Splits text into lines; stops at the first error that `onLine` throws. */
 class Lines {
   readonly #onLine: (line: string) => void;
   readonly #onFault: (error: unknown) => void;

@@ -1,7 +1,7 @@
 import { messageOf } from '../lib/thrown.ts';
 import type { SystemFiles } from './system-files.ts';
 
-/** A kernel setting that could not be written. */
+/** The kernel refused to set a sysctl. */
 export class SysctlError extends Error {
   readonly code = 'ERR_SYSCTL';
   /** Path below /proc/sys. */
@@ -24,13 +24,13 @@ export class Sysctl {
     this.#root = root;
   }
 
-  /** The value as a decimal integer; undefined when it cannot be read or is none. */
+  /** The value; undefined when it cannot be read or is not a decimal integer. */
   read(name: string): number | undefined {
     let text: string;
     try {
       text = this.#files.read(this.#path(name)).trim();
     } catch {
-      // A setting that is not there is an answer, not a fault: modules and namespaces decide which exist.
+      // A missing setting is no error: which settings exist depends on modules and namespaces.
       return undefined;
     }
     return /^-?\d+$/.test(text) ? Number(text) : undefined;
@@ -45,7 +45,7 @@ export class Sysctl {
     }
   }
 
-  /** Writes only a different value, so that settings may be read-only when they are right. True if it wrote. */
+  /** Writes the value if it differs, so that a correct setting may be read-only. Returns whether it wrote. */
   ensure(name: string, value: number): boolean {
     if (this.read(name) === value) return false;
     this.write(name, value);

@@ -6,7 +6,7 @@ export interface SystemFiles {
   write(path: string, text: string): void;
 }
 
-/** /proc and /sys as they are. */
+/** The real /proc and /sys. */
 export const systemFiles: SystemFiles = {
   read: (path) => readFileSync(path, 'utf8'),
   // Neither file system creates files: O_CREAT would turn "no such setting" into a confusing EACCES.

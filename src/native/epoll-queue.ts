@@ -9,11 +9,11 @@ const EPOLL_CLOEXEC = 0o2000000;
 const EPOLL_CTL_ADD = 1;
 const EPOLL_CTL_DEL = 2;
 
-/** The kernel packs its events on x86-64 only. */
+/** struct epoll_event is packed on x86-64 only. */
 const eventWords = process.arch === 'x64' ? 3 : 4;
 const tokenWord = eventWords - 2;
 
-/** epoll, as the sockets over koffi use it. */
+/** An epoll instance over koffi. */
 export class EpollQueue implements ReadyQueue {
   readonly #koffi: Koffi;
   readonly #fd: number;

@@ -13,7 +13,7 @@ const MSG_DONTWAIT = 0x40;
 const EINTR = 4;
 const EAGAIN = 11;
 
-/** Loads the FFI library and binds libc through it; a program that needs no kernel socket never pays for that. */
+/** Loads the FFI library and binds libc. Loading is lazy, because not every command needs a kernel socket. */
 export async function loadLibc(): Promise<Libc> {
   const { default: koffi } = await import('koffi');
   if (koffi.sizeof('void *') !== 8) throw new Error('only 64-bit machines are supported');
@@ -32,7 +32,7 @@ class KoffiLibc implements Libc {
   readonly #close: Call<[number]>;
 
   constructor(koffi: Koffi) {
-    // The symbols of the running process itself: works with any C library Node was built against.
+    // The symbols of the running process, so that any C library works that Node was built with.
     const lib = koffi.load(null);
     this.#koffi = koffi;
     this.#socket = lib.func('int socket(int domain, int type, int protocol)');
@@ -102,7 +102,7 @@ class KoffiLibc implements Libc {
 
   receiveInWorker(fd: number, buffer: Uint8Array, sender: Uint8Array): Promise<number | undefined> {
     const flags = MSG_DONTWAIT | MSG_TRUNC;
-    // Memory of its own: V8 keeps small arrays inside its heap, where a collection could move them during the call.
+    // An explicit ArrayBuffer: V8 keeps small arrays in its heap, where garbage collection could move them meanwhile.
     const senderLength = new Uint32Array(new ArrayBuffer(4)).fill(sender.length);
     return new Promise((resolve, reject) => {
       const done = (error: unknown, length: number) => {
@@ -124,8 +124,8 @@ class KoffiLibc implements Libc {
     const options = { readable: true };
     const onEvent = (...[status]: unknown[]) => {
       onReadable();
-      // libuv stops a handle whose socket has a pending error, such as a notification overrun. Reading has cleared
-      // that error by now, so watching goes on.
+      // libuv stops a handle whose socket has a pending error, such as a notification overrun. The callback has read
+      // and so cleared the error, so watching can go on.
       if (status !== 0 && open) handle.start(options, onEvent);
     };
     const handle = this.#koffi.node.poll(fd, options, onEvent);

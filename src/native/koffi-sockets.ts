@@ -16,7 +16,7 @@ const O_FLAGS = 0o2000000 | 0o4000;
 const F_SETPIPE_SZ = 1031;
 const SPLICE_FLAGS = 0x1 | 0x2;
 const RLIMIT_NOFILE = 7;
-/** Larger limits are as good as none. */
+/** Limits above this count as unlimited. */
 const noLimit = 2 ** 53 - 1;
 
 /** Binds the socket calls of the C library. */
@@ -46,7 +46,7 @@ class KoffiSockets implements Sockets {
   readonly #pipe2: Call<[Int32Array, number]>;
   readonly #fcntl: Call<[number, number, number]>;
   readonly #splice: Call<[number, null, number, null, number, number]>;
-  /** Arguments by reference; calls are synchronous, so one of each serves them all. */
+  /** Arguments by reference, reused by all calls: calls are synchronous. */
   readonly #length = new Uint32Array(1);
   readonly #value = new Int32Array(1);
   readonly #linger = Int32Array.of(1, 0);
@@ -151,7 +151,7 @@ class KoffiSockets implements Sockets {
   pipe(size: number): readonly [number, number] | undefined {
     if (this.#pipe2(this.#ends, O_FLAGS) < 0) return undefined;
     const [readEnd = -1, writeEnd = -1] = this.#ends;
-    // What a user may have in large pipes is limited; a small one does as well, only slower.
+    // The kernel limits the pipe memory of a user. When this fails, the pipe stays small and slower.
     this.#fcntl(writeEnd, F_SETPIPE_SZ, size);
     return [readEnd, writeEnd];
   }

@@ -1,40 +1,40 @@
 /**
- * The few calls of the C library that the program needs beyond what Node offers. Every failure is a SystemError.
- * Buffers are handed to the kernel as they are, without a copy.
+ * Calls of the C library that Node does not offer. Every failure is a SystemError. Buffers are passed to the kernel
+ * without a copy.
  */
 export interface Libc {
-  /** Sockets are made close-on-exec. */
+  /** The socket is close-on-exec. */
   socket(domain: number, type: number, protocol: number): number;
   bind(fd: number, address: Uint8Array): void;
   /** Fills `address` with the socket's own address. */
   getsockname(fd: number, address: Uint8Array): void;
   setsockopt(fd: number, level: number, option: number, value: Uint8Array): void;
-  /** Fills `value`, whose first bytes may be the question. */
+  /** Fills `value`; some options read an argument from it first. */
   getsockopt(fd: number, level: number, option: number, value: Uint8Array): void;
   /** Attaches a classic BPF program (8 bytes per instruction, host order) that decides which datagrams are queued. */
   attachFilter(fd: number, program: Uint8Array): void;
 
   /**
-   * Sends one datagram on a worker thread, because the kernel works a netlink request off inside this call. `data`
-   * must stay untouched until the promise settles.
+   * Sends one datagram on a worker thread, because the kernel processes a netlink request inside this call. The caller
+   * must not change `data` until the promise settles.
    */
   send(fd: number, data: Uint8Array): Promise<void>;
 
   /**
-   * Takes a datagram that is already there; undefined when there is none. Returns its whole length, which exceeds
-   * `buffer` when the rest of it was cut off. `sender` receives the sender's address.
+   * Receives a datagram that is already queued; returns undefined when there is none. Returns the full length of the
+   * datagram, also when `buffer` was too small for it. Fills `sender` with the sender's address.
    */
   receive(fd: number, buffer: Uint8Array, sender: Uint8Array): number | undefined;
 
-  /** As `receive`, on a worker thread: for dumps, whose next part the kernel produces inside the call. */
+  /** As `receive`, on a worker thread: the kernel produces the next part of a dump inside the call. */
   receiveInWorker(fd: number, buffer: Uint8Array, sender: Uint8Array): Promise<number | undefined>;
 
-  /** Calls back on the event loop while the socket has something to read or an error to report. */
+  /** Calls back on the event loop while the socket has a datagram or an error. */
   watch(fd: number, onReadable: () => void): Watch;
   close(fd: number): void;
 }
 
-/** A running watch. It must be closed before its descriptor is. */
+/** A running watch. Close it before its descriptor. */
 export interface Watch {
   close(): void;
 }

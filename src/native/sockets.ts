@@ -1,55 +1,55 @@
 /**
- * Sockets without Node's streams on top, for relaying traffic. All are non-blocking and close-on-exec. These calls
- * are made several times for every connection, so failures are told by a negative errno value and never thrown.
+ * Sockets without Node's streams, for relaying traffic. All are non-blocking and close-on-exec. A failed call returns a
+ * negative errno value and throws nothing, because every connection makes several calls.
  */
 export interface Sockets {
   socket(domain: number, type: number): number;
   bind(fd: number, address: Uint8Array): number;
   listen(fd: number, backlog: number): number;
-  /** The descriptor of a new connection; `peer` receives the other end's address. */
+  /** Returns the descriptor of a new connection; fills `peer` with the client's address. */
   accept(fd: number, peer: Uint8Array): number;
   connect(fd: number, address: Uint8Array): number;
   getsockname(fd: number, address: Uint8Array): number;
   setOption(fd: number, level: number, option: number, value: number): number;
-  /** Makes the close of a socket a reset. */
+  /** Makes `close` send a reset. */
   abortOnClose(fd: number): number;
-  /** The pending error of a socket as a positive errno value, which this clears; 0 when there is none. */
+  /** Returns and clears the pending error of a socket, as a positive errno value; 0 when there is none. */
   pendingError(fd: number): number;
 
   read(fd: number, buffer: Uint8Array): number;
   /** Sends the first `length` bytes. */
   send(fd: number, data: Uint8Array, length: number): number;
-  /** Takes a datagram; `sender` receives where it came from. */
+  /** Receives a datagram; fills `sender` with the sender's address. */
   receiveFrom(fd: number, buffer: Uint8Array, sender: Uint8Array): number;
   sendTo(fd: number, data: Uint8Array, length: number, to: Uint8Array): number;
   /** Ends the sending half. */
   shutdownWrite(fd: number): number;
   close(fd: number): number;
 
-  /** A pipe of at most `size` bytes: [read end, write end]; undefined when none can be had. */
+  /** Makes a pipe of at most `size` bytes: [read end, write end]; undefined on failure. */
   pipe(size: number): readonly [number, number] | undefined;
   /** Moves up to `length` bytes between a pipe and a socket without copying them. */
   splice(from: number, to: number, length: number): number;
 
-  /** Makes the queue that tells which descriptors are ready. Throws SystemError. */
+  /** Makes a queue that reports ready descriptors. Throws SystemError. */
   openQueue(maxEvents: number): ReadyQueue;
   /** [soft, hard] limit of open descriptors; throws SystemError. */
   openFileLimit(): readonly [number, number];
   setOpenFileLimit(soft: number, hard: number): number;
 }
 
-/** An epoll instance. Tokens are the caller's, below 2^32. */
+/** An epoll instance. The caller chooses tokens, below 2^32. */
 export interface ReadyQueue {
   add(fd: number, events: number, token: number): number;
   remove(fd: number): number;
-  /** How many descriptors are ready, up to the size of the queue; waits so long for the first one. */
+  /** Waits up to `timeoutMs` for a ready descriptor; returns the number of ready ones, up to the size of the queue. */
   poll(timeoutMs: number): number;
-  /** Of the i-th ready descriptor. */
+  /** Events of the i-th ready descriptor. */
   events(i: number): number;
   token(i: number): number;
   /**
-   * Calls back on Node's event loop whenever something is ready. Only for the main thread: the end of a worker thread
-   * with such a watch crashes the process.
+   * Calls back on Node's event loop whenever a descriptor is ready. Only for the main thread: a worker thread that ends
+   * with an open watch crashes the process.
    */
   watch(onReady: () => void): void;
   close(): void;

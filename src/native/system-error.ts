@@ -1,6 +1,6 @@
 import { getSystemErrorMap } from 'node:util';
 
-/** Errors that libuv does not name, or names unlike the kernel's documentation. */
+/** Errno values that libuv does not name, or names differently from the kernel's documentation. */
 const kernelNames: ReadonlyMap<number, string> = new Map([
   [85, 'ERESTART'],
   [95, 'EOPNOTSUPP'],
@@ -9,12 +9,12 @@ const kernelNames: ReadonlyMap<number, string> = new Map([
   [524, 'ENOTSUPP'],
 ]);
 
-/** The name of an errno value as the kernel's documentation has it; `E<number>` for one without a name. */
+/** The name of an errno value in the kernel's documentation; `E<number>` for an unknown one. */
 export function errnoName(errno: number): string {
   return kernelNames.get(errno) ?? getSystemErrorMap().get(-errno)?.[0] ?? `E${errno}`;
 }
 
-/** What an errno value means, in words. */
+/** The text of an errno value. */
 export function errnoText(errno: number): string {
   return getSystemErrorMap().get(-errno)?.[1] ?? `error ${errno}`;
 }
@@ -35,7 +35,7 @@ export class SystemError extends Error {
   }
 }
 
-/** Whether an error is a failed system call of this errno name. */
+/** Whether an error is a failed system call with this errno name. */
 export function isSystemError(error: unknown, code: string): error is SystemError {
   return error instanceof SystemError && error.code === code;
 }

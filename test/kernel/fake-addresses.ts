@@ -1,7 +1,7 @@
 import type { InterfaceAddresses } from '../../src/kernel/route/addresses.ts';
 import type { Closable } from '../../src/kernel/route/client.ts';
 
-/** Addresses that a test changes, and tells so. */
+/** Addresses that a test changes; it calls `onChange` itself. */
 export class FakeAddresses implements InterfaceAddresses {
   current: string[];
   watches = 0;

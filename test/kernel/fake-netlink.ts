@@ -14,19 +14,19 @@ import { hostLittleEndian } from '../../src/native/byte-order.ts';
 import type { Watch } from '../../src/native/libc.ts';
 import { SystemError } from '../../src/native/system-error.ts';
 
-/** What a kernel made of a function answers: datagrams in order, or errors that receiving them throws. */
+/** An answer of the fake kernel: a datagram, or an error that receiving it throws. */
 export type FakeReply = Uint8Array | Datagram | SystemError;
 
 const EBADF = 9;
 const ENOBUFS = 105;
 
 /**
- * A transport whose kernel is a function from the messages of a request to datagrams. Tests drive everything above
- * the transport with it.
+ * A transport whose kernel is a function from the messages of a request to answers. Tests use it to drive everything
+ * above the transport.
  */
 export class FakeNetlink implements NetlinkTransport {
   readonly portId: number;
-  /** Requests as they were sent. */
+  /** Copies of the datagrams that were sent. */
   readonly sent: Uint8Array[] = [];
   readonly groups = new Set<number>();
   filter: Uint8Array | undefined;
@@ -82,13 +82,13 @@ export class FakeNetlink implements NetlinkTransport {
     this.closed = true;
   }
 
-  /** Delivers something nobody asked for: a notification, or a late answer. */
+  /** Delivers an unrequested datagram: a notification or a late answer. */
   emit(...replies: readonly FakeReply[]): void {
     this.#queue.push(...replies);
     this.#wake();
   }
 
-  /** How many callbacks wait for something to read; for leak checks. */
+  /** Number of callbacks that wait for a datagram; for leak checks. */
   get watchers(): number {
     return this.#watchers.size;
   }
@@ -98,7 +98,7 @@ export class FakeNetlink implements NetlinkTransport {
   }
 }
 
-/** The error that receiving gives when the kernel dropped messages. */
+/** The error that receiving throws when the kernel dropped messages. */
 export function overrunError(): SystemError {
   return new SystemError('recvfrom', ENOBUFS);
 }
@@ -117,7 +117,7 @@ export function fakeMessage(
   return bytes;
 }
 
-/** An acknowledgement: success, or a refusal with the kernel's words and the offset of the fault. */
+/** An acknowledgement: success, or a refusal with the kernel's text and the offset of the refused attribute. */
 export function fakeAck(
   to: { sequence: number; port: number },
   errno = 0,

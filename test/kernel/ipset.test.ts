@@ -71,7 +71,7 @@ inNetworkNamespace(import.meta.filename, () => {
     await client.create({ ...set, hashSize: 64 });
     await assert.rejects(
       client.create({ ...set, maxElements: 100 }),
-      /EEXIST \(there is one of another type/,
+      /EEXIST \(a set with this name has another type/,
     );
     await assert.rejects(client.create({ ...set, type: 'hash:ip' }), /EEXIST/);
     await assert.rejects(client.create({ ...ports, name: set.name }), /EEXIST/);

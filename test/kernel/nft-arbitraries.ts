@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import type { Expr, Register } from '../../src/kernel/nft/expr.ts';
 
-/** A record with an ordinary prototype; all keys are required unless some are named. */
+/** A record with an ordinary prototype; all keys are required unless `required` names some. */
 export function record<T, K extends keyof T = keyof T>(
   model: { [P in keyof T]: fc.Arbitrary<T[P]> },
   required?: K[],
@@ -16,7 +16,7 @@ const u32 = fc.nat(0xffffffff);
 const name = fc.stringMatching(/^[a-z-]{1,20}$/);
 const natFlags = fc.subarray(['random', 'persistent', 'fully-random'] as const, { minLength: 1 });
 
-/** What brings packet fields, addresses and numbers into registers. */
+/** Expressions that load registers. */
 const loads: fc.Arbitrary<Expr>[] = [
   record({
     kind: fc.constant('payload'),
@@ -50,7 +50,7 @@ const loads: fc.Arbitrary<Expr>[] = [
   record({ kind: fc.constant('immediate'), dreg: register, value }),
 ];
 
-/** What compares, changes or looks up what registers hold. */
+/** Expressions that compare, change or look up registers. */
 const operations: fc.Arbitrary<Expr>[] = [
   record({
     kind: fc.constant('cmp'),
@@ -87,7 +87,7 @@ const operations: fc.Arbitrary<Expr>[] = [
   ),
 ];
 
-/** What becomes of packets, marks, counters and sets. */
+/** Expressions that change packets, marks, counters and sets, or decide. */
 const effects: fc.Arbitrary<Expr>[] = [
   record({
     kind: fc.constant('meta-set'),

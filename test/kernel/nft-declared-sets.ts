@@ -10,7 +10,7 @@ import {
 } from '../../src/kernel/nft/fields.ts';
 import type { NftSet, SetInfo } from '../../src/kernel/nft/objects.ts';
 
-/** The sets of ip.nft, and those of ip6.nft that this program could declare, as it would. */
+/** The sets of ip.nft, and those sets of ip6.nft that this program can declare. */
 export function declaredSets(): NftSet[] {
   const v4 = { family: 'ip', name: 'kube-proxy' } as const;
   const v6 = { family: 'ip6', name: 'kube-proxy' } as const;
@@ -59,7 +59,7 @@ export function declaredSets(): NftSet[] {
   return sets.map(([table, name, id, key, rest]) => ({ table, name, id, key, ...rest }));
 }
 
-/** A set as the kernel will report it: for comparing what is wanted with what is there. */
+/** The SetInfo that the kernel reports for a declared set. */
 export function setInfo(set: NftSet): SetInfo {
   const data = set.data;
   return {

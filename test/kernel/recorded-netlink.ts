@@ -1,10 +1,10 @@
 import { hostLittleEndian } from '../../src/native/byte-order.ts';
 import { FakeNetlink } from './fake-netlink.ts';
 
-/** A kernel that answers as one did when it was listened to. */
+/** A kernel that replays recorded answers. */
 export interface RecordedNetlink {
   readonly kernel: FakeNetlink;
-  /** Requests of the recording that have not been made. */
+  /** Number of recorded requests that have not been made. */
   readonly remaining: () => number;
 }
 
@@ -16,8 +16,8 @@ interface Exchange {
 const portOffset = 12;
 
 /**
- * Plays a recording back: lines `> hex` are datagrams that were sent, lines `< hex` those that came back. A request
- * that is not the next one of the recording, byte by byte, is an error.
+ * Replays a recording: lines `> hex` are datagrams that were sent, lines `< hex` the answers. A request that differs
+ * from the next recorded one in any byte is an error.
  */
 export function recordedNetlink(recording: string): RecordedNetlink {
   const exchanges = exchangesOf(recording);

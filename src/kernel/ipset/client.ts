@@ -20,10 +20,10 @@ import { parseEntry, type SetEntry } from './entry.ts';
 import { IpsetError, isIpsetError } from './errors.ts';
 import type { ListedSet, SetDefinition, SetType } from './objects.ts';
 
-/** A set by name, with the type that says how its entries are to be read. */
+/** A set by name, with the type that defines the form of its entries. */
 export type SetRef = Pick<SetDefinition, 'name' | 'type'>;
 
-/** An entry that could not be added or deleted. */
+/** An entry that was not added or deleted. */
 export interface EntryFailure {
   readonly entry: string;
   readonly error: Error;
@@ -31,29 +31,29 @@ export interface EntryFailure {
 
 /** The IP sets of this network namespace. Rejects with IpsetError when the kernel refuses. */
 export interface IpsetClient {
-  /** Version of the netlink protocol that the kernel speaks: 6 or 7. */
+  /** Version of the kernel's ipset protocol: 6 or 7. */
   protocol(): Promise<number>;
-  /** Makes a set unless it is there. One of the same name but another type or size is refused with EEXIST. */
+  /** Creates a set unless it exists. Rejects with EEXIST when a set with this name has another type or size. */
   create(set: SetDefinition): Promise<void>;
   /** Undefined when there is no such set. */
   list(name: string): Promise<ListedSet | undefined>;
-  /** Adds entries that are not there. One that is refused does not keep the others from being added. */
+  /** Adds entries; existing ones stay. A refused entry does not stop the others. */
   add(set: SetRef, entries: readonly string[]): Promise<EntryFailure[]>;
-  /** Deletes entries that are there; otherwise as `add`. */
+  /** Deletes entries; missing ones are ignored. A refused entry does not stop the others. */
   delete(set: SetRef, entries: readonly string[]): Promise<EntryFailure[]>;
   /** Removes all entries. */
   flush(name: string): Promise<void>;
-  /** Removes a set and says whether there was one. One that rules refer to is refused with IPSET_ERR_BUSY. */
+  /** Removes a set; returns whether it existed. Rejects with IPSET_ERR_BUSY when rules refer to it. */
   destroy(name: string): Promise<boolean>;
   close(): void;
 }
 
-/** Entries in one message; the largest kind takes 84 bytes, and all of them must fit into 64 KiB. */
+/** Entries per message: an entry takes up to 84 bytes, and all must fit into 64 KiB. */
 const entriesAtOnce = 512;
 
 /**
- * The revisions that sets are made in: the first ones that have what we use. `ipset` refuses to list a set in a
- * revision newer than itself, and the kernel has newer ones than many a node's `ipset`.
+ * The oldest revision of each type that has what we use. The program `ipset` refuses to list sets in a revision that it
+ * does not know, and kernels have newer revisions than the `ipset` of many nodes.
  */
 const preferredRevisions: Readonly<Record<SetType, number>> = {
   'hash:ip': 0,
@@ -67,7 +67,7 @@ export function openIpsetClient(libc: Libc, options: SocketOptions): IpsetClient
   return new NetlinkIpsetClient(openTransport(libc, NETLINK_NETFILTER), options);
 }
 
-/** IP sets over netlink, which takes hundreds of entries at a time, says which it refused, and needs no program. */
+/** IP sets over netlink: one message takes hundreds of entries, and the kernel reports which entry it refused. */
 export class NetlinkIpsetClient implements IpsetClient {
   readonly #socket: NetlinkSocket;
   readonly #revisions = new Map<string, Promise<number>>();
@@ -98,7 +98,7 @@ export class NetlinkIpsetClient implements IpsetClient {
       await this.#request({ type: IPSET_MSG.CREATE, flags: NLM_F_CREATE, name, write }, set.type);
     } catch (error) {
       if (!isIpsetError(error, 'EEXIST')) throw error;
-      throw new IpsetError(name, 'EEXIST', 'there is one of another type, family or size');
+      throw new IpsetError(name, 'EEXIST', 'a set with this name has another type, family or size');
     }
   }
 
@@ -136,7 +136,7 @@ export class NetlinkIpsetClient implements IpsetClient {
   async destroy(name: string): Promise<boolean> {
     try {
       const request = this.#named(IPSET_MSG.DESTROY, `destroying ipset ${name}`, name);
-      // Without this flag, newer kernels call it success when there is no such set.
+      // Without this flag, newer kernels report success when there is no such set.
       await this.#request({ ...request, flags: NLM_F_EXCL });
       return true;
     } catch (error) {
@@ -149,7 +149,7 @@ export class NetlinkIpsetClient implements IpsetClient {
     this.#socket.close();
   }
 
-  /** The revision to make sets of this kind in; asking also makes the kernel load the module of the type. */
+  /** The revision for new sets of this type. The request also makes the kernel load the module of the type. */
   #revisionOf(set: SetDefinition): Promise<number> {
     const kind = `${set.type} ${'family' in set ? set.family : ''}`;
     const known = this.#revisions.get(kind);
@@ -179,7 +179,7 @@ export class NetlinkIpsetClient implements IpsetClient {
     return failures;
   }
 
-  /** The kernel stops at the entry that it refuses: what was before it is done, what comes after it is not. */
+  /** The kernel stops at a refused entry. Entries before it are done; those after it are sent again. */
   async #alterSome(
     type: number,
     set: SetRef,
@@ -202,7 +202,7 @@ export class NetlinkIpsetClient implements IpsetClient {
     }
   }
 
-  /** Sends one message of entries; undefined when all were taken. */
+  /** Sends one message of entries; returns undefined when the kernel accepted all. */
   async #exchange(
     type: number,
     set: SetRef,
@@ -266,7 +266,7 @@ function refusalOf(type: number, set: SetRef, what: string, errno: number): Ipse
   return IpsetError.of(`${action} ipset ${set.name}`, errno, set.type);
 }
 
-/** ipset has error numbers of its own, whose meaning only it knows. */
+/** Names ipset's private error numbers. */
 function asIpsetError(error: unknown, type?: SetType): unknown {
   return error instanceof NetlinkError ? IpsetError.of(error.action, error.errno, type) : error;
 }

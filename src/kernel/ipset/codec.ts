@@ -8,19 +8,19 @@ import { DATA_ATTR, IPADDR, IPSET_ATTR, IPSET_PROTOCOL, NLA_F_NET_BYTEORDER } fr
 import { formatEntry, type SetEntry } from './entry.ts';
 import type { ListedSet, SetDefinition } from './objects.ts';
 
-/** Every message begins with the family and the version of the protocol. */
+/** Writes family and protocol version, with which every message begins. */
 export function writeHeader(writer: MessageWriter, family: Family = 'IPv4'): void {
   writer.nfgenmsg(addressFamilies[family]);
   writer.u8(IPSET_ATTR.PROTOCOL, IPSET_PROTOCOL);
 }
 
-/** A message about one set. */
+/** Writes the header of a message about one set. */
 export function writeSetName(writer: MessageWriter, name: string): void {
   writeHeader(writer);
   writer.string(IPSET_ATTR.SETNAME, name);
 }
 
-/** Asks which revisions of a type of set the kernel has. */
+/** Asks for the revisions of a set type that the kernel supports. */
 export function writeTypeQuery(writer: MessageWriter, set: SetDefinition): void {
   writeHeader(writer, 'family' in set ? set.family : undefined);
   writer.string(IPSET_ATTR.TYPENAME, set.type);
@@ -45,8 +45,8 @@ export function writeCreate(writer: MessageWriter, set: SetDefinition, revision:
 }
 
 /**
- * Entries to add or delete in one message, numbered from 1, so that the kernel can tell which one it refused. All
- * must fit into one attribute: 64 KiB.
+ * Writes entries to add or delete, numbered from 1, so that the kernel can report which one it refused. All must fit
+ * into one attribute of 64 KiB.
  */
 export function writeEntries(writer: MessageWriter, set: string, entries: readonly SetEntry[]): void {
   writeSetName(writer, set);
@@ -62,8 +62,8 @@ export function writeEntries(writer: MessageWriter, set: string, entries: readon
 }
 
 /**
- * Which entry of `writeEntries` a refusal is about, counted from 1; undefined when it is about the whole message. The
- * kernel returns the message with the number of the entry in place of the 0.
+ * The number of the entry that the kernel refused, from 1; undefined when it refused the whole message. The kernel
+ * returns the message with this number in the LINENO attribute.
  */
 export function refusedEntry(message: NetlinkMessage): number | undefined {
   const payload = message.payload();
@@ -75,16 +75,16 @@ export function refusedEntry(message: NetlinkMessage): number | undefined {
   return undefined;
 }
 
-/** Version of the protocol that the kernel speaks; undefined when the message does not say. */
+/** The kernel's protocol version; undefined when the message does not have it. */
 export function readProtocol(message: NetlinkMessage): number | undefined {
   return AttributeMap.of(message).u8(IPSET_ATTR.PROTOCOL);
 }
 
-/** The revisions of a type of set. */
+/** The oldest and the newest revision of a set type. */
 export function readRevisions(message: NetlinkMessage): { min: number; max: number } {
   const attributes = AttributeMap.of(message);
   const max = attributes.u8(IPSET_ATTR.REVISION);
-  if (max === undefined) throw new NetlinkFormatError('type of set without a revision');
+  if (max === undefined) throw new NetlinkFormatError('set type without a revision');
   return { min: attributes.u8(IPSET_ATTR.REVISION_MIN) ?? max, max };
 }
 

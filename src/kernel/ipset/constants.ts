@@ -14,7 +14,7 @@ export const IPSET_MSG = {
   TYPE: (NFNL_SUBSYS_IPSET << 8) | 13,
 } as const;
 
-/** The oldest version of the protocol, which every kernel since 2.6.39 speaks. */
+/** The oldest protocol version, which every kernel since 2.6.39 supports. */
 export const IPSET_PROTOCOL = 6;
 
 /** Attributes of a message. */
@@ -46,7 +46,7 @@ export const DATA_ATTR = {
 
 export const IPADDR = { IPV4: 1, IPV6: 2 } as const;
 
-/** Marks an integer or address in network byte order; ipset refuses them without it. */
+/** Flag of integers and addresses in network byte order; ipset refuses them without it. */
 export const NLA_F_NET_BYTEORDER = 0x4000;
 
 /** Longest name of a set, without the terminating NUL. */

@@ -3,9 +3,9 @@ import { nameOf, protocolNumbers, protocolsByTool } from '../numbers.ts';
 import type { SetType } from './objects.ts';
 
 /**
- * Entries as text, in the form that the program `ipset` prints, except that IPv6 addresses are canonical:
+ * A parsed entry. Entries are compared as text, in the form of the program `ipset` but with canonical IPv6 addresses:
  * `10.96.0.1`, `10.96.0.1,tcp:80`, `10.0.0.1,tcp:80,10.0.0.1`, `10.0.0.1,tcp:80,192.0.2.0/24`, `30080`. A network
- * of one address has no prefix length. Text is what sets are compared by.
+ * of one address has no prefix length.
  */
 export interface SetEntry {
   readonly ip?: IP;
@@ -48,7 +48,7 @@ export function parseEntry(text: string, type: SetType): SetEntry {
   if (type !== 'hash:ip,port,net') return { ip, protocol, port, ip2 };
   const bits = bitsOf(ip2.family);
   const prefix2 = slash < 0 ? bits : parseNumber(third.slice(slash + 1), bits);
-  // The kernel has no room for /0 in these sets.
+  // The kernel does not support prefix length 0 in these sets.
   return { ip, protocol, port, ip2, prefix2: prefix2 || fail('invalid prefix length') };
 }
 
@@ -62,7 +62,7 @@ export function formatEntry({ ip, protocol, port, ip2, prefix2 }: SetEntry): str
   return parts.join(',');
 }
 
-/** The form in which an entry is listed: canonical addresses, no prefix of full length, host bits cleared. */
+/** The text that the kernel lists for an entry: canonical addresses, no full-length prefix, host bits cleared. */
 export function canonicalEntry(text: string, type: SetType): string {
   const entry = parseEntry(text, type);
   const { ip2, prefix2 } = entry;

@@ -3,7 +3,7 @@ import { errnoName, errnoText } from '../../native/system-error.ts';
 const firstPrivateErrno = 4096;
 const firstTypeErrno = 4352;
 
-/** What ipset's own error numbers mean, from 4096 on; those of the set types begin at 4352. */
+/** Names and texts of ipset's private error numbers, from 4096 on; those of set types begin at 4352. */
 const privateErrors: readonly (readonly [name: string, text: string])[] = [
   ['IPSET_ERR_PRIVATE', 'internal error'],
   ['IPSET_ERR_PROTOCOL', 'the kernel does not understand the request'],
@@ -17,7 +17,7 @@ const privateErrors: readonly (readonly [name: string, text: string])[] = [
   ['IPSET_ERR_INVALID_NETMASK', 'invalid netmask'],
   ['IPSET_ERR_INVALID_FAMILY', 'the set is of another family'],
   ['IPSET_ERR_TIMEOUT', 'the set has no timeouts'],
-  ['IPSET_ERR_REFERENCED', 'the set is referred to'],
+  ['IPSET_ERR_REFERENCED', 'rules or sets refer to the set'],
   ['IPSET_ERR_IPADDR_IPV4', 'an IPv4 address is expected'],
   ['IPSET_ERR_IPADDR_IPV6', 'an IPv6 address is expected'],
 ];
@@ -44,7 +44,7 @@ export class IpsetError extends Error {
     this.errno = errno;
   }
 
-  /** From what the kernel answered; the type of the set says what some numbers mean. */
+  /** Makes an error from the kernel's number; the meaning of some numbers depends on the set type. */
   static of(action: string, errno: number, type?: string): IpsetError {
     const [name, text] = meaning(errno, type) ?? [errnoName(errno), errnoText(errno)];
     return new IpsetError(action, name, text);

@@ -3,7 +3,7 @@ import type { Family } from '../../model/ip.ts';
 /** The kinds of set that kube-proxy uses. */
 export type SetType = 'hash:ip' | 'hash:ip,port' | 'hash:ip,port,ip' | 'hash:ip,port,net' | 'bitmap:port';
 
-/** A set as it is to be made. */
+/** A set to create. */
 export type SetDefinition = HashSet | PortBitmap;
 
 export interface HashSet {
@@ -11,13 +11,13 @@ export interface HashSet {
   readonly name: string;
   readonly type: Exclude<SetType, 'bitmap:port'>;
   readonly family: Family;
-  /** What the kernel begins with; it grows by itself. */
+  /** Initial size of the hash table, which grows as needed. */
   readonly hashSize: number;
-  /** How many entries it may have. */
+  /** Maximum number of entries. */
   readonly maxElements: number;
 }
 
-/** A bit for every port of a range. */
+/** A set with one bit per port of a range. */
 export interface PortBitmap {
   readonly name: string;
   readonly type: 'bitmap:port';
@@ -28,12 +28,12 @@ export interface PortBitmap {
 /** A set as the kernel reports it. */
 export interface ListedSet {
   readonly name: string;
-  /** A type of `SetType`, or any other that somebody gave a set of this name. */
+  /** A `SetType`, or another type when another program created the set. */
   readonly type: string;
   /** Undefined for sets without addresses. */
   readonly family: Family | undefined;
-  /** How many rules refer to it; such a set cannot be destroyed. */
+  /** Number of rules that refer to the set. The kernel does not destroy a set with references. */
   readonly references: number;
-  /** Canonical texts; see entry.ts. */
+  /** Canonical texts (entry.ts). */
   readonly entries: readonly string[];
 }

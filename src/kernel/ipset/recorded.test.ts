@@ -22,7 +22,8 @@ test('ipset requests and answers match those recorded with a kernel', async () =
   assert.equal(await client.protocol(), 7);
   for (const set of [clusterIPs, loopBack6, sources, addresses6, ports, ports]) await client.create(set);
   await assert.rejects(client.create({ ...ports, to: 100 }), {
-    message: 'creating ipset KUBE-NODE-PORT-TCP: EEXIST (there is one of another type, family or size)',
+    message:
+      'creating ipset KUBE-NODE-PORT-TCP: EEXIST (a set with this name has another type, family or size)',
   });
 
   const entries = [

@@ -2,7 +2,7 @@ import type { Family } from '../../model/ip.ts';
 import { joinHostPort } from '../../model/ip.ts';
 import type { Protocol } from '../../model/objects.ts';
 
-/** Where a virtual server listens; no two have the same. */
+/** Identifies a virtual server. */
 export interface VirtualServerKey {
   /** Canonical text. */
   readonly address: string;
@@ -15,13 +15,13 @@ export interface VirtualServer extends VirtualServerKey {
   readonly scheduler: string;
   /** `virtualServerFlags`, or-ed. */
   readonly flags: number;
-  /** Seconds that a client stays with its real server; 0 when the server is not persistent. */
+  /** Seconds for which a client keeps its real server; 0 without persistence. */
   readonly timeout: number;
-  /** What persistence looks at of a client's address: a mask for IPv4, a prefix length for IPv6. */
+  /** The part of a client's address that persistence uses: a mask for IPv4, a prefix length for IPv6. */
   readonly netmask: number;
 }
 
-/** What the kernel counted for a virtual server since it was made. */
+/** The kernel's counters of a virtual server since its creation. */
 export interface VirtualServerCounts extends VirtualServerKey {
   readonly connections: number;
   /** In both directions. */
@@ -30,15 +30,15 @@ export interface VirtualServerCounts extends VirtualServerKey {
 }
 
 export const virtualServerFlags = {
-  /** Clients stay with their real server. */
+  /** Clients keep their real server. */
   persistent: 0x1,
   /** The scheduler `mh` hashes the client's port as well. */
   mhPort: 0x10,
 } as const;
 
-/** A virtual server that serves marked packets or another protocol than ours; only other software makes those. */
+/** A virtual server for firewall marks or for another protocol, which only other software creates. */
 export interface ForeignVirtualServer {
-  /** What it serves, in words: `firewall mark 7`. */
+  /** Text for people: `firewall mark 7`. */
   readonly foreign: string;
   readonly family: Family;
   readonly scheduler: string;
@@ -50,7 +50,7 @@ export function isForeign(server: ListedVirtualServer): server is ForeignVirtual
   return 'foreign' in server;
 }
 
-/** A server that a virtual server forwards to. */
+/** Identifies a real server of a virtual server. */
 export interface RealServerKey {
   /** Canonical text. */
   readonly address: string;
@@ -58,25 +58,25 @@ export interface RealServerKey {
 }
 
 export interface RealServer extends RealServerKey {
-  /** 0 takes no new connections. */
+  /** With 0 the server gets no new connections. */
   readonly weight: number;
 }
 
 /** A real server as the kernel reports it. */
 export interface ListedRealServer extends RealServer {
   readonly forwarding: ForwardingMethod;
-  /** Connections that are established. */
+  /** Established connections. */
   readonly activeConnections: number;
   /** Connections in any other state. */
   readonly inactiveConnections: number;
-  /** Clients that are bound to this server. */
+  /** Clients that persistence binds to this server. */
   readonly persistentConnections: number;
 }
 
-/** How packets reach a real server. We only make `masquerade`, which is NAT. */
+/** How packets reach a real server. This program uses only `masquerade`, which is NAT. */
 export type ForwardingMethod = 'masquerade' | 'local' | 'tunnel' | 'route' | 'other';
 
-/** Seconds after which the kernel forgets idle connections. As a setting, 0 keeps what is set. */
+/** Seconds after which the kernel forgets idle connections. Setting 0 leaves a timeout as it is. */
 export interface IpvsTimeouts {
   readonly tcp: number;
   readonly tcpFin: number;

@@ -6,7 +6,7 @@ import { openRouteClient, type RouteClient } from '../route/client.ts';
 import { type DummyDevices, openDummyDevices } from '../route/dummy-device.ts';
 import { type IpvsClient, openIpvsClient } from './client.ts';
 
-/** Opens what ipvs mode asks of the kernel of this network namespace, one socket at a time. */
+/** Opens the kernel interfaces of ipvs mode in this network namespace, each with a socket of its own. */
 export interface IpvsOpeners {
   /** Rejects with IpvsUnavailableError when the kernel has no IPVS. */
   ipvs(): Promise<IpvsClient>;

@@ -2,14 +2,14 @@ import { readFile } from 'node:fs/promises';
 import { formatIP, parseIP } from '../../model/ip.ts';
 import { formatVirtualServer, type RealServer } from './objects.ts';
 
-/** Where the kernel writes all virtual servers and their real servers as text. */
+/** All virtual servers and their real servers as text. */
 const path = '/proc/net/ip_vs';
 
 const protocols = { TCP: 'TCP', UDP: 'UDP', SCTP: 'SCTP' } as const;
 
 /**
- * The real servers of every virtual server, by its `formatVirtualServer`; undefined where there is no such text. To ask
- * for those of one virtual server after the other takes twenty times as long.
+ * The real servers of every virtual server, by its `formatVirtualServer`; undefined when the file cannot be read. One
+ * netlink dump per virtual server takes twenty times as long.
  */
 export async function readRealServerTable(): Promise<ReadonlyMap<string, readonly RealServer[]> | undefined> {
   try {
@@ -20,8 +20,8 @@ export async function readRealServerTable(): Promise<ReadonlyMap<string, readonl
 }
 
 /**
- * Reads lines such as `TCP  0A600001:0050 rr ` and, behind each, `  -> 0A000001:1F90      Masq    1      0          0`,
- * IPv6 addresses being spelled out in brackets. What serves firewall marks or other protocols is passed over.
+ * Reads lines such as `TCP  0A600001:0050 rr ` and, after each, `  -> 0A000001:1F90      Masq    1      0          0`;
+ * IPv6 addresses are written out in brackets. Skips virtual servers for firewall marks and other protocols.
  */
 export function parseRealServerTable(text: string): Map<string, RealServer[]> {
   const table = new Map<string, RealServer[]>();

@@ -1,4 +1,4 @@
-/** Numbers of the netlink protocol itself; each family keeps its own beside its codec. */
+/** Numbers of the netlink protocol itself; those of a family are beside its codec. */
 
 export const NETLINK_ROUTE = 0;
 export const NETLINK_NETFILTER = 12;
@@ -16,7 +16,7 @@ export const NLM_F_ACK = 0x4;
 export const NLM_F_DUMP_INTR = 0x10;
 /** Requests that read: NLM_F_ROOT | NLM_F_MATCH. */
 export const NLM_F_DUMP = 0x300;
-/** Requests that make something. */
+/** Requests that create an object. */
 export const NLM_F_EXCL = 0x200;
 export const NLM_F_CREATE = 0x400;
 export const NLM_F_APPEND = 0x800;

@@ -5,16 +5,16 @@ import { align, headerLength, NLA_F_NESTED, NLMSG_MIN_TYPE } from './constants.t
 import { forEachMessage, type NetlinkMessage } from './reader.ts';
 
 /**
- * Netlink datagrams as text, in the layout that libmnl (and so `nft --debug=mnl`) prints: four bytes a row, so that
- * two programs' requests can be compared with diff.
+ * Netlink datagrams as text in the layout of libmnl (`nft --debug=mnl`): four bytes a row. The requests of two programs
+ * can be compared with diff.
  */
 
 const rule = '----------------\t------------------';
 
-/** Above this verbosity a log shows the bytes of all that passes between the kernel and us. */
+/** From this verbosity on the log has all datagrams to and from the kernel. */
 const datagramVerbosity = 10;
 
-/** The `onDatagram` option of a socket, when the log is so verbose as to show datagrams. */
+/** The `onDatagram` option of a socket; undefined when the log is not verbose enough to show datagrams. */
 export function datagramLog(
   logger: Logger,
 ): ((direction: 'send' | 'receive', bytes: Uint8Array) => void) | undefined {
@@ -23,7 +23,7 @@ export function datagramLog(
   return (direction, bytes) => verbose.info('Netlink', { direction, datagram: formatDatagram(bytes) });
 }
 
-/** Text of a datagram; bytes that are no message are shown as such. `familyHeader` is the length of the fixed part. */
+/** The text of a datagram, with an error for malformed bytes. `familyHeader` is the length of the family's header. */
 export function formatDatagram(bytes: Uint8Array, familyHeader = 4): string {
   const lines: string[] = [];
   try {
@@ -43,7 +43,7 @@ function formatMessage(message: NetlinkMessage, familyHeader: number, lines: str
   lines.push(`|  ${digits(message.sequence, 10)}  |\t| sequence number|`);
   lines.push(`|  ${digits(message.port, 10)}  |\t|     port ID    |`);
   lines.push(rule);
-  // Acknowledgements and batch marks have no attributes of a family.
+  // Acknowledgements and batch marks have no family header and no attributes.
   const extra = message.type < NLMSG_MIN_TYPE ? message.length - headerLength : familyHeader;
   formatPayload(message.payload(), extra, lines);
   lines.push(rule);
@@ -61,7 +61,7 @@ function formatPayload(payload: Uint8Array, extra: number, lines: string[]): voi
   }
 }
 
-/** Writes an attribute's header; returns where its data ends, or where its first nested attribute begins. */
+/** Prints an attribute's header; returns the offset where its data end or its first nested attribute begins. */
 function formatAttribute(view: DataView, at: number, lines: string[]): number {
   const length = view.getUint16(at, hostLittleEndian);
   const type = view.getUint16(at + 2, hostLittleEndian);

@@ -12,25 +12,25 @@ import {
 } from './constants.ts';
 import { AttributeReader, NetlinkFormatError, type NetlinkMessage } from './reader.ts';
 
-/** What the kernel says of a request: an errno value (0 for success) and its extended acknowledgement. */
+/** The kernel's answer to a request: an errno value (0 for success) and the extended acknowledgement. */
 export interface Acknowledgement {
   readonly errno: number;
-  /** The kernel's own words; empty when it gave none. */
+  /** The kernel's error text; empty when it sent none. */
   readonly text: string;
-  /** Where in the request the fault lies: the offset of an attribute from the start of its message. */
+  /** Offset of the refused attribute from the start of its message. */
   readonly offset?: number;
-  /** Type of an attribute that the kernel missed. */
+  /** Type of a required attribute that the request lacks. */
   readonly missing?: number;
 }
 
-/** A request that the kernel refused, or a conversation with it that broke down. */
+/** The kernel refused a request, did not answer it, or disturbed a dump too often. */
 export class NetlinkError extends Error {
-  /** What was asked for. */
+  /** The name of the request. */
   readonly action: string;
   /** Errno name, such as `ENOENT`. */
   readonly code: string;
   readonly errno: number;
-  /** The kernel's own words; empty when it gave none. */
+  /** The kernel's error text; empty when it sent none. */
   readonly text: string;
   readonly offset?: number;
 
@@ -50,10 +50,10 @@ export function isNetlinkError(error: unknown, code: string): error is NetlinkEr
   return error instanceof NetlinkError && error.code === code;
 }
 
-/** Reads NLMSG_ERROR, or the status that NLMSG_DONE ends a dump with. */
+/** Reads NLMSG_ERROR, or the status in NLMSG_DONE at the end of a dump. */
 export function readAcknowledgement(message: NetlinkMessage): Acknowledgement {
   const payload = message.payload();
-  // Old kernels end some dumps with a DONE that has no status.
+  // Old kernels end some dumps with a DONE without a status.
   if (message.type === NLMSG_DONE && payload.length < 4) return { errno: 0, text: '' };
   if (payload.length < 4) throw new NetlinkFormatError(`acknowledgement of ${payload.length} bytes`);
   const view = new DataView(payload.buffer, payload.byteOffset, payload.length);
@@ -62,7 +62,7 @@ export function readAcknowledgement(message: NetlinkMessage): Acknowledgement {
   return { errno, ...readExtended(payload, extendedStart(message, view)) };
 }
 
-/** The extended part follows the refused message, of which only the header is returned when the answer is capped. */
+/** Offset of the extended part. It follows the quoted request, which is only a header when the answer is capped. */
 function extendedStart(message: NetlinkMessage, view: DataView): number {
   if (message.type === NLMSG_DONE) return 4;
   if (view.byteLength < 4 + headerLength)

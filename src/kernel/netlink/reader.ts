@@ -1,7 +1,7 @@
 import { hostLittleEndian } from '../../native/byte-order.ts';
 import { align, attributeHeaderLength, headerLength, NLA_TYPE_MASK } from './constants.ts';
 
-/** Bytes that are no netlink message: cut off, or with a length that cannot be. */
+/** Bytes that are not a netlink message: cut off, or with an impossible length. */
 export class NetlinkFormatError extends Error {
   readonly code = 'ERR_NETLINK_FORMAT';
 
@@ -13,10 +13,7 @@ export class NetlinkFormatError extends Error {
 
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
-/**
- * One received message. It looks into the receive buffer, which is used again: whoever wants to keep bytes of it
- * copies them.
- */
+/** One received message. It refers to the receive buffer, which is reused: a caller that keeps bytes copies them. */
 export class NetlinkMessage {
   readonly type: number;
   readonly flags: number;
@@ -36,18 +33,18 @@ export class NetlinkMessage {
     this.#end = end;
   }
 
-  /** Whole length, header included. */
+  /** Length including the header. */
   get length(): number {
     return this.#end - this.#start;
   }
 
-  /** What follows the message header. */
+  /** The bytes after the message header, in place. */
   payload(): Uint8Array {
     const from = this.#view.byteOffset + this.#start + headerLength;
     return new Uint8Array(this.#view.buffer, from, this.length - headerLength);
   }
 
-  /** The attributes behind a family header of the given length. */
+  /** The attributes after a family header of the given length. */
   attributes(familyHeaderLength: number): AttributeReader {
     const start = this.#start + headerLength + align(familyHeaderLength);
     if (start > this.#end) {
@@ -85,8 +82,8 @@ export function readMessages(datagram: Uint8Array): NetlinkMessage[] {
 }
 
 /**
- * Walks attributes: `while (reader.next()) switch (reader.type)`. The value accessors read the current attribute
- * and refuse one that is too short for what is asked; a longer one is read at its start, as the kernel does.
+ * Walks attributes: `while (reader.next()) switch (reader.type)`. The accessors read the value of the current attribute.
+ * They throw NetlinkFormatError when it is too short, and read the start of a longer value, as the kernel does.
  */
 export class AttributeReader {
   /** Type of the current attribute, without the flag bits. */
@@ -103,7 +100,7 @@ export class AttributeReader {
     this.#end = end;
   }
 
-  /** A reader over attributes that stand alone. */
+  /** A reader over attributes outside of a message. */
   static over(bytes: Uint8Array): AttributeReader {
     return new AttributeReader(
       new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength),
@@ -112,17 +109,17 @@ export class AttributeReader {
     );
   }
 
-  /** A reader that stands on the attribute another one stands on, and stays there. */
+  /** A reader that is positioned on the current attribute of another one. */
   static single(other: AttributeReader): AttributeReader {
     const reader = new AttributeReader(other.#view, other.#value - attributeHeaderLength, other.#valueEnd);
     reader.next();
     return reader;
   }
 
-  /** Moves to the next attribute; false behind the last one. */
+  /** Moves to the next attribute; returns false after the last one. */
   next(): boolean {
     const start = this.#next;
-    // Up to three bytes may follow: padding of the message that is shorter than any attribute.
+    // Up to three bytes of padding may follow the last attribute.
     if (start + attributeHeaderLength > this.#end) return false;
     const length = this.#view.getUint16(start, hostLittleEndian);
     if (length < attributeHeaderLength || start + length > this.#end) {
@@ -139,7 +136,7 @@ export class AttributeReader {
     return this.#valueEnd - this.#value;
   }
 
-  /** Where the current attribute begins, counted from the start of the bytes that this reader's view covers. */
+  /** Offset of the current attribute in the bytes that this reader covers. */
   get offset(): number {
     return this.#value - attributeHeaderLength;
   }
@@ -176,7 +173,7 @@ export class AttributeReader {
     return this.#view.getBigUint64(this.#at(8));
   }
 
-  /** The value in place: valid only as long as the receive buffer is. */
+  /** The value in place: valid until the receive buffer is reused. */
   view(): Uint8Array {
     return new Uint8Array(this.#view.buffer, this.#view.byteOffset + this.#value, this.valueLength);
   }
@@ -186,7 +183,7 @@ export class AttributeReader {
     return this.view().slice();
   }
 
-  /** Text up to its terminating NUL, or all of it. */
+  /** Text up to the first NUL, or all of it. */
   string(): string {
     const bytes = this.view();
     const end = bytes.indexOf(0);

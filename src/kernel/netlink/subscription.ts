@@ -5,27 +5,27 @@ import type { NetlinkTransport } from './transport.ts';
 
 /** Receives the notifications of multicast groups. */
 export interface NotificationHandler {
-  /** The message looks into a buffer that is used again. */
+  /** The message refers to a buffer that is reused. */
   message(message: NetlinkMessage): void;
-  /** The kernel dropped notifications, because they came faster than they were taken. */
+  /** The kernel dropped notifications because the receive buffer was full. */
   overrun(): void;
-  /** The socket failed, or bytes came that are no message; nothing follows. */
+  /** The socket failed or a datagram was malformed. The subscription is closed. */
   failed(error: Error): void;
 }
 
 export interface NetlinkSubscription {
-  /** Leaves the groups for a while: as long as nobody listens, the kernel saves itself the notifications. */
+  /** Leaves the groups until `resume`, so that the kernel does not build notifications for us. */
   pause(): void;
   resume(): void;
   close(): void;
 }
 
-/** Datagrams handled before other work of the event loop gets its turn. */
+/** Datagrams received before other work of the event loop runs. */
 const datagramsPerTurn = 64;
 
 /**
- * Joins groups on a transport of its own and delivers what they say until closed. What was sent before this
- * returns is missed; everything later is delivered or reported as an overrun.
+ * Joins multicast groups on a transport, which it closes with the subscription, and delivers their notifications. Every
+ * notification after this function returns is delivered or reported as an overrun.
  */
 export function subscribe(
   transport: NetlinkTransport,
@@ -67,7 +67,7 @@ export function subscribe(
   };
 }
 
-/** False when there is nothing to receive. */
+/** Delivers one datagram; returns false when none is queued. */
 function receiveOne(transport: NetlinkTransport, handler: NotificationHandler): boolean {
   try {
     const datagram = transport.receive();

@@ -4,12 +4,12 @@ import { align, headerLength, maxAttributeLength, NLA_F_NESTED } from './constan
 const encoder = new TextEncoder();
 
 /**
- * Writes netlink messages one behind the other into one growing buffer. Attributes go into the message begun last;
- * nested attributes and messages are closed by the caller, who gets their lengths filled in. Integers named without
- * a byte order are in the host's; `Be` is network order.
+ * Appends netlink messages to one growing buffer. Attributes belong to the message begun last. The caller ends messages
+ * and nested attributes, which fills in their lengths. Integers are in host byte order, with suffix `Be` in network
+ * byte order.
  *
- * Everything starts at a multiple of 4 bytes, so integers in host order are written through typed arrays over the
- * same memory: a service change must not wait for hundreds of thousands of elements to be encoded.
+ * Everything starts at a multiple of 4 bytes, so integers in host order are written through typed arrays over the same
+ * memory. That is fast enough to encode hundreds of thousands of elements on the event loop.
  */
 export class MessageWriter {
   #bytes: Uint8Array;
@@ -32,12 +32,12 @@ export class MessageWriter {
     return this.#length;
   }
 
-  /** What was written; valid until the next write. */
+  /** The bytes written so far; valid until the next write. */
   bytes(): Uint8Array {
     return this.#bytes.subarray(0, this.#length);
   }
 
-  /** Begins a message and returns where it starts. Its sender's port is left 0: the kernel knows it. */
+  /** Begins a message; returns its offset. Leaves the sender's port 0, which the kernel accepts. */
   beginMessage(type: number, flags: number, sequence: number): number {
     const start = this.#reserve(headerLength);
     this.#message = start;
@@ -52,7 +52,7 @@ export class MessageWriter {
     this.#words[this.#message >> 2] = this.#length - this.#message;
   }
 
-  /** Bytes as they are, padded: a family's fixed header, or attributes that were encoded before. */
+  /** Appends bytes with padding: a family's fixed header, or attributes that are encoded already. */
   raw(bytes: Uint8Array): void {
     this.#put(this.#reserve(align(bytes.length)), bytes);
   }
@@ -65,7 +65,7 @@ export class MessageWriter {
     this.#view.setUint16(at + 2, resource);
   }
 
-  /** Begins an attribute that holds attributes; returns what `endNested` needs. */
+  /** Begins an attribute that contains attributes; returns the argument for `endNested`. */
   beginNested(type: number): number {
     const start = this.#reserve(4);
     this.#halves[(start >> 1) + 1] = type | NLA_F_NESTED;
@@ -125,7 +125,7 @@ export class MessageWriter {
     this.#put(at, bytes);
   }
 
-  /** An attribute that holds one attribute with bytes, which is what most of a large transaction consists of. */
+  /** An attribute that contains one attribute with bytes: most of a large transaction consists of these. */
   nestedData(type: number, innerType: number, bytes: Uint8Array): void {
     const at = this.#attribute(type | NLA_F_NESTED, 4 + align(bytes.length));
     this.#halves[at >> 1] = 4 + bytes.length;
@@ -133,7 +133,7 @@ export class MessageWriter {
     this.#put(at + 4, bytes);
   }
 
-  /** Text with a terminating NUL, as most kernel interfaces want it, behind an optional prefix of bytes. */
+  /** Text with a terminating NUL, after an optional prefix of bytes. */
   string(type: number, text: string, prefix?: Uint8Array): void {
     const before = prefix?.length ?? 0;
     const bytes = asciiLength(text) ?? encoder.encode(text);
@@ -146,12 +146,12 @@ export class MessageWriter {
     else for (let i = 0; i < bytes; i++) this.#bytes[at + before + i] = text.charCodeAt(i);
   }
 
-  /** Takes back everything written from `length` on. */
+  /** Removes everything written from offset `length` on. */
   truncate(length: number): void {
     this.#length = length;
   }
 
-  /** Writes an attribute's header and returns where its value goes. */
+  /** Writes an attribute's header; returns the offset of its value. */
   #attribute(type: number, length: number): number {
     if (length + 4 > maxAttributeLength) throw tooLong(length + 4);
     const start = this.#reserve(4 + align(length));
@@ -160,7 +160,7 @@ export class MessageWriter {
     return start + 4;
   }
 
-  /** Copies bytes and clears the padding behind them: the buffer may hold remains of a truncated message. */
+  /** Copies bytes and clears the padding after them: the buffer may contain parts of a truncated message. */
   #put(at: number, bytes: Uint8Array): void {
     const length = bytes.length;
     if (length & 3) this.#words[(at + length) >> 2] = 0;
@@ -192,7 +192,7 @@ export class MessageWriter {
   }
 }
 
-/** Bytes of a text that is plain ASCII; undefined for any other. */
+/** The length of an ASCII text in bytes; undefined for any other text. */
 function asciiLength(text: string): number | undefined {
   for (let i = 0; i < text.length; i++) if (text.charCodeAt(i) > 0x7f) return undefined;
   return text.length;

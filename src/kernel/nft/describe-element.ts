@@ -5,14 +5,14 @@ import { describeVerdict } from './describe-rule.ts';
 import { type Field, splitValues, types } from './fields.ts';
 import type { Element, NftSet } from './objects.ts';
 
-/** An element in the words of `nft list`: `endpoints 10.96.0.1 . tcp . 80 . 0 : 10.244.0.10 . 8080`. */
+/** An element in the syntax of `nft list`: `endpoints 10.96.0.1 . tcp . 80 . 0 : 10.244.0.10 . 8080`. */
 export function describeElement(set: NftSet, element: Element): string {
   const key = describeKey(set, element);
   if (element.verdict) return `${key} : ${describeVerdict(element.verdict)}`;
   return Array.isArray(set.data) && element.data ? `${key} : ${describeValues(set.data, element.data)}` : key;
 }
 
-/** The set and the key in it. A range ends with its last value; where one is kept as two elements, the second says so. */
+/** Set name and key: `ips 10.0.0.1`, `ranges 10.0.0.0-10.0.0.9`; `before` marks the element that ends an interval. */
 export function describeKey(
   { name, key: fields }: Pick<NftSet, 'name' | 'key'>,
   { key, keyEnd = key, intervalEnd = false }: Element,
@@ -33,7 +33,7 @@ export function describeValues(fields: readonly Field[], joined: Uint8Array): st
 }
 
 function describeValue(field: Field | undefined, value: Uint8Array): string {
-  // Somebody may have made a set of this name with shorter keys.
+  // Another program may have made a set with this name and shorter keys.
   const bytes = new Uint8Array(16);
   bytes.set(value);
   const view = new DataView(bytes.buffer);

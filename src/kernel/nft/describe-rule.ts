@@ -2,8 +2,8 @@ import type { Expr, Verdict } from './expr.ts';
 import type { BaseChain, Rule } from './objects.ts';
 
 /**
- * A rule for people to read, expression by expression as `nft --debug=netlink` has them. Equal rules have the same text,
- * whatever order their parts were put together in.
+ * The text of a rule, one part per expression, in the vocabulary of `nft --debug=netlink`. Equal rules have equal texts,
+ * independent of the order of properties.
  */
 export function describeRule({ exprs }: Pick<Rule, 'exprs'>): string {
   return exprs.map(describeExpr).join(' ');

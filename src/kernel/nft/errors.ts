@@ -5,18 +5,18 @@ import { describeOperation, type Operation } from './operation.ts';
 export interface NftFailure {
   /** Errno name, such as `ENOENT`. */
   readonly errno: string;
-  /** The kernel's own words; empty when it gave none. */
+  /** The kernel's error text; empty when it sent none. */
   readonly text: string;
-  /** Undefined when the refusal concerns the batch as a whole. */
+  /** Undefined when the kernel refused the batch as a whole. */
   readonly operation?: Operation;
-  /** The element at fault, when the operation has several and the kernel said which (5.19 and later). */
+  /** The refused element, where the kernel reports it (5.19 and later). */
   readonly element?: Element;
 }
 
 /** A request or transaction that nf_tables refused. Nothing of it was applied. */
 export class NftError extends Error {
   readonly code = 'ERR_NFT';
-  /** Every failure the kernel reported, in batch order; never empty. */
+  /** Every failure that the kernel reported, in batch order; never empty. */
   readonly failures: readonly NftFailure[];
 
   constructor(action: string, failures: readonly NftFailure[], options?: ErrorOptions) {

@@ -7,7 +7,7 @@ import { readSet } from './codec/set.ts';
 import { messageKind, NFT_MSG, NFTA_GEN } from './constants.ts';
 import type { NftEvent } from './events.ts';
 
-/** The event that a notification tells of; undefined for kinds of objects that this program does not use. */
+/** Reads a notification; undefined for kinds of objects that this program does not use. */
 export function readEvent(message: NetlinkMessage): NftEvent | undefined {
   const portId = message.port;
   const kind = messageKind(message.type);
@@ -55,7 +55,7 @@ const newKinds: ReadonlySet<number> = new Set([
   NFT_MSG.NEWOBJ,
 ]);
 
-/** The ruleset generation, from a notification or as the answer to a question. */
+/** Reads the ruleset generation from a notification or an answer. */
 export function readGeneration(message: NetlinkMessage): Generation {
   const a = AttributeMap.of(message);
   return {

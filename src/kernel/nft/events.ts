@@ -1,13 +1,13 @@
 import type { Chain, Counter, Element, Rule, SetInfo, SetRef, Table } from './objects.ts';
 
-/** Who made a change: the netlink port of the sender, 0 for the kernel itself (expiry, namespace exit). */
+/** The netlink port of the program that made a change; 0 for the kernel itself (expiry, namespace exit). */
 export interface EventOrigin {
   readonly portId: number;
 }
 
 /**
- * A change of the ruleset, told after it was committed. Everything of one transaction comes in order and ends with
- * a `generation` event, the only one that says which process it was.
+ * A committed change of the ruleset. The events of one transaction come in order and end with a `generation` event, the
+ * only one that names the process.
  */
 export type NftEvent = EventOrigin &
   (
@@ -33,8 +33,8 @@ export type NftEvent = EventOrigin &
 
 export interface NftEventListener {
   event(event: NftEvent): void;
-  /** Events were lost, or one could not be read: whatever was derived from them must be read anew. */
+  /** Events were lost or unreadable: the caller must read again what it derived from events. */
   overrun(): void;
-  /** The subscription ended by itself and will deliver nothing more. */
+  /** The subscription failed and delivers nothing more. */
   failed(error: Error): void;
 }

@@ -1,12 +1,12 @@
 /**
- * The expressions a rule is made of: one small immutable node per kind, in the vocabulary of `nft --debug=netlink`.
- * They run in order; a comparison that fails ends the rule. Build nodes as plain literals.
+ * The expressions of a rule: one small immutable node per kind, in the vocabulary of `nft --debug=netlink`. They run in
+ * order; a comparison that fails ends the rule. Write nodes as plain literals.
  */
 
 /**
- * A register, counted in 32-bit words from 0 to 15. A value longer than 4 bytes takes the following words too; an
- * address that starts at word 0 and a port behind it is how concatenated keys are built. Kernels from 6.x on refuse
- * rules that read a word which the same rule did not write.
+ * A register, counted in 32-bit words from 0 to 15. A longer value takes the following words too: an address at word 0
+ * and a port after it make a concatenated key. Kernels from 6.x on refuse a rule that reads a word which it did not
+ * write.
  */
 export type Register = number;
 
@@ -28,12 +28,12 @@ export type FibResult = 'oif' | 'oifname' | 'type';
 export type NatFlag = 'random' | 'fully-random' | 'persistent';
 export type RejectType = 'icmp-unreach' | 'tcp-reset' | 'icmpx-unreach';
 
-/** What becomes of a packet. `goto` does not come back; `jump` does. */
+/** What a rule decides about a packet. The packet returns from a `jump` but not from a `goto`. */
 export type Verdict =
   | { readonly kind: 'accept' | 'drop' | 'continue' | 'return' }
   | { readonly kind: 'jump' | 'goto'; readonly chain: string };
 
-/** Loads packet bytes; they are in network order. */
+/** Loads packet bytes, in network byte order. */
 export interface PayloadExpr {
   readonly kind: 'payload';
   readonly base: PayloadBase;
@@ -42,14 +42,14 @@ export interface PayloadExpr {
   readonly dreg: Register;
 }
 
-/** Loads packet metadata: l4proto and nfproto 1 byte, names 16 bytes, protocol 2 bytes, mark, priority and indexes 4 in host order. */
+/** Loads metadata: l4proto and nfproto 1 byte, protocol 2, names 16; mark, priority and indexes 4 in host order. */
 export interface MetaExpr {
   readonly kind: 'meta';
   readonly key: MetaKey;
   readonly dreg: Register;
 }
 
-/** Writes packet metadata from a register: one byte for nftrace, which has the packet's way told, else four. */
+/** Sets metadata from a register: one byte for nftrace, which makes the kernel trace the packet, else four. */
 export interface MetaSetExpr {
   readonly kind: 'meta-set';
   readonly key: 'mark' | 'priority' | 'nftrace';
@@ -98,9 +98,9 @@ export interface ByteorderExpr {
 }
 
 /**
- * Looks a key up in a set or map of the same table. Without `dreg` it only matches, which kernels before 6.5 refuse
- * for maps; `dreg: 'verdict'` executes the verdict found. `setId` names a set that the same batch creates under an
- * automatic name.
+ * Looks up a key in a set or map of the same table. Without `dreg` it only matches, which kernels before 6.5 refuse for
+ * maps. `dreg: 'verdict'` executes the verdict found. `setId` identifies a set with an automatic name that the same
+ * batch creates.
  */
 export interface LookupExpr {
   readonly kind: 'lookup';
@@ -186,7 +186,7 @@ export interface DynsetExpr {
   readonly timeoutMs?: number;
 }
 
-/** Met only when reading: an expression, or a variant of one, that this program does not write. */
+/** An expression read from the kernel that this program does not write, in this form or at all. */
 export interface UnknownExpr {
   readonly kind: 'unknown';
   readonly name: string;

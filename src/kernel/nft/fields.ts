@@ -1,9 +1,9 @@
 import { concatUserdata, userdataU32 } from './userdata.ts';
 
 /**
- * One field of a set's key or data. The kernel only knows lengths; type numbers and the `typeof` description are
- * kept by it for nft, which prints elements by them. A set whose fields all carry a `typeof` is shown in that form;
- * only that form can show a field that has no type name, such as a random number.
+ * One field of a set's key or data. The kernel uses only the length. It stores type numbers and the `typeof` description
+ * for nft, which needs them to print elements. nft prints a set in typeof form when all fields have a `typeof`, which is
+ * the only form for a field without a type name, such as a random number.
  */
 export interface Field {
   /** As nft writes it: `ipv4_addr`, or `ip daddr` in typeof form. */
@@ -43,7 +43,7 @@ export const typeOf = {
   numgenRandom,
 };
 
-/** 4 bytes in host order; nft shows the modulus but does not hold elements to it. */
+/** A random number, 4 bytes in host order. nft prints the modulus but does not check elements against it. */
 export function numgenRandom(modulus: number): Field {
   const data = concatUserdata([userdataU32(0, 1), userdataU32(1, modulus), userdataU32(2, 0)]);
   return {
@@ -55,7 +55,7 @@ export function numgenRandom(modulus: number): Field {
   };
 }
 
-/** Bytes of a concatenation: every field of it takes whole 32-bit words. A single field is not padded. */
+/** The length of a concatenation. Each of several fields is padded to 32-bit words; a single field is not. */
 export function concatLength(fields: readonly Field[]): number {
   const [first] = fields;
   if (first && fields.length === 1) return first.length;
@@ -67,7 +67,7 @@ export function concatType(fields: readonly Field[]): number {
   return fields.reduce((type, field) => ((type << 6) | field.type) >>> 0, 0);
 }
 
-/** Joins field values into a key or data value, each padded to whole words as the kernel's registers are. */
+/** Joins field values into a key or data value, each padded to 32-bit words. */
 export function concatValues(...values: readonly Uint8Array[]): Uint8Array {
   const [first] = values;
   if (first && values.length === 1) return first;
@@ -80,7 +80,7 @@ export function concatValues(...values: readonly Uint8Array[]): Uint8Array {
   return joined;
 }
 
-/** Takes a concatenated value apart again, by the lengths of its fields. */
+/** Splits a concatenated value by the lengths of its fields. */
 export function splitValues(fields: readonly Field[], joined: Uint8Array): Uint8Array[] {
   let at = 0;
   return fields.map((field) => {
@@ -90,7 +90,7 @@ export function splitValues(fields: readonly Field[], joined: Uint8Array): Uint8
   });
 }
 
-/** Whether all fields describe themselves by an expression. */
+/** Whether all fields have a typeof description. */
 export function isTypeof(fields: readonly Field[]): boolean {
   return fields.every((field) => field.typeof !== undefined);
 }
@@ -111,7 +111,7 @@ function meta(name: string, type: Field, key: number): Field {
   return { ...type, name, typeof: typeofExpr(9, concatUserdata([userdataU32(0, key)])) };
 }
 
-/** nft's user data for an expression: its kind, then what that kind says of itself. */
+/** nft's user data for an expression: its kind and the data of that kind. */
 function typeofExpr(kind: number, data: Uint8Array): Uint8Array {
   return concatUserdata([userdataU32(0, kind), { type: 1, value: data }]);
 }

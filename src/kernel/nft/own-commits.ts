@@ -1,16 +1,16 @@
 import { type Operation, tableOf } from './operation.ts';
 
-/** Commits that are remembered: those between the reading of a table and the commit that follows from it. */
+/** Commits to remember: more than happen between reading a table and the commit based on it. */
 const remembered = 64;
 
 /**
- * The ruleset generations that our own commits made, and the tables they were about. Any commit to any table raises
- * the generation; one of our own to another table is no reason to read ours again.
+ * The ruleset generations of our own commits and the tables that they changed. Every commit to any table raises the
+ * generation, but our own commit to another table is no reason to read a table again.
  */
 export class OwnCommits {
   readonly #tables = new Map<number, ReadonlySet<string>>();
 
-  /** A commit succeeded between these generations; whose they are can be told only if there is one. */
+  /** Records a successful commit. Ignores it when another program committed between these generations too. */
   note(before: number, after: number, operations: readonly Operation[]): void {
     if (after !== following(before)) return;
     this.#tables.set(after, tablesOf(operations));
@@ -18,7 +18,7 @@ export class OwnCommits {
     if (this.#tables.size > remembered && oldest !== undefined) this.#tables.delete(oldest);
   }
 
-  /** The generation up to which nothing happened but commits of our own to other tables. */
+  /** The latest generation that only our own commits to other tables led to. */
   advance(generation: number, operations: readonly Operation[]): number {
     const tables = tablesOf(operations);
     for (let reached = generation; ; reached = following(reached)) {
@@ -28,7 +28,7 @@ export class OwnCommits {
   }
 }
 
-/** The generation that a commit makes of this one. */
+/** The generation after the next commit. */
 export function following(generation: number): number {
   return generation === 0xffffffff ? 1 : generation + 1;
 }

@@ -3,12 +3,12 @@ import type { NftClient } from './client.ts';
 import { isNotFound, NftError } from './errors.ts';
 import type { TableRef } from './objects.ts';
 
-/** What a kernel without nf_tables, or without it in a family, answers to a question about a table. */
+/** Errno names with which a kernel without nf_tables, or without it for a family, refuses to look up a table. */
 const unknownHere: ReadonlySet<string> = new Set(['EINVAL', 'EOPNOTSUPP', 'EAFNOSUPPORT', 'EPROTONOSUPPORT']);
 
-/** Removes a table, whoever wrote it. Succeeds when there is none, or could be none. */
+/** Removes a table, also of another program. Succeeds when it does not exist or the kernel has no nf_tables. */
 export async function removeTable(client: NftClient, table: TableRef): Promise<void> {
-  if (!(await isThere(client, table))) return;
+  if (!(await exists(client, table))) return;
   try {
     await client.commit(new NftBatch().delete('table', table));
   } catch (error) {
@@ -16,7 +16,7 @@ export async function removeTable(client: NftClient, table: TableRef): Promise<v
   }
 }
 
-async function isThere(client: NftClient, table: TableRef): Promise<boolean> {
+async function exists(client: NftClient, table: TableRef): Promise<boolean> {
   try {
     return (await client.getTable(table)) !== undefined;
   } catch (error) {

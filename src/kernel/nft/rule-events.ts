@@ -10,8 +10,8 @@ import { messageKind, NFNLGRP_NFTABLES, NFT_MSG, NFTA_CHAIN, NFTA_RULE, NFTA_TAB
 import { readGeneration } from './event-decoder.ts';
 
 /**
- * Where a change of the ruleset took place. Rules that the iptables programs write are opaque to us, so that only their
- * place is read; that also makes it cheap to look at thousands of them.
+ * The place of a change of the ruleset. Rules of the iptables programs cannot be decoded, so only table and chain are
+ * read. That is also cheap for thousands of events.
  */
 export interface RuleEvent {
   readonly port: number;
@@ -25,27 +25,27 @@ export interface RuleEvent {
 
 export interface RuleEventListener {
   event(event: RuleEvent): void;
-  /** A transaction of whoever has this port is complete; the program is named as `name[pid]`. */
+  /** A transaction of the program with this netlink port is complete; `by` is `name[pid]`. */
   committed(port: number, by: string): void;
   /** Events were lost. */
   overrun(): void;
-  /** The subscription ended by itself. */
+  /** The subscription failed and delivers nothing more. */
   failed(error: Error): void;
 }
 
 export interface RuleSubscription extends NetlinkSubscription {
-  /** Has the kernel filter messages; see ignorePorts. */
+  /** Attaches a socket filter (ignorePorts). */
   attachFilter(program: Uint8Array): void;
 }
 
-/** Room for the notifications of a large foreign transaction. */
+/** Room for the notifications of another program's large transaction. */
 const receiveBuffer = 16 << 20;
 
 export function openRuleEvents(libc: Libc): (listener: RuleEventListener) => RuleSubscription {
   return (listener) => subscribeRules(openTransport(libc, NETLINK_NETFILTER, { receiveBuffer }), listener);
 }
 
-/** Follows tables, chains and rules of the families ip and ip6, whoever changes them. */
+/** Subscribes to changes of tables, chains and rules of the families ip and ip6 by any program. */
 export function subscribeRules(transport: NetlinkTransport, listener: RuleEventListener): RuleSubscription {
   const subscription = subscribe(transport, [NFNLGRP_NFTABLES], {
     message: (message) => deliver(message, listener),
@@ -70,8 +70,8 @@ function deliver(message: NetlinkMessage, listener: RuleEventListener): void {
   }
 }
 
-/** Undefined for other kinds of objects and other families. */
-export function readRuleEvent(message: NetlinkMessage): RuleEvent | undefined {
+/** Reads a notification; undefined for other kinds of objects and other families. */
+function readRuleEvent(message: NetlinkMessage): RuleEvent | undefined {
   const what = kinds.get(messageKind(message.type) ?? -1);
   const family = nameOf(addressFamilies, message.payload()[0]);
   if (!what || !family) return undefined;

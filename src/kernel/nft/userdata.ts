@@ -28,7 +28,7 @@ export function userdataText(type: number, text: string): UserdataRecord {
   return { type, value };
 }
 
-/** Length of a comment in bytes, when it is one that nft takes. */
+/** The length of a comment in bytes. Throws RangeError for a comment that nft does not accept. */
 export function checkComment(text: string): number {
   const bytes = Buffer.byteLength(text);
   if (bytes <= maxCommentBytes && !text.includes('\0')) return bytes;
@@ -51,7 +51,7 @@ export function concatUserdata(list: readonly UserdataRecord[]): Uint8Array {
   return bytes;
 }
 
-/** The records of user data; what does not parse as records is left out, since any program may have written it. */
+/** The records of user data. Stops at bytes that are not a record: any program may have written them. */
 export function* readUserdata(bytes: Uint8Array): Generator<UserdataRecord> {
   let at = 0;
   while (at + 2 <= bytes.length) {
@@ -63,7 +63,7 @@ export function* readUserdata(bytes: Uint8Array): Generator<UserdataRecord> {
   }
 }
 
-/** The text record of a type, without its terminator. */
+/** The text of the first record of a type, without its NUL; undefined when there is none. */
 export function readUserdataText(bytes: Uint8Array, type: number): string | undefined {
   for (const record of readUserdata(bytes)) {
     if (record.type !== type) continue;

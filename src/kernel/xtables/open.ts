@@ -7,19 +7,19 @@ import { openRuleEvents, type RuleEventListener, type RuleSubscription } from '.
 import { type InterfaceAddresses, openInterfaceAddresses } from '../route/addresses.ts';
 import { openTableSizes, type TableSizes } from './table-size.ts';
 
-/** What a mode that writes iptables rules asks of the kernel itself, besides running the programs. */
+/** The kernel interfaces, beside the programs, of a mode that writes iptables rules. */
 export interface XtablesKernel {
   readonly addresses: InterfaceAddresses;
-  /** Rejects with a SystemError when the socket cannot be had. */
+  /** Rejects with a SystemError when the socket cannot be opened. */
   readonly acct: AcctClient;
-  /** Throws a SystemError when the socket cannot be had. */
+  /** Throws a SystemError when the socket cannot be opened. */
   subscribeRules(listener: RuleEventListener): RuleSubscription;
-  /** Throws a SystemError when the socket cannot be had. */
+  /** Throws a SystemError when the socket cannot be opened. */
   openSizes(family: Family): TableSizes;
   close(): void;
 }
 
-/** Opens it in this network namespace; rejects when there is no socket to list addresses with. */
+/** Opens them in this network namespace; rejects when there is no socket for listing addresses. */
 export async function openXtablesKernel(clock: Clock): Promise<XtablesKernel> {
   return xtablesKernel(await loadLibc(), clock);
 }
@@ -36,7 +36,7 @@ export function xtablesKernel(libc: Libc, clock: Clock): XtablesKernel {
   };
 }
 
-/** A kernel without the socket has no counters either, which is nothing that a start should fail for. */
+/** Without the socket every call rejects, but the start does not fail: the kernel has no counters then. */
 function acctClient(libc: Libc, clock: Clock): AcctClient {
   try {
     return openAcctClient(libc, { clock });

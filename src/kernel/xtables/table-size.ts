@@ -2,15 +2,15 @@ import type { Family } from '../../model/ip.ts';
 import { hostLittleEndian } from '../../native/byte-order.ts';
 import { AF_INET, AF_INET6, IPPROTO_RAW, type Libc, SOCK_RAW, SOL_IP, SOL_IPV6 } from '../../native/libc.ts';
 
-/** How much a table of the older packet filter (x_tables) holds. Every change of what rules it has shows here. */
+/** The size of a table of legacy iptables (x_tables). Adding or deleting a rule changes it. */
 export interface TableSize {
   readonly entries: number;
   readonly bytes: number;
 }
 
 /**
- * Reads the size of x_tables tables, in microseconds where a program would take milliseconds. Needs CAP_NET_ADMIN, and
- * a kernel with x_tables: opening or reading throws a SystemError otherwise.
+ * Reads the sizes of x_tables tables in microseconds; a program would take milliseconds. Opening or reading throws a
+ * SystemError without CAP_NET_ADMIN or without x_tables.
  */
 export interface TableSizes {
   read(table: string): TableSize;

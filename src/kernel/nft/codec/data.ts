@@ -5,16 +5,16 @@ import { nameOf } from '../../numbers.ts';
 import { NFTA_DATA, NFTA_VERDICT, verdictCodes } from '../constants.ts';
 import type { Register, Verdict } from '../expr.ts';
 
-/** Values and verdicts as nf_tables nests them, and its two ways to number registers. */
+/** Nested values and verdicts, and the two numberings of registers. */
 
-/** Registers of 16 bytes are numbered from 1, words of 4 bytes from 8; like nft, the former is used where it fits. */
-export function registerNumber(word: Register): number {
+/** The kernel numbers 16-byte registers from 1 and 4-byte words from 8. Like nft, uses the former where possible. */
+function registerNumber(word: Register): number {
   if (!Number.isInteger(word) || word < 0 || word > 15)
     throw new RangeError(`register ${word} is not in 0..15`);
   return word % 4 === 0 ? 1 + word / 4 : 8 + word;
 }
 
-/** Undefined for the verdict register and for numbers that name none. */
+/** The reverse; undefined for the verdict register and for unknown numbers. */
 export function registerWord(number: number | undefined): Register | undefined {
   if (number === undefined) return undefined;
   if (number >= 1 && number <= 4) return (number - 1) * 4;
@@ -38,13 +38,13 @@ export function writeVerdict(writer: MessageWriter, type: number, verdict: Verdi
   writer.endNested(data);
 }
 
-/** A copy of the value inside nested data; undefined when it holds none. */
+/** A copy of the value inside nested data; undefined when there is none. */
 export function readValue(data: AttributeReader | undefined): Uint8Array | undefined {
   while (data?.next()) if (data.type === NFTA_DATA.VALUE) return data.bytes();
   return undefined;
 }
 
-/** The verdict inside nested data; undefined when it holds none that nft could name. */
+/** The verdict inside nested data; undefined when there is none or its code is unknown. */
 export function readVerdict(data: AttributeReader | undefined): Verdict | undefined {
   while (data?.next()) {
     if (data.type !== NFTA_DATA.VERDICT) continue;
@@ -53,7 +53,7 @@ export function readVerdict(data: AttributeReader | undefined): Verdict | undefi
   return undefined;
 }
 
-/** Throws NetlinkFormatError for a jump to no chain. */
+/** Reads a verdict; undefined for an unknown code. Throws NetlinkFormatError for a jump without a chain. */
 export function readVerdictAttributes(attributes: AttributeMap): Verdict | undefined {
   const kind = nameOf(verdictCodes, attributes.i32Be(NFTA_VERDICT.CODE));
   if (kind !== 'jump' && kind !== 'goto') return kind && { kind };

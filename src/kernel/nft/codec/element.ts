@@ -13,11 +13,11 @@ import { readUserdataText } from '../userdata.ts';
 import { readValue, readVerdict, writeValue, writeVerdict } from './data.ts';
 import { checkName, readTableRef, required, writeComment } from './objects.ts';
 
-/** Set elements: the part that must be fast, because services and endpoints are elements. */
+/** Set elements. This codec must be fast, because services and endpoints are elements. */
 
 const commentRecord = 0;
 
-/** What precedes the elements in a message. */
+/** Writes the reference to the set, which precedes the elements in a message. */
 export function writeElementListRef(writer: MessageWriter, set: SetRef): void {
   writer.string(NFTA_SET_ELEM_LIST.TABLE, checkName('table', set.table.name));
   writer.string(NFTA_SET_ELEM_LIST.SET, checkName('set', set.name));
@@ -37,7 +37,7 @@ export function writeElement(writer: MessageWriter, element: Element): void {
   writer.endNested(nest);
 }
 
-/** Which set a message with elements is about. */
+/** The set that a message with elements refers to. */
 export function readElementListRef(message: NetlinkMessage): SetRef {
   const reader = message.attributes(nfgenmsgLength);
   let table: string | undefined;
@@ -49,7 +49,7 @@ export function readElementListRef(message: NetlinkMessage): SetRef {
   return { table: readTableRef(message, table), name: required(name, 'elements', 'a set') };
 }
 
-/** The elements of a message, without catch-all elements: those have no key. */
+/** The elements of a message. Skips catch-all elements, which have no key. */
 export function readElements(message: NetlinkMessage): Element[] {
   const elements: Element[] = [];
   const reader = message.attributes(nfgenmsgLength);
@@ -64,7 +64,7 @@ export function readElements(message: NetlinkMessage): Element[] {
   return elements;
 }
 
-/** Which element of a message an offset from the message's start falls on; -1 when on none. */
+/** The index of the element at an offset from the start of a message; -1 when there is none. */
 export function elementIndexAt(batch: Uint8Array, messageStart: number, offset: number): number {
   const reader = messageAt(batch, messageStart).attributes(nfgenmsgLength);
   while (reader.next()) {

@@ -6,7 +6,7 @@ import type { Expr } from '../expr.ts';
 import * as action from './action.ts';
 import * as match from './match.ts';
 
-/** Expression lists of rules: a name and a nest of attributes each. */
+/** Expression lists of rules: each expression is a name and nested attributes. */
 
 type Reader = (attributes: AttributeMap) => Expr | undefined;
 
@@ -69,7 +69,7 @@ export function writeExprs(writer: MessageWriter, type: number, exprs: readonly 
   writer.endNested(list);
 }
 
-/** What this program does not write comes back as `unknown`, with its attributes. */
+/** Reads expressions. One that this program does not write becomes `unknown`, with its attributes. */
 export function readExprs(list: AttributeReader | undefined): Expr[] {
   const exprs: Expr[] = [];
   while (list?.next()) {

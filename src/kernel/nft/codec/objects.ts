@@ -17,7 +17,7 @@ import type { BaseChain, Chain, ChainRef, Counter, Rule, Table, TableRef } from 
 import { checkComment, readUserdataText } from '../userdata.ts';
 import { readExprs, writeExprs } from './expr.ts';
 
-/** Tables, chains, rules and counters: how each is written, referred to and read. */
+/** Writing and reading of tables, chains, rules and counters. */
 
 const commentRecord = 0;
 const maxNameBytes = 255;

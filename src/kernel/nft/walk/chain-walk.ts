@@ -4,26 +4,26 @@ import type { Element, Rule } from '../objects.ts';
 import { evaluate, type IsLocal } from './expressions.ts';
 import type { PacketState } from './packet-state.ts';
 
-/** What chains stand on: the rest of their table, and the node's addresses. */
-export interface Surroundings {
+/** The facts that a walk needs: the table's rules and sets, and the node's addresses. */
+export interface TableFacts {
   rulesOf(chain: string): readonly Rule[];
-  /** Bytes of a key of the set. */
+  /** Length of the set's keys in bytes. */
   keyLengthOf(set: string): number;
   /** The element that this key finds. */
   find(set: string, key: Uint8Array): Promise<Element | undefined>;
   readonly isLocal: IsLocal;
 }
 
-/** `next`: goes on behind the rule, or behind the chain. */
+/** `next`: continues after the rule or the chain. */
 export type Course = 'next' | 'return' | 'accept' | 'drop' | 'reject';
 
-/** A packet and where it stands. */
+/** A packet and the outcome of a rule or chain for it. */
 export interface Arrival {
   readonly state: PacketState;
   readonly course: Course;
 }
 
-/** A rule that a packet comes to does something that is not known here: where it leads cannot be told. */
+/** The packet met a rule that this program cannot evaluate, so its fate is unknown. */
 export class NotUnderstoodError extends Error {
   constructor(rule: Rule) {
     super(`chain ${rule.chain.name} has a rule that is not understood: ${describeRule(rule)}`);
@@ -31,29 +31,29 @@ export class NotUnderstoodError extends Error {
   }
 }
 
-/** The kernel's own limit of chains within chains. */
+/** The kernel's limit of nested chains. */
 const maxDepth = 16;
-/** Random numbers that are followed before a walk is given up: more than any set of endpoints needs. */
+/** A walk stops after this many random numbers: more than any set of endpoints needs. */
 const maxDraws = 1 << 20;
 
 /**
- * Runs packets through chains as the kernel does. Draws of random numbers are followed with every number. Rejects with
- * a NotUnderstoodError at a rule that does something which this program's own do not.
+ * Runs packets through chains as the kernel does, and follows every outcome of a random number. Rejects with
+ * NotUnderstoodError at a rule with an expression that this program does not write.
  */
 export class ChainWalk {
-  readonly #around: Surroundings;
+  readonly #facts: TableFacts;
   #draws = 0;
 
-  constructor(around: Surroundings) {
-    this.#around = around;
+  constructor(facts: TableFacts) {
+    this.#facts = facts;
   }
 
-  /** Where the packet may get to. `next` when nothing in the chain decided about it. */
+  /** All outcomes of a chain for a packet. `next`: no rule of the chain decided. */
   async through(state: PacketState, chain: string, depth = 0): Promise<Arrival[]> {
     if (depth > maxDepth) return [{ state, course: 'drop' }];
     let walking = [state];
     const arrived: Arrival[] = [];
-    for (const rule of this.#around.rulesOf(chain)) {
+    for (const rule of this.#facts.rulesOf(chain)) {
       const still: PacketState[] = [];
       for (const one of walking) {
         for (const arrival of await this.#rule(one, rule, 0, depth)) {
@@ -66,7 +66,7 @@ export class ChainWalk {
     return [...arrived, ...walking.map((one): Arrival => ({ state: one, course: 'next' }))];
   }
 
-  /** From the given expression of a rule on. */
+  /** Runs a rule, beginning with the expression at index `from`. */
   async #rule(state: PacketState, rule: Rule, from: number, depth: number): Promise<Arrival[]> {
     for (let at = from; at < rule.exprs.length; at++) {
       const expr = rule.exprs[at];
@@ -97,7 +97,7 @@ export class ChainWalk {
     return arrivals;
   }
 
-  /** `on`: with the next expression; `end`: with the next rule; otherwise what was decided. */
+  /** Runs one expression. Returns `on` (next expression), `end` (next rule), or the decision. */
   async #step(state: PacketState, expr: Expr, rule: Rule): Promise<'on' | 'end' | 'reject' | Verdict> {
     const chain = rule.chain.name;
     switch (expr.kind) {
@@ -125,7 +125,7 @@ export class ChainWalk {
         throw new NotUnderstoodError(rule);
       default: {
         const { mark } = state;
-        const goesOn = evaluate(expr, state, this.#around.isLocal);
+        const goesOn = evaluate(expr, state, this.#facts.isLocal);
         if (goesOn === undefined) throw new NotUnderstoodError(rule);
         if (state.mark !== mark) {
           const text = `meta mark set 0x${state.mark.toString(16).padStart(8, '0')}`;
@@ -138,8 +138,8 @@ export class ChainWalk {
 
   async #lookUp(state: PacketState, expr: LookupExpr, rule: Rule): Promise<'on' | 'end' | Verdict> {
     const { set, sreg, dreg, inverse = false } = expr;
-    const key = state.read(sreg, this.#around.keyLengthOf(set));
-    const element = await this.#around.find(set, key);
+    const key = state.read(sreg, this.#facts.keyLengthOf(set));
+    const element = await this.#facts.find(set, key);
     if (element) state.note({ kind: 'element', set, element });
     else if (inverse || rule.exprs.some(({ kind }) => kind === 'numgen')) {
       state.note({ kind: 'missing', set, key });
@@ -164,7 +164,7 @@ export class ChainWalk {
     return { kind: 'accept' };
   }
 
-  /** Goes where a verdict leads. */
+  /** Executes a verdict. */
   async #follow(state: PacketState, verdict: Verdict | 'reject', depth: number): Promise<Arrival[]> {
     if (verdict === 'reject') return [{ state, course: 'reject' }];
     switch (verdict.kind) {
@@ -178,14 +178,14 @@ export class ChainWalk {
       case 'goto': {
         const arrivals = await this.through(state, verdict.chain, depth + 1);
         if (verdict.kind === 'jump') return arrivals;
-        // Who went there does not come back: what nothing decided about has left this chain as well.
+        // A packet does not return from a goto: when nothing decided there, it has left this chain as well.
         return arrivals.map((one) => (one.course === 'next' ? { ...one, course: 'return' } : one));
       }
     }
   }
 }
 
-/** Nothing is written: what counts is that the packet would be, and for how long. */
+/** Records that the packet's client would be remembered, and for how long; writes nothing to the set. */
 function remember(state: PacketState, { op, set, timeoutMs }: DynsetExpr, chain: string): void {
   if (op === 'delete') return;
   state.rememberedMs = timeoutMs ?? 0;

@@ -16,16 +16,16 @@ const routeTypeUnicast = 1;
 const routeTypeLocal = 2;
 const interfaceNameBytes = 16;
 
-/** Whether an address is one of the node's. */
+/** Whether an address is this node's. */
 export type IsLocal = (address: Uint8Array) => boolean;
 
-/** Expressions that neither look anything up nor decide anything, beyond whether their rule goes on. */
+/** Expressions that only read and write registers or metadata, or end their rule. */
 export type PlainExpr = Exclude<
   Expr,
   { kind: 'lookup' | 'verdict' | 'numgen' | 'nat' | 'masq' | 'reject' | 'dynset' | 'unknown' }
 >;
 
-/** Runs one. False when its rule ends here, undefined when it asks for something that is not known here. */
+/** Runs an expression. Returns false when its rule ends here, undefined when it needs an unknown fact. */
 export function evaluate(expr: PlainExpr, state: PacketState, isLocal: IsLocal): boolean | undefined {
   switch (expr.kind) {
     case 'payload':

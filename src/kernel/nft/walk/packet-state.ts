@@ -8,19 +8,19 @@ export interface FirstPacket {
   readonly source: Uint8Array;
   readonly destination: Uint8Array;
   readonly port: number;
-  /** Name of the interface that it came by, empty when not known; undefined for a packet that this node makes. */
+  /** Name of the input interface: empty when not known, undefined for packets of this node. */
   readonly input: string | undefined;
 }
 
-/** Something that has a part in what becomes of a packet. */
+/** An element or statement that influenced the fate of a packet. */
 export type Step =
   | { readonly kind: 'element'; readonly set: string; readonly element: Element }
-  /** Something depends on there being no such element: a number was drawn that has none, or a rule asks for that. */
+  /** An element that does not exist: a random number has none, or the rule matches its absence. */
   | { readonly kind: 'missing'; readonly set: string; readonly key: Uint8Array }
-  /** What a rule does, as nft writes it. */
+  /** A statement of a rule, in the syntax of nft. */
   | { readonly kind: 'statement'; readonly chain: string; readonly text: string };
 
-/** Some bytes of a header, and where they are in it. */
+/** Known bytes of a header and their offset in it. */
 export interface HeaderPart {
   readonly offset: number;
   readonly bytes: Uint8Array;
@@ -33,21 +33,21 @@ interface Trail {
   readonly before: Trail | undefined;
 }
 
-/** A packet on its way through chains. A draw of a random number makes as many of it as there are numbers. */
+/** A packet on its path through chains. A random number forks it into one state per number. */
 export class PacketState {
   readonly registers = new Uint8Array(registerBytes);
   readonly packet: FirstPacket;
-  /** That it is this one, and not one that another number was drawn for. */
+  /** The probability of all random numbers that led to this state. */
   probability = 1;
   destination: Uint8Array;
   port: number;
-  /** The interface that it is seen to come by: that of a packet to the node itself becomes `lo`. */
+  /** The input interface. It becomes `lo` for a packet from the node to itself. */
   input: string | undefined;
   mark = 0;
   priority = 0;
   isRewritten = false;
   isMasqueraded = false;
-  /** How long its client is to be remembered; 0 when it is not. */
+  /** For how long the rules remember the client; 0 when they do not. */
   rememberedMs = 0;
   #trail: Trail | undefined;
 
@@ -84,7 +84,7 @@ export class PacketState {
     return steps.reverse();
   }
 
-  /** The bytes from a register on. */
+  /** Bytes beginning at a register. */
   read(register: number, length: number): Uint8Array {
     return this.registers.slice(register * 4, register * 4 + length);
   }
@@ -93,7 +93,7 @@ export class PacketState {
     return new DataView(this.registers.buffer).getUint32(register * 4, hostLittleEndian);
   }
 
-  /** Fills whole registers; what is left of the last one is zero. */
+  /** Fills whole registers; pads the last one with zeros. */
   write(register: number, bytes: Uint8Array): void {
     const start = register * 4;
     this.registers.fill(0, start, start + Math.ceil(bytes.length / 4) * 4);
@@ -104,7 +104,7 @@ export class PacketState {
     new DataView(this.registers.buffer).setUint32(register * 4, value >>> 0, hostLittleEndian);
   }
 
-  /** What is known of the network header. */
+  /** The known part of the network header: both addresses. */
   get addresses(): HeaderPart {
     const { source } = this.packet;
     return {
@@ -113,7 +113,7 @@ export class PacketState {
     };
   }
 
-  /** What is known of the transport header: the destination port. */
+  /** The known part of the transport header: the destination port. */
   get destinationPort(): HeaderPart {
     return { offset: 2, bytes: Uint8Array.of(this.port >> 8, this.port & 0xff) };
   }

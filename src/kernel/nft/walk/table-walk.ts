@@ -1,13 +1,13 @@
 import type { Chain, Hook } from '../objects.ts';
-import { type Arrival, ChainWalk, type Course, type Surroundings } from './chain-walk.ts';
+import { type Arrival, ChainWalk, type Course, type TableFacts } from './chain-walk.ts';
 import { type FirstPacket, PacketState } from './packet-state.ts';
 
-/** A table to walk through, as it was read. */
-export interface WalkedTable extends Surroundings {
+/** A table that was read from the kernel, to run packets through. */
+export interface WalkedTable extends TableFacts {
   readonly chains: readonly Chain[];
 }
 
-/** One way that a packet may take to its end; `accept` with the destination that it has then. */
+/** One possible outcome for a packet; `state` has its final destination. */
 export interface Ending {
   readonly state: PacketState;
   readonly action: 'accept' | 'drop' | 'reject';
@@ -16,8 +16,8 @@ export interface Ending {
 type ChainType = 'filter' | 'nat';
 
 /**
- * Runs the first packet of a connection through the base chains of one table, in the order of hooks and priorities,
- * with its routing in between. Other tables, routes and sockets may still have other plans for it.
+ * Runs the first packet of a connection through the base chains of one table, in the order of hooks and priorities, with
+ * the routing decision in between. Ignores other tables, routes and sockets.
  */
 export async function walkTable(packet: FirstPacket, table: WalkedTable): Promise<Ending[]> {
   const walk = new ChainWalk(table);
@@ -48,7 +48,7 @@ export async function walkTable(packet: FirstPacket, table: WalkedTable): Promis
   const here = first.filter(({ destination }) => table.isLocal(destination));
   const elsewhere = first.filter((state) => !here.includes(state));
   if (isMadeHere) {
-    // A packet to the node itself leaves and comes in again, by the loopback interface; it was translated already.
+    // A packet to the node itself leaves and comes in again by the loopback interface. NAT was done on output.
     const looped = await pass(here, 'postrouting');
     for (const state of looped) state.input = 'lo';
     here.splice(0, here.length, ...(await pass(looped, 'prerouting', ['filter'])));
@@ -60,7 +60,7 @@ export async function walkTable(packet: FirstPacket, table: WalkedTable): Promis
   return endings;
 }
 
-/** A chain that is accepted leaves the decision to those behind it. */
+/** The final action of a base chain; undefined when the packet continues with the next one, as after an accept. */
 function decided(course: Course, { base }: Chain): 'drop' | 'reject' | undefined {
   if (course === 'drop' || course === 'reject') return course;
   return course === 'next' && base?.policy === 'drop' ? 'drop' : undefined;
