@@ -15,7 +15,7 @@ export interface Endpoint {
   readonly nodeHints?: readonly string[];
 }
 
-/** Equal in everything; two such records are interchangeable. */
+/** Whether all fields are equal. */
 export function sameEndpoint(a: Endpoint, b: Endpoint): boolean {
   if (a === b) return true;
   return (

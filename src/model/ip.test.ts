@@ -20,7 +20,7 @@ import {
   toIP,
 } from './ip.ts';
 
-test('addresses that are read, and how they are written', () => {
+test('addresses are parsed and written in canonical form', () => {
   const rows: readonly (readonly [text: string, canonical: string])[] = [
     ['0.0.0.0', '0.0.0.0'],
     ['10.1.2.3', '10.1.2.3'],
@@ -48,7 +48,7 @@ test('addresses that are read, and how they are written', () => {
   for (const [text, canonical] of rows) assert.equal(canonicalIP(text), canonical, text);
 });
 
-test('texts that are no address', () => {
+test('texts that are not addresses are refused', () => {
   const rows = [
     '',
     ' ',
@@ -136,7 +136,7 @@ test('an address of the other family is not canonical for this one', () => {
   assert.equal(canonicalIPOf('IPv6', 'bogus'), undefined);
 });
 
-test('kinds of addresses', () => {
+test('loopback and unspecified addresses are recognised', () => {
   const kinds = (text: string) => {
     const ip = parseIP(text);
     return ip && [isLoopback(ip), isUnspecified(ip)];
@@ -197,7 +197,7 @@ test('containment agrees with ipaddr.js', () => {
   );
 });
 
-test('no text makes the parsers throw, and what they accept they accept again', () => {
+test('the parsers never throw, and they accept their own output', () => {
   const soup = fc.string({ unit: fc.constantFrom(...'0123456789abcf.:/% '.split('')), maxLength: 24 });
   fc.assert(
     fc.property(fc.oneof(soup, fc.string()), (text) => {
@@ -210,7 +210,7 @@ test('no text makes the parsers throw, and what they accept they accept again', 
   );
 });
 
-test('link-local addresses of IPv6', () => {
+test('link-local IPv6 addresses are recognised', () => {
   for (const address of ['fe80::1', 'febf::1']) assert.ok(isLinkLocalIPv6(address), address);
   for (const address of ['fec0::1', 'fd00::1', '169.254.0.1', '::1', '']) {
     assert.ok(!isLinkLocalIPv6(address), address);

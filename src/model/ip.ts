@@ -27,14 +27,14 @@ export function parseIP(text: string): IP | undefined {
   return isMappedIPv4(bytes) ? { family: 'IPv4', bytes: bytes.slice(12) } : { family: 'IPv6', bytes };
 }
 
-/** Parses `address/prefix`; host bits may be set and are cleared, as Go's net.ParseCIDR does. */
-/** An address that is taken to be one; throws RangeError when it is not. */
+/** Parses an address; throws RangeError when it is invalid. */
 export function toIP(text: string): IP {
   const ip = parseIP(text);
   if (!ip) throw new RangeError(`${JSON.stringify(text)} is not an IP address`);
   return ip;
 }
 
+/** Parses `address/prefix`; host bits may be set and are cleared, as in Go's net.ParseCIDR. */
 export function parseCIDR(text: string): CIDR | undefined {
   const slash = text.indexOf('/');
   if (slash < 0 || !/^[0-9]+$/.test(text.slice(slash + 1))) return undefined;
@@ -48,7 +48,7 @@ export function parseCIDR(text: string): CIDR | undefined {
   return { family: ip.family, bytes: maskBytes(ip.bytes, prefix), prefix };
 }
 
-/** A prefix too short to hold the whole of ::ffff:0:0/96 is one of IPv6. */
+/** The CIDR of an IPv4-mapped IPv6 address: IPv4 from /96 on, IPv6 with a shorter prefix. */
 function mappedCIDR(ip: IP, prefix: number): CIDR | undefined {
   if (prefix > 128) return undefined;
   if (prefix >= 96) return { family: 'IPv4', bytes: maskBytes(ip.bytes, prefix - 96), prefix: prefix - 96 };
@@ -65,17 +65,17 @@ export function formatCIDR(cidr: CIDR): string {
   return `${formatIP(cidr)}/${cidr.prefix}`;
 }
 
-/** Canonical text of an address given in any accepted form; undefined when it is none. */
+/** Canonical text of an address in any accepted form; undefined when it does not parse. */
 export function canonicalIP(text: string): string | undefined {
   if (readIPv4(text, undefined, true)) return text;
   const ip = parseIP(text);
   if (!ip) return undefined;
   const canonical = formatIP(ip);
-  // Hands back the string it was given, so that a caller that keeps both keeps one.
+  // The same string if possible: callers that keep both then keep one.
   return canonical === text ? text : canonical;
 }
 
-/** Like `canonicalIP`, and undefined as well when the address is of the other family. */
+/** Like `canonicalIP`, but undefined for an address of the other family. */
 export function canonicalIPOf(family: Family, text: string): string | undefined {
   const canonical = canonicalIP(text);
   // Canonical IPv6 text always has a colon, canonical IPv4 text never.
@@ -95,7 +95,7 @@ export function bitsOf(family: Family): number {
   return family === 'IPv4' ? 32 : 128;
 }
 
-/** fe80::/10, which means something on one link only; an IPv4 address of the kind is as good as any. */
+/** Whether it is in fe80::/10, which is valid on one link only. IPv4 link-local addresses do not count. */
 export function isLinkLocalIPv6(text: string): boolean {
   const ip = parseIP(text);
   const [first = 0, second = 0] = ip?.bytes ?? [];
@@ -122,7 +122,7 @@ export function joinHostPort(host: string, port: number | string): string {
   return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
 }
 
-/** Takes apart what joinHostPort made of an address; undefined for anything else. */
+/** The reverse of joinHostPort for an address; undefined for anything else. */
 export function splitIPPort(text: string): { readonly ip: IP; readonly port: number } | undefined {
   const colon = text.lastIndexOf(':');
   const ip = parseIP(text.slice(0, colon).replace(/^\[(.*)\]$/, '$1'));
@@ -148,8 +148,8 @@ const dot = 0x2e;
 const zero = 0x30;
 
 /**
- * Reads dotted decimal; `strict` refuses the leading zeros that canonical text does not have. Every address of
- * an endpoint slice passes here, hence no split and no regular expression.
+ * Reads dotted decimal; `strict` refuses leading zeros. Without split and regular expressions, because it runs for
+ * every address of every slice.
  */
 function readIPv4(text: string, into?: Uint8Array, strict = false): boolean {
   let octet = 0;
@@ -186,7 +186,7 @@ function readIPv6(text: string): Uint8Array | undefined {
   return bytes;
 }
 
-/** Bytes of colon-separated groups; only the end of the whole text may be an embedded IPv4 address. */
+/** Reads colon-separated groups; the last group of the whole text may be an IPv4 address. */
 function readGroups(text: string, isEnd: boolean): number[] | undefined {
   if (text === '') return [];
   const bytes: number[] = [];

@@ -87,7 +87,7 @@ for (const [name, input, detectors, severities] of rows) {
   });
 }
 
-test('a bad CIDR is named', () => {
+test('a bad CIDR is reported with its source', () => {
   const { problems } = localDetectors(
     options('ClusterCIDR', { clusterCIDRs: ['10.0.0.0/33', '10.0.0.0/8'] }),
   );
@@ -96,7 +96,7 @@ test('a bad CIDR is named', () => {
   ]);
 });
 
-test('an interface name that rules cannot hold is refused', () => {
+test('an interface name that is too long for rules is refused', () => {
   const named = (bridgeInterface: string) => localDetectors(options('BridgeInterface', { bridgeInterface }));
   const begins = (interfaceNamePrefix: string) =>
     localDetectors(options('InterfaceNamePrefix', { interfaceNamePrefix }));

@@ -1,6 +1,6 @@
 import { type Family, formatCIDR, parseCIDR } from './ip.ts';
 
-/** How a packet from a pod of this node is told from others; `none` leaves out the rules that need to know. */
+/** How rules recognise packets from pods of this node; `none` omits those rules. */
 export type LocalDetector =
   | { readonly kind: 'cidr'; readonly cidr: string }
   | { readonly kind: 'interface'; readonly name: string }
@@ -8,7 +8,7 @@ export type LocalDetector =
   | { readonly kind: 'none' };
 
 export interface LocalDetectorOptions {
-  /** `detectLocalMode`; a mode that is not known detects nothing. */
+  /** `detectLocalMode`; an unknown mode detects nothing. */
   readonly mode: string;
   readonly clusterCIDRs: readonly string[];
   /** `spec.podCIDRs` of the node, as found at start-up. */
@@ -18,7 +18,7 @@ export interface LocalDetectorOptions {
   readonly primary: Family;
 }
 
-/** Something to log about the choice; none of it stops the program. */
+/** A problem to log; it does not stop the program. */
 export interface DetectorProblem {
   readonly severity: 'error' | 'info';
   readonly text: string;
@@ -30,11 +30,11 @@ export interface LocalDetectors {
 }
 
 const none: LocalDetector = { kind: 'none' };
-/** The longest name that an interface can have, and the longest prefix with room for a wildcard after it. */
+/** The longest interface name, and the longest prefix that leaves room for a wildcard. */
 const nameBytes = 15;
 const prefixBytes = nameBytes - 1;
 
-/** Chooses the detector of each family. Throws, naming field and value, when rules cannot hold the name to look for. */
+/** Chooses the detector of each family. Throws when an interface name or prefix is too long for rules. */
 export function localDetectors(options: LocalDetectorOptions): LocalDetectors {
   switch (options.mode) {
     case 'ClusterCIDR':
@@ -52,7 +52,7 @@ export function localDetectors(options: LocalDetectorOptions): LocalDetectors {
   }
 }
 
-/** Differs from upstream, which starts, and then fails every sync. */
+/** Upstream does not check this: it starts, and then every sync fails. */
 function checkLength(field: string, value: string, maxBytes: number): void {
   if (Buffer.byteLength(value) <= maxBytes) return;
   throw new Error(`detectLocal.${field}: ${JSON.stringify(value)} is longer than ${maxBytes} bytes`);

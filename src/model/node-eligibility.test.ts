@@ -14,7 +14,7 @@ const node = (over: Partial<NodeObject> = {}): NodeObject => ({
   ...over,
 });
 
-test('eligibility of a node', () => {
+test('a node is eligible unless it is unknown, being deleted or tainted by the autoscaler', () => {
   assert.equal(isNodeEligible(undefined), false, 'unknown');
   assert.equal(isNodeEligible(node()), true, 'plain');
   assert.equal(isNodeEligible(node({ deleting: true })), false, 'deletionTimestamp set');

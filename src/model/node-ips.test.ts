@@ -60,7 +60,7 @@ for (const [fromNode, bindAddress, primary, IPv4, IPv6] of [
   });
 }
 
-test('a loopback bindAddress is a specified one, and is noticed', () => {
+test('a loopback bindAddress overrides the Node object and sets primaryIsLoopback', () => {
   const found = detectNodeAddresses(['10.0.0.1'], '127.0.0.1');
   assert.equal(found.ips.IPv4, '127.0.0.1');
   assert.equal(found.primaryIsLoopback, true);

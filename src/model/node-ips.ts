@@ -1,17 +1,17 @@
 import { canonicalIP, type Family, familyOf, isLoopback, isUnspecified, parseIP } from './ip.ts';
 import type { NodeObject } from './objects.ts';
 
-/** The node's own address in each family, and the family that comes first. */
+/** The node's address in each family, and its primary family. */
 export interface NodeAddresses {
   readonly primary: Family;
   readonly ips: Readonly<Record<Family, string>>;
-  /** Nothing better than loopback is known for the primary family; worth a log line. */
+  /** The primary family has only a loopback address; the caller logs it. */
   readonly primaryIsLoopback: boolean;
 }
 
 /**
- * The addresses of a node in canonical form, at most one per family: internal addresses before external ones,
- * the first is the primary, the second the first of the other family.
+ * The addresses of a node in canonical form: its first address, and the first of the other family. Internal addresses
+ * come before external ones.
  */
 export function nodeIPs(node: NodeObject): string[] {
   const usable = [...addressesOf(node, 'InternalIP'), ...addressesOf(node, 'ExternalIP')];
@@ -22,7 +22,7 @@ export function nodeIPs(node: NodeObject): string[] {
   return second === undefined ? [first] : [first, second];
 }
 
-/** Works out the node's addresses from those of its Node object and from `bindAddress`, which overrides them. */
+/** The node's addresses from its Node object and from `bindAddress`, which takes precedence. */
 export function detectNodeAddresses(fromNode: readonly string[], bindAddress: string): NodeAddresses {
   const ips: Record<Family, string> = { IPv4: '127.0.0.1', IPv6: '::1' };
   let primary: Family = 'IPv4';

@@ -49,7 +49,7 @@ for (const [family, entries, cidrs, matchAll, containsIPv4Loopback, explicitLoop
   });
 }
 
-test('concrete addresses: of the family, in a CIDR, each once', () => {
+test('node port addresses are the local ones of the family in a CIDR, without duplicates', () => {
   const local = [
     '127.0.0.1',
     '::1',

@@ -15,11 +15,11 @@ export interface NodePortAddresses {
   readonly family: Family;
   /** Canonical and of this family; never empty. */
   readonly cidrs: readonly CIDR[];
-  /** Every local address qualifies; `cidrs` is then the zero CIDR alone. */
+  /** Every local address serves node ports; `cidrs` is then the zero CIDR alone. */
   readonly matchAll: boolean;
-  /** Some CIDR covers IPv4 loopback, be it 0.0.0.0/0; always false for IPv6. */
+  /** A CIDR, possibly 0.0.0.0/0, covers IPv4 loopback; always false for IPv6. */
   readonly containsIPv4Loopback: boolean;
-  /** Some CIDR is itself one of loopback addresses; the zero CIDR does not count. */
+  /** A CIDR lies within the loopback range. */
   readonly explicitLoopback: boolean;
 }
 
@@ -42,7 +42,7 @@ export function expandNodePortAddresses(
   });
 }
 
-/** The set of one family, from expanded entries; a family without any entry matches everything. */
+/** The addresses of one family from expanded entries; without an entry of the family, all addresses. */
 export function nodePortAddresses(family: Family, entries: readonly string[]): NodePortAddresses {
   const own = entries.flatMap((entry) => parseCIDR(entry.trim()) ?? []).filter((c) => c.family === family);
   const matchAll = own.length === 0 || own.some((cidr) => cidr.prefix === 0);
@@ -57,7 +57,7 @@ export function nodePortAddresses(family: Family, entries: readonly string[]): N
   };
 }
 
-/** Those of the given interface addresses that are in the set: canonical, each once, in the order given. */
+/** The given interface addresses that serve node ports: canonical, without duplicates, in the given order. */
 export function nodePortIPs(set: NodePortAddresses, interfaceAddresses: readonly string[]): string[] {
   const ips = interfaceAddresses.flatMap((text) => parseIP(text) ?? []);
   return [...new Set(ips.filter((ip) => set.cidrs.some((cidr) => cidrContains(cidr, ip))).map(formatIP))];

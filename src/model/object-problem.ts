@@ -1,6 +1,6 @@
 /**
- * One thing about an object that cannot be used. It is set aside by itself; the rest of the object, and every
- * other object, keeps working.
+ * A field of an object that cannot be used. Only that field is ignored; the rest of the object and all other objects
+ * are used.
  */
 export interface ObjectProblem {
   readonly kind: 'Service' | 'EndpointSlice' | 'ServiceCIDR';

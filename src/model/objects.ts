@@ -1,6 +1,6 @@
 /**
- * The cluster's objects, cut down to the fields that kube-proxy uses. Every source (API server, manifests)
- * yields these shapes and nothing else; strings that repeat across objects are interned by the source.
+ * The cluster's objects, with the fields that kube-proxy uses. Every source (API server, manifests) delivers these
+ * types; the source interns strings that repeat across objects.
  */
 
 export type Protocol = 'TCP' | 'UDP' | 'SCTP';
@@ -24,7 +24,7 @@ export interface ServiceObject extends ObjectKey {
   readonly internalTrafficPolicy: string;
   readonly healthCheckNodePort: number;
   readonly sessionAffinity: string;
-  /** `spec.sessionAffinityConfig.clientIP.timeoutSeconds`; undefined when the object does not say. */
+  /** `spec.sessionAffinityConfig.clientIP.timeoutSeconds`; undefined when absent. */
   readonly affinityTimeoutSeconds?: number;
   readonly ports: readonly ServicePortObject[];
 }
@@ -48,9 +48,9 @@ export interface EndpointSliceObject extends ObjectKey {
 }
 
 export interface EndpointObject {
-  /** Only the first is used; an endpoint without any is reported and skipped. */
+  /** The first of `addresses`; an endpoint without any is reported and skipped. */
   readonly address?: string;
-  /** The three conditions after their null rules: null ready and null serving mean true, null terminating false. */
+  /** The conditions; null means true for ready and serving, false for terminating. */
   readonly ready: boolean;
   readonly serving: boolean;
   readonly terminating: boolean;
@@ -60,7 +60,7 @@ export interface EndpointObject {
 }
 
 export interface SlicePortObject {
-  /** Null in the API stays undefined here: such a port is reported and skipped. */
+  /** Undefined when null in the API; the port is then reported and skipped. */
   readonly name?: string;
   readonly protocol: string;
   readonly port?: number;
@@ -83,7 +83,7 @@ export interface ServiceCIDRObject {
   readonly cidrs: readonly string[];
 }
 
-/** The resources that are watched, and the shape each yields. */
+/** The resources that are watched, and the type of their objects. */
 export interface Resources {
   services: ServiceObject;
   endpointSlices: EndpointSliceObject;

@@ -1,4 +1,4 @@
-/** Two lists of equal strings in the same order; an absent list equals an empty one. */
+/** Whether two lists hold equal strings in the same order; an absent list equals an empty one. */
 export function sameStrings(a: readonly string[] | undefined, b: readonly string[] | undefined): boolean {
   if (a === b) return true;
   const length = a?.length ?? 0;

@@ -22,7 +22,7 @@ function only(fields: Partial<ServiceObject>, family: Family = 'IPv4'): ServiceP
   return port;
 }
 
-test('a plain Service, one record per port and family', () => {
+test('a plain Service gives one service port per port and family', () => {
   const object = service({}, [{}, { name: '', protocol: 'UDP', port: 53, nodePort: 30053 }]);
   const { ports, problems } = read(object);
   assert.deepEqual(problems, []);
@@ -56,7 +56,7 @@ test('a plain Service, one record per port and family', () => {
   );
 });
 
-test('which cluster IP a family gets', () => {
+test('each family gets its own cluster IP', () => {
   const rows: readonly (readonly [
     fields: Partial<ServiceObject>,
     ipv4: string | undefined,
@@ -85,13 +85,13 @@ test('which cluster IP a family gets', () => {
   }
 });
 
-test('external IPs: canonical, of this family, in order', () => {
+test('external IPs are canonical, of this family, in order', () => {
   const externalIPs = ['198.51.100.2', 'fd00::2', '198.51.100.010', ' ', 'fd00::0:1'];
   assert.deepEqual(only({ externalIPs }).externalIPs, ['198.51.100.2', '198.51.100.10']);
   assert.deepEqual(only({ externalIPs }, 'IPv6').externalIPs, ['fd00::2', 'fd00::1']);
 });
 
-test('load balancer VIPs: mode VIP or none, of this family, whatever the type', () => {
+test('load balancer VIPs have mode VIP or none and this family, for any type of Service', () => {
   const loadBalancerIngress = [
     { ip: '192.0.2.1', ipMode: 'Proxy' },
     { ip: '192.0.2.2' },
@@ -102,7 +102,7 @@ test('load balancer VIPs: mode VIP or none, of this family, whatever the type', 
   assert.deepEqual(only({ loadBalancerIngress }, 'IPv6').loadBalancerVIPs, ['2001:db8::2']);
 });
 
-test('source ranges', () => {
+test('source ranges are canonical, of this family, and dropped when one allows everything', () => {
   const rows: readonly (readonly [
     ranges: readonly string[],
     ipv4: readonly string[],
@@ -122,7 +122,7 @@ test('source ranges', () => {
   }
 });
 
-test('policies and what they apply to', () => {
+test('policy Local applies only where outside traffic can arrive', () => {
   const Local = 'Local';
   const rows: readonly (readonly [fields: Partial<ServiceObject>, external: boolean, internal: boolean])[] = [
     [{}, false, false],
@@ -152,14 +152,14 @@ test('the health check node port needs a load balancer under policy Local', () =
   );
 });
 
-test('affinity', () => {
+test('affinity has the given timeout or the default', () => {
   const seconds = (fields: Partial<ServiceObject>) => only(fields).affinitySeconds;
   assert.equal(seconds({ sessionAffinity: 'ClientIP' }), 10_800);
   assert.equal(seconds({ sessionAffinity: 'ClientIP', affinityTimeoutSeconds: 60 }), 60);
   assert.equal(seconds({ sessionAffinity: 'None', affinityTimeoutSeconds: 60 }), 0);
 });
 
-test('one bad thing is set aside and named; the rest stays', () => {
+test('an invalid field is ignored and reported; the rest is used', () => {
   const lb = { type: 'LoadBalancer', externalTrafficPolicy: 'Local' };
   const rows: readonly (readonly [
     fields: Partial<ServiceObject>,
@@ -261,7 +261,7 @@ test('one bad thing is set aside and named; the rest stays', () => {
   }
 });
 
-test('bad values fall back to nothing, or to the default', () => {
+test('invalid values are dropped or replaced by the default', () => {
   const lb = { type: 'LoadBalancer', externalTrafficPolicy: 'Local', healthCheckNodePort: 70000 };
   assert.equal(read(service(lb)).ports[0]?.healthCheckNodePort, 0);
   assert.equal(read(service({}, [{ nodePort: 99999 }])).ports[0]?.nodePort, 0);
@@ -275,7 +275,7 @@ test('a missing protocol is TCP', () => {
   assert.equal(read(service({}, [{ protocol: '' }])).ports[0]?.protocol, 'TCP');
 });
 
-test('records are equal when every field is', () => {
+test('service ports are equal when every field is', () => {
   const a = only({});
   assert.ok(sameServicePort(a, only({})));
   const others: Partial<ServicePort>[] = [
@@ -299,7 +299,7 @@ test('records are equal when every field is', () => {
   assert.deepEqual(Object.keys(a).sort(), compared.sort());
 });
 
-test('what makes a port reachable from outside', () => {
+test('a node port, VIP or external IP makes a port externally accessible', () => {
   const a = only({});
   assert.equal(isExternallyAccessible(a), false);
   for (const more of [{ nodePort: 1 }, { externalIPs: ['x'] }, { loadBalancerVIPs: ['x'] }]) {

@@ -27,7 +27,7 @@ function contents({ changed, triggerTimes }: Delta): unknown {
 
 const nothing = { changed: [], times: {} };
 
-test('an acknowledged delta is not handed out again', () => {
+test('changes of an acknowledged delta are not in the next one', () => {
   const state = newState();
   change(state, 'x', 1);
   const delta = state.takeDelta();

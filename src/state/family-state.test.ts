@@ -17,7 +17,7 @@ function newState(): { state: FamilyState; problems: string[] } {
   return { state: new FamilyState({ family: 'IPv4', nodeName: 'n1', startTime, onProblem }), problems };
 }
 
-/** Takes, acknowledges, and says what changed. */
+/** Takes and acknowledges a delta; returns the changed names. */
 function sync(state: FamilyState): string[] {
   const delta = state.takeDelta();
   state.acknowledge(delta);
@@ -34,7 +34,7 @@ const edit = <T extends ServiceObject | EndpointSliceObject>(
   ...fields,
 });
 
-test('nothing is visible before it is taken', () => {
+test('objects are visible only after takeDelta', () => {
   const { state } = newState();
   assert.equal(state.updateService(undefined, service()), true);
   assert.equal(state.updateSlice(slice('s', '1R@n1'), false), true);
@@ -47,7 +47,7 @@ test('nothing is visible before it is taken', () => {
   assert.deepEqual([state.pendingServices, state.pendingSlices, state.totalEndpoints], [0, 0, 1]);
 });
 
-test('service events: what is pending, what changed', () => {
+test('a Service event is pending only if it changes a service port', () => {
   const np = (nodePort: number) => service({}, [{ nodePort }]);
   const rows: readonly {
     readonly name: string;
@@ -107,7 +107,7 @@ test('an event that changes nothing still asks for a sync while others wait', ()
   assert.equal(state.updateService(undefined, undefined), true);
 });
 
-test('ports come, go and change hands', () => {
+test('service ports are added and removed, and unchanged ones keep their identity', () => {
   const { state } = newState();
   const first = service({}, [{ name: 'a' }, { name: 'b' }]);
   const second = service({}, [{ name: 'b' }, { name: 'c' }]);
@@ -126,7 +126,7 @@ test('ports come, go and change hands', () => {
   assert.deepEqual([...state.serviceNames()], []);
 });
 
-test('slice events: what counts as a change', () => {
+test('any write of a slice of this family is a change, a repetition is not', () => {
   const base = slice('s', '1R@n1');
   const rows: readonly {
     readonly name: string;
@@ -189,7 +189,7 @@ test('a slice is compared with its pending version first', () => {
   assert.deepEqual(sync(state), []);
 });
 
-test('a slice that changes its Service leaves the old one', () => {
+test('a slice with a new service name moves to that Service', () => {
   const { state } = newState();
   state.updateService(undefined, service());
   state.updateService(undefined, service({ name: 'other' }));
@@ -202,7 +202,7 @@ test('a slice that changes its Service leaves the old one', () => {
   assert.equal(numbers(endpointsOf(state, 'a/other:http/TCP')), '1');
 });
 
-test('endpoints wait for their Service, whoever comes first', () => {
+test('endpoints are served when their Service arrives after them', () => {
   const { state } = newState();
   state.updateSlice(slice('s', '1R@n1'), false);
   sync(state);
@@ -228,7 +228,7 @@ test('endpoints belong to the port of their name and protocol', () => {
   assert.equal(numbers(endpointsOf(state, 'a/none/TCP')), '');
 });
 
-test('an endpoint in two slices outlives either', () => {
+test('an endpoint in two slices stays when one of them is removed', () => {
   const { state } = newState();
   state.updateService(undefined, service());
   const one = slice('one', '1T@n1 2R@n1');
@@ -249,7 +249,7 @@ test('an endpoint in two slices outlives either', () => {
   assert.equal(numbers(endpointsOf(state, 'a/web:http/TCP')), '1');
 });
 
-test('an endpoint in two of three slices outlives either', () => {
+test('an endpoint in two of three slices stays when one of them is removed', () => {
   const { state } = newState();
   state.updateService(undefined, service());
   const two = slice('two', '1R@n1');
@@ -263,7 +263,7 @@ test('an endpoint in two of three slices outlives either', () => {
   assert.deepEqual(terminating(), [true, false]);
 });
 
-test('health check ports and local ready counts follow', () => {
+test('health check ports and local ready counts follow Services and slices', () => {
   const { state } = newState();
   const lb = { type: 'LoadBalancer', externalTrafficPolicy: 'Local', healthCheckNodePort: 32100 };
   const object = service(lb, [
@@ -289,7 +289,7 @@ test('health check ports and local ready counts follow', () => {
   assert.deepEqual([...state.healthCheckPorts(), ...state.localReadyCounts()], []);
 });
 
-test('trigger times: later than the start, of changes only, gone with a removal', () => {
+test('trigger times are kept for changes after the start and dropped by a removal', () => {
   const { state, problems } = newState();
   const at = (seconds: string, version: string) =>
     slice('s', '1R@n1', { resourceVersion: version, triggerTime: `2026-01-01T00:00:${seconds}Z` });
@@ -311,14 +311,14 @@ test('trigger times: later than the start, of changes only, gone with a removal'
   assert.deepEqual([...state.takeDelta().triggerTimes], [['a/web', [startTime + 8000]]]);
 });
 
-test('a relabelled slice takes the trigger times of its old Service with it', () => {
+test('a relabelled slice drops the trigger times of its old Service', () => {
   const { state } = newState();
   state.updateSlice(slice('s', '1R@n1', { triggerTime: later }), false);
   state.updateSlice(slice('s', '1R@n1', { triggerTime: later, serviceName: 'other' }), false);
   assert.deepEqual([...state.takeDelta().triggerTimes.keys()], ['a/other']);
 });
 
-test('problems are reported when they arrive, and once', () => {
+test('a problem is reported once, when its object arrives', () => {
   const { state, problems } = newState();
   const bad = service({ externalIPs: ['bogus'] });
   state.updateService(undefined, bad);
@@ -327,7 +327,7 @@ test('problems are reported when they arrive, and once', () => {
   state.updateSlice(slice('s', '1R@n1', { triggerTime: 'yesterday' }), false);
   state.updateSlice(slice('t', '1R@n1', { serviceName: '' }), false);
   state.updateSlice(slice('u', '1R@n1', { serviceName: '', addressType: 'IPv6' }), false);
-  // One that goes is nobody's problem any more.
+  // A removed slice is no problem.
   state.updateSlice(slice('t', '1R@n1', { serviceName: '' }), true);
   assert.deepEqual(problems, [
     'Service a/web: spec.externalIPs[0]: "bogus" is not an IP address',
@@ -336,7 +336,7 @@ test('problems are reported when they arrive, and once', () => {
   ]);
 });
 
-test('slice events are counted when they concern this family, changes or not', () => {
+test('slice events of this family are counted, changes or not', () => {
   const { state } = newState();
   state.updateSlice(slice('s', '1R@n1'), false);
   state.updateSlice(slice('s', '1R@n1'), false);

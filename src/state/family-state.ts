@@ -11,7 +11,7 @@ import { takeFirst } from './take-first.ts';
 
 export interface FamilyStateOptions {
   readonly family: Family;
-  /** The name, in lower case, that marks endpoints as local. */
+  /** Endpoints with this node name are local. */
   readonly nodeName: string;
   /** Milliseconds since the Unix epoch; changes triggered before it are not measured. */
   readonly startTime: number;
@@ -28,18 +28,18 @@ export interface ServiceView {
 const noPorts: readonly ServicePort[] = [];
 
 /**
- * Services and endpoints of one family. Events are read as they arrive and wait until they are taken. What the
- * queries answer therefore moves only in `takeDelta` and `applyPending`, and stays still while a sync is under way.
+ * Services and endpoints of one family. Objects are read as they arrive, but the queries return them only after
+ * `takeDelta` or `applyPending`: the state does not change during a sync.
  *
- * A delta holds everything since the last one that was acknowledged, so a failed sync loses nothing: do not
- * acknowledge it, and the next take has it all.
+ * A delta holds all changes since the last acknowledged one. After a failed sync do not acknowledge it; the next
+ * `takeDelta` returns its changes again.
  */
 export class FamilyState {
   readonly family: Family;
   readonly #onProblem: (problem: ObjectProblem) => void;
   readonly #ledger = new Ledger();
   readonly #slices: SliceTracker;
-  /** Ports that wait to be applied, by Service. */
+  /** New ports of Services that wait to be applied. */
   readonly #pendingServices = new Map<string, readonly ServicePort[]>();
 
   readonly #records = new Map<string, ServiceRecord>();
@@ -53,27 +53,27 @@ export class FamilyState {
     this.#slices = new SliceTracker({ family, nodeName, onProblem }, startTime, this.#ledger);
   }
 
-  /** An added, changed or (without `object`) deleted Service. True when any Service waits to be applied. */
+  /** Takes an added, changed or (without `object`) deleted Service; returns whether any Service is pending. */
   updateService(previous: ServiceObject | undefined, object: ServiceObject | undefined): boolean {
     const subject = object ?? previous;
     if (subject) {
       const name = `${subject.namespace}/${subject.name}`;
       const applied = this.#records.get(name)?.ports ?? noPorts;
-      // A resync repeats every object; reading it again would only repeat its problems.
+      // Reading an unchanged object again would only report its problems again.
       const isResync = previous === object && (applied.length > 0 || this.#pendingServices.has(name));
       if (!isResync) this.#updatePorts(name, applied, object ? this.#readPorts(object, applied) : noPorts);
     }
     return this.#pendingServices.size > 0;
   }
 
-  /** An added, changed or removed slice of any address type. True when it is a change for this family. */
+  /** Takes an added, changed or removed slice of any address type; returns whether this family changed. */
   updateSlice(object: EndpointSliceObject, removed: boolean): boolean {
     return this.#slices.update(object, removed);
   }
 
   /**
-   * Applies up to `limit` of the Services and slices that wait, and says whether more do. Called with a limit
-   * before `takeDelta`, it spreads a large load over several turns of the event loop.
+   * Applies up to `limit` pending Services and as many slices; returns whether more are pending. Call it with a limit
+   * before `takeDelta` to spread a large load over several turns of the event loop.
    */
   applyPending(limit = Number.POSITIVE_INFINITY): boolean {
     const touched = new Set<ServiceRecord>();
@@ -91,23 +91,23 @@ export class FamilyState {
     return this.#pendingServices.size > 0 || this.#slices.hasPending;
   }
 
-  /** Applies everything that waits and hands out every change that is not acknowledged. */
+  /** Applies everything that is pending and returns every change that is not acknowledged. */
   takeDelta(): Delta {
     this.applyPending();
     return this.#ledger.take();
   }
 
-  /** The delta is programmed: what it holds need not be handed out again. */
+  /** Call when the delta is programmed: later deltas no longer contain its changes. */
   acknowledge(delta: Delta): void {
     this.#ledger.acknowledge(delta);
   }
 
-  /** `namespace/name` of everything that has a port or a slice. */
+  /** `namespace/name` of every Service with a port or a slice. */
   serviceNames(): Iterable<string> {
     return this.#records.keys();
   }
 
-  /** The Service of that `namespace/name`; undefined when it has neither a port nor a slice. */
+  /** The Service of this `namespace/name`; undefined when it has neither a port nor a slice. */
   service(name: string): ServiceView | undefined {
     return this.#records.get(name);
   }
@@ -127,17 +127,17 @@ export class FamilyState {
     return this.#totalEndpoints;
   }
 
-  /** Services that wait to be applied. */
+  /** Number of Services that wait to be applied. */
   get pendingServices(): number {
     return this.#pendingServices.size;
   }
 
-  /** Slice changes since the last take. */
+  /** Number of slice changes since the last take. */
   get pendingSlices(): number {
     return this.#slices.pendingChanges;
   }
 
-  /** Events so far about slices of this family that name a Service, changes or not. */
+  /** Number of events about slices of this family with a Service name, changes or not. */
   get sliceEvents(): number {
     return this.#slices.events;
   }
@@ -145,7 +145,7 @@ export class FamilyState {
   #readPorts(object: ServiceObject, applied: readonly ServicePort[]): readonly ServicePort[] {
     const { ports, problems } = servicePortsOf(object, this.family);
     for (const problem of problems) this.#onProblem(problem);
-    // An equal record keeps its identity: whoever compares plans compares pointers.
+    // Reuse equal records: plans are compared by reference.
     return ports.map((port) => applied.find((known) => sameServicePort(known, port)) ?? port);
   }
 
@@ -163,7 +163,7 @@ export class FamilyState {
     return record;
   }
 
-  /** Brings everything that is kept per Service in line with a record that changed. */
+  /** Updates counts and health check ports after a record has changed. */
   #settle(record: ServiceRecord): void {
     this.#ledger.recordChange(record.name);
     const count = record.countEndpoints();

@@ -1,9 +1,9 @@
 /**
- * Everything that a successful sync has to account for: it is recorded here as it is applied to the state, handed
- * out by `take`, and forgotten only by `acknowledge`.
+ * The changes that one sync has to program. `take` returns all that are not acknowledged; only `acknowledge` removes
+ * them.
  */
 export interface Delta {
-  /** Which take this was; deltas are acknowledged up to here. */
+  /** Number of the take; acknowledging it covers all earlier ones. */
   readonly sequence: number;
   /** `namespace/name` of every Service whose ports or endpoints changed. */
   readonly changed: ReadonlySet<string>;
@@ -13,9 +13,9 @@ export interface Delta {
 
 type TriggerTime = { readonly sequence: number; readonly time: number };
 
-/** Changes that no successful sync has covered yet. */
+/** Changes that no successful sync has programmed yet. */
 export class Ledger {
-  /** The take that will hand out what is recorded now. */
+  /** Number of the next take. */
   #sequence = 1;
   readonly #changed = new Map<string, number>();
   readonly #times = new Map<string, TriggerTime[]>();
@@ -31,7 +31,7 @@ export class Ledger {
     else this.#times.set(service, [entry]);
   }
 
-  /** After a removal, how long earlier changes took to be programmed no longer says anything. */
+  /** Called on a removal: the programming latency of earlier changes is then no longer measured. */
   discardTriggerTimes(service: string): void {
     this.#times.delete(service);
   }
@@ -51,7 +51,7 @@ export class Ledger {
     };
   }
 
-  /** Forgets what the delta holds, except what was recorded again after it was taken. */
+  /** Removes what the delta holds, except what was recorded again after it was taken. */
   acknowledge({ sequence }: Delta): void {
     for (const [service, last] of this.#changed) if (last <= sequence) this.#changed.delete(service);
     for (const [service, times] of this.#times) {

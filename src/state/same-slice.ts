@@ -2,8 +2,8 @@ import type { EndpointObject, EndpointSliceObject, SlicePortObject } from '../mo
 import { sameStrings } from '../model/same-strings.ts';
 
 /**
- * Whether two versions of a slice are one and the same write. Any write counts as a change, also one that touches
- * only fields that are not kept; the contents are compared as well because not every source counts versions.
+ * Whether two slices come from the same write. A write counts as a change even if it touches only fields that are not
+ * decoded. The contents are compared as well because not every source has resource versions.
  */
 export function sameSlice(a: EndpointSliceObject, b: EndpointSliceObject): boolean {
   if (a === b) return true;

@@ -15,7 +15,7 @@ function empty(): { cidrs: ServiceCIDRs; problems: string[] } {
   return { cidrs: new ServiceCIDRs((problem) => problems.push(describeProblem(problem))), problems };
 }
 
-test('CIDRs are split by family, canonical, sorted and each there once', () => {
+test('CIDRs are split by family, canonical, sorted and without duplicates', () => {
   const { cidrs, problems } = empty();
   assert.equal(cidrs.update(undefined, object('b', '10.112.1.1/12', 'FD00:96::/108')), true);
   assert.equal(cidrs.update(undefined, object('a', '10.096.0.0/16', '10.112.0.0/12')), true);
@@ -24,7 +24,7 @@ test('CIDRs are split by family, canonical, sorted and each there once', () => {
   assert.deepEqual(problems, []);
 });
 
-test('a CIDR that two objects list survives one of them', () => {
+test('a CIDR that two objects list stays when one of them is deleted', () => {
   const { cidrs } = empty();
   const a = object('a', '10.96.0.0/16');
   const b = object('b', '10.96.0.0/16');
@@ -36,14 +36,14 @@ test('a CIDR that two objects list survives one of them', () => {
   assert.deepEqual(cidrs.of('IPv4'), []);
 });
 
-test('an update replaces what the object said before, whatever its previous version is said to be', () => {
+test('an update replaces the CIDRs of the object, regardless of the given previous version', () => {
   const { cidrs } = empty();
   cidrs.update(undefined, object('a', '10.96.0.0/16'));
   assert.equal(cidrs.update(undefined, object('a', '10.97.0.0/16')), true);
   assert.deepEqual(cidrs.of('IPv4'), ['10.97.0.0/16']);
 });
 
-test('a resync changes nothing and hands out the same arrays', () => {
+test('a resync changes nothing and returns the same arrays', () => {
   const { cidrs } = empty();
   const a = object('a', '10.96.0.0/16');
   cidrs.update(undefined, a);
@@ -53,7 +53,7 @@ test('a resync changes nothing and hands out the same arrays', () => {
   assert.equal(cidrs.update(undefined, undefined), false);
 });
 
-test('a bad CIDR is set aside and named', () => {
+test('a bad CIDR is ignored and reported', () => {
   const { cidrs, problems } = empty();
   assert.equal(cidrs.update(undefined, object('a', '10.96.0.0', '10.97.0.0/16')), true);
   assert.deepEqual(cidrs.of('IPv4'), ['10.97.0.0/16']);

@@ -4,8 +4,7 @@ import type { ServiceCIDRObject } from '../model/objects.ts';
 import { sameStrings } from '../model/same-strings.ts';
 
 /**
- * The address ranges that Services get their cluster IPs from. A CIDR that several objects list stays until the
- * last of them is gone.
+ * The address ranges of cluster IPs. A CIDR that several objects list stays until the last of them is deleted.
  */
 export class ServiceCIDRs {
   readonly #onProblem: (problem: ObjectProblem) => void;
@@ -17,7 +16,7 @@ export class ServiceCIDRs {
     this.#onProblem = onProblem;
   }
 
-  /** An added, changed or (without `object`) deleted object. True when the CIDRs of either family changed. */
+  /** Applies an added, changed or (without `object`) deleted object; returns whether the CIDRs changed. */
   update(previous: ServiceCIDRObject | undefined, object: ServiceCIDRObject | undefined): boolean {
     const name = object?.name ?? previous?.name;
     if (name === undefined) return false;
@@ -33,7 +32,7 @@ export class ServiceCIDRs {
     return true;
   }
 
-  /** Canonical, sorted byte-wise, each once; the same array until `update` answers true. */
+  /** Canonical, sorted byte-wise, without duplicates; the same array until `update` returns true. */
   of(family: Family): readonly string[] {
     return this.#byFamily[family];
   }

@@ -6,7 +6,7 @@ import { mergeLists, noEndpoints, patchList, type SortedEndpoints } from './sort
 
 type PortIdentity = { readonly portName: string; readonly protocol: Protocol };
 
-/** Slices of one Service that left and arrived; a changed slice does both. */
+/** Slices that one Service lost and gained; a changed slice is in both lists. */
 export interface SliceChange {
   readonly removed: SliceEntry[];
   readonly added: SliceEntry[];
@@ -14,11 +14,11 @@ export interface SliceChange {
 
 const nothing: readonly never[] = [];
 
-/** What is known under one `namespace/name`: the ports of the Service, its slices, and the slices merged. */
+/** The ports of one Service, its slices, and the merged endpoints. */
 export class ServiceRecord {
   readonly name: string;
   ports: readonly ServicePort[] = nothing;
-  /** What `countEndpoints` said when the record was last added to a total. */
+  /** The result of `countEndpoints` that is part of the total. */
   counted = 0;
   #slices: readonly SliceEntry[] = nothing;
   #lists: readonly PortEndpoints[] = nothing;
@@ -53,7 +53,7 @@ export class ServiceRecord {
     const before = this.#slices;
     this.#slices = replaceSlices(before, change);
     const [first] = this.#slices;
-    // By far the commonest case needs no lists of its own.
+    // The commonest case by far needs no merged lists.
     if (this.#slices.length <= 1) this.#lists = first?.lists ?? nothing;
     else this.#lists = this.#mergedLists(before, change);
   }
@@ -70,7 +70,7 @@ export class ServiceRecord {
 
   #mergedList(port: PortIdentity, before: readonly SliceEntry[], change: SliceChange): SortedEndpoints {
     const current = listFor(this.#lists, port);
-    // With an endpoint in two slices, removing one record may bring the other one up: only a merge can tell.
+    // If an endpoint is in two slices, removing one record may uncover the other: that needs a merge.
     const shadowed = before.reduce((sum, entry) => sum + listFor(entry.lists, port).length, 0);
     if (current.length > 0 && shadowed === current.length) {
       const [removed, added] = difference(recordsFor(change.removed, port), recordsFor(change.added, port));
@@ -99,7 +99,7 @@ function distinctPorts(entries: readonly SliceEntry[]): readonly PortIdentity[] 
   return distinct;
 }
 
-/** What is only in the one and only in the other; unchanged endpoints have the same identity in both. */
+/** Removes endpoints that are in both lists; unchanged ones are the same object in both. */
 function difference(
   removed: readonly Endpoint[],
   added: readonly Endpoint[],
@@ -109,7 +109,7 @@ function difference(
   return [[...gone], fresh];
 }
 
-/** Slices stay sorted by name, so that the outcome of a merge does not depend on the order of their arrival. */
+/** Keeps slices sorted by name, so that a merge does not depend on the order of arrival. */
 function replaceSlices(slices: readonly SliceEntry[], change: SliceChange): readonly SliceEntry[] {
   const gone = new Set(change.removed);
   const rest = slices.filter((entry) => !gone.has(entry));

@@ -67,7 +67,7 @@ test('ports with one number share their endpoints, others have their own', () =>
   assert.deepEqual([plain?.portName, plain?.protocol, plain?.endpoints[0]?.id], ['', 'TCP', '10.1.0.1:80']);
 });
 
-test('two numbers under one name and protocol make one list', () => {
+test('two port numbers with one name and protocol make one list', () => {
   const ports = [
     { name: 'http', protocol: 'TCP', port: 81 },
     { name: 'http', protocol: 'TCP', port: 80 },
@@ -79,7 +79,7 @@ test('two numbers under one name and protocol make one list', () => {
   );
 });
 
-test('empty hints are no hints', () => {
+test('empty lists of hints are dropped', () => {
   const endpoints = endpointObjects('1R@').map((object) => ({ ...object, zoneHints: [], nodeHints: [] }));
   const endpoint = read(slice('s', '', { endpoints })).entry.lists[0]?.endpoints[0];
   assert.ok(endpoint && !('zoneHints' in endpoint) && !('nodeHints' in endpoint));
@@ -90,7 +90,7 @@ test('a slice without endpoints or without ports has no lists', () => {
   assert.deepEqual(read(slice('s', '1R@', { ports: [] })).entry.lists, []);
 });
 
-test('what cannot be used is set aside and named; the rest stays', () => {
+test('invalid endpoints and ports are ignored and reported; the others are used', () => {
   const ports: readonly (readonly [port: SlicePortObject, problem: string])[] = [
     [{ protocol: 'TCP', port: 80 }, 'ports[0].name: "null" is not a port name'],
     [{ name: 'x', protocol: 'TCP' }, 'ports[0].port: "null" is not a port number from 1 to 65535'],
@@ -129,7 +129,7 @@ test('what cannot be used is set aside and named; the rest stays', () => {
   }
 });
 
-test('what did not change keeps its identity', () => {
+test('unchanged endpoints and lists are reused', () => {
   const { entry: before } = read(slice('s', '1R@ 2R@ 3R@'));
   const { entry: same } = read(slice('s', '3R@ 2R@ 1R@', { resourceVersion: '2' }), before);
   assert.equal(same.lists[0]?.endpoints, before.lists[0]?.endpoints);
@@ -138,7 +138,7 @@ test('what did not change keeps its identity', () => {
   assert.equal(numbers(kept ?? []), '1 3');
 });
 
-test('slices are the same only when they are one write', () => {
+test('slices are the same only when they come from one write', () => {
   const object = slice('s', '1R@n1/za!n1 2R@n2');
   assert.ok(sameSlice(object, object));
   assert.ok(sameSlice(object, structuredClone(object)));
@@ -172,7 +172,7 @@ test('slices are the same only when they are one write', () => {
     assert.equal(sameSlice(object, { ...object, ...other }), false, JSON.stringify(other));
 });
 
-test('endpoints are the same when every field is', () => {
+test('endpoints are the same when every field is equal', () => {
   const endpoint = read(slice('s', '1R@n1/za!n1')).entry.lists[0]?.endpoints[0];
   assert.ok(endpoint);
   assert.ok(sameEndpoint(endpoint, { ...endpoint }));

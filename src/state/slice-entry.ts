@@ -5,14 +5,14 @@ import type { EndpointObject, EndpointSliceObject, Protocol, SlicePortObject } f
 import { isPortNumber, parseProtocol } from '../model/service-ports.ts';
 import { findEndpoint, noEndpoints, type SortedEndpoints, sortUnique } from './sorted-endpoints.ts';
 
-/** The endpoints that something offers under one port name and protocol. */
+/** The endpoints of one port name and protocol. */
 export interface PortEndpoints {
   readonly portName: string;
   readonly protocol: Protocol;
   readonly endpoints: SortedEndpoints;
 }
 
-/** A slice as it was received, and what it contributes to its Service. */
+/** A slice as received, and its endpoints by port. */
 export interface SliceEntry {
   readonly object: EndpointSliceObject;
   readonly lists: readonly PortEndpoints[];
@@ -32,9 +32,8 @@ export function isSamePort(
 }
 
 /**
- * Reads a slice once, when it arrives. Endpoints that did not change since `previous` keep their identity, and
- * ports with the same number share theirs, so that a change costs what it changes. A list exists only when it
- * has an endpoint.
+ * Reads a slice. Endpoints that are equal to those of `previous` are reused, and ports with the same number share
+ * their list. A port without endpoints has no list.
  */
 export function readSlice(
   object: EndpointSliceObject,
@@ -53,7 +52,7 @@ export function readSlice(
     byNumber.set(port.number, endpoints);
     addList(lists, port, endpoints);
   }
-  // A copy has no room to grow: arrays that were pushed to keep some, and there is one per slice.
+  // A copy saves memory: an array that grew by push() has spare capacity, and there is one per slice.
   return { object, lists: lists.slice() };
 }
 
@@ -97,7 +96,7 @@ function endpointOf(object: EndpointObject, ip: string, port: number, isLocal: b
   };
 }
 
-/** `joinHostPort` in one piece: concatenation would keep its parts alive besides the whole, for every endpoint. */
+/** `joinHostPort` as a flat string: V8 keeps the parts of a concatenated one in memory, for every endpoint. */
 function flatHostPort(ip: string, port: number): string {
   return [ip.includes(':') ? `[${ip}]` : ip, port].join(':');
 }

@@ -6,13 +6,13 @@ import { problemOf, readSlice, type SliceContext, type SliceEntry } from './slic
 import { takeFirst } from './take-first.ts';
 import { parseTriggerTime } from './trigger-time.ts';
 
-/** Every slice of one family in its newest version, and which of them wait to be applied. */
+/** The newest version of every slice of one family, and which of them wait to be applied. */
 export class SliceTracker {
   readonly #context: SliceContext;
   readonly #startTime: number;
   readonly #ledger: Ledger;
   readonly #latest = new Map<string, SliceEntry>();
-  /** The applied version, if there was one, of every slice that has changed since. */
+  /** For every slice with a pending change: the applied version, if any. */
   readonly #superseded = new Map<string, SliceEntry | undefined>();
   #pendingChanges = 0;
   #events = 0;
@@ -31,13 +31,13 @@ export class SliceTracker {
     return this.#events;
   }
 
-  /** True when the slice changed: a write of any kind, or the removal of a slice that was known. */
+  /** Returns whether the slice changed: by any write, or by the removal of a known slice. */
   update(object: EndpointSliceObject, removed: boolean): boolean {
     const usable = this.#isUsable(object, removed);
     if (usable) this.#events++;
     const key = `${object.namespace}/${object.name}`;
     const previous = this.#latest.get(key);
-    // A slice that lost its label leaves the Service it belonged to.
+    // A slice without its label no longer belongs to the Service.
     if (removed || !usable) return previous !== undefined && this.#remove(key, previous);
     if (previous && sameSlice(previous.object, object)) return false;
     this.#supersede(key, previous);
@@ -54,7 +54,7 @@ export class SliceTracker {
     return this.#superseded.size > 0;
   }
 
-  /** Up to `limit` of the slices that changed since they were last taken, by `namespace/name` of the Service. */
+  /** Takes up to `limit` pending changes, by `namespace/name` of the Service. */
   takeChanges(limit: number): ReadonlyMap<string, SliceChange> {
     const changes = new Map<string, SliceChange>();
     for (const [key, before] of takeFirst(this.#superseded, limit)) {

@@ -4,11 +4,11 @@ import fc from 'fast-check';
 import { endpoints, numbers } from '../../test/plan/builders.ts';
 import { byId, findEndpoint, mergeLists, noEndpoints, patchList, sortUnique } from './sorted-endpoints.ts';
 
-test('lists are in byte order of ip:port', () => {
+test('endpoints are sorted byte-wise by ip:port', () => {
   assert.equal(numbers(sortUnique(endpoints('1R@ 2R@ 10R@ 11R@ 100R@').toReversed())), '100 10 11 1 2');
 });
 
-test('of several records for one endpoint', () => {
+test('of several records for one endpoint, the last that is not terminating wins', () => {
   const winner = (shorthand: string) => {
     const records = shorthand
       .split(' ')
@@ -25,7 +25,7 @@ test('of several records for one endpoint', () => {
   assert.equal(winner('1T@ 1R@ 1T@ 1X@ 1T@'), '3');
 });
 
-test('a merge of one list is that list', () => {
+test('a merge of one list returns that list', () => {
   const list = endpoints('1R@ 2R@');
   assert.equal(mergeLists([list]), list);
   assert.equal(mergeLists([]), noEndpoints);
@@ -41,7 +41,7 @@ test('endpoints are found by bisection', () => {
 const numbersOf = (max: number) => fc.uniqueArray(fc.nat(max), { maxLength: 30 });
 const build = (ids: readonly number[]) => sortUnique(endpoints(ids.map((n) => `${n}R@`).join(' ')));
 
-test('a patch equals a merge of what is left, or says that it cannot tell', () => {
+test('a patch equals a merge, or returns undefined when ids collide', () => {
   fc.assert(
     fc.property(numbersOf(60), numbersOf(60), fc.func(fc.boolean()), (old, more, isRemoved) => {
       const list = build(old);
@@ -57,11 +57,11 @@ test('a patch equals a merge of what is left, or says that it cannot tell', () =
   );
 });
 
-test('a patch leaves large changes to a merge', () => {
+test('a patch returns undefined for large changes', () => {
   const many = sortUnique(Array.from({ length: 300 }, (_, i) => endpoints(`${i}R@`)).flat());
   assert.equal(patchList(build([1]), [], many), undefined);
 });
 
-test('two added records of one id make a patch give up', () => {
+test('a patch returns undefined for two added records of one id', () => {
   assert.equal(patchList(build([1]), [], [...build([5]), ...build([5])]), undefined);
 });

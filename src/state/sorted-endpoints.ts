@@ -10,8 +10,8 @@ export function byId(a: Endpoint, b: Endpoint): number {
 }
 
 /**
- * Sorts, and resolves endpoints that appear more than once: a record that is not terminating beats the ones before
- * it, a terminating one beats nothing.
+ * Sorts and removes duplicates. Of several records with one id, the last that is not terminating wins; if all are
+ * terminating, the first.
  */
 export function sortUnique(records: readonly Endpoint[]): SortedEndpoints {
   const sorted = records.toSorted(byId);
@@ -25,7 +25,7 @@ export function sortUnique(records: readonly Endpoint[]): SortedEndpoints {
   return sorted;
 }
 
-/** One list out of several; later lists win where `sortUnique` lets the last record win. */
+/** Merges lists; for duplicates `sortUnique` decides, in the order of the lists. */
 export function mergeLists(lists: readonly SortedEndpoints[]): SortedEndpoints {
   const [first] = lists;
   if (!first) return noEndpoints;
@@ -38,13 +38,12 @@ export function findEndpoint(list: SortedEndpoints, id: string): Endpoint | unde
   return found?.id === id ? found : undefined;
 }
 
-/** Beyond so many edits, moving pointers about costs more than a merge. */
+/** With more edits than this, a merge is cheaper than splicing. */
 const maxPatch = 256;
 
 /**
- * The list without some of its members and with some more, for a fraction of the comparisons of a merge. Undefined
- * when that is too much for a patch, or when an added id is already there: then only a merge of all records can
- * tell which one wins.
+ * Returns the list with some endpoints removed and others added, with far fewer comparisons than a merge. Returns
+ * undefined when there are too many edits, or when an added id exists already: then a merge must decide which wins.
  */
 export function patchList(
   list: SortedEndpoints,

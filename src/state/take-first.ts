@@ -1,4 +1,4 @@
-/** Takes up to `limit` entries out of a map, oldest first. Entries that are added meanwhile come last. */
+/** Removes and yields up to `limit` entries of a map, oldest first. */
 export function* takeFirst<K, V>(map: Map<K, V>, limit: number): Iterable<[K, V]> {
   let left = limit;
   for (const entry of map) {

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { parseTriggerTime } from './trigger-time.ts';
 
-test('RFC 3339 times', () => {
+test('valid RFC 3339 times are parsed and invalid ones refused', () => {
   const rows: readonly (readonly [text: string, time: number | undefined])[] = [
     ['1970-01-01T00:00:00Z', 0],
     ['2024-02-29T12:30:45Z', Date.UTC(2024, 1, 29, 12, 30, 45)],
@@ -34,7 +34,7 @@ test('RFC 3339 times', () => {
   }
 });
 
-test('reads back every time that toISOString writes in four-digit years', () => {
+test('every time that toISOString writes with a four-digit year is parsed back', () => {
   const date = fc.date({
     min: new Date('0100-01-01T00:00:00Z'),
     max: new Date('9999-12-31T23:59:59Z'),
