@@ -1,12 +1,13 @@
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { fieldReference, flagReference, gateReference } from './configuration.ts';
 import { replaceSection } from './markdown.ts';
 import { metricReference } from './metrics.ts';
+import { performancePlot } from './performance-plot.ts';
 
 const docs = resolve(import.meta.dirname, '../../docs');
 
-/** Sections of pages that are written by a function, and not by hand. */
+/** Generated sections by page. */
 const generated = {
   'configuration.md': { fields: fieldReference, flags: flagReference, gates: gateReference },
   'operations.md': { metrics: metricReference },
@@ -18,9 +19,16 @@ export interface Page {
   readonly wanted: string;
 }
 
-/** The pages with generated sections: as they are, and as they should be. */
+/** Returns the generated plot and the pages with generated sections, as they are and as they should be. */
 export async function generatedPages(): Promise<Page[]> {
-  const pages: Page[] = [];
+  const svg = join(docs, 'performance.svg');
+  const pages: Page[] = [
+    {
+      path: svg,
+      present: existsSync(svg) ? readFileSync(svg, 'utf8') : '',
+      wanted: performancePlot(join(docs, 'performance.md')),
+    },
+  ];
   for (const [name, sections] of Object.entries(generated)) {
     const path = join(docs, name);
     const present = readFileSync(path, 'utf8');

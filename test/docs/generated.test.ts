@@ -10,7 +10,7 @@ import { generatedPages } from '../../scripts/docs/pages.ts';
 
 const src = resolve(import.meta.dirname, '../../src');
 
-test('generated sections are up to date; npm run docs writes them', async () => {
+test('generated sections and plots are up to date; npm run docs updates them', async () => {
   for (const { path, present, wanted } of await generatedPages()) assert.equal(present, wanted, path);
 });
 
@@ -19,8 +19,8 @@ test('there is advice for every metric of the proxy, and for no other', async ()
   assert.deepEqual(Object.keys(metricAdvice).sort(), names.sort());
 });
 
-test('the gates said to have an effect are those that the sources ask for', () => {
-  // The two that stand for all of a stage are asked for by no name.
+test('the feature gates that the documents describe are those that the sources use', () => {
+  // These two set all gates of a stage; no source uses them by name.
   const stages = ['AllAlpha', 'AllBeta'];
   const asked = globSync('**/*.ts', { cwd: src, exclude: ['**/*.test.ts'] }).flatMap((file) => {
     const text = readFileSync(join(src, file), 'utf8');
@@ -32,18 +32,18 @@ test('the gates said to have an effect are those that the sources ask for', () =
 describe('sections', () => {
   const page = 'a\n<!-- generated: x (npm run docs) -->\nold\n<!-- end of x -->\nb\n';
 
-  test('are replaced between their markers, and stay the same a second time', () => {
+  test('a section is replaced between its markers, and stays the same a second time', () => {
     const once = replaceSection(page, 'x', 'new');
     assert.equal(once, 'a\n<!-- generated: x (npm run docs) -->\n\nnew\n\n<!-- end of x -->\nb\n');
     assert.equal(replaceSection(once, 'x', 'new'), once);
   });
 
-  test('are missed, and not made up', () => {
+  test('replacing a missing or repeated section throws', () => {
     assert.throws(() => replaceSection(page, 'y', 'new'), /generated: y/);
     assert.throws(() => replaceSection(page + page, 'x', 'new'), /one section/);
   });
 
-  test('have tables whose cells cannot end a row', () => {
+  test('cells of generated tables cannot end a row', () => {
     assert.equal(table(['a'], [['b|c\nd']]), '| a |\n| --- |\n| b\\|c d |');
   });
 });

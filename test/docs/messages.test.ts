@@ -20,13 +20,13 @@ function unknownMessages(page: string, heading: string): string[] {
   return messages.filter((message) => !message.split('…').every((part) => sources.includes(part.trim())));
 }
 
-test('messages that the documents tell about are in the sources', () => {
+test('messages that the documents quote are in the sources', () => {
   assert.deepEqual(unknownMessages(operations, 'Exit codes'), []);
   assert.deepEqual(unknownMessages(operations, 'Log lines that ask for action'), []);
   assert.deepEqual(unknownMessages(troubleshooting, 'The start fails'), []);
 });
 
-test('the events that are told about are those that can happen', () => {
+test('the documented events are those that the sources emit', () => {
   const files = globSync('src/{app/*,backends/*/mode}.ts', { cwd: root });
   const senders = files.map((file) => readFileSync(join(root, file), 'utf8')).join('\n');
   const reasons = [...senders.matchAll(/(?:\breason: |eventReason: |'Normal', |\bwarn\()'(\w+)'/g)].map(
