@@ -63,7 +63,7 @@ class KubeSource implements ObjectSource {
   }
 }
 
-/** Where each resource lives, and what the server is asked to leave out. */
+/** The path of each resource, and the selectors for the objects that kube-proxy uses. */
 export function watchTargets(nodeName: string): { readonly [R in ResourceName]: WatchTarget } {
   return {
     services: {
@@ -80,7 +80,7 @@ export function watchTargets(nodeName: string): { readonly [R in ResourceName]: 
   };
 }
 
-/** Commas, equals signs and backslashes mean something in a field selector. */
+/** Escapes the characters that are special in a field selector. */
 function escapeFieldValue(value: string): string {
   return value.replace(/[\\,=]/g, '\\$&');
 }

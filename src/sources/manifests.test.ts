@@ -94,7 +94,7 @@ function told({ calls }: Follower, call: string): Promise<void> {
   return eventually(call, () => calls.includes(call), { onTimeout: () => `told: ${calls}` });
 }
 
-test('a directory is read in order, and nothing else in it', async (t) => {
+test('manifest files of a directory are read in order, other files are not', async (t) => {
   const path = folder(t, {
     'b.yml': service('b', '10.96.0.2'),
     'a.yaml': `${service('a', '10.96.0.1')}---\n${node}`,
@@ -135,7 +135,7 @@ test('a single file is read, and followed when it is replaced', async (t) => {
   assert.deepEqual(follower.news(), ['remove services default/a', 'add services default/b']);
 });
 
-test('changes are told with the object before; what stays is not told', async (t) => {
+test('changes are delivered with the previous object; unchanged objects are not delivered', async (t) => {
   const path = folder(t, { 'a.yaml': `${service('a', '10.96.0.1')}---\n${service('b', '10.96.0.2')}` });
   const { source, follower } = await follow(t, path);
   follower.news();
@@ -160,7 +160,7 @@ test('changes are told with the object before; what stays is not told', async (t
   );
 });
 
-test('a broken file keeps its last good content, is reported once by place, and recovers', async (t) => {
+test('a broken file keeps its last good content, is reported once with its position, and recovers', async (t) => {
   const path = folder(t, { 'a.yaml': service('a', '10.96.0.1'), 'b.yaml': service('b', '10.96.0.2') });
   const { source, follower, logged } = await follow(t, path);
   follower.news();
@@ -179,7 +179,7 @@ test('a broken file keeps its last good content, is reported once by place, and 
   assert.match(logged[1] ?? '', /^Manifest problems resolved .*a\.yaml:7:1/);
 });
 
-test('a file that is broken from the start does not stop the others, and joins them when it is mended', async (t) => {
+test('a file that is broken from the start does not affect the others and is used once it is corrected', async (t) => {
   const bad = `${service('a', '10.96.0.1')}---\n${service('c', '10.96.0.300')}`;
   const path = folder(t, { 'a.yaml': bad, 'b.yaml': service('b', '10.96.0.2') });
   const { source, follower, logged } = await follow(t, path);
@@ -195,7 +195,7 @@ test('a file that is broken from the start does not stop the others, and joins t
   assert.deepEqual(follower.news(), ['add services default/a']);
 });
 
-test('of two objects with one name the first file wins; the other steps in when it goes', async (t) => {
+test('of two objects with one name the first file wins; the other is used when the first is removed', async (t) => {
   const path = folder(t, {
     '1.yaml': service('a', '10.96.0.1'),
     '2.yaml': `\n\n${service('a', '10.96.0.2')}`,
@@ -220,7 +220,7 @@ test('of two objects with one name the first file wins; the other steps in when 
   );
 });
 
-test('Endpoints count until their Service has a slice of its own', async (t) => {
+test('Endpoints are used until their Service has an EndpointSlice', async (t) => {
   const endpoints =
     'apiVersion: v1\nkind: Endpoints\nmetadata: {name: web}\nsubsets: [{addresses: [{ip: 10.1.0.1}], ports: [{port: 80}]}]\n';
   const slice =
@@ -242,7 +242,7 @@ test('Endpoints count until their Service has a slice of its own', async (t) => 
   ]);
 });
 
-test('other kinds are mentioned once', async (t) => {
+test('other kinds are logged once', async (t) => {
   const pod = 'apiVersion: v1\nkind: Pod\nmetadata: {name: p}\n';
   const path = folder(t, { 'a.yaml': `${pod}---\n${pod}` });
   const { source, logged } = await follow(t, path);
@@ -253,7 +253,7 @@ test('other kinds are mentioned once', async (t) => {
   ]);
 });
 
-test('a node that no manifest describes is there nevertheless, and nobody waits for it', async (t) => {
+test('a node without a manifest is delivered with its name only, without a wait', async (t) => {
   const path = folder(t);
   const { source, follower } = await follow(t, path);
   assert.deepEqual(follower.objects.get('nodes n1'), {
@@ -286,7 +286,7 @@ test('a node that no manifest describes is there nevertheless, and nobody waits 
   assert.deepEqual(reasons, ['IP addresses of node "n1" changed from [] to [10.0.0.1]']);
 });
 
-test('a path that is not there is an error at the start, and a reason to keep everything later', async (t) => {
+test('a missing path is an error at the start; later the last content stays', async (t) => {
   const directory = folder(t);
   const path = join(directory, 'manifests');
   await assert.rejects(follow(t, path), /cannot read manifests at .*manifests: ENOENT/);
@@ -305,7 +305,7 @@ test('a path that is not there is an error at the start, and a reason to keep ev
   assert.deepEqual(source.problems(), []);
 });
 
-test('a volume whose ..data link is swapped', async (t) => {
+test('the swap of a ConfigMap volume is followed', async (t) => {
   const path = folder(t);
   for (const [version, ip] of [
     ['..v1', '10.96.0.1'],
@@ -323,7 +323,7 @@ test('a volume whose ..data link is swapped', async (t) => {
   await told(follower, 'update services default/a');
 });
 
-test('writes are noticed without being asked about', async (t) => {
+test('writes are noticed by the watch', async (t) => {
   const path = folder(t);
   const { source, follower } = await follow(t, path, systemClock);
   writeFileSync(join(path, 'a.yaml'), service('a', '10.96.0.1'));
@@ -338,7 +338,7 @@ test('writes are noticed without being asked about', async (t) => {
   assert.deepEqual(follower.news(), [], 'nothing after stop');
 });
 
-test('what the kernel does not tell is found by looking now and then', async (t) => {
+test('changes that the kernel does not report are found by polling', async (t) => {
   const elsewhere = folder(t, { 'real.yaml': service('a', '10.96.0.1') });
   const path = folder(t);
   symlinkSync(join(elsewhere, 'real.yaml'), join(path, 'a.yaml'));
@@ -349,13 +349,13 @@ test('what the kernel does not tell is found by looking now and then', async (t)
   assert.ok(!follower.calls.includes('add services default/b'));
   await clock.advance(10_000);
   await told(follower, 'add services default/b');
-  // A directory that was replaced is found the same way, and watched from then on.
+  // A replaced directory is found the same way, and watched from then on.
   rmSync(path, { recursive: true });
   mkdirSync(path);
   await clock.advance(10_000);
   await sleep(100);
   writeFileSync(join(path, 'c.yaml'), service('c', '10.96.0.3'));
-  // Less than until the next look, so it is the watch that tells.
+  // Less than until the next poll, so it is the watch that reports it.
   for (let i = 0; i < 8 && !follower.calls.includes('add services default/c'); i++) {
     await sleep(100);
     await clock.advance(1_000);
@@ -363,7 +363,7 @@ test('what the kernel does not tell is found by looking now and then', async (t)
   await told(follower, 'add services default/c');
 });
 
-test('a handler that throws is logged and does not end the following', async (t) => {
+test('a handler that throws is logged, and later changes are delivered', async (t) => {
   const path = folder(t);
   const { source, logged } = await follow(t, path);
   const fragile = new Follower();

@@ -9,27 +9,26 @@ import { type Merged, mergeContents, type ObjectState } from './manifests/merge.
 import type { ObjectHandler, ObjectSource } from './source.ts';
 
 export interface ManifestSourceOptions {
-  /** A directory of `*.yaml`, `*.yml` and `*.json` files (not searched deeper), or one such file. */
+  /** A directory of `*.yaml`, `*.yml` and `*.json` files, without subdirectories, or one file. */
   readonly path: string;
   readonly nodeName: string;
   readonly clock: Clock;
   readonly logger: Logger;
 }
 
-/** Objects from files. `start` may be called several times, for different resources or handlers. */
+/** Objects from files. `start` may be called several times with different resources or handlers. */
 export interface ManifestSource extends ObjectSource {
-  /** What is wrong right now; each was logged when it appeared. */
+  /** The current problems; each was logged when it appeared. */
   problems(): readonly ManifestProblem[];
-  /** Looks at the files now instead of when they are next seen to change. */
+  /** Reads the files now instead of at their next change. */
   refresh(): Promise<void>;
 }
 
 /**
- * Reads the manifests and follows their changes. Objects get the API's defaults and pass the proxy's selectors;
- * kinds it has no use for are skipped. A file with any fault keeps its last good content. Of two objects with
- * the same name the one in the first file, by name, wins. A legacy Endpoints object counts while its Service has
- * no EndpointSlice. When no Node is called `nodeName`, one without addresses or labels is delivered. Rejects
- * when the path cannot be read.
+ * Reads the manifests and follows their changes. Objects get the API's defaults and must match the proxy's selectors;
+ * other kinds are skipped. A file with an error keeps its last good content. Of two objects with the same name, the
+ * one in the first file by name wins. A legacy Endpoints object is used while its Service has no EndpointSlice. Without
+ * a Node named `nodeName`, one without addresses and labels is delivered. Rejects when the path cannot be read.
  */
 export async function manifestSource(options: ManifestSourceOptions): Promise<ManifestSource> {
   const { path, nodeName, clock } = options;
@@ -52,7 +51,7 @@ const nothing: ObjectState = {
 interface Subscription {
   readonly resources: readonly ResourceName[];
   readonly handler: ObjectHandler;
-  /** The first complete list was delivered. */
+  /** Whether the first complete list was delivered. */
   synced: boolean;
 }
 
@@ -63,7 +62,7 @@ class FileSource implements ManifestSource {
   readonly #subscriptions: Subscription[] = [];
   #merged: Merged;
   #problems: readonly ManifestProblem[] = [];
-  #useless: ReadonlySet<string> = new Set();
+  #unused: ReadonlySet<string> = new Set();
   #refreshing: Promise<void> = Promise.resolve();
   #waiting: Promise<void> | undefined;
   #thorough = false;
@@ -83,7 +82,7 @@ class FileSource implements ManifestSource {
     });
   }
 
-  /** Watches before it reads, so that no change falls in between. */
+  /** Watches before reading, so that no change is missed. */
   async open(): Promise<void> {
     this.#watcher.start();
     await this.#refresh(true);
@@ -95,7 +94,7 @@ class FileSource implements ManifestSource {
   start(resources: readonly ResourceName[], handler: ObjectHandler): void {
     const subscription = { resources, handler, synced: false };
     this.#subscriptions.push(subscription);
-    // Not before the caller is done setting up.
+    // After the caller has finished its set-up.
     queueMicrotask(() => this.#deliverAll(subscription));
   }
 
@@ -113,15 +112,15 @@ class FileSource implements ManifestSource {
     return this.#refresh(true);
   }
 
-  /** One at a time; requests made while one waits for its turn are one. */
+  /** Reads the files, one read at a time; requests that wait for the same read share it. */
   #refresh(thorough: boolean): Promise<void> {
     this.#thorough ||= thorough;
     this.#waiting ??= this.#refreshing.then(async () => {
       const readEverything = this.#thorough;
       this.#thorough = false;
       this.#waiting = undefined;
-      // A handler that throws must not end the following of later changes.
-      await this.#look(readEverything).catch((error: unknown) =>
+      // Later changes must be followed even if a handler throws.
+      await this.#readAndDeliver(readEverything).catch((error: unknown) =>
         this.#options.logger.error(error, 'Failed to deliver objects from manifests'),
       );
     });
@@ -129,12 +128,12 @@ class FileSource implements ManifestSource {
     return this.#refreshing;
   }
 
-  async #look(thorough: boolean): Promise<void> {
+  async #readAndDeliver(thorough: boolean): Promise<void> {
     if (this.#stopped || !(await this.#files.refresh(thorough)) || this.#stopped) return;
     const before = this.#merged.state;
     this.#merged = mergeContents(this.#files.contents(), this.#options.nodeName, before);
     this.#report([...this.#files.problems(), ...this.#merged.problems]);
-    this.#reportUseless();
+    this.#reportUnused();
     for (const { resources, handler, synced } of this.#subscriptions) {
       if (synced) for (const name of resources) deliverChanges(name, before, this.#merged.state, handler);
     }
@@ -150,7 +149,7 @@ class FileSource implements ManifestSource {
     subscription.synced = true;
   }
 
-  /** Logs what is new, and what is over. */
+  /** Logs new and resolved problems. */
   #report(problems: readonly ManifestProblem[]): void {
     const { logger } = this.#options;
     const known = new Set(this.#problems.map(printProblem));
@@ -163,19 +162,19 @@ class FileSource implements ManifestSource {
     this.#problems = problems;
   }
 
-  /** One line per file and change. */
-  #reportUseless(): void {
+  /** Logs objects that kube-proxy does not use, once per file and kind. */
+  #reportUnused(): void {
     const current = new Set<string>();
-    for (const [file, { useless }] of this.#files.contents()) {
-      const fresh = useless.filter((what) => !this.#useless.has(`${file} ${what}`));
-      for (const what of useless) current.add(`${file} ${what}`);
+    for (const [file, { unused }] of this.#files.contents()) {
+      const fresh = unused.filter((what) => !this.#unused.has(`${file} ${what}`));
+      for (const what of unused) current.add(`${file} ${what}`);
       if (fresh.length > 0)
         this.#options.logger.info('Manifest holds objects that kube-proxy does not use', {
           file,
           ignored: fresh,
         });
     }
-    this.#useless = current;
+    this.#unused = current;
   }
 }
 

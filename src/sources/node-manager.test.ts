@@ -67,7 +67,7 @@ test('the first list is awaited without limit', async () => {
   assert.equal(clock.pending, 0);
 });
 
-test('a node that comes late is taken at the next poll', async () => {
+test('a node that arrives late is used at the next poll', async () => {
   const { clock, errors, manager, outcome, put, wait } = setUp();
   manager.synced('nodes');
   void wait();
@@ -113,7 +113,7 @@ for (const [name, object, seconds, message] of [
   });
 }
 
-test('with NodeCIDR, pod CIDRs that come late are taken', async () => {
+test('with NodeCIDR, pod CIDRs that arrive late are used', async () => {
   const { clock, manager, outcome, put, wait } = setUp({ needsPodCIDRs: true });
   put(node());
   manager.synced('nodes');
@@ -124,7 +124,7 @@ test('with NodeCIDR, pod CIDRs that come late are taken', async () => {
   assert.deepEqual(outcome.start, { nodeIPs: ['10.0.0.1'], podCIDRs: ['10.1.0.0/24'] });
 });
 
-test('a source that is complete from the start is not waited for', async () => {
+test('with waits: false, nothing is awaited after the first list', async () => {
   const bare = setUp({ waits: false });
   bare.put(node({ addresses: [] }));
   bare.manager.synced('nodes');
@@ -195,7 +195,7 @@ test('reasons to exit name what changed', async () => {
   assert.equal(gone.manager.node, undefined);
 });
 
-test('addresses that appear after the start end the program; a node without any does not', async () => {
+test('addresses that appear after the start are fatal; a node without addresses is not', async () => {
   const { told, started, put } = setUp();
   await started();
   assert.deepEqual(told, []);
@@ -205,7 +205,7 @@ test('addresses that appear after the start end the program; a node without any 
   assert.deepEqual(told, ['fatal: IP addresses of node "n1" changed from [] to [10.0.0.1]']);
 });
 
-test('a node that came after the start and was deleted ends the program', async () => {
+test('the deletion of a node that appeared after the start is fatal', async () => {
   const { manager, told, started, put } = setUp();
   await started();
   put(node({ addresses: [] }));
@@ -213,7 +213,7 @@ test('a node that came after the start and was deleted ends the program', async 
   assert.deepEqual(told, ['fatal: node "n1" was deleted']);
 });
 
-test('a node that came and went before the start was never there', async () => {
+test('the deletion of a node before the start is not fatal', async () => {
   const { clock, manager, told, put, react, wait } = setUp();
   manager.synced('nodes');
   const waiting = wait();
@@ -236,7 +236,7 @@ test('changes between the start and the reaction are not lost', async () => {
   assert.deepEqual(told, ['fatal: node "n1" was deleted']);
 });
 
-test('the zone label is told when it appears, changes and goes; the same one only once', async () => {
+test('onZone is called when the zone label is added, changed or removed, and only then', async () => {
   const { told, started, put } = setUp();
   await started(node(zone('za')));
   assert.deepEqual(told, ['zone: za']);
@@ -248,7 +248,7 @@ test('the zone label is told when it appears, changes and goes; the same one onl
   assert.deepEqual(told, ['zone: za', 'zone: zb', 'zone: undefined', 'zone: ']);
 });
 
-test('stopping ends a wait and the reactions, and leaves no timer', async () => {
+test('stop() ends a wait and the reactions, and leaves no timer', async () => {
   const waiting = setUp();
   waiting.manager.synced('nodes');
   void waiting.wait();
@@ -264,6 +264,6 @@ test('stopping ends a wait and the reactions, and leaves no timer', async () => 
   assert.deepEqual(reacting.told, []);
 });
 
-test('reacting before the start is known is a mistake', () => {
+test('react() before waitForNode() throws', () => {
   assert.throws(() => setUp().react(), /waitForNode/);
 });

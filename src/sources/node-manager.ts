@@ -13,41 +13,41 @@ const podCIDRPolls = 300;
 
 export interface NodeManagerOptions {
   readonly nodeName: string;
-  /** Set in detectLocalMode NodeCIDR: the program cannot start without `spec.podCIDRs`, nor outlive their change. */
+  /** In detectLocalMode NodeCIDR the program needs `spec.podCIDRs` to start and exits when they change. */
   readonly needsPodCIDRs: boolean;
   /**
-   * False for a source whose first list is all there is (manifests): what that list lacks is then missing at
-   * once. Default true.
+   * Whether to wait for a Node or addresses that the first list lacks. False for manifests, whose first list is
+   * complete. Default true.
    */
   readonly waits?: boolean;
   readonly clock: Clock;
   readonly logger: Logger;
 }
 
-/** What the program was started with; a later difference ends it. */
+/** What the program was started with; it exits when this changes. */
 export interface NodeStart {
-  /** In canonical form, at most one per family, the primary one first; empty when unknown. */
+  /** Canonical, at most one per family, the primary first; empty when unknown. */
   readonly nodeIPs: readonly string[];
   readonly podCIDRs: readonly string[];
 }
 
 export interface NodeReactions {
-  /** The program must exit with code 1, so that its supervisor starts it with the new facts. Called once. */
+  /** The program must exit with code 1, so that its supervisor restarts it with the new values. Called once. */
   onFatal(reason: string): void;
-  /** The zone label appeared, changed or went away (undefined). */
+  /** The zone label was added, changed or removed (undefined). */
   onZone(zone: string | undefined): void;
 }
 
 /**
- * Follows the node this program runs on. Start it on a source's `nodes`, await `waitForNode()`, build what
- * depends on the node, then `react()`.
+ * Follows the Node that this program runs on. Start it on a source's `nodes`, await `waitForNode()`, build what depends
+ * on the node, then call `react()`.
  */
 export class NodeManager implements ObjectHandler {
   readonly #options: NodeManagerOptions;
   readonly #stop = new AbortController();
   readonly #firstList = Promise.withResolvers<void>();
   #node: NodeObject | undefined;
-  /** There is, or was, a node that can be deleted. */
+  /** Whether the node existed since the start: its absence then means that it was deleted. */
   #known = false;
   #start: NodeStart | undefined;
   #reactions: NodeReactions | undefined;
@@ -57,7 +57,7 @@ export class NodeManager implements ObjectHandler {
     this.#options = options;
   }
 
-  /** The node as last seen; what node eligibility is judged by. */
+  /** The node as last delivered. */
   get node(): NodeObject | undefined {
     return this.#node;
   }
@@ -81,8 +81,8 @@ export class NodeManager implements ObjectHandler {
   }
 
   /**
-   * Resolves with the facts to start with. Waits for the first list without limit, then a while for the node
-   * and its addresses, and goes on without them; rejects when pod CIDRs are needed and never come.
+   * Waits for the first list without limit, then up to 30 s for the node's addresses, and resolves without them.
+   * Rejects when pod CIDRs are needed and do not arrive within 300 s.
    */
   async waitForNode(): Promise<NodeStart> {
     await this.#firstList.promise;
@@ -98,14 +98,14 @@ export class NodeManager implements ObjectHandler {
     return start;
   }
 
-  /** From now on acts on changes, first of all on those since `waitForNode()` resolved. */
+  /** Acts on changes from now on, including those since `waitForNode()` resolved. */
   react(reactions: NodeReactions): void {
     if (!this.#start) throw new Error('react() needs the outcome of waitForNode()');
     this.#reactions = reactions;
     this.#compare();
   }
 
-  /** Ends a wait, which then rejects, and every reaction. */
+  /** Ends the reactions and a wait, which then rejects. */
   stop(): void {
     this.#stop.abort();
     this.#firstList.resolve();
@@ -122,7 +122,7 @@ export class NodeManager implements ObjectHandler {
     return this.#node ? nodeIPs(this.#node) : [];
   }
 
-  /** Looks at once, then every second; true as soon as the condition holds. */
+  /** Checks the condition now and every second; returns whether it held in time. */
   async #poll(holds: () => boolean, polls: number): Promise<boolean> {
     const rounds = this.#options.waits === false ? 0 : polls;
     for (let i = 0; ; i++) {
@@ -149,7 +149,7 @@ export class NodeManager implements ObjectHandler {
     logger.error(error, 'Starting without the addresses of the node', { node: nodeName });
   }
 
-  /** Tells what has become different from the start. */
+  /** Calls the reactions for differences from the start. */
   #compare(): void {
     const reactions = this.#reactions;
     if (!reactions) return;

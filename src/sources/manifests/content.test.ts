@@ -100,7 +100,7 @@ for (const [name, spec, expected] of [
   });
 }
 
-test('slices get names and protocols for their ports, and a namespace', async () => {
+test('slices get port names, protocols and a namespace', async () => {
   const { entries } = await readObject({
     apiVersion: 'discovery.k8s.io/v1',
     kind: 'EndpointSlice',
@@ -118,7 +118,7 @@ test('slices get names and protocols for their ports, and a namespace', async ()
   ]);
 });
 
-test('Endpoints become slices', async () => {
+test('Endpoints are converted to EndpointSlices', async () => {
   const { entries } = await readObject({
     apiVersion: 'v1',
     kind: 'Endpoints',
@@ -153,8 +153,8 @@ test('a Node gives podCIDRs from podCIDR; other nodes are left out', async () =>
 test('the selectors that the proxy sends to an API server apply', async () => {
   const label = (name: string) => ({ labels: { [name]: '' } });
   const left = async (object: unknown) => {
-    const { entries, useless } = await readObject(object);
-    assert.deepEqual(useless, []);
+    const { entries, unused } = await readObject(object);
+    assert.deepEqual(unused, []);
     return [...entries.services, ...entries.endpointSlices].length;
   };
   const ok = { clusterIP: '10.96.0.1' };
@@ -173,7 +173,7 @@ test('the selectors that the proxy sends to an API server apply', async () => {
   assert.equal(await left(slice(label('service.kubernetes.io/service-proxy-name'))), 1);
 });
 
-test('Lists, typed Lists and several documents', async () => {
+test('Lists, typed Lists and several documents are read', async () => {
   const yaml = `
 apiVersion: v1
 kind: List
@@ -195,7 +195,7 @@ apiVersion: serving.knative.dev/v1
 kind: Service
 metadata: {name: other}
 `;
-  const { entries, useless } = await read(yaml);
+  const { entries, unused } = await read(yaml);
   assert.deepEqual(
     entries.services.map(({ key, position }) => [key, position]),
     [
@@ -204,16 +204,16 @@ metadata: {name: other}
     ],
   );
   assert.deepEqual(entries.serviceCIDRs[0]?.object.cidrs, ['10.96.0.0/12']);
-  assert.deepEqual(useless, ['v1 Pod', 'serving.knative.dev/v1 Service']);
+  assert.deepEqual(unused, ['v1 Pod', 'serving.knative.dev/v1 Service']);
 });
 
-test('a Service that would need an address allocated is of no use', async () => {
-  const { entries, useless } = await readObject(service({ ports: [{ port: 80 }] }));
+test('a Service without a cluster IP is not used', async () => {
+  const { entries, unused } = await readObject(service({ ports: [{ port: 80 }] }));
   assert.deepEqual(entries.services, []);
-  assert.deepEqual(useless, ['Service default/web (no spec.clusterIP, and no API server to allocate one)']);
+  assert.deepEqual(unused, ['Service default/web (no spec.clusterIP, and no API server to allocate one)']);
 });
 
-test('a version stands for the content', async () => {
+test('the resource version is a hash of the content', async () => {
   const version = async (object: unknown) =>
     (await readObject(object)).entries.services[0]?.object.resourceVersion;
   const first = await version(service({ clusterIP: '10.96.0.1' }, { resourceVersion: '7' }));
@@ -280,7 +280,7 @@ for (const [name, text, line, column, message] of [
     'EndpointSlice default/s: addressType: want IPv4 or IPv6 or FQDN, got ""',
   ],
 ] as const) {
-  test(`${name} is reported where it is`, async () => {
+  test(`${name} is reported with its position`, async () => {
     await assert.rejects(read(text), (error) => {
       assert.ok(error instanceof ManifestError);
       assert.equal(error.message, message);
@@ -290,7 +290,7 @@ for (const [name, text, line, column, message] of [
   });
 }
 
-test('faults in JSON have positions too', async () => {
+test('errors in JSON have positions', async () => {
   const text = '{\n\t"apiVersion": "v1", "kind": "Service",\n\t"metadata": {"name": 5}\n}\n';
   await assert.rejects(read(text, true), {
     message: /metadata\.name: want a string, got 5/,

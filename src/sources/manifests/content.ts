@@ -4,11 +4,11 @@ import type { Intern } from '../../lib/intern.ts';
 import { type ManifestDocument, ManifestError, type Path, parsePath, parseYaml } from './documents.ts';
 import { addObject, type Entries, noEntries } from './entries.ts';
 
-/** What one file holds. */
+/** The content of one file. */
 export interface ManifestContent {
   readonly entries: Entries;
-  /** Objects that the proxy can do nothing with: other kinds, each once, and Services without an address. */
-  readonly useless: readonly string[];
+  /** Objects that the proxy cannot use: other kinds, each once, and Services without an address. */
+  readonly unused: readonly string[];
 }
 
 export interface ContentOptions {
@@ -17,7 +17,7 @@ export interface ContentOptions {
   readonly clock: Clock;
 }
 
-/** Reads a manifest of any number of documents and Lists; throws `ManifestError` when any part of it is wrong. */
+/** Reads a manifest of any number of documents and Lists. Rejects with `ManifestError` when any part is wrong. */
 export async function readContent(
   text: string,
   isJson: boolean,
@@ -29,8 +29,8 @@ export async function readContent(
 }
 
 /**
- * JSON.parse is a hundred times faster than YAML but knows no positions: whatever is wrong is left to the YAML
- * parser, which reads JSON too, to find again and report.
+ * JSON.parse is a hundred times faster than the YAML parser, but gives no positions. Returns undefined on any error;
+ * the YAML parser, which reads JSON too, then reports it.
  */
 function readJson(text: string, options: ContentOptions): ManifestContent | undefined {
   try {
@@ -42,14 +42,14 @@ function readJson(text: string, options: ContentOptions): ManifestContent | unde
 
 function contentOf(documents: readonly ManifestDocument[], options: ContentOptions): ManifestContent {
   const entries = noEntries();
-  const useless = new Set<string>();
+  const unused = new Set<string>();
   for (const document of documents) {
     for (const item of itemsOf(document)) {
       const what = addItem(item, entries, options);
-      if (what !== undefined) useless.add(what);
+      if (what !== undefined) unused.add(what);
     }
   }
-  return { entries, useless: [...useless] };
+  return { entries, unused: [...unused] };
 }
 
 const listKind = /^(Service|EndpointSlice|Endpoints|Node|ServiceCIDR)?List$/;
@@ -58,12 +58,12 @@ interface Item {
   readonly apiVersion: string;
   readonly kind: string;
   readonly raw: Fields;
-  /** From the top of the document. */
+  /** From the root of the document. */
   readonly path: Path;
   readonly document: ManifestDocument;
 }
 
-/** The object of a document, or the items of its List. */
+/** Returns the object of a document, or the items of its List. */
 function itemsOf(document: ManifestDocument): Item[] {
   const { raw } = document;
   if (!isFields(raw)) throw new ManifestError('want a Kubernetes object', document.locate([]));
@@ -72,7 +72,7 @@ function itemsOf(document: ManifestDocument): Item[] {
   if (!of) return [top];
   const items = raw.items ?? [];
   if (!Array.isArray(items)) throw new ManifestError('items: want an array', document.locate(['items']));
-  // Items of a typed list (ServiceList) do not repeat what the list says.
+  // Items of a typed list (ServiceList) do not repeat apiVersion and kind.
   const inherited = of[1] === undefined ? {} : { apiVersion: top.apiVersion, kind: of[1] };
   return items.map((item: unknown, i) => {
     const path = ['items', i];
@@ -100,7 +100,7 @@ function itemOf(
   return { apiVersion: text('apiVersion'), kind: text('kind'), raw, path, document };
 }
 
-/** Adds an item; returns what to call it when it is of no use here. */
+/** Adds an item; returns its description when kube-proxy does not use it. */
 function addItem(item: Item, entries: Entries, options: ContentOptions): string | undefined {
   const { apiVersion, kind, raw, path, document } = item;
   try {

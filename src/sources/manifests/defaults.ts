@@ -5,7 +5,7 @@ import { defaultAffinitySeconds } from '../../model/service-ports.ts';
 
 const addressTypes = ['IPv4', 'IPv6', 'FQDN'];
 
-/** Fills in what an API server would have: manifests are usually written without it. */
+/** Fills in the defaults that an API server would set. */
 export function defaultService(service: ServiceObject): ServiceObject {
   const type = service.type || 'ClusterIP';
   const isExternalName = type === 'ExternalName';
@@ -39,7 +39,7 @@ export function defaultSlice(slice: EndpointSliceObject): EndpointSliceObject {
   };
 }
 
-/** `spec.podCIDR` is the older form of `spec.podCIDRs`; an API server keeps the two equal. */
+/** Sets `spec.podCIDRs` from `spec.podCIDR`, as an API server does. */
 export function defaultNode(node: NodeObject, raw: Fields): NodeObject {
   const podCIDR = isFields(raw.spec) ? raw.spec.podCIDR : undefined;
   if (node.podCIDRs.length > 0 || typeof podCIDR !== 'string' || podCIDR === '') return node;

@@ -24,7 +24,7 @@ test('documents are split, empty ones skipped, merge keys resolved', async () =>
   assert.deepEqual(await parseYaml('# only\n', new FakeClock()), []);
 });
 
-test('values are found, or what holds them', async () => {
+test('positions of values, or of their nearest parent, are found', async () => {
   const [first, second] = await parseYaml(
     'kind: A\n---\nspec:\n  ports:\n  - port: 80\n    name: x\n',
     new FakeClock(),
@@ -44,23 +44,23 @@ for (const [name, text, line, column] of [
   ['a key twice', 'a: 1\nb: 2\na: 3\n', 3, 1],
   ['an unknown alias, at its document', 'a: 1\n---\nb: *nowhere\n', 3, 1],
 ] as const) {
-  test(`${name} is reported where it is`, async () => {
+  test(`${name} is reported with its position`, async () => {
     const { position, message } = await faultOf(text);
     assert.deepEqual(position, { line, column }, message);
   });
 }
 
-test('aliases that multiply without end are refused', async () => {
+test('a bomb of aliases is refused', async () => {
   const level = (name: string, of: string) => `${name}: &${name} [${Array(9).fill(`*${of}`).join(', ')}]\n`;
   const bomb = `a: &a [x]\n${level('b', 'a')}${level('c', 'b')}${level('d', 'c')}${level('e', 'd')}`;
   assert.match((await faultOf(bomb)).message, /alias/i);
 });
 
-test('nesting without end is refused', async () => {
+test('very deep nesting is refused', async () => {
   await faultOf('['.repeat(50_000));
 });
 
-test('no text crashes the parser', async () => {
+test('the parser throws nothing but ManifestError', async () => {
   const token = fc.constantFrom(
     ': ',
     '- ',
@@ -101,7 +101,7 @@ test('no text crashes the parser', async () => {
   );
 });
 
-test('field paths', () => {
+test('field paths are split into keys and indexes', () => {
   assert.deepEqual(parsePath('spec.ports[0].port'), ['spec', 'ports', 0, 'port']);
   assert.deepEqual(parsePath('metadata.labels["a.b/c"]'), ['metadata', 'labels', 'a.b/c']);
   assert.deepEqual(parsePath('metadata.labels["a\\"]["]'), ['metadata', 'labels', 'a"][']);

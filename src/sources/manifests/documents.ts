@@ -2,13 +2,13 @@ import type { Clock } from '../../lib/clock.ts';
 import { messageOf } from '../../lib/thrown.ts';
 import { TimeSlice } from '../../lib/time-slice.ts';
 
-/** A place in a file; both count from 1. */
+/** A position in a file; both count from 1. */
 export interface Position {
   readonly line: number;
   readonly column: number;
 }
 
-/** A manifest that cannot be used, and where. */
+/** An error in a manifest, with its position. */
 export class ManifestError extends Error {
   readonly code = 'KPT_MANIFEST_INVALID';
   override readonly name = 'ManifestError';
@@ -20,14 +20,14 @@ export class ManifestError extends Error {
   }
 }
 
-/** Something in a manifest that is not in effect, and why. */
+/** An error in a manifest. */
 export interface ManifestProblem {
   readonly file: string;
   readonly position?: Position;
   readonly message: string;
 }
 
-/** `file:line:column: message`, as compilers say it. */
+/** `file:line:column: message` */
 export function printProblem({ file, position, message }: ManifestProblem): string {
   const place = position ? `${file}:${position.line}:${position.column}` : file;
   return `${place}: ${message}`;
@@ -37,11 +37,11 @@ export type Path = readonly (string | number)[];
 
 export interface ManifestDocument {
   readonly raw: unknown;
-  /** Where the value at `path` is, or as much of the path as there is; undefined if positions are not known. */
+  /** The position of the value at `path`, or of its nearest existing parent; undefined when positions are unknown. */
   locate(path: Path): Position | undefined;
 }
 
-/** The non-empty documents of a YAML (or JSON, which is YAML) text; throws `ManifestError` at the first fault. */
+/** Parses the non-empty documents of a YAML or JSON text. Rejects with `ManifestError` at the first error. */
 export async function parseYaml(text: string, clock: Clock): Promise<ManifestDocument[]> {
   const { Composer, isNode, LineCounter, Parser } = await import('yaml');
   const lines = new LineCounter();
@@ -50,7 +50,7 @@ export async function parseYaml(text: string, clock: Clock): Promise<ManifestDoc
     return { line: Math.max(1, line), column: Math.max(1, col) };
   };
   const documents: ManifestDocument[] = [];
-  // kubectl understands merge keys (`<<: *anchor`), so manifests in the wild have them.
+  // kubectl understands merge keys (`<<: *anchor`), so manifests use them.
   const composer = new Composer({ merge: true, prettyErrors: false });
   const timeSlice = new TimeSlice(clock);
   for (const document of composer.compose(new Parser(lines.addNewLine).parse(text))) {
@@ -70,7 +70,7 @@ export async function parseYaml(text: string, clock: Clock): Promise<ManifestDoc
   return documents;
 }
 
-/** Expands aliases; a document that would grow without bounds by them is refused by the library. */
+/** Expands aliases. Throws when the library refuses a document that grows too large by them. */
 function toPlain(document: { toJS(): unknown }, position: Position): unknown {
   try {
     return document.toJS();
@@ -79,7 +79,7 @@ function toPlain(document: { toJS(): unknown }, position: Position): unknown {
   }
 }
 
-/** The keys and indexes of a field path like `spec.ports[0].port` or `metadata.labels["a/b"]`. */
+/** Splits a field path like `spec.ports[0].port` or `metadata.labels["a/b"]` into keys and indexes. */
 export function parsePath(field: string): Path {
   const parts = field.matchAll(/\[(\d+)\]|\[("(?:[^"\\]|\\.)*")\]|([^.[\]]+)/g);
   return [...parts].map(([, index, quoted, key]) => {

@@ -6,14 +6,14 @@ import type { ResourceName, Resources } from '../../model/objects.ts';
 import { defaultNode, defaultService, defaultSlice } from './defaults.ts';
 import type { Position } from './documents.ts';
 
-/** An object of a manifest and where it was found. */
+/** An object of a manifest and its position. */
 export interface Entry<R extends ResourceName> {
   readonly key: string;
   readonly object: Resources[R];
-  /** Kind and name as written, for messages. */
+  /** Kind and name, for messages. */
   readonly subject: string;
   readonly position: Position | undefined;
-  /** Made from a legacy Endpoints object, which counts only while its Service has no EndpointSlice. */
+  /** From a legacy Endpoints object, which is used only while its Service has no EndpointSlice. */
   readonly mirrored: boolean;
 }
 
@@ -21,7 +21,7 @@ export type Entries = { readonly [R in ResourceName]: Entry<R>[] };
 
 export interface DecodeContext {
   readonly intern: Intern;
-  /** Nodes of other names are left out, as the API server does on request. */
+  /** Nodes with other names are left out. */
   readonly nodeName: string;
   readonly position: Position | undefined;
 }
@@ -30,7 +30,7 @@ export function noEntries(): Entries {
   return { services: [], endpointSlices: [], nodes: [], serviceCIDRs: [] };
 }
 
-/** Returns what to call an object that the proxy can do nothing with. */
+/** Returns the description of an object that the proxy cannot use. */
 type Add = (raw: Fields, into: Entries, context: DecodeContext) => string | undefined;
 
 const adders: ReadonlyMap<string, Add> = new Map([
@@ -43,8 +43,8 @@ const adders: ReadonlyMap<string, Add> = new Map([
 ]);
 
 /**
- * Decodes one object, with API defaults, into its list unless the selectors that the proxy sends to an API
- * server would leave it out. Returns what to call it when the proxy can do nothing with it; throws `ObjectError`.
+ * Decodes one object with API defaults into its list, unless it does not match the selectors that the proxy sends to an
+ * API server. Returns the description of an object that the proxy cannot use. Throws `ObjectError`.
  */
 export function addObject(
   apiVersion: string,
@@ -98,7 +98,7 @@ function hasLabel(raw: Fields, label: string): boolean {
   return isFields(labels) && Object.hasOwn(labels, label);
 }
 
-/** A hash of its content is the version of an object: equal versions mean equal objects. */
+/** Sets the object's version to a hash of its content: equal versions mean equal objects. */
 function entryOf<T extends { readonly namespace?: string; readonly name: string }>(
   kind: string,
   object: T,

@@ -7,19 +7,19 @@ import { type ContentOptions, type ManifestContent, readContent } from './conten
 import type { ManifestProblem } from './documents.ts';
 import { ManifestError } from './documents.ts';
 
-/** Beyond this a file is hardly a manifest, and a string cannot hold much more. */
+/** The longest manifest; a JavaScript string can hold about twice as much. */
 const maxBytes = 256 * 1024 * 1024;
 
 interface FileState {
-  /** Changes when the file does, almost certainly. */
+  /** Device, inode, size and times: changes with the file. */
   readonly signature: string;
   readonly digest: string;
-  /** The last good content; undefined while there has been none. */
+  /** The last good content; undefined if there was none. */
   readonly content: ManifestContent | undefined;
   readonly problem: ManifestProblem | undefined;
 }
 
-/** The manifest files of a directory, or a single one: their last good content and what is wrong with them. */
+/** The manifest files of a directory, or a single file: their last good content and their problems. */
 export class ManifestFiles {
   readonly #path: string;
   readonly #options: ContentOptions;
@@ -32,8 +32,8 @@ export class ManifestFiles {
   }
 
   /**
-   * Reads what changed; true when anything did. A file that is broken keeps its last good content; so does
-   * everything when the path itself is gone. `thorough` reads every file instead of believing its time stamps.
+   * Reads changed files; returns whether anything changed. A broken file keeps its last good content; so do all files
+   * when the path is gone. `thorough` reads every file, also those with an unchanged signature.
    */
   async refresh(thorough: boolean): Promise<boolean> {
     const before = this.#files;
@@ -47,12 +47,12 @@ export class ManifestFiles {
     return this.#pathProblem?.message !== problemBefore || !sameFiles(before, this.#files);
   }
 
-  /** Good contents in the order of file names. */
+  /** Good contents, sorted by file name. */
   contents(): (readonly [file: string, content: ManifestContent])[] {
     return [...this.#files].flatMap(([file, { content }]) => (content ? [[file, content] as const] : []));
   }
 
-  /** Why the path itself cannot be looked at. */
+  /** Why the path itself cannot be read. */
   get pathProblem(): ManifestProblem | undefined {
     return this.#pathProblem;
   }
@@ -76,12 +76,12 @@ export class ManifestFiles {
     return files;
   }
 
-  /** Undefined when the file is gone. */
+  /** Returns undefined when the file is gone. */
   async #read(name: string, path: string, thorough: boolean): Promise<FileState | undefined> {
     const before = this.#files.get(name);
     let signature = '';
     try {
-      // Before the content, so that a write in between is noticed next time.
+      // Before the content, so that a write in between is noticed at the next read.
       const stats = await stat(path, { bigint: true });
       signature = signatureOf(stats);
       if (before && !thorough && before.signature === signature) return before;
@@ -118,7 +118,7 @@ export class ManifestFiles {
   }
 }
 
-/** Hidden files are editors' swap files and the machinery of ConfigMap volumes. */
+/** Hidden files are swap files of editors and internals of ConfigMap volumes. */
 function isManifestName(name: string): boolean {
   return !name.startsWith('.') && /\.(ya?ml|json)$/.test(name);
 }

@@ -3,7 +3,7 @@ import type { ManifestContent } from './content.ts';
 import type { ManifestProblem } from './documents.ts';
 import type { Entry } from './entries.ts';
 
-/** Every object in effect, by key. */
+/** Every object in use, by key. */
 export type ObjectState = { readonly [R in ResourceName]: ReadonlyMap<string, Resources[R]> };
 
 export interface Merged {
@@ -14,9 +14,9 @@ export interface Merged {
 type Files = readonly (readonly [file: string, content: ManifestContent])[];
 
 /**
- * What the files, in the given order, say together: the first to name an object wins. Without a Node of this
- * name there is one nevertheless, with nothing but its name, so that nobody waits for it and the node counts as
- * known. An object that `before` holds in the same version stays the same object.
+ * Merges the files in the given order: the first one that defines an object wins. Without a Node named `nodeName` it
+ * adds one with only the name, so that the proxy does not wait for it. Objects with the same version as in `before` are
+ * reused.
  */
 export function mergeContents(files: Files, nodeName: string, before: ObjectState): Merged {
   const problems: ManifestProblem[] = [];
@@ -77,7 +77,7 @@ function duplicate<R extends ResourceName>(file: string, entry: Entry<R>, first:
   return entry.position ? { file, position: entry.position, message } : { file, message };
 }
 
-/** Services that have an EndpointSlice of their own; their Endpoints would only repeat it, without its hints. */
+/** Services that have an EndpointSlice; their Endpoints objects are not used. */
 function slicedServices(files: Files): Set<string> {
   const slices = files.flatMap(([, content]) => content.entries.endpointSlices);
   const own = slices.filter((entry) => !entry.mirrored);
