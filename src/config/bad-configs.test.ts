@@ -77,7 +77,7 @@ for (const recordedCase of recorded.cases) {
   });
 }
 
-test('every recorded case is there, and every exception is needed', () => {
+test('every recorded case is tested, and every exception is needed', () => {
   assert.equal(recorded.cases.length, 51);
   const texts = recorded.cases.flatMap(upstreamErrors);
   for (const { upstream } of otherWords)

@@ -2,17 +2,17 @@ import { zeroOf } from './schema.ts';
 import type { ConfigDraft } from './types.ts';
 import { API_VERSION, KIND, type V1Alpha1, v1alpha1 } from './v1alpha1.ts';
 
-/** Which --…-sync-period and --…-min-sync-period count in a mode. */
+/** The prefix of the sync period flags that apply to a mode. */
 export function periodFlagsOf(mode: string): 'iptables' | 'ipvs' {
   return mode === 'ipvs' ? mode : 'iptables';
 }
 
-/** The section of the file whose sync periods and masqueradeAll count in a mode. */
+/** The section of the file that holds the sync periods of a mode. */
 function sectionOf(mode: string): 'iptables' | 'ipvs' | 'nftables' {
   return mode === 'ipvs' || mode === 'nftables' ? mode : 'iptables';
 }
 
-/** From the layout of the file to the one the program works with. */
+/** Converts from the layout of the file to the layout of the program. */
 export function toInternal(external: V1Alpha1): ConfigDraft {
   const { kind, apiVersion, portRange, clusterCIDR, conntrack, oomScoreAdj, ...same } = external;
   const { syncPeriod, minSyncPeriod, ...ipvs } = external.ipvs;
@@ -37,7 +37,7 @@ export function toInternal(external: V1Alpha1): ConfigDraft {
   };
 }
 
-/** Back to the layout of the file. What belongs to modes that are not in use is left at zero. */
+/** Converts back to the layout of the file. Settings of other modes stay zero. */
 export function toExternal(config: ConfigDraft): V1Alpha1 {
   const { linux, syncPeriod, minSyncPeriod, detectLocal, iptables, ipvs, nftables, userspace, ...same } =
     config;

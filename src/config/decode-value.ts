@@ -6,16 +6,16 @@ import { ConfigError } from './errors.ts';
 import { type Json, type JsonArray, type JsonObject, jsonKind, jsonText } from './json-tree.ts';
 import { type MapType, type ScalarType, type StructType, type Type, type Value, zeroOf } from './schema.ts';
 
-/** Upstream stops collecting here too. */
+/** Upstream stops collecting here, too. */
 const MAX_STRICT_ERRORS = 100;
 
-/** A decoded value and what a strict reader would object to: unknown and repeated fields. */
+/** A decoded value, and the unknown and repeated fields that a strict decoder would refuse. */
 export interface Decoded<T> {
   readonly value: T;
   readonly strictErrors: string[];
 }
 
-/** Reads JSON into what the schema describes. Throws a ConfigError for a value of the wrong type. */
+/** Decodes JSON by a schema. Throws a ConfigError for a value of the wrong type. */
 export function decodeValue<T extends StructType>(type: T, json: JsonObject): Decoded<Value<T>> {
   const decoder = new Decoder();
   const value = decoder.decode(type, json, zeroOf(type));
@@ -23,7 +23,7 @@ export function decodeValue<T extends StructType>(type: T, json: JsonObject): De
   return { value: value as Value<T>, strictErrors: [...decoder.strictErrors] };
 }
 
-/** Where in the file a value stands, in the two ways upstream's messages say it. */
+/** The position of a value, in the two forms that upstream's messages use. */
 interface Place {
   /** The innermost struct and the field path from the root, without list positions. */
   readonly struct: string;
@@ -33,11 +33,11 @@ interface Place {
 }
 
 class Decoder {
-  /** The first value of a wrong type; reading goes on, because a malformed duration further on outranks it. */
+  /** The first value of a wrong type. Decoding continues: a malformed duration later on takes precedence. */
   typeError: ConfigError | undefined;
   readonly strictErrors = new Set<string>();
 
-  /** `current` is what earlier occurrences of a repeated field have left. */
+  /** `current` is the value so far, from an earlier occurrence of the field. */
   decode(type: Type, json: Json, current: unknown, place: Place = root): unknown {
     switch (type.kind) {
       case 'nullable':
@@ -124,7 +124,7 @@ function join(path: string, name: string): string {
   return path === '' ? name : `${path}.${name}`;
 }
 
-/** The value of a type that JSON itself knows; undefined when the JSON is of another type or out of range. */
+/** The value of a string, boolean or number type; undefined when the JSON has another type or is out of range. */
 function plainValue(type: ScalarType, json: Json): string | boolean | number | undefined {
   if (typeof json === 'string') return type.kind === 'string' ? json : undefined;
   if (typeof json === 'boolean') return type.kind === 'bool' ? json : undefined;
@@ -159,12 +159,12 @@ function nanosecondsOf(json: Json, type: ScalarType): bigint | number {
   );
 }
 
-/** The text a type reads that has a notation of its own: strings without their quotes, all else as JSON. */
+/** The text for a type with its own notation: strings without quotes, other values as JSON. */
 function textOf(json: Json): string {
   return typeof json === 'string' ? json : jsonText(json);
 }
 
-/** Go names a number's digits only when they are what is wrong with it. */
+/** Go shows the digits of a number only when a number was expected. */
 function describe(type: Type, json: Json): string {
   const numeric = type.kind === 'int32' || type.kind === 'uint32' || type.kind === 'float32';
   return numeric && jsonKind(json) === 'number' ? `number ${textOf(json)}` : jsonKind(json);

@@ -23,7 +23,7 @@ test('an empty file is all defaults, in both notations', async () => {
   }
 });
 
-test('values of every kind', async () => {
+test('values of every type are decoded', async () => {
   const { config, strictErrors } = await decodeConfig(`${yamlHead}
 featureGates: {AllAlpha: yes}
 clientConnection: {qps: 0.1, burst: 7}
@@ -105,12 +105,12 @@ test('a repeated section adds to the first, field by field', async () => {
   assert.equal(config.ipvs.strictARP, true);
 });
 
-test('an unknown field of a list item is told with its position', async () => {
+test('an unknown field of a list item is reported with its position', async () => {
   const { strictErrors } = await decodeConfig(`{${jsonHead},"logging":{"vmodule":[{},{"x":1}]}}`);
   assert.deepEqual(strictErrors, ['unknown field "logging.vmodule[1].x"']);
 });
 
-test('the number of strict errors has a bound', async () => {
+test('the number of strict errors is limited', async () => {
   const unknown = Array.from({ length: 500 }, (_, i) => `"x${i}":1`).join(',');
   assert.equal((await decodeConfig(`{${jsonHead},${unknown}}`)).strictErrors.length, 100);
 });
@@ -226,7 +226,7 @@ async function decodesOrRefuses(text: string): Promise<void> {
   }
 }
 
-test('no text does anything but decode or be refused', async () => {
+test('any text is decoded or refused with a ConfigError', async () => {
   const syntax = fc.constantFrom(
     '{',
     '}',
@@ -266,7 +266,7 @@ test('no text does anything but decode or be refused', async () => {
   await fc.assert(fc.asyncProperty(texts, decodesOrRefuses), { numRuns: 2000 });
 });
 
-test('no change to a valid file does anything but decode or be refused', async () => {
+test('any change to a valid file is decoded or refused with a ConfigError', async () => {
   const mutated = fc
     .tuple(configFiles(), fc.nat(), fc.nat(5), fc.string())
     .map(([file, at, length, text]) => {
@@ -277,7 +277,7 @@ test('no change to a valid file does anything but decode or be refused', async (
   await fc.assert(fc.asyncProperty(mutated, decodesOrRefuses));
 });
 
-test('texts made to exhaust a reader are refused or read in the end', async () => {
+test('texts made to exhaust a reader are refused or read in bounded time', async () => {
   const size = 20_000;
   for (const piece of [
     '[',
@@ -309,7 +309,7 @@ test('texts made to exhaust a reader are refused or read in the end', async () =
   );
 });
 
-test('userspace mode knows the two fields that only it uses; other modes say what upstream says', async () => {
+test('userspace mode accepts the two fields that only it uses; other modes report them as upstream does', async () => {
   const fields = '"portRange":"36000-36010","udpIdleTimeout":"1s"';
   const { config, strictErrors } = await decodeConfig(`{${jsonHead},"mode":"userspace",${fields}}`);
   assert.deepEqual(strictErrors, []);

@@ -12,17 +12,17 @@ import { API_VERSION, KIND, v1alpha1 } from './v1alpha1.ts';
 /** A configuration file with its defaults filled in. */
 export interface DecodedConfig {
   readonly config: ConfigDraft;
-  /** What is wrong with the file but does not stop it from being used; see `strictDecodingError`. */
+  /** Errors of strict decoding, which do not prevent the use of the file; see `strictDecodingError`. */
   readonly strictErrors: string[];
 }
 
-/** Far more than any useful file has; keeps a hostile one from holding up the program for long. */
+/** Far more than a real file has; bounds the time that a hostile one can take. */
 export const MAX_CONFIG_SIZE = 256 * 1024;
 
 /**
- * Reads a configuration file: JSON when its first character is a brace, else the first document of YAML. Unknown
- * fields are dropped and of repeated ones the last wins; both are told in `strictErrors`. Anything else that is
- * wrong throws a ConfigError. Platform defaults are not applied yet.
+ * Decodes a configuration file: JSON if its first character is a brace, else the first YAML document. Unknown fields
+ * are dropped, and of repeated fields the last wins; both are listed in `strictErrors`. Other errors throw a
+ * ConfigError. Platform defaults are not applied yet.
  */
 export async function decodeConfig(text: string): Promise<DecodedConfig> {
   if (text.length > MAX_CONFIG_SIZE) {
@@ -40,7 +40,7 @@ export async function decodeConfig(text: string): Promise<DecodedConfig> {
 
 const UDP_IDLE_TIMEOUT = 'udpIdleTimeout';
 
-/** A field that went from the schema with userspace mode: in that mode it is still known. */
+/** Accepts a field that upstream removed with userspace mode, in that mode only. */
 function withUDPIdleTimeout(object: JsonObject, config: ConfigDraft, strictErrors: string[]): DecodedConfig {
   const udpIdleTimeout = object.entries.findLast(([name]) => name === UDP_IDLE_TIMEOUT)?.[1];
   if (config.mode !== 'userspace' || typeof udpIdleTimeout !== 'string') return { config, strictErrors };
@@ -56,7 +56,7 @@ export function strictDecodingError(strictErrors: readonly string[]): string {
 }
 
 async function readTree(text: string): Promise<{ value: Json; duplicates: string[] }> {
-  // White space before the brace, but not a byte order mark: that is one of YAML's.
+  // White space may precede the brace. After a byte order mark the text is YAML.
   if (!/^(?!\ufeff)\s*\{/.test(text)) return readYaml(text);
   try {
     return { value: readJson(text), duplicates: [] };
@@ -66,7 +66,7 @@ async function readTree(text: string): Promise<{ value: Json; duplicates: string
   }
 }
 
-/** Makes sure that the file is one of ours before its fields are looked at. */
+/** Checks kind and apiVersion before the fields are decoded. */
 function checkTypeMeta(json: Json, text: string): JsonObject {
   const object = json ?? { kind: 'object', entries: [] };
   if (typeof object !== 'object' || object.kind !== 'object') {
@@ -84,7 +84,7 @@ function checkTypeMeta(json: Json, text: string): JsonObject {
   return object;
 }
 
-/** Go's JSON reader takes these two in any case, the last one that is given; the fields proper are stricter. */
+/** Go matches these two names without regard to case, and the last one wins; other fields are matched exactly. */
 function typeMetaOf(object: JsonObject): { apiVersion: string; kind: string } {
   const found = { apiVersion: '', kind: '' };
   for (const [key, value] of object.entries) {

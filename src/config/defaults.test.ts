@@ -43,7 +43,7 @@ for (const [mode, minSyncPeriod] of periods) {
   });
 }
 
-test('the periods and masqueradeAll of the section that the mode selects count', async () => {
+test('the periods and masqueradeAll come from the section of the mode', async () => {
   const fields = {
     iptables: { syncPeriod: '1m', masqueradeAll: true },
     ipvs: { syncPeriod: '2m' },
@@ -59,7 +59,7 @@ test('the periods and masqueradeAll of the section that the mode selects count',
   assert.deepEqual(await picked('nftables'), [3n, false]);
 });
 
-test('zero is a value for fields that can be null and open for the others', async () => {
+test('zero is a value for fields that can be null and unset for the others', async () => {
   const config = await configOf({
     oomScoreAdj: 0,
     iptables: { masqueradeBit: 0, localhostNodePorts: false },
@@ -85,7 +85,7 @@ test('zero is a value for fields that can be null and open for the others', asyn
   assert.equal(config.configSyncPeriod, defaults.configSyncPeriod);
 });
 
-test('two calls share nothing that can be changed', () => {
+test('two calls of defaultConfig share no mutable value', () => {
   const config = defaultConfig();
   config.clientConnection.burst = 99;
   config.linux.conntrack.min = 1;
@@ -98,7 +98,7 @@ test('two calls share nothing that can be changed', () => {
   assert.deepEqual(fresh.detectLocal.clusterCIDRs, []);
 });
 
-test('platform defaults', () => {
+test('platform defaults set mode, detectLocalMode and nodePortAddresses', () => {
   const apply = (fields: Partial<ConfigDraft>) => {
     const { config, modeDefaulted } = applyPlatformDefaults({ ...defaultConfig(), ...fields });
     return [config.mode, modeDefaulted, config.detectLocalMode, config.nodePortAddresses];

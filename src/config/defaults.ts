@@ -8,15 +8,15 @@ import { type V1Alpha1, v1alpha1 } from './v1alpha1.ts';
 export const HEALTHZ_PORT = 10256;
 export const METRICS_PORT = 10249;
 
-/** The configuration of an empty file, before platform defaults. */
+/** The configuration of an empty file, without platform defaults. */
 export function defaultConfig(): ConfigDraft {
   return toInternal(setDefaults(zeroOf(v1alpha1)));
 }
 
 /**
- * Fills in what a file leaves open. Zero counts as open except for fields that can be null. So a
- * `minSyncPeriod: 0s` becomes 1s in the iptables and nftables sections, while ipvs, which has no default there,
- * keeps it; and the health server cannot be switched off from a file.
+ * Fills in the defaults of a file. Zero counts as unset except for fields that can be null. So `minSyncPeriod: 0s`
+ * becomes 1s in the iptables and nftables sections, but stays in the ipvs section, which has no default for it; and a
+ * file cannot switch off the health server.
  */
 export function setDefaults(external: V1Alpha1): V1Alpha1 {
   const { clientConnection, logging, iptables, ipvs, nftables } = external;
@@ -72,12 +72,12 @@ function defaultAddresses(external: V1Alpha1, bindAddress: string) {
   };
 }
 
-/** Appends the port to a bare IP; anything else is left for validation to judge. */
+/** Appends the port to a bare IP; returns other texts unchanged, for validation to check. */
 export function withPort(address: string, port: number): string {
   return parseIP(address) ? joinHostPort(address, port) : address;
 }
 
-/** Decides what depends on the platform, Linux here, and tells whether the mode was left to us. */
+/** Applies the defaults for Linux; returns also whether the mode is a default. */
 export function applyPlatformDefaults(config: ConfigDraft): { config: ConfigDraft; modeDefaulted: boolean } {
   const mode = config.mode || 'iptables';
   const isOpen = config.nodePortAddresses === null || config.nodePortAddresses.length === 0;

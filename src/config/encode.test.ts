@@ -25,7 +25,7 @@ for (const mode of ['iptables', 'nftables']) {
   });
 }
 
-test('what an unused mode would need is written as zero', () => {
+test('settings of other modes are written as zero', () => {
   const config = { ...defaultConfig(), syncPeriod: 7n * SECOND, minSyncPeriod: SECOND };
   config.linux = { ...config.linux, masqueradeAll: true };
   const written = (mode: string) => {
@@ -53,7 +53,7 @@ test('what an unused mode would need is written as zero', () => {
   });
 });
 
-test('some fields appear only when they say something', () => {
+test('some fields are not written when zero', () => {
   const config = defaultConfig();
   assert.ok(!('featureGates' in encodeConfig(config)) && !('windowsRunAsService' in encodeConfig(config)));
   config.featureGates = { B: true, A: false };
@@ -74,14 +74,14 @@ test('JSON escapes what Go escapes', () => {
   assert.ok(json.includes('"hostnameOverride":"\\u003ca\\u0026b\\u003e\\u2028"'));
 });
 
-test('a float is written with the digits that tell it from its neighbours', () => {
+test('a float is written with the fewest digits that identify it', () => {
   const config = defaultConfig();
   config.clientConnection.qps = Math.fround(0.1);
   assert.ok(configToYAML(config).includes('  qps: 0.1\n'));
   assert.ok(configToJSON(config).includes('"qps":0.1,'));
 });
 
-test('whatever is read is written and read back the same, from and to both notations', async () => {
+test('a configuration that is written and read again is the same, in YAML and JSON', async () => {
   await fc.assert(
     fc.asyncProperty(configFiles(), async (file) => {
       const { config, strictErrors } = await decodeConfig(JSON.stringify(file));

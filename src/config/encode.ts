@@ -12,12 +12,12 @@ export function encodeConfig(config: ConfigDraft): PlainObject {
   return encodeStruct(v1alpha1, toExternal(config));
 }
 
-/** The configuration as `--write-config-to` writes it. */
+/** The YAML that `--write-config-to` writes. */
 export function configToYAML(config: ConfigDraft): string {
   return writeYaml(encodeConfig(config));
 }
 
-/** The configuration as /configz shows it. */
+/** The JSON that /configz shows. */
 export function configToJSON(config: ConfigDraft): string {
   return goJson(encodeConfig(config));
 }

@@ -1,7 +1,7 @@
 import { type Family, isUnspecified, otherFamily, parseCIDR, parseIP } from '../model/ip.ts';
 import { joinMessages } from './errors.ts';
 
-/** The settings whose families must fit each other and the node. */
+/** The settings whose IP families must fit each other and the node. */
 export interface FamilySettings {
   readonly primary: Family;
   readonly dualStack: boolean;
@@ -19,11 +19,11 @@ export interface FamilySettings {
 
 export interface FamilyCheck {
   readonly problems: readonly string[];
-  /** Set when the program cannot work with these settings: the complete message. */
+  /** The message when the program cannot work with these settings. */
   readonly fatal?: string;
 }
 
-/** What deserves a log line about `nodePortAddresses`; undefined when there is nothing to say. */
+/** A problem of `nodePortAddresses` to log; undefined when there is none. */
 export function nodePortAddressesProblem(settings: FamilySettings): string | undefined {
   const { primary, nodePortAddresses: entries } = settings;
   if (entries.length === 0) {
@@ -45,7 +45,7 @@ export function nodePortAddressesProblem(settings: FamilySettings): string | und
   return undefined;
 }
 
-/** Finds settings that belong to the wrong family only. */
+/** Finds settings that have addresses of the wrong family only. */
 export function checkFamilies(settings: FamilySettings): FamilyCheck {
   const { primary, dualStack, detectLocalMode: mode } = settings;
   const bad = otherFamily(primary);
@@ -74,7 +74,7 @@ export function checkFamilies(settings: FamilySettings): FamilyCheck {
     : { problems };
 }
 
-/** True when some list of CIDRs parses as a whole and holds both families. */
+/** Whether a list of valid CIDRs has both families. */
 function looksDualStack(settings: FamilySettings): boolean {
   const lists = [
     settings.clusterCIDRs,

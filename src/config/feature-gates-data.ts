@@ -1,7 +1,7 @@
-/** How far a feature has come. */
+/** The stage of a feature. */
 export type GateStage = 'ALPHA' | 'BETA' | 'GA' | 'DEPRECATED';
 
-/** Gates that share stage, default and whether the default can be changed. */
+/** Gates with the same stage, default and lock. */
 interface GateGroup {
   readonly stage: GateStage;
   readonly default: boolean;
@@ -11,9 +11,9 @@ interface GateGroup {
 }
 
 /**
- * The gates of Kubernetes 1.37, all components together, because upstream accepts every one of them. Alpha and beta
- * are complete, as upstream's help lists them. The others are those that upstream was seen to accept; where setting
- * does not tell the default, it is the documented one.
+ * The gates of all components of Kubernetes 1.37: upstream accepts every one of them. Alpha and beta gates are
+ * complete, from upstream's help. The others are those that upstream was observed to accept; their defaults are the
+ * documented ones where they cannot be observed.
  */
 export const gateGroups: readonly GateGroup[] = [
   {
@@ -148,7 +148,7 @@ export const gateGroups: readonly GateGroup[] = [
   },
 ];
 
-/** Gates that cannot be on while another is off: what is needed, and the gates that need it. */
+/** Dependencies: by gate, the gates that cannot be on while it is off. */
 export const gateDependents: Readonly<Record<string, string>> = {
   APIServerIdentity: 'StorageVersionAPI UnknownVersionInteroperabilityProxy',
   AtomicFIFO: `NodeControllerLeaseCircuitBreaker StaleControllerConsistencyDaemonSet

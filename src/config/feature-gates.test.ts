@@ -69,12 +69,12 @@ for (const [name, stage, value, locked] of consulted) {
   });
 }
 
-test('a gate that is set counts instead of its default', () => {
+test('a set gate overrides its default', () => {
   const gates = FeatureGates.of({ LoggingAlphaOptions: true, ComponentFlagz: false });
   assert.ok(gates.enabled('LoggingAlphaOptions') && !gates.enabled('ComponentFlagz'));
 });
 
-test('AllAlpha and AllBeta set what is not set by name', () => {
+test('AllAlpha and AllBeta set the gates that are not set by name', () => {
   const gates = FeatureGates.of({
     AllAlpha: true,
     AllBeta: true,
@@ -87,7 +87,7 @@ test('AllAlpha and AllBeta set what is not set by name', () => {
   assert.ok(gates.enabled('KubeProxyIPVS') && gates.enabled('NFTablesProxyMode'));
 });
 
-test('gates on their way out are reported as they are set, then all that are set', () => {
+test('GA and deprecated gates are reported when set, then all set gates', () => {
   const records: unknown[] = [];
   FeatureGates.of({ NFTablesProxyMode: true, KubeProxyIPVS: false, ContextualLogging: true }, (...record) =>
     records.push(record),
@@ -105,7 +105,7 @@ test('gates on their way out are reported as they are set, then all that are set
   ]);
 });
 
-test('a gate that was set is reported though others are refused', () => {
+test('a set gate is reported even if others are refused', () => {
   const levels: number[] = [];
   const refuse = () => FeatureGates.of({ ClusterTrustBundle: false }, (level) => levels.push(level));
   assert.throws(refuse, { message: /ClusterTrustBundleProjection is enabled/ });
@@ -153,6 +153,6 @@ for (const [map, message] of refused) {
   });
 }
 
-test('asking for a gate that does not exist is a mistake', () => {
+test('asking for an unknown gate throws', () => {
   assert.throws(() => FeatureGates.of({}).enabled('Nope'), /Nope does not exist/);
 });

@@ -9,7 +9,7 @@ export interface Gate {
   readonly locked: boolean;
 }
 
-/** What setting gates has to tell, for a log record at a verbosity. */
+/** Takes a message about gates that were set, for the log at a verbosity. */
 export type GateReport = (
   level: number,
   message: string,
@@ -28,7 +28,7 @@ export function knownGates(): Gate[] {
   return [...gates.values()];
 }
 
-/** The gates as one process has them set. */
+/** The state of all gates in one process. */
 export class FeatureGates {
   readonly #set: ReadonlyMap<string, boolean>;
 
@@ -36,7 +36,7 @@ export class FeatureGates {
     this.#set = set;
   }
 
-  /** Throws for a name that is no gate: asking for one is a mistake in the program. */
+  /** Throws for an unknown name, which is a programming error. */
   enabled(name: string): boolean {
     const gate = gates.get(name);
     if (!gate) throw new Error(`feature gate ${name} does not exist`);
@@ -44,8 +44,8 @@ export class FeatureGates {
   }
 
   /**
-   * Gates from the configuration's map. Throws a ConfigError for unknown names, locked gates and dependencies that
-   * are off. Gates that are on their way out are reported as they are set, even if others are refused then.
+   * Sets gates from the configuration. Throws a ConfigError for unknown names, locked gates and dependencies that are
+   * off. GA and deprecated gates are reported when set, even if other gates are then refused.
    */
   static of(map: Readonly<Record<string, boolean>>, report: GateReport = () => {}): FeatureGates {
     const entries = Object.entries(map).sort(([a], [b]) => (a < b ? -1 : 1));
@@ -58,7 +58,7 @@ export class FeatureGates {
   }
 }
 
-/** Returns what is wrong with the entries. A name that nobody knows ends the search, as it does upstream. */
+/** Returns the errors of the entries, up to the first unknown name, as upstream does. */
 function setOneByOne(entries: readonly [string, boolean][], report: GateReport): string[] {
   const errors: string[] = [];
   for (const [name, value] of entries) {

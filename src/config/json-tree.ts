@@ -1,8 +1,8 @@
 import { goJson } from '../lib/go-quote.ts';
 
 /**
- * A JSON value as it stands in the text: numbers keep their digits (a field's type decides what they mean) and
- * objects keep every entry, so that a repeated key can be told.
+ * A JSON value as written: numbers keep their digits, because the field's type decides how to read them, and objects
+ * keep all entries, so that repeated keys can be reported.
  */
 export type Json = null | boolean | string | JsonNumber | JsonArray | JsonObject;
 
@@ -21,14 +21,14 @@ export interface JsonObject {
   readonly entries: [key: string, value: Json][];
 }
 
-/** What Go's JSON package calls the value in its messages. */
+/** The name of a value's type in the messages of Go's JSON package. */
 export function jsonKind(json: Json): string {
   if (json === null) return 'null';
   if (typeof json === 'boolean') return 'bool';
   return typeof json === 'string' ? 'string' : json.kind;
 }
 
-/** Deeper than anything one would want to read in a message. */
+/** The depth that is shown in a message. */
 const SHOWN_DEPTH = 100;
 
 /** The value as JSON text without white space. */

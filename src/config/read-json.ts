@@ -2,7 +2,7 @@ import { quoteRune } from '../lib/go-quote.ts';
 import { ConfigError } from './errors.ts';
 import type { Json, JsonArray, JsonObject } from './json-tree.ts';
 
-/** Go's limit; beyond it upstream refuses the text too. */
+/** Go's limit, and so upstream's. */
 const MAX_DEPTH = 10_000;
 
 /** Reads JSON text. Throws a ConfigError in the words of Go's encoding/json. */
@@ -10,13 +10,13 @@ export function readJson(text: string): Json {
   return new JsonReader(text).read();
 }
 
-/** An open array or object; an object also remembers the key whose value comes next. */
+/** An open array or object, and the key of an object's next value. */
 interface Frame {
   readonly container: JsonArray | JsonObject;
   key: string;
 }
 
-/** Keeps its own stack instead of recursing, so that deep nesting ends in a message and not in a stack overflow. */
+/** Has its own stack instead of recursion: deep nesting gives an error, not a stack overflow. */
 class JsonReader {
   readonly #text: string;
   readonly #frames: Frame[] = [];
@@ -111,7 +111,7 @@ class JsonReader {
       const char = this.#text[this.#at];
       if (char !== '"' && char !== '\\') throw this.#unexpected('in string literal');
       this.#at++;
-      // Half a surrogate pair cannot be said in UTF-8; Go reads it as U+FFFD.
+      // UTF-8 cannot encode half a surrogate pair; Go reads it as U+FFFD.
       if (char === '"') return value.toWellFormed();
       value += this.#escape();
     }

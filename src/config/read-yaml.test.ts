@@ -47,7 +47,7 @@ for (const [text, value] of scalars) {
   });
 }
 
-test('only the first document counts, whatever follows', async () => {
+test('only the first document is read', async () => {
   assert.deepEqual(await readPlain('a: x\n---\n: [\n'), { a: 'x' });
   assert.deepEqual(await readPlain('---\n---\na: x\n'), null);
   assert.deepEqual(await readPlain(''), null);
@@ -61,13 +61,13 @@ test('keys are turned into strings and sorted', async () => {
   );
 });
 
-test('repeated keys are told with their line; the last one wins', async () => {
+test('repeated keys are reported with their line; the last one wins', async () => {
   const { value, duplicates } = await readYaml('a: x\nm:\n  b: 1\n  b:\n    c\na: z\n');
   assert.deepEqual(plainJson(value), { a: 'z', m: { b: 'c' } });
   assert.deepEqual(duplicates, ['line 5: key "b" already set in map', 'line 6: key "a" already set in map']);
 });
 
-test('aliases and merge keys', async () => {
+test('aliases and merge keys are expanded', async () => {
   assert.deepEqual(await readPlain('a: &x [p, open]\nb: *x\n'), { a: ['p', 'open'], b: ['p', 'open'] });
   assert.deepEqual(await readPlain('a: &x {p: s}\nb: {<<: *x, q: t}\n'), {
     a: { p: 's' },
@@ -76,7 +76,7 @@ test('aliases and merge keys', async () => {
   assert.deepEqual(await readPlain('b: {<<: [{p: s}, {p: t, q: t}]}\n'), { b: { p: 's', q: 't' } });
 });
 
-test('a key that is a number or a truth value is not the text of it', async () => {
+test('a key that is a number or boolean differs from the same text', async () => {
   assert.deepEqual((await readYaml('1: a\n"1": b\n')).duplicates, []);
   assert.deepEqual((await readYaml('1: a\n1: b\ny: c\ntrue: d\n')).duplicates, [
     'line 2: key 1 already set in map',
@@ -84,7 +84,7 @@ test('a key that is a number or a truth value is not the text of it', async () =
   ]);
 });
 
-test('every line break of YAML 1.1 that stands between values counts', async () => {
+test('every line break of YAML 1.1 separates values', async () => {
   assert.deepEqual(await readPlain('a: x\rb: z\r\nc: w\u0085d: v'), { a: 'x', b: 'z', c: 'w', d: 'v' });
 });
 

@@ -7,7 +7,7 @@ import { resolvePlain } from './yaml-scalar.ts';
 
 type Yaml = typeof import('yaml');
 
-/** A first document as JSON, with the keys that occur twice in one map (`line 4: key "mode" already set in map`). */
+/** The first document as JSON, and the repeated keys of its maps (`line 4: key "mode" already set in map`). */
 export interface YamlDocument {
   readonly value: Json;
   readonly duplicates: string[];
@@ -15,7 +15,7 @@ export interface YamlDocument {
 
 /** Nothing in a configuration nests deeper than five levels. */
 const MAX_DEPTH = 100;
-/** Values a document may come to once its aliases are expanded; the count upstream's reader starts to refuse at. */
+/** The number of values, with aliases expanded, from which upstream's reader refuses a document. */
 const MAX_VALUES = 400_000;
 
 /** The characters of YAML; a byte order mark may only come first. */
@@ -23,12 +23,12 @@ const readable =
   /^\ufeff?[\t\n\r\x20-\x7e\u0085\u00a0-\ud7ff\ue000-\ufefe\uff00-\ufffd\u{10000}-\u{10ffff}]*$/u;
 
 /**
- * Reads the first document of a YAML 1.1 stream. Throws a ConfigError that begins with `yaml: `. The parser is
- * loaded here and not above because it costs 9 MB of memory that a process with a JSON file need not spend.
+ * Reads the first document of a YAML 1.1 stream. Rejects with a ConfigError that begins with `yaml: `. The parser is
+ * loaded on first use because it takes 9 MB of memory.
  */
 export async function readYaml(source: string): Promise<YamlDocument> {
   if (!readable.test(source)) throw new ConfigError('yaml: control characters are not allowed');
-  // YAML 1.1 has more line breaks than the parser knows.
+  // YAML 1.1 has line breaks that the parser does not know.
   const text = source.replace(/\r\n?|\u0085/g, '\n');
   const yaml = await import('yaml');
   const document = firstDocument(yaml, text);
@@ -42,7 +42,7 @@ export async function readYaml(source: string): Promise<YamlDocument> {
   return { value: reader.read(document.contents), duplicates: reader.duplicates };
 }
 
-/** Tags stay unresolved: what a scalar means is decided by resolvePlain. */
+/** Leaves tags unresolved: resolvePlain decides the type of a scalar. */
 function firstDocument(yaml: Yaml, text: string) {
   const composer = new yaml.Composer({
     version: '1.1',
@@ -55,13 +55,13 @@ function firstDocument(yaml: Yaml, text: string) {
   return undefined;
 }
 
-/** Turns nodes into JSON. An alias shares the value of its anchor, so that a bomb of aliases costs nothing. */
+/** Converts nodes to JSON. An alias shares the value of its anchor, so that a bomb of aliases takes no memory. */
 class YamlReader {
   readonly duplicates: string[] = [];
   readonly #yaml: Yaml;
   readonly #lineOf: LineOf;
   readonly #anchors = new Map<string, { value?: Json }>();
-  /** How many values a container holds with aliases expanded. */
+  /** The number of values in a container with aliases expanded. */
   readonly #sizes = new WeakMap<JsonArray | JsonObject, number>();
   #merged = 0;
 
@@ -88,7 +88,7 @@ class YamlReader {
     return this.#sized({ kind: 'array', items }, items);
   }
 
-  /** A value in a list or map. Upstream's reader takes a colon in front of a flow value for an indicator. */
+  /** Reads a value in a list or map. Upstream's reader does not accept a plain flow value that begins with a colon. */
   #item(node: ParsedNode | null, inFlow: boolean, depth: number): Json {
     if (inFlow && this.#yaml.isScalar(node) && node.type === 'PLAIN' && String(node.value).startsWith(':')) {
       throw mistakeAt(this.#lineOf(node.range?.[0] ?? 0), NODE);
@@ -135,7 +135,7 @@ class YamlReader {
     return value;
   }
 
-  /** Keys come out sorted, as they do upstream, where the map passes through Go's JSON encoder. */
+  /** Sorts keys as upstream, where the map passes through Go's JSON encoder. */
   #map(map: YAMLMap<ParsedNode, ParsedNode | null>, depth: number): Json {
     const values = new Map<string, Json>();
     const seen = new Set<string>();
@@ -143,7 +143,7 @@ class YamlReader {
       const value = this.#item(node, map.flow === true, depth);
       const entries: [Json, Json][] = isMergeKey(key) ? this.#merge(value) : [[this.#key(key, depth), value]];
       for (const [name, entry] of entries) {
-        // The number 1 and the text "1" are two keys until they become JSON.
+        // The number 1 and the text "1" are different keys in YAML, but the same in JSON.
         const shown = typeof name === 'string' ? quote(name) : textOf(name);
         if (seen.has(shown)) {
           const line = this.#lineOf((node ?? key).range[0]);
@@ -157,7 +157,7 @@ class YamlReader {
     return this.#sized({ kind: 'object', entries }, [...values.values()]);
   }
 
-  /** Entries of `<<: *a` or `<<: [*a, *b]`; of several maps the first has the last word. */
+  /** Entries of `<<: *a` or `<<: [*a, *b]`; the first of several maps takes precedence. */
   #merge(source: Json): JsonObject['entries'] {
     const maps = isKind(source, 'array') ? [...source.items].reverse() : [source];
     const merged: JsonObject['entries'] = [];
@@ -165,7 +165,7 @@ class YamlReader {
       if (!isKind(map, 'object')) {
         throw new ConfigError('yaml: map merge requires map or sequence of maps as the value');
       }
-      // Merging copies where an alias shares, so the work has a bound of its own.
+      // Unlike an alias, a merge copies, so it needs its own limit.
       this.#merged += map.entries.length;
       if (this.#merged > MAX_VALUES) throw excessiveAliasing();
       for (const entry of map.entries) merged.push(entry);

@@ -1,6 +1,6 @@
 import type { Duration, Nanoseconds, Quantity } from './types.ts';
 
-/** What the values of each scalar type are in the program. */
+/** The TypeScript type of each scalar type. */
 interface Scalars {
   string: string;
   bool: boolean;
@@ -20,20 +20,20 @@ export interface ScalarType<N extends keyof Scalars = keyof Scalars> {
   readonly go: string;
 }
 
-/** A value that can be null; unlike zero, null is what defaulting replaces. */
+/** A value that can be null; defaults replace null, but not zero. */
 export interface NullableType {
   readonly kind: 'nullable';
   readonly of: ScalarType;
 }
 
-/** Absent and empty lists differ, so a list can be null. */
+/** Null when absent, which differs from empty. */
 export interface ListType {
   readonly kind: 'list';
   readonly of: Type;
   readonly go: string;
 }
 
-/** Names to scalars. */
+/** A map from names to scalars. */
 export interface MapType {
   readonly kind: 'map';
   readonly of: ScalarType;
@@ -50,13 +50,13 @@ export type Type = ScalarType | NullableType | ListType | MapType | StructType;
 
 export interface Field<T extends Type = Type> {
   readonly type: T;
-  /** What the field is for, in a line of the reference page. */
+  /** Description for the reference page. */
   readonly about: string;
-  /** Left out of the output while it has its zero value. */
+  /** Not written when zero. */
   readonly omitEmpty?: true;
 }
 
-/** The TypeScript type of what a schema describes. */
+/** The TypeScript type of a schema's values. */
 export type Value<T> = T extends { kind: keyof Scalars }
   ? Scalars[T['kind']]
   : T extends { kind: 'nullable'; of: infer Of }
@@ -101,12 +101,12 @@ export function field<T extends Type>(type: T, about: string): Field<T> {
   return { type, about };
 }
 
-/** A field that is written only when it says something. */
+/** A field that is not written when zero. */
 export function optional<T extends Type>(type: T, about: string): Field<T> {
   return { type, about, omitEmpty: true };
 }
 
-/** What a field is before anything is read into it. */
+/** The zero value of a type. */
 export function zeroOf<T extends Type>(type: T): Value<T>;
 export function zeroOf(type: Type): unknown {
   switch (type.kind) {

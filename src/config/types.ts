@@ -1,12 +1,12 @@
 import type { ProxyMode } from '../model/proxy-mode.ts';
 
-/** Nanoseconds, as Go counts durations. */
+/** A duration in nanoseconds, as in Go. */
 export type Duration = bigint;
 
-/** A duration the way the file says it: a plain number of nanoseconds stays one, so that it is shown as one. */
+/** A duration that is shown as written: a plain number of nanoseconds stays a number. */
 export type Nanoseconds = Duration | number;
 
-/** Kubernetes resource quantity, kept in the canonical text it is printed in. */
+/** A Kubernetes resource quantity in its canonical text. */
 export type Quantity = string;
 
 /** The effective configuration, complete and validated. */
@@ -15,9 +15,9 @@ export interface ProxyConfig extends ConfigDraft {
 }
 
 /**
- * A configuration that is not validated yet, in the layout the program works with (upstream's internal one): one
- * pair of sync periods and one masqueradeAll, whatever the mode. `mode` and `detectLocalMode` are plain strings
- * because validation, not decoding, judges them.
+ * A configuration before validation, in the layout of the program (upstream's internal one): one pair of sync periods
+ * and one masqueradeAll for any mode. `mode` and `detectLocalMode` are strings because validation checks them, not
+ * decoding.
  */
 export interface ConfigDraft {
   featureGates: Record<string, boolean>;
@@ -74,7 +74,7 @@ export interface ConfigDraft {
     };
   };
   windowsRunAsService: boolean;
-  /** Settings of userspace mode that other modes have no use for, as they were written; absent when none is. */
+  /** Settings that only userspace mode has, as written; absent when there are none. */
   userspace?: { portRange?: string; udpIdleTimeout?: string };
 }
 

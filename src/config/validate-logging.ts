@@ -6,7 +6,7 @@ import type { LoggingConfig } from './types.ts';
 const MAX_LEVEL = 2 ** 31 - 1;
 const LEVEL_DETAIL = `Must be <= ${MAX_LEVEL}`;
 
-/** Judges the logging section; `prefix` is its path in the messages. */
+/** Returns the errors of the logging section; `prefix` is its path in the messages. */
 export function validateLogging(logging: LoggingConfig, gates: FeatureGates, prefix: string): string[] {
   const errors = new FieldErrors();
   if (logging.flushFrequency <= 0n) {

@@ -267,7 +267,7 @@ test('logging options follow their gates', () => {
   assert.deepEqual(validateLogging({ ...json, options: { text: split, json: split } }, alpha, 'logging'), []);
 });
 
-test('setting the gates once more is reported once more', () => {
+test('validation reports the gates again', () => {
   const config = { ...defaultConfig(), featureGates: { KubeProxyIPVS: true } };
   const levels: number[] = [];
   assert.deepEqual(

@@ -7,14 +7,14 @@ import type { ConfigDraft, Duration, ProxyConfig } from './types.ts';
 import { KIND } from './v1alpha1.ts';
 import { validateLogging } from './validate-logging.ts';
 
-/** Hidden metrics can be shown for the previous minor version only; we stand in for 1.37. */
+/** Hidden metrics can be shown for the previous minor version only; this program stands in for 1.37. */
 const PREVIOUS_MINOR = '1.36';
 
 const NOT_NEGATIVE = 'must be greater than or equal to 0';
 const POSITIVE = 'must be greater than 0';
 const localModes = ['ClusterCIDR', 'NodeCIDR', 'BridgeInterface', 'InterfaceNamePrefix', ''];
 
-/** Returns a completed configuration as valid, or throws a ConfigError with everything that is wrong with it. */
+/** Validates a completed configuration. Throws a ConfigError with all errors. */
 export function validated(config: ConfigDraft, gates: FeatureGates, report?: GateReport): ProxyConfig {
   const errors = validateConfig(config, gates, report);
   const { mode } = config;
@@ -23,8 +23,8 @@ export function validated(config: ConfigDraft, gates: FeatureGates, report?: Gat
 }
 
 /**
- * Everything that is wrong with a configuration, in upstream's order and words; empty when it is usable. The gates
- * are set once more to judge them, so `report` hears of them again.
+ * Returns the errors of a configuration, in upstream's order and words; empty when it is usable. It sets the gates
+ * again to check them, so `report` is called again.
  */
 export function validateConfig(config: ConfigDraft, gates: FeatureGates, report?: GateReport): string[] {
   const errors = new FieldErrors();
@@ -88,7 +88,7 @@ const validateLinux: Rule = ({ linux: { conntrack, oomScoreAdj } }, errors) => {
   inRange(errors, 'KubeProxyLinuxConfiguration.OOMScoreAdj', oomScoreAdj, -1000, 1000);
 };
 
-/** `userspace` is valid here although upstream dropped it; its messages do not list it. */
+/** `userspace` is valid although upstream removed it; upstream's message does not list it. */
 const validateMode: Rule = ({ mode }, errors, gates) => {
   const named = gates.enabled('KubeProxyIPVS') ? ['iptables', 'ipvs', 'nftables'] : ['iptables', 'nftables'];
   if (['', 'userspace', ...named].includes(mode)) return;

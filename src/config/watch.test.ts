@@ -14,7 +14,7 @@ const first = `${head}mode: iptables\n`;
 const second = `${head}mode: nftables\n`;
 const third = `${head}mode: ipvs\n`;
 
-/** Tells how often the watch has put off looking, which it does for every event. */
+/** Counts timers: the watch sets one for every event. */
 class CountingClock extends FakeClock {
   scheduled = 0;
 
@@ -99,7 +99,7 @@ function publish(directory: string, version: string, text: string): void {
   fs.renameSync(join(directory, '..data_tmp'), join(directory, '..data'));
 }
 
-test('the swap of a ConfigMap volume is reported, again and again', async (t) => {
+test('every swap of a ConfigMap volume is reported', async (t) => {
   const watched = setUp(t, (directory) => {
     publish(directory, '..1', first);
     fs.symlinkSync('..data/config.conf', join(directory, 'config.conf'));
@@ -131,13 +131,13 @@ test('the same content, a touch or another file is not a change', async (t) => {
     await noticed(watched);
   }
   await watched.clock.advance(1000);
-  // A report that the watch is bound to make shows that nothing was made before it.
+  // The next report shows that none was made before it.
   replace(watched.path, 'mode: {');
   assert.match((await nextReport(watched)) ?? '', /^yaml: /);
   assert.equal(watched.reports.length, 1);
 });
 
-test('a file that is deleted is told once, and watched when it comes back', async (t) => {
+test('a deleted file is reported once, and watched when it comes back', async (t) => {
   const watched = setUp(t);
   watched.watch.start();
   fs.rmSync(watched.path);
@@ -151,7 +151,7 @@ test('a file that is deleted is told once, and watched when it comes back', asyn
   assert.deepEqual(watched.reports, [missing, 'changed']);
 });
 
-test('the whole directory can go and come back', async (t) => {
+test('a directory that is removed and created again is watched', async (t) => {
   const watched = setUp(t);
   watched.watch.start();
   fs.renameSync(watched.directory, `${watched.directory}-old`);
@@ -163,7 +163,7 @@ test('the whole directory can go and come back', async (t) => {
   assert.equal(await nextReport(watched), 'changed');
 });
 
-test('a half-written file is told once and acted on when it is whole', async (t) => {
+test('a half-written file is reported once and used when it is complete', async (t) => {
   const watched = setUp(t);
   watched.watch.start();
   fs.truncateSync(watched.path);
@@ -181,7 +181,7 @@ test('a half-written file is told once and acted on when it is whole', async (t)
   assert.equal(watched.reports.length, 3);
 });
 
-test('truncated and written within the quiet time is one change', async (t) => {
+test('a truncation and a write within the quiet time are one change', async (t) => {
   const watched = setUp(t);
   watched.watch.start();
   fs.truncateSync(watched.path);
@@ -190,7 +190,7 @@ test('truncated and written within the quiet time is one change', async (t) => {
   assert.deepEqual(watched.reports, ['changed']);
 });
 
-test('an endless trickle of writes is looked at nevertheless', async (t) => {
+test('endless writes are examined within a second', async (t) => {
   const watched = setUp(t);
   watched.watch.start();
   const { clock, path, reports } = watched;
@@ -203,7 +203,7 @@ test('an endless trickle of writes is looked at nevertheless', async (t) => {
   assert.equal(reports[0], 'changed');
 });
 
-test('what happens before the start is reported on start', async (t) => {
+test('a change before start() is reported by start()', async (t) => {
   const watched = setUp(t);
   fs.writeFileSync(watched.path, second);
   await new Promise((resolve) => setTimeout(resolve, 20));
@@ -225,7 +225,7 @@ test('nothing is reported after closing', async (t) => {
   assert.deepEqual(watched.reports, []);
 });
 
-test('a path that leads nowhere is watched from where it breaks off', async (t) => {
+test('a missing path is watched from its last existing directory', async (t) => {
   const watched = setUp(t, () => {});
   watched.watch.start();
   assert.equal(await nextReport(watched), `open ${watched.path}: no such file or directory`);

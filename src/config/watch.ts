@@ -10,16 +10,16 @@ import { ConfigError } from './errors.ts';
 import { FeatureGates } from './feature-gates.ts';
 import { validated } from './validate.ts';
 
-/** What upstream's process ends with when its configuration file changes. */
+/** The error that ends upstream's process when its configuration file changes. */
 export const CONFIG_CHANGED = "content of the proxy server's configuration file was updated";
 
 export interface ConfigWatchOptions {
   /** The text that is in use. */
   readonly content: string;
   readonly clock: Clock;
-  /** The file holds a usable configuration that differs from the one in use. Called for each such content. */
+  /** The file has a new, usable configuration. Called for each new content. */
   readonly onChange: () => void;
-  /** The file cannot be read or used, so the configuration in use stays. Called once per state of the file. */
+  /** The file cannot be read or used. Called once per content or error. */
   readonly onError: (error: Error) => void;
 }
 
@@ -36,7 +36,7 @@ export interface ConfigWatch {
  */
 export function watchConfigFile(path: string, options: ConfigWatchOptions): ConfigWatch {
   const isPipe = statSync(path, { throwIfNoEntry: false })?.isFIFO() ?? false;
-  // A pipe has been read to its end; there is nothing left to watch.
+  // A pipe was read to its end; it cannot change.
   return isPipe ? { start() {}, close() {} } : new FileWatch(path, options);
 }
 
@@ -66,10 +66,10 @@ class FileWatch implements ConfigWatch {
     this.#watcher = new PathWatcher({
       path,
       clock: options.clock,
-      onChange: () => void this.#settled(),
+      onChange: () => void this.#examineOnce(),
       onError: (error) => {
         if (!this.#started) throw error;
-        this.#complain(`watch:${error.message}`, error);
+        this.#reportError(`watch:${error.message}`, error);
       },
     });
   }
@@ -85,7 +85,7 @@ class FileWatch implements ConfigWatch {
     this.#watcher.close();
   }
 
-  async #settled(): Promise<void> {
+  async #examineOnce(): Promise<void> {
     this.#again = this.#examining;
     if (this.#examining) return;
     this.#examining = true;
@@ -93,7 +93,7 @@ class FileWatch implements ConfigWatch {
       await this.#examine();
     } catch (error) {
       const problem = asError(error);
-      this.#complain(`read:${problem.message}`, problem);
+      this.#reportError(`read:${problem.message}`, problem);
     } finally {
       this.#examining = false;
       if (this.#again) this.#watcher.noteEvent();
@@ -111,7 +111,7 @@ class FileWatch implements ConfigWatch {
       await checkUsable(text);
     } catch (error) {
       if (!(error instanceof ConfigError)) throw error;
-      this.#complain(`content:${seen}`, error);
+      this.#reportError(`content:${seen}`, error);
       return;
     }
     if (this.#closed) return;
@@ -120,7 +120,7 @@ class FileWatch implements ConfigWatch {
     this.#options.onChange();
   }
 
-  #complain(state: string, error: Error): void {
+  #reportError(state: string, error: Error): void {
     if (this.#closed || this.#reported === state) return;
     this.#reported = state;
     this.#options.onError(error);

@@ -1,6 +1,6 @@
 import { resolvePlain } from './yaml-scalar.ts';
 
-/** Where a scalar stands: `indent` for its further lines, `column` for its first character. */
+/** The position of a scalar: `column` of its first character, `indent` of its further lines. */
 export interface ScalarPlace {
   readonly indent: number;
   readonly column: number;
@@ -8,13 +8,12 @@ export interface ScalarPlace {
   readonly isKey: boolean;
 }
 
-/** A line that is already longer is broken at the next space. */
+/** A line that is longer is broken at the next space. */
 const WIDTH = 80;
 
 /**
- * A string in the style and with the line breaks of the YAML emitter behind Kubernetes: plain when it reads back as
- * that string, double quotes when it would read as another type, single quotes when it holds YAML syntax, a literal
- * block when it has several lines.
+ * Writes a string as the YAML emitter of Kubernetes does: plain if it reads back as that string, in double quotes if it
+ * would read as another type, in single quotes if it contains YAML syntax, as a literal block if it has several lines.
  */
 export function writeScalar(text: string, place: ScalarPlace): string {
   const traits = analyse(text);
@@ -26,10 +25,10 @@ export function writeScalar(text: string, place: ScalarPlace): string {
   return traits.plainAllowed ? folded(text, place) : singleQuoted(text, place);
 }
 
-/** Other readers take these for numbers in base 60. */
+/** Numbers in base 60 for some readers. */
 const base60 = /^[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?$/;
 const lineBreaks = '\n\r\u0085\u2028\u2029';
-/** What the emitter prints as it is; outside the basic plane it prints nothing so. */
+/** Characters that the emitter does not escape; none outside the basic multilingual plane. */
 const printable = /^[\n\x20-\x7e\u00a0-\ud7ff\ue000-\ufefe\uff00-\ufffd]$/;
 
 interface Traits {
@@ -52,7 +51,7 @@ function analyse(text: string): Traits {
   };
 }
 
-/** Whether the text holds characters that would mean something to a YAML reader. */
+/** Whether the text contains YAML syntax. */
 function hasIndicator(text: string): boolean {
   return (
     /^(?:---|\.\.\.)/.test(text) ||
@@ -71,7 +70,7 @@ function literal(text: string, indent: number): string {
   return [`|${startHint}${endHint}`, ...lines.map((line) => (line === '' ? '' : margin + line))].join('\n');
 }
 
-/** Plain text, broken after the width at single spaces. */
+/** Plain text, broken at single spaces after the width. */
 function folded(text: string, place: ScalarPlace): string {
   return fold([...text], place, 0, (chars, i) => chars[i + 1] !== ' ');
 }
@@ -88,8 +87,8 @@ function doubleQuoted(text: string, place: ScalarPlace): string {
 }
 
 /**
- * Joins characters, turning a space beyond the width into a line break where `breakable` allows. A space at the
- * start of the new line would be lost, so it gets `guard` in front.
+ * Joins characters and replaces spaces beyond the width by line breaks where `breakable` allows it. Writes `guard`
+ * before a space at the start of a line, which would otherwise be lost.
  */
 function fold(
   chars: readonly string[],

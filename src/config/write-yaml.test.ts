@@ -79,7 +79,7 @@ for (const [value, written] of numbers) {
   test(`the number ${value}`, () => assert.equal(writeYaml({ k: value }), `k: ${written}\n`));
 }
 
-test('whatever is written reads back', async () => {
+test('written YAML reads back as the same value', async () => {
   const text = fc.oneof(
     fc.string({ unit: 'binary' }),
     fc

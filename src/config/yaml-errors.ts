@@ -1,7 +1,7 @@
 import type { YAMLError } from 'yaml';
 import { ConfigError } from './errors.ts';
 
-/** Gives the line (from 1) of an offset in the text. */
+/** Returns the line, from 1, of an offset in the text. */
 export type LineOf = (offset: number) => number;
 
 export function lineIndex(text: string): LineOf {
@@ -19,28 +19,28 @@ export function lineIndex(text: string): LineOf {
   };
 }
 
-/** How upstream counts lines: its scanner from 1, its grammar from 0, and it looks a line ahead for a colon. */
+/** Upstream's scanner counts lines from 1, its grammar from 0; the search for a colon is one line ahead. */
 const GRAMMAR = -1;
 const LOOK_AHEAD = 1;
 
-/** Where a fault is. */
+/** The surroundings of an error. */
 interface Place {
-  /** The text from the fault on. */
+  /** The text from the error on. */
   readonly rest: string;
-  /** The last line with something on it before the fault, as far as the fault. */
+  /** The last non-empty line before the error, up to it. */
   readonly line: string;
-  /** The line before that starts in the same column, if no line between starts further left. */
+  /** The previous line with the same indentation, unless a line between is indented less. */
   readonly sibling: string;
 }
 
-/** A mistake in upstream's words. */
+/** An error in upstream's words. */
 interface Mistake {
   readonly upstream: string;
   readonly shift?: number;
 }
 
 interface Rule extends Mistake {
-  /** How our parser's message begins. */
+  /** Matches our parser's message. */
   readonly ours: RegExp;
   readonly when?: (place: Place) => boolean;
 }
@@ -53,11 +53,11 @@ const SEQUENCE_END = { upstream: "did not find expected ',' or ']'", shift: GRAM
 const MAP_END = { upstream: "did not find expected ',' or '}'", shift: GRAMMAR };
 const COLON = { upstream: "could not find expected ':'", shift: LOOK_AHEAD };
 
-/** Plain text at the end of a line might go on in the next, so upstream is still reading it there. */
+/** Plain text at the end of a line may continue in the next one, where upstream then finds the error. */
 const endsPlain = ({ line }: Place) => /[^:,?"'[\]{}|>-]$/.test(line) && !/(?:^|\s)#/.test(line);
 const endsOpen = ({ line }: Place) => /(?:^|[:,[{-])$/.test(line);
 
-/** What upstream's reader says where ours finds the same mistake; the first rule that holds counts. */
+/** Upstream's message for each of our parser's; the first rule that matches applies. */
 const rules: readonly Rule[] = [
   { ours: /^Tabs are/, when: endsPlain, upstream: 'found a tab character that violates indentation' },
   { ours: /^Plain value cannot start with flow/, ...NODE },
@@ -97,22 +97,22 @@ export function yamlSyntaxError(
   text: string,
   lineOf: LineOf,
 ): ConfigError | undefined {
-  // Upstream reads an open quote to the end of the text before it judges what came before.
+  // Upstream reports an unclosed quote before any error in front of it.
   const error = errors.find(({ message }) => message.startsWith('Missing closing')) ?? errors[0];
   if (!error) return undefined;
   const [start] = error.pos;
   const place = placeOf(text, start);
   const rule = rules.find(({ ours, when = () => true }) => ours.test(error.message) && when(place));
   const grammar = rule?.shift === GRAMMAR;
-  // A key that spans lines is reported twice; its end, the colon, is where upstream gives up.
+  // Our parser reports a multi-line key twice; upstream reports it at its end, the colon.
   const key = errors.slice(0, 2).findLast(({ code }) => code === 'MULTILINE_IMPLICIT_KEY');
-  // To the grammar the end of the text is a line of its own.
+  // Upstream's grammar counts the end of the text as another line.
   const atEnd = grammar && start >= text.length && !text.endsWith('\n');
   const line = lineOf(key && !grammar ? key.pos[1] : start) + (atEnd ? 1 : 0);
   return mistakeAt(line, rule ?? { upstream: error.message });
 }
 
-/** A mistake in a line, counted from 1; upstream does not name the first. */
+/** The error for a line, counted from 1; upstream does not name the first line. */
 export function mistakeAt(line: number, { upstream, shift = 0 }: Mistake): ConfigError {
   const isFirst = line + Math.max(shift, 0) <= 1;
   return new ConfigError(`yaml: ${isFirst ? '' : `line ${line + shift}: `}${upstream}`);

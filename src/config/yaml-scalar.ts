@@ -1,6 +1,6 @@
 import type { Json } from './json-tree.ts';
 
-/** A plain scalar's meaning. Timestamps and strings both carry text, but only strings may be written plain. */
+/** The type and value of a plain scalar. A timestamp's value is text, but it must not be written plain. */
 export interface ResolvedScalar {
   readonly type: 'null' | 'bool' | 'int' | 'float' | 'timestamp' | 'string';
   readonly value: Json;
@@ -23,15 +23,15 @@ const timestamp =
 const float = /^[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?$/;
 
 /**
- * What an unquoted YAML scalar means to the YAML 1.1 reader behind Kubernetes: `yes` is a boolean, `0777` is octal,
- * `1_000` a number, but `1:30` is no base-60 number. Infinities have no JSON form; their value is their text.
+ * Resolves an unquoted scalar as the YAML 1.1 reader of Kubernetes does: `yes` is a boolean, `0777` is octal, `1_000`
+ * is a number, but `1:30` is not a base-60 number. Infinities have no JSON form; their value is their text.
  */
 export function resolvePlain(text: string): ResolvedScalar {
   const word = words.get(text);
   if (word) return word;
   if (infinities.test(text)) return { type: 'float', value: text };
   if (timestamp.test(text)) return { type: 'timestamp', value: text };
-  // Underscores group digits, but not in front of them or in a number that starts with its decimal point.
+  // Underscores may separate digits, except before them and in a number that starts with its decimal point.
   const digits = /^[-+0-9]/.test(text) ? text.replaceAll('_', '') : text;
   const int = parseInteger(digits);
   if (int !== undefined) return { type: 'int', value: { kind: 'number', text: String(int) } };
@@ -44,7 +44,7 @@ export function resolvePlain(text: string): ResolvedScalar {
 /** An integer in Go's notation (0x, 0o, 0b, leading 0 for octal) that fits 64 bits, signed or not. */
 function parseInteger(text: string): bigint | undefined {
   const match = /^([-+]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0[oO]?([0-7]+)|(0|[1-9][0-9]*))$/.exec(text);
-  // More than 64 binary digits fit no form; BigInt would spend long on them.
+  // Too long for 64 bits in any base; BigInt would be slow.
   if (!match || text.length > 70) return undefined;
   const [, sign, hex, binary, octal, decimal] = match;
   const magnitude = BigInt(
