@@ -1,9 +1,6 @@
-import type { KoffiFunc } from 'koffi';
+import type { Call, Koffi } from './koffi.ts';
 import type { ReadyQueue } from './sockets.ts';
 import { SystemError } from './system-error.ts';
-
-type Koffi = typeof import('koffi').default;
-type Call<A extends unknown[]> = KoffiFunc<(...args: A) => number>;
 
 const EPOLL_CLOEXEC = 0o2000000;
 const EPOLL_CTL_ADD = 1;

@@ -1,9 +1,6 @@
-import type { KoffiFunc } from 'koffi';
+import { type Call, type Koffi, loadKoffi } from './koffi.ts';
 import type { Libc, Watch } from './libc.ts';
 import { SystemError } from './system-error.ts';
-
-type Koffi = typeof import('koffi').default;
-type Call<A extends unknown[]> = KoffiFunc<(...args: A) => number>;
 
 const SOCK_CLOEXEC = 0o2000000;
 const SOL_SOCKET = 1;
@@ -13,11 +10,9 @@ const MSG_DONTWAIT = 0x40;
 const EINTR = 4;
 const EAGAIN = 11;
 
-/** Loads the FFI library and binds libc. Loading is lazy, because not every command needs a kernel socket. */
+/** Binds the calls of the C library. */
 export async function loadLibc(): Promise<Libc> {
-  const { default: koffi } = await import('koffi');
-  if (koffi.sizeof('void *') !== 8) throw new Error('only 64-bit machines are supported');
-  return new KoffiLibc(koffi);
+  return new KoffiLibc(await loadKoffi());
 }
 
 class KoffiLibc implements Libc {

@@ -1,10 +1,7 @@
-import type { KoffiFunc } from 'koffi';
 import { EpollQueue } from './epoll-queue.ts';
+import { type Call, type Koffi, loadKoffi } from './koffi.ts';
 import type { ReadyQueue, Sockets } from './sockets.ts';
 import { SystemError } from './system-error.ts';
-
-type Koffi = typeof import('koffi').default;
-type Call<A extends unknown[]> = KoffiFunc<(...args: A) => number>;
 
 const SOCK_FLAGS = 0o2000000 | 0o4000;
 const SOL_SOCKET = 1;
@@ -21,9 +18,7 @@ const noLimit = 2 ** 53 - 1;
 
 /** Binds the socket calls of the C library. */
 export async function loadSockets(): Promise<Sockets> {
-  const { default: koffi } = await import('koffi');
-  if (koffi.sizeof('void *') !== 8) throw new Error('only 64-bit machines are supported');
-  return new KoffiSockets(koffi);
+  return new KoffiSockets(await loadKoffi());
 }
 
 class KoffiSockets implements Sockets {

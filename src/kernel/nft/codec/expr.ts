@@ -3,66 +3,30 @@ import { AttributeReader } from '../../netlink/reader.ts';
 import type { MessageWriter } from '../../netlink/writer.ts';
 import { NFTA_EXPR, NFTA_LIST_ELEM } from '../constants.ts';
 import type { Expr } from '../expr.ts';
-import * as action from './action.ts';
-import * as match from './match.ts';
+import { codecs, type ExprCodec, type ExprOf } from './expr-codecs.ts';
 
 /** Expression lists of rules: each expression is a name and nested attributes. */
 
-type Reader = (attributes: AttributeMap) => Expr | undefined;
+/** Names of the kernel for kinds that it does not distinguish. */
+const sharedNames: Readonly<Record<string, string>> = { verdict: 'immediate', 'meta-set': 'meta' };
 
-const readers: ReadonlyMap<string, Reader> = new Map([
-  ['payload', match.readPayload],
-  ['meta', match.readMeta],
-  ['ct', match.readCt],
-  ['cmp', match.readCmp],
-  ['range', match.readRange],
-  ['bitwise', match.readBitwise],
-  ['byteorder', match.readByteorder],
-  ['lookup', match.readLookup],
-  ['fib', match.readFib],
-  ['numgen', match.readNumgen],
-  ['immediate', action.readImmediate],
-  ['nat', action.readNat],
-  ['masq', action.readMasq],
-  ['reject', action.readReject],
-  ['counter', action.readCounter],
-  ['objref', action.readObjref],
-  ['dynset', action.readDynset],
-]);
-
-type ExprOf<K extends Expr['kind']> = Extract<Expr, { readonly kind: K }>;
-type Writers = { readonly [K in Expr['kind']]: (writer: MessageWriter, expr: ExprOf<K>) => void };
-
-const writers: Writers = {
-  payload: match.writePayload,
-  meta: match.writeMeta,
-  'meta-set': match.writeMeta,
-  ct: match.writeCt,
-  cmp: match.writeCmp,
-  range: match.writeRange,
-  bitwise: match.writeBitwise,
-  byteorder: match.writeByteorder,
-  lookup: match.writeLookup,
-  fib: match.writeFib,
-  numgen: match.writeNumgen,
-  immediate: action.writeImmediate,
-  verdict: action.writeVerdictExpr,
-  nat: action.writeNat,
-  masq: action.writeMasq,
-  reject: action.writeReject,
-  counter: action.writeCounter,
-  objref: action.writeObjref,
-  dynset: action.writeDynset,
-  unknown: (writer, expr) => writer.raw(expr.data),
-};
+const readers = new Map<string, ExprCodec<Expr>['read'][]>();
+for (const [kind, { read }] of Object.entries(codecs)) {
+  const name = sharedNames[kind] ?? kind;
+  readers.set(name, [...(readers.get(name) ?? []), read]);
+}
 
 export function writeExprs(writer: MessageWriter, type: number, exprs: readonly Expr[]): void {
   const list = writer.beginNested(type);
   for (const expr of exprs) {
     const element = writer.beginNested(NFTA_LIST_ELEM);
-    writer.string(NFTA_EXPR.NAME, kernelName(expr));
+    writer.string(
+      NFTA_EXPR.NAME,
+      expr.kind === 'unknown' ? expr.name : (sharedNames[expr.kind] ?? expr.kind),
+    );
     const data = writer.beginNested(NFTA_EXPR.DATA);
-    writeExpr(writer, expr.kind, expr);
+    if (expr.kind === 'unknown') writer.raw(expr.data);
+    else writeExpr(writer, expr.kind, expr);
     writer.endNested(data);
     writer.endNested(element);
   }
@@ -76,25 +40,22 @@ export function readExprs(list: AttributeReader | undefined): Expr[] {
     const attributes = new AttributeMap(list.nested());
     const name = attributes.string(NFTA_EXPR.NAME) ?? '';
     const data = attributes.bytes(NFTA_EXPR.DATA) ?? new Uint8Array(0);
-    const read = readers.get(name);
-    exprs.push(read?.(new AttributeMap(AttributeReader.over(data))) ?? { kind: 'unknown', name, data });
+    exprs.push(readExpr(name, data) ?? { kind: 'unknown', name, data });
   }
   return exprs;
 }
 
-function kernelName(expr: Expr): string {
-  switch (expr.kind) {
-    case 'verdict':
-      return 'immediate';
-    case 'meta-set':
-      return 'meta';
-    case 'unknown':
-      return expr.name;
-    default:
-      return expr.kind;
+function readExpr(name: string, data: Uint8Array): Expr | undefined {
+  const candidates = readers.get(name);
+  if (!candidates) return undefined;
+  const attributes = new AttributeMap(AttributeReader.over(data));
+  for (const read of candidates) {
+    const expr = read(attributes);
+    if (expr) return expr;
   }
+  return undefined;
 }
 
-function writeExpr<K extends Expr['kind']>(writer: MessageWriter, kind: K, expr: ExprOf<K>): void {
-  writers[kind](writer, expr);
+function writeExpr<K extends keyof typeof codecs>(writer: MessageWriter, kind: K, expr: ExprOf<K>): void {
+  codecs[kind].write(writer, expr);
 }
