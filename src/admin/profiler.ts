@@ -1,5 +1,6 @@
 import type { Session } from 'node:inspector/promises';
 import type { Clock } from '../lib/clock.ts';
+import { sleep } from '../lib/sleep.ts';
 import { cpuProfileToPprof, heapProfileToPprof } from './pprof-format.ts';
 
 /** Bytes between two heap samples; V8's default is too coarse for a small proxy. */
@@ -36,7 +37,7 @@ export class Profiler {
       const session = new Session();
       session.connect();
       try {
-        const wait = () => this.#wait(durationMs, signal);
+        const wait = () => sleep(this.#clock, durationMs, signal);
         if (kind === 'profile') return await this.#cpu(session, wait);
         return await this.#heap(session, wait, kind);
       } finally {
@@ -73,14 +74,5 @@ export class Profiler {
     const durationMs = this.#clock.now() - startMs;
     const type = dead ? 'alloc_space' : 'inuse_space';
     return heapProfileToPprof(profile, { startMs, durationMs, interval: heapInterval, type });
-  }
-
-  async #wait(ms: number, signal: AbortSignal): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const timer = this.#clock.setTimeout(resolve, ms);
-    signal.addEventListener('abort', () => resolve(), { once: true });
-    if (signal.aborted) resolve();
-    await promise;
-    timer.cancel();
   }
 }

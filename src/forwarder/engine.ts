@@ -137,7 +137,7 @@ export class Engine {
   }
 
   #stateOf({ listener: { service: handle }, service, protocol, at }: OpenListener): ListenerState {
-    return { service, protocol, at, ...handle.settings() };
+    return { service, protocol, at, ...handle.balancer.settings() };
   }
 
   #forgetDatagrams(listener: UDPListener): void {
@@ -157,7 +157,7 @@ export class Engine {
 
   #schedulePruning(): void {
     this.#pruning = this.#context.clock.setTimeout(() => {
-      for (const service of this.#services.values()) service.prune();
+      for (const service of this.#services.values()) service.balancer.prune();
       for (const listener of this.#retired) if (!listener.hasConnections) this.#retired.delete(listener);
       this.#schedulePruning();
     }, pruneMs);

@@ -1,4 +1,4 @@
-import { Balancer, type BalancerOptions, type Distribution } from './balancer.ts';
+import { Balancer, type BalancerOptions } from './balancer.ts';
 import { endpointName, type ForwardedService, type Outlook } from './forwarder.ts';
 import { encodeAddress } from './socket-address.ts';
 import { type EndpointTraffic, noTraffic, type ServiceTraffic } from './traffic.ts';
@@ -7,22 +7,22 @@ import { type EndpointTraffic, noTraffic, type ServiceTraffic } from './traffic.
 export class ServiceHandle {
   readonly key: string;
   readonly traffic: ServiceTraffic = { ...noTraffic(), unserved: 0, endpoints: new Map() };
-  readonly #balancer: Balancer;
+  readonly balancer: Balancer;
   /** Encoded addresses by endpoint name. */
   #addresses: ReadonlyMap<string, Uint8Array> = new Map();
   #draining: ReadonlySet<string> = new Set();
 
   constructor(key: string, options: BalancerOptions) {
     this.key = key;
-    this.#balancer = new Balancer(options);
+    this.balancer = new Balancer(options);
   }
 
   /** Changes endpoints and settings. Forgets the traffic of removed endpoints that have nothing open. */
   set({ endpoints, draining = [], affinitySeconds, choice }: ForwardedService): void {
-    this.#balancer.configure(affinitySeconds, choice);
+    this.balancer.configure(affinitySeconds, choice);
     this.#addresses = new Map(endpoints.map((endpoint) => [endpointName(endpoint), encodeAddress(endpoint)]));
     this.#draining = new Set(draining.map(endpointName));
-    this.#balancer.setEndpoints([...this.#addresses.keys()]);
+    this.balancer.setEndpoints([...this.#addresses.keys()]);
     for (const [endpoint, { open, dialling }] of this.traffic.endpoints) {
       if (open + dialling === 0 && !this.#addresses.has(endpoint)) this.traffic.endpoints.delete(endpoint);
     }
@@ -30,8 +30,8 @@ export class ServiceHandle {
 
   /** From now on there are no endpoints. A later service with the same key gets another handle. */
   remove(): void {
-    this.#balancer.configure(0, 'round-robin');
-    this.#balancer.setEndpoints([]);
+    this.balancer.configure(0, 'round-robin');
+    this.balancer.setEndpoints([]);
   }
 
   /**
@@ -40,18 +40,14 @@ export class ServiceHandle {
    */
   next(client: () => string, avoid: ReadonlySet<string> | undefined, reset: boolean): string | undefined {
     const load = (endpoint: string): number => loadOf(this.traffic.endpoints.get(endpoint));
-    const endpoint = this.#balancer.next({ client, reset, load, ...(avoid && { avoid }) });
+    const endpoint = this.balancer.next({ client, reset, load, ...(avoid && { avoid }) });
     if (endpoint === undefined) this.traffic.unserved++;
     return endpoint;
   }
 
-  settings(): Distribution {
-    return this.#balancer.settings();
-  }
-
   /** Returns where a client's next connection would go. */
   outlook(client: string): Pick<Outlook, 'turns' | 'bound'> {
-    const { turns, bound } = this.#balancer.preview(client);
+    const { turns, bound } = this.balancer.preview(client);
     const open = (endpoint: string): number => this.traffic.endpoints.get(endpoint)?.open ?? 0;
     return { turns: turns.map((endpoint) => ({ endpoint, open: open(endpoint) })), bound };
   }
@@ -73,11 +69,6 @@ export class ServiceHandle {
     const traffic = { ...noTraffic(), dialFailures: 0, dialling: 0 };
     this.traffic.endpoints.set(endpoint, traffic);
     return traffic;
-  }
-
-  /** Forgets clients whose affinity has expired. */
-  prune(): void {
-    this.#balancer.prune();
   }
 }
 

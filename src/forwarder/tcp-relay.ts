@@ -1,6 +1,6 @@
 import type { Sockets } from '../native/sockets.ts';
-import { Direction, type RelayContext, type Stream, streamEvents } from './direction.ts';
-import type { EventLoop, ReadyHandler } from './event-loop.ts';
+import { Direction, type RelayContext, type Stream } from './direction.ts';
+import type { EventLoop } from './event-loop.ts';
 import type { Traffic } from './traffic.ts';
 
 /**
@@ -95,16 +95,4 @@ export function closeStream(sockets: Sockets, loop: EventLoop, stream: Stream, r
   if (reset) sockets.abortOnClose(stream.fd);
   if (stream.token >= 0) loop.unwatch(stream.token);
   sockets.close(stream.fd);
-}
-
-/** Watches a stream and calls `onReady` on each event. Returns a negative errno value on failure. */
-export function watchStream(loop: EventLoop, stream: Stream, onReady: () => void): number {
-  const handler: ReadyHandler = {
-    ready(events) {
-      stream.note(events);
-      onReady();
-    },
-  };
-  stream.token = loop.watch(stream.fd, streamEvents, handler);
-  return stream.token;
 }

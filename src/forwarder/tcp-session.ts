@@ -19,7 +19,7 @@ import { errnoName } from '../native/system-error.ts';
 import { type RelayContext, Stream, streamEvents } from './direction.ts';
 import type { ServiceHandle } from './service.ts';
 import { decodeAddress, domainOfBytes } from './socket-address.ts';
-import { closeStream, TCPRelay, watchStream } from './tcp-relay.ts';
+import { closeStream, TCPRelay } from './tcp-relay.ts';
 import { begin, type EndpointTraffic, end } from './traffic.ts';
 
 const keepAliveSeconds = 15;
@@ -82,8 +82,10 @@ export class TCPSession {
   }
 
   start(): void {
-    const watched = watchStream(this.#context.loop, this.#client, () => this.#clientReady());
-    if (watched < 0) this.#giveUp(`cannot watch a connection: ${errnoName(-watched)}`);
+    const ready = (events: number): void => this.#clientReady(events);
+    const token = this.#context.loop.watch(this.#client.fd, streamEvents, { ready });
+    this.#client.token = token;
+    if (token < 0) this.#giveUp(`cannot watch a connection: ${errnoName(-token)}`);
     else this.#dial();
   }
 
@@ -93,7 +95,8 @@ export class TCPSession {
     else this.#over(false);
   }
 
-  #clientReady(): void {
+  #clientReady(events: number): void {
+    this.#client.note(events);
     if (this.#relay) this.#relay.resume();
     // The client is gone. One that closed only its sending half still waits for an answer.
     else if (this.#client.isEnding && this.#context.sockets.pendingError(this.#client.fd) !== 0)

@@ -166,25 +166,23 @@ export class ForwarderThread implements Forwarder {
     this.#options.clock.setTimeout(() => !this.#isClosed && this.#start(next), restartMs);
     for (const [key, service] of this.#services) this.#send({ op: 'setService', args: [key, service] });
     for (const [id, wanted] of this.#wanted) {
-      if (wanted.wasOpened) this.#reopen(id, wanted, (detail) => this.#reportReopening(detail));
+      if (wanted.wasOpened) this.#reopen(id, wanted, true);
     }
   }
 
-  /** Opens a listener in the replacement thread; retries until the address is available. */
-  #reopen(id: string, wanted: Wanted, onFailure: (detail: string) => void): void {
+  /** Opens a listener in the replacement thread; reports the first failure, and retries until the address is available. */
+  #reopen(id: string, wanted: Wanted, isFirst: boolean): void {
     const connection = this.#connection;
     const isWanted = (): boolean =>
       !this.#isClosed && this.#wanted.get(id) === wanted && connection === this.#connection;
     this.#call('listen', id, wanted.listening).catch((error: unknown) => {
       // If this thread failed too, its replacement has already been asked.
       if (!isWanted()) return;
-      onFailure(`${id}: ${messageOf(error)}`);
-      this.#options.clock.setTimeout(() => isWanted() && this.#reopen(id, wanted, () => {}), restartMs);
+      const detail = `${id}: ${messageOf(error)}`;
+      const problem = 'Failed to reopen a listener; retrying';
+      if (isFirst) this.#options.report({ problem, detail, times: 1 });
+      this.#options.clock.setTimeout(() => isWanted() && this.#reopen(id, wanted, false), restartMs);
     });
-  }
-
-  #reportReopening(detail: string): void {
-    this.#options.report({ problem: 'Failed to reopen a listener; retrying', detail, times: 1 });
   }
 
   #send(request: ThreadRequest): void {
