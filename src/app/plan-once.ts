@@ -65,7 +65,10 @@ async function loadPlans(start: Start): Promise<PlannedStart> {
     zone: zoneOf(nodeManager.node) ?? '',
     allowExternalIPs: completed.gates.enabled('AllowServiceExternalIPs'),
   };
-  for (const family of planned) await family.plan(context);
+  for (const family of planned) {
+    await family.plan(context);
+    setAside.refused(family.family, [...family.conflicts()]);
+  }
   return { ...start, planned, setAside };
 }
 

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { claimingKey, frontendClaim } from '../plan/claim.ts';
 import { Claims } from './claims.ts';
 
 test('a thing is claimed while anybody claims it, and the smallest name is first', () => {
@@ -42,13 +41,4 @@ test('it is a set of names for each thing, whatever the order', () => {
       assert.deepEqual([...claims.things()].length, claims.size);
     }),
   );
-});
-
-test('a cluster IP comes before an external address, then the smaller key', () => {
-  const claims = new Claims();
-  claims.claim('vip', frontendClaim('b', false));
-  claims.claim('vip', frontendClaim('a', false));
-  assert.equal(claimingKey(claims.first('vip') ?? ''), 'a');
-  claims.claim('vip', frontendClaim('z', true));
-  assert.equal(claimingKey(claims.first('vip') ?? ''), 'z');
 });

@@ -18,8 +18,6 @@ export interface Written<Belief> {
   readonly belief: Belief | undefined;
   /** Service ports, of those that were written, that are not (fully) programmed. */
   readonly failures: ReadonlyMap<string, Error>;
-  /** Service ports, of all, that lack a frontend that another one has. */
-  readonly conflicts?: ReadonlyMap<string, Error>;
   /** Why the engine is to sync everything again after a while; absent when nothing is left to do. */
   readonly retry?: string;
 }

@@ -55,7 +55,6 @@ export class SyncEngine<Belief> implements Backend {
   #damage: Suspects | undefined;
   /** Service ports that are not (fully) programmed. */
   readonly #refused = new Map<string, Error>();
-  #conflicts: ReadonlyMap<string, Error> = new Map();
   #addresses: readonly string[] = [];
   #watches: Closable[] | undefined;
   #periodic: Timer | undefined;
@@ -141,8 +140,7 @@ export class SyncEngine<Belief> implements Backend {
       this.#served = undefined;
     }
     if (this.#owed === served) this.#owed = undefined;
-    const refused = new Map([...this.#conflicts, ...this.#refused]);
-    return { refused: [...refused].map(([key, error]) => ({ key, error })) };
+    return { refused: [...this.#refused].map(([key, error]) => ({ key, error })) };
   }
 
   /** Writes changes, after a repair of what is suspect. Resolves to undefined when everything has to be written. */
@@ -189,13 +187,8 @@ export class SyncEngine<Belief> implements Backend {
     }
   }
 
-  #accept(
-    { belief, failures, conflicts, retry }: Written<Belief>,
-    isPartial: boolean,
-    addressError?: string,
-  ): void {
+  #accept({ belief, failures, retry }: Written<Belief>, isPartial: boolean, addressError?: string): void {
     this.#belief = belief;
-    this.#conflicts = conflicts ?? new Map();
     for (const [key, error] of failures) this.#refused.set(key, error);
     const reason = retry ?? addressError ?? this.#temporaryRefusal();
     if (reason === undefined) this.#retry.reset();

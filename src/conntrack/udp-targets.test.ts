@@ -87,17 +87,23 @@ test('ports that are not UDP change nothing', () => {
   assert.equal(targets.isSettled(targets.changes), true);
 });
 
-test('flows to an address that two services claim may go to endpoints of both', () => {
-  const targets = new UDPTargets();
-  const other = { ...dns, nodePort: 0, serving: new Set(['10.1.0.9:53']) };
-  targets.update('a/one/UDP', dns);
-  targets.update('a/two/UDP', other);
-  assert.deepEqual(verdicts(targets, flows).slice(0, 4), [false, false, false, true]);
-  targets.settle(targets.changes);
-  targets.update('a/two/UDP', undefined);
-  assert.deepEqual(verdicts(targets, flows).slice(0, 4), [false, false, true, true]);
-  targets.settle(targets.changes);
-  assert.deepEqual(verdicts(targets, flows).slice(0, 4), [false, false, true, true]);
+test('flows to an address that passes to another service port are stale, whichever of the two is updated first', () => {
+  const other = { ...dns, serving: new Set(['10.1.0.9:53']) };
+  const nothing = { ...dns, addresses: [], nodePort: 0 };
+  const changes = [
+    ['a/one/UDP', nothing],
+    ['a/two/UDP', other],
+  ] as const;
+  for (const order of [changes, changes.toReversed()]) {
+    const targets = new UDPTargets();
+    targets.update('a/one/UDP', dns);
+    targets.settle(targets.changes);
+    assert.deepEqual(verdicts(targets, flows).slice(0, 4), [false, false, true, true]);
+    for (const [key, target] of order) targets.update(key, target);
+    assert.deepEqual(verdicts(targets, flows).slice(0, 4), [true, true, false, true]);
+    targets.settle(targets.changes);
+    assert.deepEqual(verdicts(targets, flows).slice(0, 4), [true, true, false, true]);
+  }
 });
 
 test('scopes are the frontends and node ports that changed since the last pass', () => {

@@ -27,8 +27,8 @@ export interface Scope {
 
 /** A frontend, or a node port on any address. */
 interface Place extends Scope {
-  /** Serving endpoints by service port. Empty after the last one is removed; several if they contest the address. */
-  readonly claims: Map<string, ReadonlySet<string>>;
+  /** The service port that has it, and who serves; undefined when it is about to be forgotten. */
+  owner: { readonly key: string; readonly serving: ReadonlySet<string> } | undefined;
   /** Number of the last change that affected it. */
   changed: number;
 }
@@ -52,13 +52,16 @@ export class UDPTargets {
     const before = this.#targets.get(key);
     if (!before && !target) return;
     this.#changes++;
-    if (before) for (const place of this.#placesOf(before)) place.claims.delete(key);
+    for (const place of before ? this.#placesOf(before) : []) {
+      // Another service port may have got it in the same change.
+      if (place.owner?.key === key) place.owner = undefined;
+    }
     if (!target) {
       this.#targets.delete(key);
       return;
     }
     this.#targets.set(key, target);
-    for (const place of this.#placesOf(target)) place.claims.set(key, target.serving);
+    for (const place of this.#placesOf(target)) place.owner = { key, serving: target.serving };
   }
 
   /** Number of changes so far. A pass that starts now covers them. */
@@ -82,7 +85,7 @@ export class UDPTargets {
     for (const place of this.#unsettled) {
       if (place.changed > changes) continue;
       this.#unsettled.delete(place);
-      if (place.claims.size > 0) continue;
+      if (place.owner) continue;
       if (place.destinationIP === undefined) this.#nodePorts.delete(place.destinationPort);
       else this.#frontends.delete(joinHostPort(place.destinationIP, place.destinationPort));
     }
@@ -114,14 +117,11 @@ export class UDPTargets {
 }
 
 function placeAt<K>(places: Map<K, Place>, key: K, scope: Scope): Place {
-  const place = places.get(key) ?? { ...scope, claims: new Map(), changed: 0 };
+  const place = places.get(key) ?? { ...scope, owner: undefined, changed: 0 };
   places.set(key, place);
   return place;
 }
 
-/** If several service ports contest the place, a flow that suits any of them stays. */
-function isServed({ claims }: Place, { answererIP, answererPort }: UDPFlow): boolean {
-  const answerer = joinHostPort(answererIP, answererPort);
-  for (const serving of claims.values()) if (serving.has(answerer)) return true;
-  return false;
+function isServed({ owner }: Place, { answererIP, answererPort }: UDPFlow): boolean {
+  return owner?.serving.has(joinHostPort(answererIP, answererPort)) ?? false;
 }

@@ -16,7 +16,10 @@ export function servicesText(services: readonly ServiceReport[], paint: Paint): 
     service.external ? decisionText(service.external, service, paint) : '-',
   ]);
   const headings = ['SERVICE PORT', 'FAMILY', 'CLUSTER IP', 'NODE PORT', 'EXTERNAL', 'INSIDE', 'OUTSIDE'];
-  return tableText(headings, rows);
+  const notes = services.flatMap((service) => {
+    return lostTexts(service).map((text) => `${service.service}, ${service.family}: no ${text}\n`);
+  });
+  return tableText(headings, rows) + (notes.length > 0 ? `\n${notes.join('')}` : '');
 }
 
 /** Everything about each service port, with the reasons. */
@@ -41,6 +44,7 @@ function detailsOf(service: ServiceReport, paint: Paint): string {
     ['affinity', affinityText(service.affinitySeconds)],
     ['from inside', reasoned(internal)],
     ['from outside', external ? reasoned(external) : undefined],
+    ['does not have', lostTexts(service).join(', ')],
     ['topology', `${topology.mode}: ${topology.reason}`],
     [
       'endpoints',
@@ -48,6 +52,10 @@ function detailsOf(service: ServiceReport, paint: Paint): string {
     ],
   ]);
   return `${paint('bold', service.service)} (${service.family})\n${fields}`;
+}
+
+function lostTexts({ lost = [] }: ServiceReport): string[] {
+  return lost.map(({ frontend, owner }) => `${frontend}, which belongs to service port ${owner}`);
 }
 
 function decisionText(decision: DecisionReport, { endpoints }: ServiceReport, paint: Paint): string {

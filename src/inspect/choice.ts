@@ -1,15 +1,14 @@
 import type { Endpoint } from '../model/endpoint.ts';
+import type { Frontend } from '../plan/frontend.ts';
 import type { Decision, ServicePlan } from '../plan/service-plan.ts';
-import type { Frontend } from './frontends.ts';
 import { type Sending, senderOf } from './node-facts.ts';
 import type { Choice, Outcome } from './outcome.ts';
 
 /** As plans have it. */
-export function choiceByPlan({ kind, plan }: Frontend, sending: Sending): Choice | Outcome {
-  if (kind === 'cluster IP') return decided(plan, plan.internal);
-  const { external, nearEndpoints } = plan;
+export function choiceByPlan(frontend: Frontend, sending: Sending): Choice | Outcome {
+  const { plan, outside, nearEndpoints } = frontend;
   const sender = senderOf(sending);
-  if (nearEndpoints === undefined || sender === 'other') return decided(plan, external);
+  if (nearEndpoints === undefined || sender === 'other') return decided(plan, outside);
   const who = sender === 'pod' ? `a pod (${sending.reason})` : 'this node itself';
   return forward(plan[nearEndpoints], [
     `externalTrafficPolicy is Local, but that binds clients from outside only: the sender is ${who} and may reach every endpoint that policy Cluster would use.`,
@@ -18,12 +17,15 @@ export function choiceByPlan({ kind, plan }: Frontend, sending: Sending): Choice
 }
 
 /** As virtual servers have it: there is one list for each, whoever sends, and without any endpoint they reject. */
-export function choiceByVirtualServer({ kind, plan }: Frontend): Choice | Outcome {
-  const decision = kind === 'cluster IP' ? plan.internal : plan.external;
+export function choiceByVirtualServer({
+  plan,
+  outside: decision,
+  nearEndpoints,
+}: Frontend): Choice | Outcome {
   if (decision.action !== 'drop') return decided(plan, decision);
-  if (kind !== 'cluster IP' && plan.cluster.length > 0) {
+  if (nearEndpoints) {
     const how = 'In ipvs mode the endpoints of policy Cluster stand in.';
-    return forward(plan.cluster, [sentence(decision.reason), how, ...topologyReasons(plan)]);
+    return forward(plan[nearEndpoints], [sentence(decision.reason), how, ...topologyReasons(plan)]);
   }
   return {
     action: 'reject',

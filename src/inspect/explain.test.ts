@@ -101,14 +101,20 @@ suite('what a packet is for', () => {
     assert.equal(ask(packetTo('10.96.0.1', { port: 81 }), {}, clusterIP).service, undefined);
   });
 
-  test('two services that ask for one address: a cluster IP first, then the smaller name', () => {
+  test('two services that ask for one address, in every mode: the owner has it, and the other one is named', () => {
     const a = planOf({ clusterIP: '10.96.0.9', name: 'a', externalIPs: ['10.96.0.1', external] }, [there]);
     const b = planOf({ clusterIP: '10.96.0.1', name: 'b', externalIPs: [external] }, [here]);
-    assert.equal(ask(packetTo('10.96.0.1'), {}, a, b).service, 'default/b/TCP');
-    assert.equal(ask(packetTo('10.96.0.1'), { mode: 'iptables' }, a, b).service, 'default/a/TCP');
-    const shared = ask(packetTo(external), {}, b, a);
-    assert.equal(shared.service, 'default/a/TCP');
-    says(shared, /default\/b\/TCP asks for the same destination/);
+    for (const mode of ['nftables', 'iptables', 'ipvs', 'userspace'] as const) {
+      const taken = ask(packetTo('10.96.0.1'), { mode }, a, b);
+      assert.equal(taken.service, 'default/b/TCP');
+      says(
+        taken,
+        /default\/a\/TCP asks for the same .* not get it: a cluster IP comes before an external IP/,
+      );
+      const shared = ask(packetTo(external), { mode }, b, a);
+      assert.equal(shared.service, 'default/a/TCP');
+      says(shared, /default\/b\/TCP asks for the same destination .*: its name comes later/);
+    }
   });
 
   test('no service at all', () => {

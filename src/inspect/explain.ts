@@ -1,7 +1,9 @@
 import type { Fate, Packet, Target } from '../backends/inspection.ts';
 import type { Endpoint } from '../model/endpoint.ts';
+import type { Frontend } from '../plan/frontend.ts';
+import { compareClaims, precedenceOf } from '../plan/ownership.ts';
 import type { ServicePlan } from '../plan/service-plan.ts';
-import { type Frontend, frontendText, inClaimOrder, type Matches, matchesOf } from './frontends.ts';
+import { frontendText, type Matches, matchesOf, ownerFirst } from './frontends.ts';
 import { type ModeRules, modeRules } from './mode-rules.ts';
 import { isOwnAddress, type NodeFacts, sendingOf } from './node-facts.ts';
 import type { Choice, Outcome } from './outcome.ts';
@@ -27,18 +29,15 @@ export function explain(
 ): Explanation {
   const rules = modeRules[node.mode];
   const matches = matchesOf(packet, plans);
-  const claims = claimsOn(packet, matches, rules, node);
-  const [frontend, ...losers] = claims;
+  const claims = claimsOn(packet, matches, node);
+  const [frontend] = claims;
   if (!frontend) return unmatched(packet, rules.unmatched(packet, matches, node));
   const named = {
     packet,
     service: frontend.plan.port.key,
     frontend: frontendText(frontend, packet),
   };
-  const start = [
-    `The packet is for ${named.frontend} of service port ${named.service}.`,
-    ...others(frontend, losers),
-  ];
+  const start = [`The packet is for ${named.frontend} of service port ${named.service}.`, ...others(claims)];
   const result = resultFor(frontend, packet, node, rules);
   return { ...named, fate: result.fate, reasons: [...start, ...result.reasons] };
 }
@@ -46,10 +45,10 @@ export function explain(
 type Result = Pick<Explanation, 'fate' | 'reasons'>;
 
 /** Addresses before node ports, whatever becomes of the packet there. */
-function claimsOn(packet: Packet, matches: Matches, rules: ModeRules, node: NodeFacts): Frontend[] {
+function claimsOn(packet: Packet, matches: Matches, node: NodeFacts): Frontend[] {
   const { addresses, nodePorts } = matches;
-  if (addresses.length > 0) return inClaimOrder(addresses, rules.clusterIPsFirst);
-  return isOwnAddress(packet.destination, node) ? inClaimOrder(nodePorts, rules.clusterIPsFirst) : [];
+  if (addresses.length > 0) return ownerFirst(addresses);
+  return isOwnAddress(packet.destination, node) ? ownerFirst(nodePorts) : [];
 }
 
 function unmatched(packet: Packet, outcome: Outcome | undefined): Explanation {
@@ -59,11 +58,17 @@ function unmatched(packet: Packet, outcome: Outcome | undefined): Explanation {
   return { packet, service: undefined, frontend: undefined, fate, reasons };
 }
 
-/** Two service ports may ask for the same destination; only one gets it. */
-function others({ plan }: Frontend, losers: readonly Frontend[]): string[] {
-  const keys = new Set(losers.map((loser) => loser.plan.port.key));
-  keys.delete(plan.port.key);
-  return [...keys].map((key) => `Service port ${key} asks for the same destination and does not get it.`);
+/** Several service ports may ask for the same destination; only one has it. */
+function others(claims: readonly Frontend[]): string[] {
+  const [owner, ...losers] = Map.groupBy(claims, ({ plan }) => plan.port.key).values();
+  return losers.map((claim) => {
+    const why = precedenceOf(strongest(owner ?? claim), strongest(claim));
+    return `Service port ${strongest(claim).plan.port.key} asks for the same destination and does not get it: ${why}.`;
+  });
+}
+
+function strongest(claims: readonly Frontend[]): Frontend {
+  return claims.reduce((best, claim) => (compareClaims(claim, best) < 0 ? claim : best));
 }
 
 function resultFor(frontend: Frontend, packet: Packet, node: NodeFacts, rules: ModeRules): Result {

@@ -1,16 +1,7 @@
 import type { Packet } from '../backends/inspection.ts';
-import { joinHostPort } from '../model/ip.ts';
 import type { ServicePort } from '../model/service-port.ts';
-import { frontendClaim } from '../plan/claim.ts';
+import { claimedFrontends, type Frontend, isLost } from '../plan/frontend.ts';
 import type { ServicePlan } from '../plan/service-plan.ts';
-
-export type FrontendKind = 'cluster IP' | 'external IP' | 'load balancer IP' | 'node port';
-
-/** A destination that a service port answers for. */
-export interface Frontend {
-  readonly plan: ServicePlan;
-  readonly kind: FrontendKind;
-}
 
 /** Everything that service ports have to do with a packet's destination, in the order of plans. */
 export interface Matches {
@@ -25,8 +16,6 @@ export interface Matches {
   /** One that has the port as its health check node port. */
   readonly healthCheck: ServicePort | undefined;
 }
-
-const none: readonly never[] = [];
 
 /**
  * Looks through all plans: with 50,000 of them that takes some milliseconds, less than an index would have to save
@@ -43,21 +32,25 @@ export function matchesOf(packet: Packet, plans: ReadonlyMap<string, ServicePlan
   };
   for (const plan of plans.values()) {
     const { port } = plan;
-    const kinds = hasAddress(plan, destination) ? addressKinds(plan, destination) : none;
+    const isAskedFor = hasAddress(plan, destination);
     if (port.clusterIP === destination) found.clusterAddress ??= port;
-    if (kinds.length > 0) found.anyAddress ??= port;
+    if (isAskedFor) found.anyAddress ??= port;
     if (port.healthCheckNodePort === packet.port) found.healthCheck ??= port;
     if (port.protocol !== packet.protocol) continue;
-    if (port.port === packet.port) addresses.push(...kinds.map((kind) => ({ plan, kind })));
-    if (port.nodePort === packet.port && port.nodePort !== 0) nodePorts.push({ plan, kind: 'node port' });
+    const isNodePort = port.nodePort === packet.port && port.nodePort !== 0;
+    if (!isNodePort && !(isAskedFor && port.port === packet.port)) continue;
+    for (const frontend of claimedFrontends(plan)) {
+      if (frontend.port !== packet.port) continue;
+      if (frontend.kind === 'node port') nodePorts.push(frontend);
+      else if (frontend.address === destination) addresses.push(frontend);
+    }
   }
   return { addresses, nodePorts, ...found };
 }
 
 /** `cluster IP 10.96.0.1:80/TCP`, `node port 30080/TCP at 192.0.2.5`. */
-export function frontendText({ kind, plan }: Frontend, { destination, port, protocol }: Packet): string {
-  if (kind === 'node port') return `node port ${plan.port.nodePort}/${protocol} at ${destination}`;
-  return `${kind} ${joinHostPort(destination, port)}/${protocol}`;
+export function frontendText({ kind, name, port, protocol }: Frontend, { destination }: Packet): string {
+  return kind === 'node port' ? `node port ${port}/${protocol} at ${destination}` : `${kind} ${name}`;
 }
 
 function hasAddress({ port, externalIPs }: ServicePlan, address: string): boolean {
@@ -66,20 +59,7 @@ function hasAddress({ port, externalIPs }: ServicePlan, address: string): boolea
   );
 }
 
-function addressKinds({ port, externalIPs }: ServicePlan, address: string): FrontendKind[] {
-  const kinds: FrontendKind[] = [];
-  if (port.clusterIP === address) kinds.push('cluster IP');
-  if (externalIPs.includes(address)) kinds.push('external IP');
-  if (port.loadBalancerVIPs.includes(address)) kinds.push('load balancer IP');
-  return kinds;
-}
-
-/**
- * Those who claim one destination, the one that gets it first: cluster IPs before others where the mode has it so,
- * then the smaller service port key.
- */
-export function inClaimOrder(frontends: readonly Frontend[], clusterIPsFirst: boolean): Frontend[] {
-  const claim = ({ kind, plan }: Frontend): string =>
-    frontendClaim(plan.port.key, !clusterIPsFirst || kind === 'cluster IP');
-  return frontends.toSorted((a, b) => (claim(a) === claim(b) ? 0 : claim(a) < claim(b) ? -1 : 1));
+/** Those who ask for one destination, the one that has it first. */
+export function ownerFirst(frontends: readonly Frontend[]): Frontend[] {
+  return [...frontends.filter((one) => !isLost(one)), ...frontends.filter(isLost)];
 }

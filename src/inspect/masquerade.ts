@@ -1,22 +1,22 @@
 import type { Packet } from '../backends/inspection.ts';
-import type { Frontend } from './frontends.ts';
+import type { Frontend } from '../plan/frontend.ts';
 import { isLoopbackAddress, type NodeFacts, type Sending, senderOf } from './node-facts.ts';
 import type { Masquerade } from './outcome.ts';
 
 /** How rules of nftables and iptables mode have it. */
 export function masqueradeByRules(
-  { kind, plan }: Frontend,
+  { masqueraded }: Frontend,
   _packet: Packet,
   node: NodeFacts,
   sending: Sending,
 ): Masquerade {
-  if (kind === 'cluster IP') {
+  if (masqueraded === 'all but pods') {
     return (
       masqueradeToClusterIP(node, sending) ??
       no('Not masqueraded: nothing is configured by which pods could be told from others.')
     );
   }
-  if (!plan.port.externalPolicyLocal) return external;
+  if (masqueraded === 'all') return external;
   switch (senderOf(sending)) {
     case 'pod':
       return no('Not masqueraded: the sender is a pod.');
@@ -29,20 +29,20 @@ export function masqueradeByRules(
 
 /** How the ipsets of ipvs mode have it. */
 export function masqueradeBySets(
-  { kind, plan }: Frontend,
+  { masqueraded }: Frontend,
   { source, destination }: Packet,
   node: NodeFacts,
   sending: Sending,
 ): Masquerade {
   if (isLoopbackAddress(source)) return no('Not masqueraded: the source is a loopback address.');
-  if (kind === 'cluster IP') {
+  if (masqueraded === 'all but pods') {
     const byDetector = masqueradeToClusterIP(node, sending);
     if (byDetector) return byDetector;
     return source === destination
       ? yes('Masqueraded: the node uses the service address itself as its source.')
       : no('Not masqueraded: nothing is configured by which pods could be told from others.');
   }
-  if (!plan.port.externalPolicyLocal) return external;
+  if (masqueraded === 'all') return external;
   return no('Not masqueraded: externalTrafficPolicy Local keeps the source address.');
 }
 

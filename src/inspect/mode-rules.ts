@@ -1,8 +1,9 @@
 import type { Packet } from '../backends/inspection.ts';
 import type { Endpoint } from '../model/endpoint.ts';
 import type { ProxyMode } from '../model/proxy-mode.ts';
+import type { Frontend } from '../plan/frontend.ts';
 import { choiceByPlan, choiceByVirtualServer } from './choice.ts';
-import type { Frontend, Matches } from './frontends.ts';
+import type { Matches } from './frontends.ts';
 import { masqueradeByProxy, masqueradeByRules, masqueradeBySets } from './masquerade.ts';
 import type { NodeFacts, Sending } from './node-facts.ts';
 import {
@@ -18,8 +19,6 @@ import { passesUnseen, refusedByChain, refusedByDevice } from './unmatched.ts';
 
 /** Where modes differ in what becomes of a packet. */
 export interface ModeRules {
-  /** An address that several service ports claim goes to a cluster IP first, or only by name. */
-  readonly clusterIPsFirst: boolean;
   /** What becomes of a packet to a node port at this address of the node; undefined: it is served. */
   readonly nodePort: NodePortTest;
   /** What becomes of a packet that no frontend is there for; undefined: nothing. */
@@ -37,10 +36,9 @@ export interface ModeRules {
 }
 
 const nftables: ModeRules = {
-  clusterIPsFirst: true,
   nodePort: atKernelAddresses,
   unmatched: refusedByChain,
-  testsSource: ({ plan }, { destination }) => isGuarded(plan, destination),
+  testsSource: isGuarded,
   choose: choiceByPlan,
   masquerade: masqueradeByRules,
   sparesOwnEndpoints: true,
@@ -49,12 +47,11 @@ const nftables: ModeRules = {
 
 /** Rules in order: what comes first wins, and each is attached to some hooks only. */
 const iptables: ModeRules = {
-  clusterIPsFirst: false,
   nodePort: atInterfaceAddresses,
   unmatched: passesUnseen,
   // An external IP rule stands before that of the load balancer; without endpoints there is neither.
-  testsSource: ({ kind, plan }, { destination }) =>
-    kind === 'load balancer IP' && plan.hasAnyEndpoints && isGuarded(plan, destination),
+  testsSource: (frontend) =>
+    frontend.kind === 'load balancer IP' && frontend.plan.hasAnyEndpoints && isGuarded(frontend),
   choose: choiceByPlan,
   missesRefusal({ kind }, { destination, origin }, { ownAddresses }) {
     const isOwn = ownAddresses.includes(destination);
@@ -72,12 +69,11 @@ const iptables: ModeRules = {
 };
 
 const ipvs: ModeRules = {
-  clusterIPsFirst: true,
   nodePort: atVirtualServers,
   unmatched: refusedByDevice,
   // What the node sends is filtered only where it uses the balancer's address as its source.
-  testsSource: ({ plan }, { source, destination, origin }) =>
-    isGuarded(plan, destination) && (origin !== 'node' || source === destination),
+  testsSource: (frontend, { source, destination, origin }) =>
+    isGuarded(frontend) && (origin !== 'node' || source === destination),
   choose: choiceByVirtualServer,
   masquerade: masqueradeBySets,
   sparesOwnEndpoints: true,
@@ -85,11 +81,9 @@ const ipvs: ModeRules = {
 };
 
 const userspace: ModeRules = {
-  // As at a start; later whoever has a frontend keeps it.
-  clusterIPsFirst: false,
   nodePort: atProxiedAddresses,
   unmatched: refusedByChain,
-  testsSource: ({ plan }, { destination }) => isGuarded(plan, destination),
+  testsSource: isGuarded,
   choose: choiceByPlan,
   masquerade: masqueradeByProxy,
   sparesOwnEndpoints: false,

@@ -1,8 +1,8 @@
 import type { Packet } from '../backends/inspection.ts';
 import { isLinkLocalIPv6 } from '../model/ip.ts';
 import { nodePortIPs } from '../model/node-port-addresses.ts';
+import type { Frontend } from '../plan/frontend.ts';
 import { sentence } from './choice.ts';
-import type { Frontend } from './frontends.ts';
 import { isLoopbackAddress, type NodeFacts } from './node-facts.ts';
 import type { Outcome } from './outcome.ts';
 
@@ -17,13 +17,13 @@ export const atKernelAddresses: NodePortTest = (_frontend, packet, node) => {
 };
 
 /** iptables mode: what nobody serves is refused at any address of the node. */
-export const atInterfaceAddresses: NodePortTest = ({ plan }, { destination }, node) => {
+export const atInterfaceAddresses: NodePortTest = ({ outside }, { destination }, node) => {
   const { family, localhostNodePorts, nodePortAddresses } = node;
   const isClosedLoopback =
     isLoopbackAddress(destination) &&
     !(family === 'IPv4' && localhostNodePorts && nodePortAddresses.containsIPv4Loopback);
   if (!isClosedLoopback && isSelected(destination, node)) return undefined;
-  const { action, reason } = plan.external;
+  const { action, reason } = outside;
   return action === 'forward' ? notServed(destination) : { action, reasons: [sentence(reason)] };
 };
 

@@ -1,3 +1,4 @@
+import { lostFrontends } from '../plan/frontend.ts';
 import type { PlannedPort } from '../plan/plan.ts';
 import { explainEndpoint } from '../plan/reasons.ts';
 import type { Decision, ServicePlan } from '../plan/service-plan.ts';
@@ -26,8 +27,13 @@ export function serviceReport(plan: ServicePlan): ServiceReport {
     internal: decisionReport(plan.internal),
     external: plan.externallyAccessible ? decisionReport(plan.external) : null,
     topology: { mode: topology.mode, reason: topology.reason },
+    ...(plan.lost && { lost: lostReports(plan) }),
     endpoints: { known: plan.endpoints.length, cluster: plan.cluster.length, local: plan.local.length },
   };
+}
+
+function lostReports(plan: ServicePlan): NonNullable<ServiceReport['lost']> {
+  return [...lostFrontends(plan)].map(([{ kind, name }, owner]) => ({ frontend: `${kind} ${name}`, owner }));
 }
 
 function decisionReport(decision: Decision): DecisionReport {

@@ -1,12 +1,13 @@
 import type { Packet } from '../backends/inspection.ts';
+import type { Frontend } from '../plan/frontend.ts';
 import type { ServicePlan } from '../plan/service-plan.ts';
 import { rangeOfNode } from '../plan/source-ranges.ts';
 import { isInRange, type NodeFacts } from './node-facts.ts';
 import type { Outcome } from './outcome.ts';
 
-/** Only sources in the service's ranges may reach this address of it. */
-export function isGuarded({ port }: ServicePlan, address: string): boolean {
-  return port.sourceRanges.length > 0 && port.loadBalancerVIPs.includes(address);
+/** Only sources in the service's ranges may reach it. */
+export function isGuarded({ sourceRanges }: Frontend): boolean {
+  return sourceRanges.length > 0;
 }
 
 /** Why the source may reach a guarded address; undefined when it may not. */

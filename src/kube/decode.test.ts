@@ -24,7 +24,13 @@ describe('services', () => {
       {
         kind: 'Service',
         apiVersion: 'v1',
-        metadata: { ...metadata, managedFields: [{}], labels: { app: 'x' } },
+        metadata: {
+          ...metadata,
+          uid: 'u-1',
+          creationTimestamp: '2026-01-02T03:04:05Z',
+          managedFields: [{}],
+          labels: { app: 'x' },
+        },
         spec: {
           type: 'LoadBalancer',
           clusterIP: '10.96.0.1',
@@ -51,6 +57,8 @@ describe('services', () => {
     );
     assert.deepEqual(decoded, {
       ...metadata,
+      uid: 'u-1',
+      createdAt: Date.UTC(2026, 0, 2, 3, 4, 5) / 1000,
       type: 'LoadBalancer',
       clusterIP: '10.96.0.1',
       clusterIPs: ['10.96.0.1', 'fd00::1'],
@@ -73,6 +81,7 @@ describe('services', () => {
   test('null and absent fields become their zero values', () => {
     const bare = decoders.services({ metadata }, intern);
     assert.equal(bare.clusterIP, '');
+    assert.deepEqual([bare.uid, bare.createdAt], ['', 0]);
     assert.deepEqual(bare.ports, []);
     assert.ok(!('affinityTimeoutSeconds' in bare));
     const nulls = decoders.services(

@@ -48,11 +48,14 @@ function serviceOf(object: Fields, meta: Metadata, intern: Intern): ServiceObjec
   const loadBalancerIngress = objectAt(object, 'status', (status) =>
     objectAt(status, 'loadBalancer', (lb) => listAt(lb, 'ingress', (item) => ingressOf(item, intern))),
   );
+  const origin = objectAt(object, 'metadata', originOf);
   return objectAt(object, 'spec', (spec) => {
     const service: Mutable<ServiceObject> = {
       namespace: intern(meta.namespace),
       name: intern(meta.name),
       resourceVersion: meta.resourceVersion,
+      uid: origin.uid,
+      createdAt: origin.createdAt,
       type: intern(stringAt(spec, 'type')),
       clusterIP: stringAt(spec, 'clusterIP'),
       clusterIPs: stringsAt(spec, 'clusterIPs'),
@@ -72,6 +75,11 @@ function serviceOf(object: Fields, meta: Metadata, intern: Intern): ServiceObjec
     if (timeout !== undefined) service.affinityTimeoutSeconds = timeout;
     return service;
   });
+}
+
+function originOf(metadata: Fields): Pick<ServiceObject, 'uid' | 'createdAt'> {
+  const seconds = Date.parse(stringAt(metadata, 'creationTimestamp')) / 1000;
+  return { uid: stringAt(metadata, 'uid'), createdAt: Number.isNaN(seconds) ? 0 : Math.trunc(seconds) };
 }
 
 function ingressOf(item: unknown, intern: Intern): ServiceObject['loadBalancerIngress'][number] {

@@ -12,6 +12,9 @@ export interface ObjectKey {
 
 export interface ServiceObject extends ObjectKey {
   readonly resourceVersion: string;
+  readonly uid: string;
+  /** `metadata.creationTimestamp` in seconds since the Unix epoch; 0 when the object does not say. */
+  readonly createdAt: number;
   /** `spec.type`, as written. */
   readonly type: string;
   readonly clusterIP: string;

@@ -11,6 +11,10 @@ export interface ServicePort {
   readonly key: string;
   readonly namespace: string;
   readonly name: string;
+  /** The Service's own; '' when it has none, as in a manifest. */
+  readonly uid: string;
+  /** When the Service was made, in seconds since the Unix epoch; 0 when that is not known. */
+  readonly createdAt: number;
   readonly portName: string;
   readonly protocol: Protocol;
   readonly family: Family;
@@ -61,6 +65,8 @@ export function sameServicePort(a: ServicePort, b: ServicePort): boolean {
   if (a === b) return true;
   return (
     a.key === b.key &&
+    a.uid === b.uid &&
+    a.createdAt === b.createdAt &&
     a.family === b.family &&
     a.clusterIP === b.clusterIP &&
     a.port === b.port &&

@@ -31,6 +31,8 @@ test('a plain Service gives one service port per port and family', () => {
       key: 'a/web:http/TCP',
       namespace: 'a',
       name: 'web',
+      uid: '',
+      createdAt: 0,
       portName: 'http',
       protocol: 'TCP',
       family: 'IPv4',
@@ -280,6 +282,8 @@ test('service ports are equal when every field is', () => {
   assert.ok(sameServicePort(a, only({})));
   const others: Partial<ServicePort>[] = [
     { key: 'x' },
+    { uid: 'x' },
+    { createdAt: 1 },
     { family: 'IPv6' },
     { clusterIP: 'x' },
     { port: 1 },

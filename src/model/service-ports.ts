@@ -79,6 +79,8 @@ function buildPorts(
   const shared = {
     namespace: service.namespace,
     name: service.name,
+    uid: service.uid,
+    createdAt: service.createdAt,
     family,
     clusterIP,
     affinitySeconds: affinitySecondsOf(service, report),
@@ -126,6 +128,8 @@ function buildPort(
     key: servicePortKey(shared.namespace, shared.name, object.name, protocol),
     namespace: shared.namespace,
     name: shared.name,
+    uid: shared.uid,
+    createdAt: shared.createdAt,
     portName: object.name,
     protocol,
     family: shared.family,

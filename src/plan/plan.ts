@@ -11,14 +11,16 @@ const none: readonly never[] = [];
 
 /**
  * Decides everything about one service port: which endpoints serve which traffic, what is dropped or rejected, and
- * why. Pure: equal arguments give equal plans. `endpoints` are all that are known for the port, sorted by id.
+ * why. Pure: equal arguments give equal plans. `endpoints` are all that are known for the port, sorted by id; `lost` are
+ * the destinations that other service ports have.
  */
 export function planServicePort(
   port: ServicePort,
   endpoints: readonly Endpoint[],
   context: PlanContext,
+  lost?: ServicePlan['lost'],
 ): PlannedPort {
-  return new PlannedPort(port, endpoints, context);
+  return new PlannedPort(port, endpoints, context, lost);
 }
 
 /** A plan that remembers what it was made from, to explain itself and to tell whether it is still current. */
@@ -38,10 +40,16 @@ export class PlannedPort implements ServicePlan, Explainable {
   readonly hasAnyEndpoints: boolean;
   readonly internal: Decision;
   readonly external: Decision;
-  readonly nearEndpoints: EndpointList | undefined;
+  readonly near: Decision;
+  readonly lost: ReadonlyMap<string, string> | undefined;
   readonly topology: ServicePlan['topology'];
 
-  constructor(port: ServicePort, endpoints: readonly Endpoint[], context: PlanContext) {
+  constructor(
+    port: ServicePort,
+    endpoints: readonly Endpoint[],
+    context: PlanContext,
+    lost?: ServicePlan['lost'],
+  ) {
     const reachable = isExternallyAccessible(port);
     this.port = port;
     this.context = context;
@@ -58,8 +66,15 @@ export class PlannedPort implements ServicePlan, Explainable {
     this.hasAnyEndpoints = this.cluster.length > 0 || (this.usesLocalEndpoints && endpoints.some(isUsable));
     this.internal = decide(this, 'internal', port.internalPolicyLocal);
     this.external = decide(this, 'external', port.externalPolicyLocal);
-    this.nearEndpoints = port.externalPolicyLocal && this.cluster.length > 0 ? 'cluster' : undefined;
+    const isSplit = port.externalPolicyLocal && this.cluster.length > 0;
+    this.near = isSplit ? new Forward(this, 'near', 'cluster') : this.external;
+    this.lost = lost;
     this.topology = new Topology(this);
+  }
+
+  /** The same plan, with these destinations lost to others. */
+  losing(lost: ServicePlan['lost']): PlannedPort {
+    return new PlannedPort(this.port, this.endpoints, this.context, lost);
   }
 
   /** There are endpoints, but policy Local keeps cluster IP traffic from them on this node. */

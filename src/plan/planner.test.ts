@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { FakeClock } from '../../test/fake-clock.ts';
 import { endpoints, numbers, servicePort } from '../../test/plan/builders.ts';
+import { timeSlice } from '../../test/plan/time-slice.ts';
 import { TimeSlice } from '../lib/time-slice.ts';
 import type { Endpoint } from '../model/endpoint.ts';
 import type { ServicePort } from '../model/service-port.ts';
@@ -12,6 +13,15 @@ const here = { nodeName: 'n1', zone: 'za', allowExternalIPs: true };
 /** What a planner reads, by Service: ports by their shorthand under their names, and endpoints for all of them. */
 type World = Record<string, { ports: Record<string, string>; endpoints: string }>;
 
+const clusterIPs = new Map<string, string>();
+
+/** An address of its own for every Service. */
+function clusterIPOf(name: string): string {
+  const number = clusterIPs.size;
+  if (!clusterIPs.has(name)) clusterIPs.set(name, `10.96.${number >> 8}.${number & 255}`);
+  return clusterIPs.get(name) ?? '';
+}
+
 function input(world: World): PlannerInput {
   return {
     serviceNames: () => Object.keys(world),
@@ -19,9 +29,17 @@ function input(world: World): PlannerInput {
       const found = world[name];
       if (!found) return undefined;
       const [namespace = '', service = ''] = name.split('/');
+      const clusterIP = clusterIPOf(name);
       const ports = Object.entries(found.ports).map(([portName, shorthand]): ServicePort => {
         const key = `${name}:${portName}/TCP`;
-        return servicePort(shorthand, { key, namespace, name: service, portName });
+        return servicePort(shorthand, {
+          key,
+          namespace,
+          name: service,
+          portName,
+          clusterIP,
+          port: portName.charCodeAt(0),
+        });
       });
       return { ports, endpoints: (): Endpoint[] => endpoints(found.endpoints) };
     },
@@ -30,66 +48,78 @@ function input(world: World): PlannerInput {
 
 const sorted = (keys: ReadonlySet<string>) => [...keys].sort();
 
-test('only what is named is planned, and what did not change keeps its identity', () => {
+test('only what is named is planned, and what did not change keeps its identity', async () => {
   const planner = new Planner();
   const world: World = {
     'a/x': { ports: { p: '', q: 'np' }, endpoints: '1R@n1' },
     'a/y': { ports: { p: '' }, endpoints: '1R@n2' },
   };
-  assert.deepEqual(sorted(planner.apply('all', input(world), here)), ['a/x:p/TCP', 'a/x:q/TCP', 'a/y:p/TCP']);
+  assert.deepEqual(sorted(await planner.apply('all', input(world), here, timeSlice())), [
+    'a/x:p/TCP',
+    'a/x:q/TCP',
+    'a/y:p/TCP',
+  ]);
   const before = new Map(planner.plans);
-  assert.deepEqual(sorted(planner.apply(['a/x', 'a/y'], input(world), { ...here })), []);
+  assert.deepEqual(sorted(await planner.apply(['a/x', 'a/y'], input(world), { ...here }, timeSlice())), []);
 
   world['a/x'] = { ports: { p: '', q: 'np eL' }, endpoints: '1R@n1' };
   world['a/y'] = { ports: { p: '' }, endpoints: '2R@n2' };
-  assert.deepEqual(sorted(planner.apply(['a/x'], input(world), here)), ['a/x:q/TCP']);
+  assert.deepEqual(sorted(await planner.apply(['a/x'], input(world), here, timeSlice())), ['a/x:q/TCP']);
   assert.equal(planner.plans.get('a/x:p/TCP'), before.get('a/x:p/TCP'));
   assert.notEqual(planner.plans.get('a/x:q/TCP'), before.get('a/x:q/TCP'));
   assert.equal(planner.plans.get('a/y:p/TCP'), before.get('a/y:p/TCP'), 'not named, not planned');
-  assert.deepEqual(sorted(planner.apply('all', input(world), here)), ['a/y:p/TCP']);
+  assert.deepEqual(sorted(await planner.apply('all', input(world), here, timeSlice())), ['a/y:p/TCP']);
 });
 
-test('ports and Services that went are reported', () => {
+test('ports and Services that went are reported', async () => {
   const planner = new Planner();
-  planner.apply('all', input({ 'a/x': { ports: { p: '', q: '' }, endpoints: '' } }), here);
+  await planner.apply('all', input({ 'a/x': { ports: { p: '', q: '' }, endpoints: '' } }), here, timeSlice());
   const rest = input({ 'a/x': { ports: { q: '' }, endpoints: '' } });
-  assert.deepEqual(sorted(planner.apply(['a/x'], rest, here)), ['a/x:p/TCP']);
-  assert.deepEqual(sorted(planner.apply('all', input({}), here)), ['a/x:q/TCP']);
+  assert.deepEqual(sorted(await planner.apply(['a/x'], rest, here, timeSlice())), ['a/x:p/TCP']);
+  assert.deepEqual(sorted(await planner.apply('all', input({}), here, timeSlice())), ['a/x:q/TCP']);
   assert.equal(planner.plans.size, 0);
-  assert.deepEqual(sorted(planner.apply(['a/x', 'a/unknown'], input({}), here)), []);
+  assert.deepEqual(sorted(await planner.apply(['a/x', 'a/unknown'], input({}), here, timeSlice())), []);
 });
 
-test('an endpoint that takes no traffic still makes a new plan, for it is listed there', () => {
+test('an endpoint that takes no traffic still makes a new plan, for it is listed there', async () => {
   const planner = new Planner();
-  planner.apply('all', input({ 'a/x': { ports: { p: '' }, endpoints: '1R@n1' } }), here);
+  await planner.apply('all', input({ 'a/x': { ports: { p: '' }, endpoints: '1R@n1' } }), here, timeSlice());
   const world = input({ 'a/x': { ports: { p: '' }, endpoints: '1R@n1 2X@n1' } });
-  assert.deepEqual(sorted(planner.apply(['a/x'], world, here)), ['a/x:p/TCP']);
+  assert.deepEqual(sorted(await planner.apply(['a/x'], world, here, timeSlice())), ['a/x:p/TCP']);
   assert.equal(numbers(planner.plans.get('a/x:p/TCP')?.endpoints ?? []), '1 2');
 });
 
-test('another zone plans everything anew, and replaces only what has hints', () => {
+test('another zone plans everything anew, and replaces only what has hints', async () => {
   const planner = new Planner();
   const world = input({
     'a/x': { ports: { p: '' }, endpoints: '1R@n1/za 2R@n2/zb' },
     'a/y': { ports: { p: '' }, endpoints: '1R@n1 2R@n2' },
   });
-  planner.apply('all', world, here);
+  await planner.apply('all', world, here, timeSlice());
   const untouched = planner.plans.get('a/y:p/TCP');
-  assert.deepEqual(sorted(planner.apply([], world, { ...here, zone: 'zb' })), ['a/x:p/TCP']);
+  assert.deepEqual(sorted(await planner.apply([], world, { ...here, zone: 'zb' }, timeSlice())), [
+    'a/x:p/TCP',
+  ]);
   assert.equal(numbers(planner.plans.get('a/x:p/TCP')?.cluster ?? []), '2');
   assert.equal(planner.plans.get('a/y:p/TCP'), untouched);
-  assert.deepEqual(sorted(planner.apply(['a/x', 'a/y'], world, { ...here, zone: 'zb' })), []);
+  assert.deepEqual(
+    sorted(await planner.apply(['a/x', 'a/y'], world, { ...here, zone: 'zb' }, timeSlice())),
+    [],
+  );
 });
 
-test('the feature gate for external IPs plans everything anew', () => {
+test('the feature gate for external IPs plans everything anew', async () => {
   const planner = new Planner();
   const world = input({ 'a/x': { ports: { p: 'xip' }, endpoints: '1R@n1' } });
-  planner.apply('all', world, here);
-  assert.deepEqual(sorted(planner.apply([], world, { ...here, allowExternalIPs: false })), ['a/x:p/TCP']);
+  await planner.apply('all', world, here, timeSlice());
+  assert.deepEqual(
+    sorted(await planner.apply([], world, { ...here, allowExternalIPs: false }, timeSlice())),
+    ['a/x:p/TCP'],
+  );
   assert.deepEqual(planner.plans.get('a/x:p/TCP')?.externalIPs, []);
 });
 
-test('service ports and Services without local endpoints are counted', () => {
+test('service ports and Services without local endpoints are counted', async () => {
   const planner = new Planner();
   const counts = () => [planner.noLocalEndpoints, planner.servicesWithoutLocalEndpoints];
   const world: World = {
@@ -102,7 +132,7 @@ test('service ports and Services without local endpoints are counted', () => {
     'a/here': { ports: { p: 'iL eL np' }, endpoints: '1R@n1' },
     'a/nothing': { ports: { p: 'iL eL np' }, endpoints: '1X@n2' },
   };
-  planner.apply('all', input(world), here);
+  await planner.apply('all', input(world), here, timeSlice());
   assert.deepEqual(counts(), [
     { internal: 3, external: 4 },
     { internal: 2, external: 2 },
@@ -110,19 +140,19 @@ test('service ports and Services without local endpoints are counted', () => {
   world['a/both'] = { ports: { p: 'iL eL np' }, endpoints: '1T@n1 2R@n2' };
   delete world['a/quirk'];
   delete world['a/inside'];
-  planner.apply(['a/both', 'a/quirk', 'a/inside'], input(world), here);
+  await planner.apply(['a/both', 'a/quirk', 'a/inside'], input(world), here, timeSlice());
   assert.deepEqual(counts(), [
     { internal: 0, external: 0 },
     { internal: 0, external: 0 },
   ]);
 });
 
-test('an external IP that is not served makes no Service count', () => {
+test('an external IP that is not served makes no Service count', async () => {
   const planner = new Planner();
   const world = input({ 'a/x': { ports: { p: 'eL xip' }, endpoints: '1R@n2' } });
-  planner.apply('all', world, here);
+  await planner.apply('all', world, here, timeSlice());
   assert.equal(planner.servicesWithoutLocalEndpoints.external, 1);
-  planner.apply('all', world, { ...here, allowExternalIPs: false });
+  await planner.apply('all', world, { ...here, allowExternalIPs: false }, timeSlice());
   assert.equal(planner.servicesWithoutLocalEndpoints.external, 0);
 });
 
@@ -148,9 +178,9 @@ test('planning in turns gives the same as planning at once', async () => {
   const world: World = {};
   for (let i = 0; i < 1_200; i++) world[`a/s${i}`] = { ports: { p: '' }, endpoints: '1R@n1' };
   const planner = new Planner();
-  const timeSlice = new CountedSlice(new TickingClock(), 400);
-  const keys = await planner.applyInTurns('all', input(world), here, timeSlice);
-  assert.equal(timeSlice.yields, 3);
+  const counted = new CountedSlice(new TickingClock(), 400);
+  const keys = await planner.apply('all', input(world), here, counted);
+  assert.equal(counted.yields, 3);
   assert.equal(keys.size, 1_200);
-  assert.deepEqual(sorted(planner.apply('all', input(world), here)), []);
+  assert.deepEqual(sorted(await planner.apply('all', input(world), here, timeSlice())), []);
 });

@@ -1,6 +1,8 @@
 import type { TimeSlice } from '../lib/time-slice.ts';
 import { type Endpoint, sameEndpoint } from '../model/endpoint.ts';
 import { type ServicePort, sameServicePort } from '../model/service-port.ts';
+import { lostFrontends } from './frontend.ts';
+import { Ownership } from './ownership.ts';
 import { type PlanContext, type PlannedPort, planServicePort } from './plan.ts';
 
 /** Where the planner reads Services and endpoints; they must not change while it does. */
@@ -30,6 +32,9 @@ const noPorts: readonly ServicePort[] = [];
 export class Planner {
   readonly #plans = new Map<string, PlannedPort>();
   readonly #ports = new Map<string, readonly ServicePort[]>();
+  readonly #ownership = new Ownership();
+  /** Keys of service ports that ask for a destination that another one has. */
+  readonly #losers = new Set<string>();
   #context: PlanContext = { nodeName: '', zone: '', allowExternalIPs: true };
   readonly #portsWithoutLocal = { internal: 0, external: 0 };
   readonly #servicesWithoutLocal = { internal: 0, external: 0 };
@@ -49,33 +54,32 @@ export class Planner {
     return { ...this.#servicesWithoutLocal };
   }
 
-  /**
-   * Plans the named Services anew, or all of them, and returns the keys of the plans that were added, replaced or
-   * removed. A context that differs from the last one makes it all of them.
-   */
-  apply(changed: Iterable<string> | 'all', input: PlannerInput, context: PlanContext): Set<string> {
-    const keys = new Set<string>();
-    const names = this.#begin(changed, input, context);
-    for (const name of names) this.#planService(name, input.service(name), keys);
-    return keys;
+  /** Service ports that lack a destination because another one has it, and which, in words. */
+  *conflicts(): Generator<{ readonly key: string; readonly error: Error }> {
+    for (const key of this.#losers) {
+      const plan = this.#plans.get(key);
+      if (plan) yield { key, error: new Error(describeLost(plan)) };
+    }
   }
 
   /**
-   * Like `apply`, yielding to the event loop when the time slice is spent. The input must not change, and nothing
-   * else be applied, until it is done.
+   * Plans the named Services, or all of them, and returns the keys of the plans that were added, replaced or removed. A
+   * context that differs from the last one makes it all of them. Yields to the event loop when the time slice is spent:
+   * the input must not change, and nothing else be applied, until it is done.
    */
-  async applyInTurns(
+  async apply(
     changed: Iterable<string> | 'all',
     input: PlannerInput,
     context: PlanContext,
     timeSlice: TimeSlice,
   ): Promise<Set<string>> {
     const keys = new Set<string>();
-    const names = this.#begin(changed, input, context);
-    for (const name of names) {
-      this.#planService(name, input.service(name), keys);
+    const rivals = new Set<string>();
+    for (const name of this.#begin(changed, input, context)) {
+      this.#planService(name, input.service(name), keys, rivals);
       if (timeSlice.isSpent) await timeSlice.yield();
     }
+    for (const key of rivals) this.#settleOwnership(key, keys);
     return keys;
   }
 
@@ -91,25 +95,58 @@ export class Planner {
     return new Set([...input.serviceNames(), ...this.#ports.keys()]);
   }
 
-  #planService(name: string, service: ServiceInput | undefined, keys: Set<string>): void {
+  #planService(
+    name: string,
+    service: ServiceInput | undefined,
+    keys: Set<string>,
+    rivals: Set<string>,
+  ): void {
     const before = this.#ports.get(name) ?? noPorts;
     const after = service?.ports ?? noPorts;
     this.#count(before, -1);
     for (const { key } of before) {
       if (after.some((port) => port.key === key)) continue;
-      this.#plans.delete(key);
+      this.#replace(key, undefined, rivals);
       keys.add(key);
     }
     for (const port of after) {
       const endpoints = service?.endpoints(port) ?? [];
       const known = this.#plans.get(port.key);
       if (known && isCurrent(known, port, endpoints, this.#context)) continue;
-      this.#plans.set(port.key, planServicePort(port, endpoints, this.#context));
+      this.#replace(port.key, planServicePort(port, endpoints, this.#context, known?.lost), rivals);
       keys.add(port.key);
     }
     if (after.length > 0) this.#ports.set(name, after);
     else this.#ports.delete(name);
     this.#count(after, 1);
+  }
+
+  /** Puts a plan in place of another one; notes whose ownership of destinations may be another one by that. */
+  #replace(key: string, plan: PlannedPort | undefined, rivals: Set<string>): void {
+    const known = this.#plans.get(key);
+    if (plan) this.#plans.set(key, plan);
+    else this.#plans.delete(key);
+    if (known && plan && asksForTheSame(known, plan)) return;
+    if (known) for (const rival of this.#ownership.release(known)) rivals.add(rival);
+    if (!plan) {
+      this.#losers.delete(key);
+      return;
+    }
+    this.#ownership.claim(plan);
+    const others = this.#ownership.hasContests ? this.#ownership.rivalsOf(plan) : [];
+    if (plan.lost || others.length > 0) for (const rival of [key, ...others]) rivals.add(rival);
+  }
+
+  /** Replaces the plan when it has lost, or got back, a destination. */
+  #settleOwnership(key: string, keys: Set<string>): void {
+    const plan = this.#plans.get(key);
+    if (!plan) return;
+    const lost = this.#ownership.lostBy(plan, this.#plans);
+    if (lost) this.#losers.add(key);
+    else this.#losers.delete(key);
+    if (sameLosses(plan.lost, lost)) return;
+    this.#plans.set(key, plan.losing(lost));
+    keys.add(key);
   }
 
   #count(ports: readonly ServicePort[], sign: 1 | -1): void {
@@ -121,6 +158,24 @@ export class Planner {
     if (internal.length > 0) this.#servicesWithoutLocal.internal += sign;
     if (external.some((plan) => plan.hasLocalPolicyAddress)) this.#servicesWithoutLocal.external += sign;
   }
+}
+
+/** Both plans ask for the same destinations with the same right to them. */
+function asksForTheSame(a: PlannedPort, b: PlannedPort): boolean {
+  return a.externalIPs.length === b.externalIPs.length && sameServicePort(a.port, b.port);
+}
+
+function sameLosses(a: PlannedPort['lost'], b: PlannedPort['lost']): boolean {
+  if (a === b) return true;
+  return a?.size === b?.size && [...(a ?? [])].every(([name, owner]) => b?.get(name) === owner);
+}
+
+/** `external IP 192.0.2.7:80/TCP belongs to service port shop/web:http/TCP`, for each that it lacks. */
+function describeLost(plan: PlannedPort): string {
+  const texts = [...lostFrontends(plan)].map(
+    ([{ kind, name }, owner]) => `${kind} ${name} belongs to service port ${owner}`,
+  );
+  return texts.join(', ');
 }
 
 function sameContext(a: PlanContext, b: PlanContext): boolean {

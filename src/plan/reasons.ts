@@ -7,13 +7,13 @@ import { type PlanContext, surveyHints } from './topology.ts';
 export interface Explainable
   extends Omit<
     ServicePlan,
-    'internal' | 'external' | 'nearEndpoints' | 'topology' | 'hasAnyEndpoints' | 'externalIPs'
+    'internal' | 'external' | 'near' | 'lost' | 'topology' | 'hasAnyEndpoints' | 'externalIPs'
   > {
   readonly context: PlanContext;
   readonly mode: ServicePlan['topology']['mode'];
 }
 
-export type Subject = 'internal' | 'external' | 'topology';
+export type Subject = 'internal' | 'external' | 'near' | 'topology';
 
 /** The sentence for one choice of a plan. */
 export function explain(plan: Explainable, subject: Subject): string {
@@ -21,6 +21,7 @@ export function explain(plan: Explainable, subject: Subject): string {
   if (subject === 'internal') {
     return explainTraffic(plan, 'internalTrafficPolicy', plan.port.internalPolicyLocal);
   }
+  if (subject === 'near') return explainNear(plan);
   if (!plan.externallyAccessible) return 'no node port, load balancer IP or external IP to come in by';
   return explainTraffic(plan, 'externalTrafficPolicy', plan.port.externalPolicyLocal);
 }
@@ -30,6 +31,10 @@ function explainTraffic(plan: Explainable, policy: string, isLocal: boolean): st
   return isLocal
     ? `${policy} is Local${explainLocal(plan)}`
     : `${policy} is Cluster; ${explainCluster(plan)}`;
+}
+
+function explainNear(plan: Explainable): string {
+  return `externalTrafficPolicy Local binds clients from elsewhere only; ${explainCluster(plan)}`;
 }
 
 function explainNothingUsable(endpoints: readonly Endpoint[]): string {

@@ -16,8 +16,8 @@ export type Decision =
 export type TopologyMode = 'none' | 'PreferSameNode' | 'PreferSameZone';
 
 /**
- * Everything a backend needs to program one service port in one family. Backends render it; they decide nothing.
- * Endpoint lists are sorted byte-wise by id. A decision to forward always names a list that is not empty.
+ * Everything a backend needs to program one service port in one family. Backends render it; they decide nothing. What
+ * it says of each destination is in `frontendsOf`. Endpoint lists are sorted byte-wise by id. A decision to forward always names a list that is not empty.
  */
 export interface ServicePlan {
   readonly port: ServicePort;
@@ -40,10 +40,12 @@ export interface ServicePlan {
   /** Traffic from outside to external IPs, load balancer VIPs and the node port. */
   readonly external: Decision;
   /**
-   * The endpoints, of which there are some, that pods of this node and the node itself reach at those addresses, when
-   * `external` does not hold for them: policy Local binds outside clients only, to keep their source address.
+   * Traffic from pods of this node and the node itself to those addresses. The same object as `external`, except where
+   * policy Local applies: it binds outside clients only, to keep their source address.
    */
-  readonly nearEndpoints: EndpointList | undefined;
+  readonly near: Decision;
+  /** Destinations that the service port asks for and another one has, by name, with that one's key; see Ownership. */
+  readonly lost: ReadonlyMap<string, string> | undefined;
   /** How the cluster set was narrowed: by hints for this node, for this zone, or not. */
   readonly topology: { readonly mode: TopologyMode; readonly reason: string };
 }

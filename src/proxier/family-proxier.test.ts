@@ -16,6 +16,8 @@ function service(name: string, overrides: Partial<ServiceObject> = {}): ServiceO
     namespace: 'shop',
     name,
     resourceVersion: '1',
+    uid: '',
+    createdAt: 0,
     type: 'ClusterIP',
     clusterIP: '10.96.0.1',
     clusterIPs: ['10.96.0.1'],

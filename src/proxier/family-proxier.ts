@@ -55,7 +55,7 @@ export interface FamilyProxierOptions {
   readonly serviceHealth: ServiceHealth;
   readonly flows: FlowReconciler;
   readonly onProblem: (problem: ObjectProblem) => void;
-  /** Service ports that the kernel refused in the last sync. */
+  /** Service ports that are not, or not fully, programmed after the last sync. */
   readonly onRefused: (refused: SyncResult['refused']) => void;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -242,7 +242,7 @@ export class FamilyProxier implements FamilyView, FamilySink {
     const timeSlice = new TimeSlice(clock);
     const delta = await this.#takeDelta(timeSlice);
     const context = { nodeName, zone: this.#zone, allowExternalIPs };
-    const changed = await this.#planner.applyInTurns(delta.changed, this.#state, context, timeSlice);
+    const changed = await this.#planner.apply(delta.changed, this.#state, context, timeSlice);
     const { plans } = this.#planner;
     // Before the write, so that the changes of a failed sync are not forgotten.
     flows.note(changed, plans);
@@ -254,7 +254,7 @@ export class FamilyProxier implements FamilyView, FamilySink {
     });
     this.#state.acknowledge(delta);
     flows.reconcile();
-    onRefused(result.refused);
+    onRefused([...result.refused, ...this.#planner.conflicts()]);
     this.#reportSuccess(delta);
     return changed.size;
   }

@@ -1,5 +1,6 @@
 import type { ConntrackReconciler } from '../conntrack/reconciler.ts';
 import type { UDPTarget } from '../conntrack/udp-targets.ts';
+import { frontendsOf } from '../plan/frontend.ts';
 import type { ServicePlan } from '../plan/service-plan.ts';
 import type { FlowReconciler } from './family-proxier.ts';
 
@@ -23,11 +24,11 @@ function udpTarget(
   answerers: ReadonlySet<string> | undefined,
 ): UDPTarget | undefined {
   if (plan?.port.protocol !== 'UDP') return undefined;
-  const { clusterIP, loadBalancerVIPs, port, nodePort } = plan.port;
+  const frontends = [...frontendsOf(plan)];
   return {
-    addresses: [clusterIP, ...loadBalancerVIPs, ...plan.externalIPs],
-    port,
-    nodePort,
+    addresses: frontends.flatMap(({ address }) => (address === '' ? [] : [address])),
+    port: plan.port.port,
+    nodePort: frontends.find(({ kind }) => kind === 'node port')?.port ?? 0,
     serving: answerers ?? new Set(plan.endpoints.filter(({ serving }) => serving).map(({ id }) => id)),
   };
 }

@@ -55,9 +55,14 @@ export class PlannedFamily implements FamilySink {
 
   synced(): void {}
 
+  /** Service ports that lack a destination because another one has it. */
+  conflicts(): ReturnType<Planner['conflicts']> {
+    return this.#planner.conflicts();
+  }
+
   /** Plans everything that has come. */
   async plan(context: PlanContext): Promise<void> {
     const { changed } = this.#state.takeDelta();
-    await this.#planner.applyInTurns(changed, this.#state, context, new TimeSlice(this.#clock));
+    await this.#planner.apply(changed, this.#state, context, new TimeSlice(this.#clock));
   }
 }

@@ -77,7 +77,7 @@ export class SetAside {
     for (const { key, error } of refusals) {
       const text = `service port ${key}: ${error.message}`;
       if (!before?.get(key)?.has(text)) this.#tell(serviceOf(key), text);
-      now.set(key, new Set([text]));
+      now.set(key, (now.get(key) ?? new Set()).add(text));
     }
     this.#refused.set(family, now);
   }

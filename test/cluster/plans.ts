@@ -1,7 +1,8 @@
 import type { Endpoint } from '../../src/model/endpoint.ts';
 import { familyOf, joinHostPort } from '../../src/model/ip.ts';
 import { type ServicePort, servicePortKey } from '../../src/model/service-port.ts';
-import { type PlanContext, type PlannedPort, planServicePort } from '../../src/plan/plan.ts';
+import { Ownership } from '../../src/plan/ownership.ts';
+import { type PlanContext, PlannedPort, planServicePort } from '../../src/plan/plan.ts';
 import type { ServicePlan } from '../../src/plan/service-plan.ts';
 
 /** The parts of a service port that a test cares about; the family follows from the cluster IP. */
@@ -24,6 +25,8 @@ export function servicePort(parts: ServicePortParts): ServicePort {
   return {
     namespace,
     name,
+    uid: '',
+    createdAt: 0,
     portName,
     protocol,
     key: servicePortKey(namespace, name, portName, protocol),
@@ -61,6 +64,16 @@ export function planOf(parts: ServicePortParts, endpoints: readonly EndpointPart
   return planServicePort(servicePort(parts), sorted, planContext);
 }
 
-export function plansByKey<Plan extends ServicePlan>(...plans: readonly Plan[]): Map<string, Plan> {
-  return new Map(plans.map((plan) => [plan.port.key, plan]));
+/** Plans by key, with every destination that several of them ask for given to one, as the planner does. */
+export function plansByKey(...plans: readonly ServicePlan[]): Map<string, PlannedPort> {
+  const byKey = new Map<string, PlannedPort>();
+  for (const plan of plans) if (plan instanceof PlannedPort) byKey.set(plan.port.key, plan);
+  const ownership = new Ownership();
+  for (const plan of byKey.values()) ownership.claim(plan);
+  const lost = [...byKey].map(([key, plan]) => [key, ownership.lostBy(plan, byKey)] as const);
+  for (const [key, names] of lost) {
+    const plan = byKey.get(key);
+    if (plan && plan.lost !== names) byKey.set(key, plan.losing(names));
+  }
+  return byKey;
 }

@@ -210,6 +210,17 @@ export class Cluster {
     await this.eventually('nothing is left to do', isQuiet, { everyMs: PROBE_PAUSE_MS });
   }
 
+  status(): Promise<StatusReport> {
+    return inspected<StatusReport>('status');
+  }
+
+  /** What the program reports of a service: its ports that lack an address, and who has that. */
+  async lostBy(service: NumberedService): Promise<string[]> {
+    const { items } = await inspected<ServiceList>('services');
+    const own = items.filter(({ name }) => name === serviceName(service.n));
+    return own.flatMap(({ lost = [] }) => lost.map(({ frontend, owner }) => `${frontend} → ${owner}`));
+  }
+
   /** Waits until one more sync has ended in every family. */
   async #moreSyncsThan(ended: readonly number[]): Promise<void> {
     const haveMore = async () => (await this.#syncs()).every((syncs, i) => syncs > (ended[i] ?? 0));
@@ -218,7 +229,7 @@ export class Cluster {
 
   /** How many syncs have ended, by family. */
   async #syncs(): Promise<readonly number[]> {
-    const { families } = await inspected<StatusReport>('status');
+    const { families } = await this.status();
     // The program may be ready for a family that the cluster does not have.
     return families.filter(({ family }) => this.families.includes(family)).map(({ syncs }) => syncs);
   }

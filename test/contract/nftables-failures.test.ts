@@ -130,7 +130,7 @@ describe('nftables mode and failures', { skip }, () => {
       put(n);
       await node.eventually(`service ${n}`, () => works(n));
     }
-    const lost = '198.51.100.9 . tcp . 80 belongs to service port shop/s11:http/TCP';
+    const lost = 'external IP 198.51.100.9:80/TCP belongs to service port shop/s11:http/TCP';
     assert.deepEqual(eventsAbout('s12'), [`node node-a: service port shop/s12:http/TCP: ${lost}`]);
     assert.equal(node.log.split(lost).length - 1, 1, 'logged once');
     assert.deepEqual(eventsAbout('s11'), []);

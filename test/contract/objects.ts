@@ -36,22 +36,30 @@ const booksOf = (families: readonly Family[]): AddressBook[] =>
 export function serviceObject({ n, spec }: NumberedService, families: readonly Family[]): RawObject {
   const addresses = booksOf(families).map((book) => book.service(n));
   const clusterIPs = spec.headless ? ['None'] : addresses.map(({ clusterIP }) => clusterIP);
-  const { nodePort, external, loadBalancer, affinitySeconds, distribution } = spec;
+  const { nodePort, external, claims, loadBalancer, affinitySeconds, distribution } = spec;
+  const externalIPs = [
+    ...(external ? addresses.map((each) => each.external) : []),
+    ...(claims ? booksOf(families).map((book) => book.service(claims.of)[claims.address]) : []),
+  ];
   return {
     metadata: {
       namespace,
       name: serviceName(n),
       labels: spec.labels ?? {},
       annotations: spec.annotations ?? {},
+      ...(spec.made && {
+        creationTimestamp: new Date(Date.UTC(2026, 0) + spec.made.at * 1000).toISOString(),
+        uid: spec.made.uid ?? '',
+      }),
     },
     spec: {
       type: loadBalancer ? 'LoadBalancer' : nodePort ? 'NodePort' : 'ClusterIP',
       clusterIP: clusterIPs[0],
       clusterIPs,
       ipFamilies: families,
-      ...(external && { externalIPs: addresses.map((each) => each.external) }),
+      ...(externalIPs.length > 0 && { externalIPs }),
       internalTrafficPolicy: spec.internalPolicy ?? 'Cluster',
-      ...((nodePort || external || loadBalancer) && {
+      ...((nodePort || externalIPs.length > 0 || loadBalancer) && {
         externalTrafficPolicy: spec.externalPolicy ?? 'Cluster',
       }),
       ...affinity(affinitySeconds),

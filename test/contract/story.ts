@@ -21,6 +21,10 @@ export interface ServiceSpec {
   readonly port?: number;
   readonly nodePort?: boolean;
   readonly external?: boolean;
+  /** External IPs that are an address of another service, by its number. */
+  readonly claims?: { readonly of: number; readonly address: 'clusterIP' | 'external' | 'loadBalancer' };
+  /** When it was made, in seconds of 2026, and its UID; the API server says neither when absent. */
+  readonly made?: { readonly at: number; readonly uid?: string };
   readonly loadBalancer?: boolean | 'Proxy' | 'hostname only';
   readonly internalPolicy?: 'Local';
   readonly externalPolicy?: 'Local';

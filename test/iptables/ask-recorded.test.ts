@@ -20,7 +20,7 @@ for (const { name, cluster } of recordedClusters()) {
 
 async function askAll(cluster: RecordedIptablesCluster, family: Family): Promise<void> {
   const settings = recordedSettings(cluster, family);
-  const plans = plansOf(cluster, family);
+  const plans = await plansOf(cluster, family);
   const { nat, filter } = recordedTables(cluster, family);
   const addresses = new Set(recordedAddresses(cluster));
   const node = { tables: { nat, filter }, addresses, clock: new FakeClock() };

@@ -44,7 +44,7 @@ async function differences(
   const settings = recordedSettings(cluster, family);
   const node = nodeLines(settings, counters, recordedAddresses(cluster), silentLogger);
   const tables = recordedTables(cluster, family, leaveOut);
-  const plans = plansByKey(...plansOf(cluster, family));
+  const plans = plansByKey(...(await plansOf(cluster, family)));
   return compare({ plans }, { settings, tables, node, counters, clock: new FakeClock() });
 }
 

@@ -28,7 +28,7 @@ for (const { name, cluster } of recordedClusters()) {
 async function programmed(cluster: RecordedIptablesCluster, family: Family): Promise<FakeTables> {
   const harness = new SyncHarness(new FakeTables(), recordedSettings(cluster, family));
   harness.interfaceAddresses = async () => recordedAddresses(cluster);
-  assert.deepEqual(await harness.full(...plansOf(cluster, family)), []);
+  assert.deepEqual(await harness.full(...(await plansOf(cluster, family))), []);
   return harness.tables;
 }
 

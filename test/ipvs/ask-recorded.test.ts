@@ -26,7 +26,7 @@ for (const { name, cluster } of recordedIpvsClusters()) {
 
 async function askAll(cluster: RecordedIpvsCluster, family: Family): Promise<void> {
   const settings = settingsOf(cluster, family);
-  const plans = plansOf(cluster, family);
+  const plans = await plansOf(cluster, family);
   const fake = new FakeKernel();
   fake.onNode = interfaceAddresses;
   const node = new Node(settings, fake);

@@ -59,7 +59,7 @@ async function program(cluster: RecordedIpvsCluster): Promise<FakeKernel> {
       requestFullSync: () => assert.fail('something failed'),
       retryMs: 30_000,
     });
-    const plans = new Map(plansOf(cluster, family).map((plan) => [plan.port.key, plan]));
+    const plans = new Map((await plansOf(cluster, family)).map((plan) => [plan.port.key, plan]));
     const { refused } = await backend.sync({ plans, changed: 'all', serviceCIDRs: [], totalEndpoints: 0 });
     assert.deepEqual(refused, []);
     assertRules(cluster, family, fake);

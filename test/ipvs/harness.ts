@@ -52,14 +52,24 @@ export class Node {
 
   /** Syncs nothing but these plans, beside those that were there. */
   change(...plans: readonly ServicePlan[]): Promise<SyncResult> {
-    for (const plan of plans) this.#plans.set(plan.port.key, plan);
-    return this.#sync(new Set(plans.map(({ port }) => port.key)));
+    return this.#change(plansByKey(...this.#plans.values(), ...plans), plans);
   }
 
   /** Syncs nothing but the removal of these plans. */
   remove(...plans: readonly ServicePlan[]): Promise<SyncResult> {
-    for (const { port } of plans) this.#plans.delete(port.key);
-    return this.#sync(new Set(plans.map(({ port }) => port.key)));
+    const removed = new Set(plans.map(({ port }) => port.key));
+    return this.#change(
+      plansByKey(...[...this.#plans.values()].filter((plan) => !removed.has(plan.port.key))),
+      plans,
+    );
+  }
+
+  /** As from the planner: who loses or gets an address back by the change has changed, too. */
+  #change(plans: Map<string, ServicePlan>, named: readonly ServicePlan[]): Promise<SyncResult> {
+    const before = this.#plans;
+    this.#plans = plans;
+    const others = [...plans].filter(([key, plan]) => before.get(key) !== plan).map(([key]) => key);
+    return this.#sync(new Set([...named.map(({ port }) => port.key), ...others]));
   }
 
   #sync(changed: ReadonlySet<string> | 'all'): Promise<SyncResult> {

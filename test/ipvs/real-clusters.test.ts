@@ -113,7 +113,7 @@ async function sync(cluster: RecordedIpvsCluster, kernelOf: (family: Family) => 
       requestFullSync: () => assert.fail('something failed'),
       retryMs: 30_000,
     });
-    const plans = new Map(plansOf(cluster, family).map((plan) => [plan.port.key, plan]));
+    const plans = new Map((await plansOf(cluster, family)).map((plan) => [plan.port.key, plan]));
     const result = await backend.sync({ plans, changed: 'all', serviceCIDRs: [], totalEndpoints: 0 });
     assert.deepEqual(result.refused, []);
     await backend.close();

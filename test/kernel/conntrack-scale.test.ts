@@ -237,6 +237,8 @@ function service(i: number): ServiceObject {
     namespace: 'default',
     name: `dns-${i}`,
     resourceVersion: '1',
+    uid: '',
+    createdAt: 0,
     type: 'ClusterIP',
     clusterIP,
     clusterIPs: [clusterIP],

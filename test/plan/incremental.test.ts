@@ -9,6 +9,7 @@ import { FamilyState } from '../../src/state/family-state.ts';
 import type { Delta } from '../../src/state/ledger.ts';
 import { planContext, serviceObject, sliceObject } from './arbitraries.ts';
 import { portsOf } from './state-queries.ts';
+import { timeSlice } from './time-slice.ts';
 
 type Step =
   | { readonly kind: 'service'; readonly object: ServiceObject; readonly removed: boolean }
@@ -62,10 +63,10 @@ class World {
       this.times.push({ service: `a/${object.serviceName}`, time, sequence: undefined });
   }
 
-  take(context: PlanContext): { delta: Delta; keys: ReadonlySet<string> } {
+  async take(context: PlanContext): Promise<{ delta: Delta; keys: ReadonlySet<string> }> {
     const delta = this.state.takeDelta();
     for (const entry of this.times) entry.sequence ??= delta.sequence;
-    return { delta, keys: this.planner.apply(delta.changed, this.state, context) };
+    return { delta, keys: await this.planner.apply(delta.changed, this.state, context, timeSlice()) };
   }
 
   acknowledge(delta: Delta): void {
@@ -97,18 +98,18 @@ function viewOf(state: FamilyState): View {
   return views;
 }
 
-test('applying deltas equals computing everything anew', () => {
-  fc.assert(
-    fc.property(steps, planContext, (steps, last) => {
+test('applying deltas equals computing everything anew', async () => {
+  await fc.assert(
+    fc.asyncProperty(steps, planContext, async (steps, last) => {
       const world = new World();
       for (const step of [...steps, { kind: 'take', context: last } as const]) {
         if (step.kind === 'service') world.service(step);
         if (step.kind === 'slice') world.slice(step);
         if (step.kind !== 'take') continue;
         const before = new Map(world.planner.plans);
-        const { delta, keys } = world.take(step.context);
+        const { delta, keys } = await world.take(step.context);
         world.acknowledge(delta);
-        assertSame(world, step.context);
+        await assertSame(world, step.context);
         for (const key of new Set([...before.keys(), ...world.planner.plans.keys()])) {
           assert.equal(keys.has(key), before.get(key) !== world.planner.plans.get(key), key);
         }
@@ -118,10 +119,10 @@ test('applying deltas equals computing everything anew', () => {
   );
 });
 
-function assertSame(world: World, context: PlanContext): void {
+async function assertSame(world: World, context: PlanContext): Promise<void> {
   const fresh = world.rebuilt();
   const planner = new Planner();
-  planner.apply('all', fresh, context);
+  await planner.apply('all', fresh, context, timeSlice());
   const { state } = world;
   assert.deepEqual(portsOf(state), portsOf(fresh));
   assert.equal(state.totalEndpoints, fresh.totalEndpoints);
@@ -141,9 +142,9 @@ function describe(plan: ServicePlan | undefined): string {
   return JSON.stringify(plan, (key, value: unknown) => (key === 'context' ? undefined : value));
 }
 
-test('however syncs fail and succeed, no change and no trigger time is lost', () => {
-  fc.assert(
-    fc.property(steps, planContext, (steps, context) => {
+test('however syncs fail and succeed, no change and no trigger time is lost', async () => {
+  await fc.assert(
+    fc.asyncProperty(steps, planContext, async (steps, context) => {
       const world = new World();
       const taken: { delta: Delta; view: View }[] = [];
       let programmed: View = new Map();
@@ -152,7 +153,7 @@ test('however syncs fail and succeed, no change and no trigger time is lost', ()
         if (step.kind === 'service') world.service(step);
         if (step.kind === 'slice') world.slice(step);
         if (step.kind === 'take') {
-          const { delta } = world.take(step.context);
+          const { delta } = await world.take(step.context);
           const view = viewOf(world.state);
           assertNothingLost(delta, programmed, view);
           assert.deepEqual(

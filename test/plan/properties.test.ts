@@ -7,6 +7,7 @@ import { Planner } from '../../src/plan/planner.ts';
 import { FamilyState } from '../../src/state/family-state.ts';
 import { planContext, serviceObject, sliceObject } from './arbitraries.ts';
 import { endpointsOf, portsOf } from './state-queries.ts';
+import { timeSlice } from './time-slice.ts';
 
 const family = fc.constantFrom('IPv4' as const, 'IPv6' as const);
 const services = fc.uniqueArray(serviceObject, { selector: ({ name }) => name, size: 'max', maxLength: 3 });
@@ -24,11 +25,11 @@ function load(
   return state;
 }
 
-test('no plan holds an address of the other family', () => {
-  fc.assert(
-    fc.property(family, services, slices, planContext, (family, services, slices, context) => {
+test('no plan holds an address of the other family', async () => {
+  await fc.assert(
+    fc.asyncProperty(family, services, slices, planContext, async (family, services, slices, context) => {
       const planner = new Planner();
-      planner.apply('all', load(family, services, slices), context);
+      await planner.apply('all', load(family, services, slices), context, timeSlice());
       for (const { port, endpoints, externalIPs } of planner.plans.values()) {
         const addresses = [
           port.clusterIP,
@@ -42,11 +43,11 @@ test('no plan holds an address of the other family', () => {
   );
 });
 
-test('policy Local never yields an endpoint of another node, and every forward has endpoints', () => {
-  fc.assert(
-    fc.property(family, services, slices, planContext, (family, services, slices, context) => {
+test('policy Local never yields an endpoint of another node, and every forward has endpoints', async () => {
+  await fc.assert(
+    fc.asyncProperty(family, services, slices, planContext, async (family, services, slices, context) => {
       const planner = new Planner();
-      planner.apply('all', load(family, services, slices), context);
+      await planner.apply('all', load(family, services, slices), context, timeSlice());
       for (const plan of planner.plans.values()) {
         assert.ok(plan.local.every(({ isLocal }) => isLocal));
         for (const decision of [plan.internal, plan.external]) {
@@ -98,21 +99,21 @@ test('merging slices loses no ready endpoint that is not terminating, and invent
   );
 });
 
-test('the order in which objects arrive changes nothing', () => {
+test('the order in which objects arrive changes nothing', async () => {
   const shuffled = <T>(items: fc.Arbitrary<T[]>) =>
     items.chain((all) =>
       fc.tuple(fc.constant(all), fc.shuffledSubarray(all, { minLength: all.length, maxLength: all.length })),
     );
-  fc.assert(
-    fc.property(
+  await fc.assert(
+    fc.asyncProperty(
       family,
       shuffled(services),
       shuffled(slices),
       planContext,
-      (family, services, slices, context) => {
+      async (family, services, slices, context) => {
         const [first, second] = [new Planner(), new Planner()];
-        first.apply('all', load(family, services[0], slices[0]), context);
-        second.apply('all', load(family, services[1], slices[1]), context);
+        await first.apply('all', load(family, services[0], slices[0]), context, timeSlice());
+        await second.apply('all', load(family, services[1], slices[1]), context, timeSlice());
         assert.deepEqual(new Map(second.plans), new Map(first.plans));
       },
     ),

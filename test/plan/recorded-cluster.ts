@@ -5,9 +5,11 @@ import { decoders } from '../../src/kube/decode.ts';
 import { createIntern } from '../../src/lib/intern.ts';
 import type { Family } from '../../src/model/ip.ts';
 import { servicePortName } from '../../src/model/service-port.ts';
+import type { PlannedPort } from '../../src/plan/plan.ts';
 import { Planner } from '../../src/plan/planner.ts';
 import type { Decision, ServicePlan } from '../../src/plan/service-plan.ts';
 import { FamilyState } from '../../src/state/family-state.ts';
+import { timeSlice } from './time-slice.ts';
 
 interface RawObject {
   readonly kind: string;
@@ -30,7 +32,7 @@ export function recordedClusters(): { readonly name: string; readonly cluster: R
 }
 
 /** The plans of one family, through the whole of state and plan. */
-export function plansOf(cluster: RecordedCluster, family: Family): readonly ServicePlan[] {
+export async function plansOf(cluster: RecordedCluster, family: Family): Promise<readonly PlannedPort[]> {
   const intern = createIntern();
   const nodeName = cluster.node.metadata.name;
   const zone = cluster.node.metadata.labels?.['topology.kubernetes.io/zone'] ?? '';
@@ -49,7 +51,12 @@ export function plansOf(cluster: RecordedCluster, family: Family): readonly Serv
     if (raw.kind === 'EndpointSlice') state.updateSlice(decoders.endpointSlices(raw, intern), false);
   }
   const planner = new Planner();
-  planner.apply(state.takeDelta().changed, state, { nodeName, zone, allowExternalIPs: true });
+  await planner.apply(
+    state.takeDelta().changed,
+    state,
+    { nodeName, zone, allowExternalIPs: true },
+    timeSlice(),
+  );
   return [...planner.plans.values()];
 }
 

@@ -11,8 +11,8 @@ test('every recorded cluster is there', () => {
 
 for (const { name, cluster } of clusters) {
   for (const family of families) {
-    test(`${name} ${family}: plans say what upstream programmed`, () => {
-      const plans = plansOf(cluster, family);
+    test(`${name} ${family}: plans say what upstream programmed`, async () => {
+      const plans = await plansOf(cluster, family);
       // Upstream also lets a VIP through as a source, when a range contains the node; that is the backend's affair.
       const vips = new Set(plans.flatMap(({ port }) => port.loadBalancerVIPs));
       const isVIPSource = (said: string) => vips.has(/accepts ([^/]+)\//.exec(said)?.[1] ?? '');

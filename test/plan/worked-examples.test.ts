@@ -7,9 +7,10 @@ import { Planner } from '../../src/plan/planner.ts';
 import { FamilyState } from '../../src/state/family-state.ts';
 import { numbers, service, slice } from './builders.ts';
 import { endpointsOf, portsOf } from './state-queries.ts';
+import { timeSlice } from './time-slice.ts';
 
 /** From objects to the plan of their only service port, as one node sees it. */
-function run(
+async function run(
   object: ServiceObject,
   slices: readonly EndpointSliceObject[],
   {
@@ -23,7 +24,7 @@ function run(
   for (const one of slices) state.updateSlice(one, false);
   const context: PlanContext = { nodeName, zone, allowExternalIPs: true };
   const planner = new Planner();
-  planner.apply(state.takeDelta().changed, state, context);
+  await planner.apply(state.takeDelta().changed, state, context, timeSlice());
   const [key] = planner.plans.keys();
   assert.ok(key !== undefined);
   const port = portsOf(state).get(key);
@@ -33,8 +34,8 @@ function run(
 
 const nodePortLocal = service({ type: 'NodePort', externalTrafficPolicy: 'Local' }, [{ nodePort: 31000 }]);
 
-test('plain ClusterIP', () => {
-  const { plan } = run(service(), [slice('s', '1R@n1 2R@n2 3X@n2')]);
+test('plain ClusterIP', async () => {
+  const { plan } = await run(service(), [slice('s', '1R@n1 2R@n2 3X@n2')]);
   assert.deepEqual(
     [numbers(plan.cluster), numbers(plan.all), plan.usesLocalEndpoints],
     ['1 2', '1 2', false],
@@ -42,12 +43,12 @@ test('plain ClusterIP', () => {
   assert.equal(plan.hasAnyEndpoints, true);
 });
 
-test('order and duplicates', () => {
+test('order and duplicates', async () => {
   for (const [one, two] of [
     ['s1', 's2'],
     ['s2', 's1'],
   ] as const) {
-    const { plan } = run(service(), [slice(one, '10T@n1 1R@n1'), slice(two, '10R@n1')]);
+    const { plan } = await run(service(), [slice(one, '10T@n1 1R@n1'), slice(two, '10R@n1')]);
     assert.deepEqual(
       plan.cluster.map(({ id, ready }) => [id, ready]),
       [
@@ -58,7 +59,7 @@ test('order and duplicates', () => {
   }
 });
 
-test('external policy Local without local pods', () => {
+test('external policy Local without local pods', async () => {
   const lb = service(
     {
       type: 'LoadBalancer',
@@ -68,7 +69,7 @@ test('external policy Local without local pods', () => {
     },
     [{ nodePort: 31000 }],
   );
-  const { state, planner, plan } = run(lb, [slice('s', '2R@n2')]);
+  const { state, planner, plan } = await run(lb, [slice('s', '2R@n2')]);
   assert.deepEqual([numbers(plan.cluster), numbers(plan.local), numbers(plan.all)], ['2', '', '2']);
   assert.deepEqual([plan.internal.action, plan.external.action], ['forward', 'drop']);
   assert.deepEqual(planner.noLocalEndpoints, { internal: 0, external: 1 });
@@ -78,41 +79,41 @@ test('external policy Local without local pods', () => {
   );
 });
 
-test('internal policy Local, internal only', () => {
+test('internal policy Local, internal only', async () => {
   const local = service({ internalTrafficPolicy: 'Local' });
-  const { plan, planner } = run(local, [slice('s', '2R@n2')]);
+  const { plan, planner } = await run(local, [slice('s', '2R@n2')]);
   assert.deepEqual([plan.usesClusterEndpoints, numbers(plan.all), plan.hasAnyEndpoints], [false, '', true]);
   assert.equal(plan.internal.action, 'drop');
   assert.deepEqual(planner.noLocalEndpoints, { internal: 1, external: 0 });
-  assert.equal(run(local, []).plan.internal.action, 'reject');
+  assert.equal((await run(local, [])).plan.internal.action, 'reject');
 });
 
-test('zone hints', () => {
+test('zone hints', async () => {
   const hinted = [slice('s', '1R@n1/za 2R@n2/zb 3X@n2')];
-  assert.equal(numbers(run(service(), hinted).plan.cluster), '1');
-  assert.equal(run(service(), hinted).plan.topology.mode, 'PreferSameZone');
-  const vetoed = run(service(), [slice('s', '1R@n1/za 2R@n2/zb 3R@n2')]).plan;
+  assert.equal(numbers((await run(service(), hinted)).plan.cluster), '1');
+  assert.equal((await run(service(), hinted)).plan.topology.mode, 'PreferSameZone');
+  const vetoed = (await run(service(), [slice('s', '1R@n1/za 2R@n2/zb 3R@n2')])).plan;
   assert.deepEqual([vetoed.topology.mode, numbers(vetoed.cluster)], ['none', '1 2 3']);
-  const elsewhere = run(service(), hinted, { zone: 'zc' }).plan;
+  const elsewhere = (await run(service(), hinted, { zone: 'zc' })).plan;
   assert.deepEqual([elsewhere.topology.mode, numbers(elsewhere.cluster)], ['none', '1 2']);
 });
 
-test('node hints', () => {
+test('node hints', async () => {
   const hinted = [slice('s', '1R@n2/za!n2 2R@n3/zb!n3')];
-  const here = run(service(), hinted).plan;
+  const here = (await run(service(), hinted)).plan;
   assert.deepEqual([here.topology.mode, numbers(here.cluster)], ['PreferSameZone', '1']);
-  const there = run(service(), hinted, { nodeName: 'n3', zone: 'zb' }).plan;
+  const there = (await run(service(), hinted, { nodeName: 'n3', zone: 'zb' })).plan;
   assert.deepEqual([there.topology.mode, numbers(there.cluster)], ['PreferSameNode', '2']);
 });
 
-test('terminating endpoints step in for each set on its own', () => {
-  const { plan, state } = run(nodePortLocal, [slice('s', '1T@n1 2R@n2 3T@n2')]);
+test('terminating endpoints step in for each set on its own', async () => {
+  const { plan, state } = await run(nodePortLocal, [slice('s', '1T@n1 2R@n2 3T@n2')]);
   assert.deepEqual([numbers(plan.cluster), numbers(plan.local), numbers(plan.all)], ['2', '1', '1 2']);
   assert.equal(state.localReadyCounts().get('a/web'), undefined);
 });
 
-test('topology conflicts with locality', () => {
-  const { plan } = run(nodePortLocal, [slice('s', '1R@n1/zb 2R@n2/za')]);
+test('topology conflicts with locality', async () => {
+  const { plan } = await run(nodePortLocal, [slice('s', '1R@n1/zb 2R@n2/za')]);
   assert.deepEqual(
     [plan.topology.mode, numbers(plan.cluster), numbers(plan.local)],
     ['PreferSameZone', '2', '1'],
@@ -120,15 +121,17 @@ test('topology conflicts with locality', () => {
   assert.equal(numbers(plan.all), '1 2');
 });
 
-test('source ranges across families', () => {
-  const ranges = (loadBalancerSourceRanges: string[], family: Family) =>
-    run(service({ type: 'LoadBalancer', loadBalancerSourceRanges }), [], { family }).plan.port.sourceRanges;
-  assert.deepEqual(ranges([' 203.0.113.5/24 ', 'bogus'], 'IPv4'), ['203.0.113.0/24']);
-  assert.deepEqual(ranges([' 203.0.113.5/24 ', 'bogus'], 'IPv6'), []);
-  assert.deepEqual(ranges([' 203.0.113.5/24 ', 'bogus', '0.0.0.0/0'], 'IPv4'), []);
+test('source ranges across families', async () => {
+  const ranges = async (loadBalancerSourceRanges: string[], family: Family) => {
+    const { plan } = await run(service({ type: 'LoadBalancer', loadBalancerSourceRanges }), [], { family });
+    return plan.port.sourceRanges;
+  };
+  assert.deepEqual(await ranges([' 203.0.113.5/24 ', 'bogus'], 'IPv4'), ['203.0.113.0/24']);
+  assert.deepEqual(await ranges([' 203.0.113.5/24 ', 'bogus'], 'IPv6'), []);
+  assert.deepEqual(await ranges([' 203.0.113.5/24 ', 'bogus', '0.0.0.0/0'], 'IPv4'), []);
 });
 
-test('ipMode and types', () => {
+test('ipMode and types', async () => {
   const object = service({
     loadBalancerIngress: [
       { ip: '192.0.2.1', ipMode: 'Proxy' },
@@ -137,12 +140,12 @@ test('ipMode and types', () => {
       { ip: '2001:db8::2', ipMode: 'VIP' },
     ],
   });
-  assert.deepEqual(run(object, []).plan.port.loadBalancerVIPs, ['192.0.2.2']);
-  assert.deepEqual(run(object, [], { family: 'IPv6' }).plan.port.loadBalancerVIPs, ['2001:db8::2']);
+  assert.deepEqual((await run(object, [])).plan.port.loadBalancerVIPs, ['192.0.2.2']);
+  assert.deepEqual((await run(object, [], { family: 'IPv6' })).plan.port.loadBalancerVIPs, ['2001:db8::2']);
 });
 
-test('an annotation edit lists the Service, with the same endpoints and the same plan', () => {
-  const { state, planner } = run(service(), [slice('s', '1R@n1')]);
+test('an annotation edit lists the Service, with the same endpoints and the same plan', async () => {
+  const { state, planner } = await run(service(), [slice('s', '1R@n1')]);
   state.acknowledge(state.takeDelta());
   const [key = ''] = planner.plans.keys();
   const before = { plan: planner.plans.get(key), endpoints: endpointsOf(state, key) };
@@ -150,21 +153,26 @@ test('an annotation edit lists the Service, with the same endpoints and the same
   const delta = state.takeDelta();
   assert.deepEqual([...delta.changed], ['a/web']);
   assert.equal(endpointsOf(state, key), before.endpoints);
-  const keys = planner.apply(delta.changed, state, { nodeName: 'n1', zone: 'za', allowExternalIPs: true });
+  const keys = await planner.apply(
+    delta.changed,
+    state,
+    { nodeName: 'n1', zone: 'za', allowExternalIPs: true },
+    timeSlice(),
+  );
   assert.equal(keys.size, 0);
   assert.equal(planner.plans.get(key), before.plan);
 });
 
-test('a dual-stack Service with a slice of one family', () => {
+test('a dual-stack Service with a slice of one family', async () => {
   const slices = [slice('s', '1R@n1')];
-  const ipv4 = run(service(), slices).plan;
+  const ipv4 = (await run(service(), slices)).plan;
   assert.deepEqual([ipv4.port.clusterIP, ipv4.internal.action], ['10.96.0.1', 'forward']);
-  const ipv6 = run(service(), slices, { family: 'IPv6' }).plan;
+  const ipv6 = (await run(service(), slices, { family: 'IPv6' })).plan;
   assert.deepEqual([ipv6.port.clusterIP, ipv6.internal.action], ['fd00:96::1', 'reject']);
 });
 
-test('nothing is local, and no zone is ours, under another node name', () => {
-  const { plan } = run(nodePortLocal, [slice('s', '1R@n1/za 2R@n2/zb')], {
+test('nothing is local, and no zone is ours, under another node name', async () => {
+  const { plan } = await run(nodePortLocal, [slice('s', '1R@n1/za 2R@n2/zb')], {
     nodeName: 'n1.example.com',
     zone: '',
   });

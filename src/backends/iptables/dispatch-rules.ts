@@ -1,3 +1,4 @@
+import { type Frontend, frontendsOf } from '../../plan/frontend.ts';
 import type { Decision, ServicePlan } from '../../plan/service-plan.ts';
 import { balancingChain, type ServiceNames } from './names.ts';
 import type { IptablesSettings } from './settings.ts';
@@ -20,90 +21,80 @@ export function dispatchRules(
   settings: IptablesSettings,
   countLocalhost: boolean,
 ): DispatchRules {
-  const filter: string[] = [];
-  const nat: string[] = [];
+  const rules = { filter: [] as string[], nat: [] as string[] };
   const isCounted = countLocalhost && settings.localhostNodePorts;
-  dispatchClusterIP(plan, names, filter, nat);
-  dispatchExternalIPs(plan, names, filter, nat);
-  dispatchLoadBalancer(plan, names, filter, nat);
-  dispatchNodePort(plan, names, isCounted, filter, nat);
+  for (const frontend of frontendsOf(plan)) {
+    if (frontend.kind === 'cluster IP') dispatchClusterIP(frontend, names, rules);
+    else if (frontend.kind === 'node port') dispatchNodePort(frontend, names, isCounted, rules);
+    else dispatchExternal(frontend, names, rules);
+  }
   const { healthCheckNodePort } = plan.port;
   if (healthCheckNodePort !== 0) {
-    filter.push(
+    rules.filter.push(
       `-A KUBE-NODEPORTS -m comment --comment "${names.name} health check node port" -m tcp -p tcp --dport ${healthCheckNodePort} -j ACCEPT`,
     );
   }
-  return { filter: filter.length > 0 ? filter : none, nat: nat.length > 0 ? nat : none };
+  return {
+    filter: rules.filter.length > 0 ? rules.filter : none,
+    nat: rules.nat.length > 0 ? rules.nat : none,
+  };
 }
 
-function dispatchClusterIP(plan: ServicePlan, names: ServiceNames, filter: string[], nat: string[]): void {
-  const { internal } = plan;
-  const match = matchAddress(names, plan.port.clusterIP, plan.port.port);
-  if (internal.action === 'forward') {
-    const chain = balancingChain(names, internal.endpoints);
+interface GrowingRules {
+  readonly filter: string[];
+  readonly nat: string[];
+}
+
+function dispatchClusterIP(frontend: Frontend, names: ServiceNames, { filter, nat }: GrowingRules): void {
+  const { outside } = frontend;
+  const match = matchAddress(names, frontend.address, frontend.port);
+  if (outside.action === 'forward') {
+    const chain = balancingChain(names, outside.endpoints);
     nat.push(`-A KUBE-SERVICES -m comment --comment "${names.name} cluster IP" ${match} -j ${chain}`);
   } else {
-    filter.push(`-A KUBE-SERVICES ${refusalComment(internal, names)} ${match} -j ${targetOf(internal)}`);
+    filter.push(`-A KUBE-SERVICES ${refusalComment(outside, names)} ${match} -j ${targetOf(outside)}`);
   }
 }
 
-function dispatchExternalIPs(plan: ServicePlan, names: ServiceNames, filter: string[], nat: string[]): void {
-  for (const ip of plan.externalIPs) {
-    if (plan.hasAnyEndpoints) {
-      const match = matchAddress(names, ip, plan.port.port);
-      nat.push(`-A KUBE-SERVICES -m comment --comment "${names.name} external IP" ${match} -j ${names.ext}`);
-    }
-    refuseExternal(plan, names, ip, filter);
-  }
-}
-
-function dispatchLoadBalancer(plan: ServicePlan, names: ServiceNames, filter: string[], nat: string[]): void {
-  const { loadBalancerVIPs, port } = plan.port;
-  const isFiltered = usesFirewallChain(plan);
-  for (const ip of loadBalancerVIPs) {
-    if (!plan.hasAnyEndpoints) continue;
-    const match = matchAddress(names, ip, port);
+function dispatchExternal(frontend: Frontend, names: ServiceNames, { filter, nat }: GrowingRules): void {
+  const { plan, kind, outside } = frontend;
+  const match = matchAddress(names, frontend.address, frontend.port);
+  const isFiltered = kind === 'load balancer IP' && usesFirewallChain(plan);
+  if (plan.hasAnyEndpoints) {
+    const what = kind === 'external IP' ? 'external IP' : 'loadbalancer IP';
     const chain = isFiltered ? names.fw : names.ext;
-    nat.push(`-A KUBE-SERVICES -m comment --comment "${names.name} loadbalancer IP" ${match} -j ${chain}`);
-    if (!isFiltered) continue;
+    nat.push(`-A KUBE-SERVICES -m comment --comment "${names.name} ${what}" ${match} -j ${chain}`);
+  }
+  if (isFiltered) {
     const comment = `"${names.name} traffic not accepted by ${names.fw}"`;
     filter.push(`-A KUBE-PROXY-FIREWALL -m comment --comment ${comment} ${match} -j DROP`);
   }
-  for (const ip of loadBalancerVIPs) refuseExternal(plan, names, ip, filter);
+  if (outside.action === 'forward') return;
+  filter.push(`-A KUBE-EXTERNAL-SERVICES ${refusalComment(outside, names)} ${match} -j ${targetOf(outside)}`);
 }
 
 function dispatchNodePort(
-  plan: ServicePlan,
+  { plan, port, outside }: Frontend,
   names: ServiceNames,
   isCounted: boolean,
-  filter: string[],
-  nat: string[],
+  { filter, nat }: GrowingRules,
 ): void {
-  const { nodePort } = plan.port;
-  if (nodePort === 0) return;
   const { name, protocol, ext } = names;
   const match = `-m ${protocol} -p ${protocol}`;
   if (plan.hasAnyEndpoints) {
     const head = `-A KUBE-NODEPORTS -m comment --comment ${name} ${match}`;
     if (isCounted) {
       nat.push(
-        `${head} -d 127.0.0.0/8 --dport ${nodePort} -m nfacct --nfacct-name localhost_nps_accepted_pkts -j ${ext}`,
+        `${head} -d 127.0.0.0/8 --dport ${port} -m nfacct --nfacct-name localhost_nps_accepted_pkts -j ${ext}`,
       );
     }
-    nat.push(`${head} --dport ${nodePort} -j ${ext}`);
+    nat.push(`${head} --dport ${port} -j ${ext}`);
   }
-  if (plan.external.action === 'forward') return;
-  const comment = refusalComment(plan.external, names);
+  if (outside.action === 'forward') return;
+  const comment = refusalComment(outside, names);
   filter.push(
-    `-A KUBE-EXTERNAL-SERVICES ${comment} -m addrtype --dst-type LOCAL ${match} --dport ${nodePort} -j ${targetOf(plan.external)}`,
+    `-A KUBE-EXTERNAL-SERVICES ${comment} -m addrtype --dst-type LOCAL ${match} --dport ${port} -j ${targetOf(outside)}`,
   );
-}
-
-function refuseExternal(plan: ServicePlan, names: ServiceNames, ip: string, filter: string[]): void {
-  if (plan.external.action === 'forward') return;
-  const match = matchAddress(names, ip, plan.port.port);
-  const comment = refusalComment(plan.external, names);
-  filter.push(`-A KUBE-EXTERNAL-SERVICES ${comment} ${match} -j ${targetOf(plan.external)}`);
 }
 
 /** The load balancer addresses are open to the given source ranges only. */

@@ -38,7 +38,9 @@ describe('a partial sync', () => {
   test('writes shared chains whole, in the order of names', async () => {
     const harness = fakeHarness();
     const named = (name: string, protocol: 'TCP' | 'UDP' = 'TCP') =>
-      planOf({ name, clusterIP: '10.96.0.9', protocol }, [{ ip: '10.244.0.9' }]);
+      planOf({ name, clusterIP: `10.96.0.${name.length + name.charCodeAt(4)}`, protocol }, [
+        { ip: '10.244.0.9' },
+      ]);
     await harness.full(named('web-b'), named('web', 'UDP'));
     await harness.change(named('web-b'), named('web', 'UDP'), named('web'), named('web-a'));
     const order = rulesOf(harness.tables.restores.at(-1), 'KUBE-SERVICES').map(

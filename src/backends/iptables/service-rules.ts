@@ -85,13 +85,13 @@ function masqueradeRules(
 
 function externalRules(plan: ServicePlan, names: ServiceNames, detector: LocalDetector): string[] {
   if (!usesExternalChain(plan)) return [];
-  const { external, nearEndpoints } = plan;
+  const { external, near } = plan;
   const { name, ext } = names;
   const rule = (what: string, rest: string) =>
     `-A ${ext} -m comment --comment "${what} for ${name} external destinations"${rest}`;
   const rules: string[] = [];
-  if (nearEndpoints !== undefined) {
-    const chain = balancingChain(names, nearEndpoints);
+  if (near !== external && near.action === 'forward') {
+    const chain = balancingChain(names, near.endpoints);
     const pods = podSource(detector);
     if (pods !== undefined) rules.push(rule('pod traffic', ` ${pods} -j ${chain}`));
     rules.push(rule('masquerade LOCAL traffic', ' -m addrtype --src-type LOCAL -j KUBE-MARK-MASQ'));

@@ -1,6 +1,7 @@
 import { formatVirtualServer, type VirtualServer } from '../../kernel/ipvs/objects.ts';
 import type { Endpoint } from '../../model/endpoint.ts';
 import type { Protocol } from '../../model/objects.ts';
+import { type Frontend, frontendsOf } from '../../plan/frontend.ts';
 import type { ServicePlan } from '../../plan/service-plan.ts';
 import { rangeOfNode } from '../../plan/source-ranges.ts';
 import type { InterfaceFacts } from './interface-facts.ts';
@@ -11,8 +12,8 @@ import { virtualServer } from './virtual-server.ts';
 /** A virtual server that a service port wants, and the endpoints behind it. */
 export interface WantedServer {
   readonly server: VirtualServer;
-  /** Cluster IPs outrank external addresses when two services claim the same. */
-  readonly isClusterIP: boolean;
+  /** An address that a service has for itself outranks a node port at the same address of the node. */
+  readonly isNodePort: boolean;
   /** A list of the plan itself: thousands of services cost no copies. */
   readonly endpoints: readonly Endpoint[];
 }
@@ -35,16 +36,15 @@ const nodePortSets: Readonly<Record<Protocol, { readonly all: SetName; readonly 
   SCTP: { all: 'KUBE-NODE-PORT-SCTP-HASH', local: 'KUBE-NODE-PORT-LOCAL-SCTP-HASH' },
 };
 
+const none: readonly Endpoint[] = [];
+
 const sourceRangeSet: SetName = 'KUBE-LOAD-BALANCER-SOURCE-CIDR';
 
 /** What a plan wants. Pure: equal arguments give equal fragments. */
 export function compilePlan(plan: ServicePlan, settings: IpvsSettings, facts: InterfaceFacts): Fragment {
   const compiler = new Compiler(plan, settings, facts);
   compiler.loopBack();
-  compiler.clusterIP();
-  compiler.externalIPs();
-  compiler.loadBalancerVIPs();
-  compiler.nodePort();
+  for (const frontend of frontendsOf(plan)) compiler.frontend(frontend);
   compiler.healthCheckNodePort();
   return compiler.fragment;
 }
@@ -74,44 +74,19 @@ class Compiler {
     }
   }
 
-  clusterIP(): void {
-    const { port } = this.#plan;
-    if (port.clusterIP === '') return;
-    this.#entry('KUBE-CLUSTER-IP', addressPort(port.clusterIP, port.protocol, port.port));
-    this.#server(port.clusterIP, port.port, true);
-    this.fragment.addresses.push(port.clusterIP);
-  }
-
-  externalIPs(): void {
-    const { port, externalIPs } = this.#plan;
-    const set = port.externalPolicyLocal ? 'KUBE-EXTERNAL-IP-LOCAL' : 'KUBE-EXTERNAL-IP';
-    for (const ip of externalIPs) {
-      this.#entry(set, addressPort(ip, port.protocol, port.port));
-      this.#externalServer(ip);
-    }
-  }
-
-  loadBalancerVIPs(): void {
-    const { port } = this.#plan;
-    for (const vip of port.loadBalancerVIPs) {
-      const entry = addressPort(vip, port.protocol, port.port);
-      this.#entry('KUBE-LOAD-BALANCER', entry);
-      if (port.externalPolicyLocal) this.#entry('KUBE-LOAD-BALANCER-LOCAL', entry);
-      if (port.sourceRanges.length > 0) this.#sourceRanges(vip);
-      this.#externalServer(vip);
-    }
-  }
-
-  nodePort(): void {
-    const { port } = this.#plan;
-    if (port.nodePort === 0) return;
-    const { all, local } = nodePortSets[port.protocol];
-    for (const ip of this.#facts.nodePortIPs) {
-      const entry =
-        port.protocol === 'SCTP' ? addressPort(ip, port.protocol, port.nodePort) : `${port.nodePort}`;
-      this.#entry(all, entry);
-      if (port.externalPolicyLocal) this.#entry(local, entry);
-      this.#server(ip, port.nodePort, false);
+  frontend(frontend: Frontend): void {
+    switch (frontend.kind) {
+      case 'cluster IP':
+        this.#clusterIP(frontend);
+        break;
+      case 'external IP':
+        this.#externalIP(frontend);
+        break;
+      case 'load balancer IP':
+        this.#loadBalancerIP(frontend);
+        break;
+      case 'node port':
+        this.#nodePort(frontend);
     }
   }
 
@@ -124,9 +99,42 @@ class Compiler {
     if (healthCheckNodePort !== 0) this.#entry('KUBE-HEALTH-CHECK-NODE-PORT', `${healthCheckNodePort}`);
   }
 
+  #clusterIP(frontend: Frontend): void {
+    const { address, port, protocol } = frontend;
+    this.#entry('KUBE-CLUSTER-IP', addressPort(address, protocol, port));
+    this.#server(frontend, address);
+    this.fragment.addresses.push(address);
+  }
+
+  #externalIP(frontend: Frontend): void {
+    const { address, port, protocol, masqueraded } = frontend;
+    const set = masqueraded === 'all' ? 'KUBE-EXTERNAL-IP' : 'KUBE-EXTERNAL-IP-LOCAL';
+    this.#entry(set, addressPort(address, protocol, port));
+    this.#externalServer(frontend);
+  }
+
+  #loadBalancerIP(frontend: Frontend): void {
+    const { address, port, protocol, masqueraded, sourceRanges } = frontend;
+    const entry = addressPort(address, protocol, port);
+    this.#entry('KUBE-LOAD-BALANCER', entry);
+    if (masqueraded !== 'all') this.#entry('KUBE-LOAD-BALANCER-LOCAL', entry);
+    if (sourceRanges.length > 0) this.#sourceRanges(frontend);
+    this.#externalServer(frontend);
+  }
+
+  #nodePort(frontend: Frontend): void {
+    const { port, protocol, masqueraded } = frontend;
+    const { all, local } = nodePortSets[protocol];
+    for (const ip of this.#facts.nodePortIPs) {
+      const entry = protocol === 'SCTP' ? addressPort(ip, protocol, port) : `${port}`;
+      this.#entry(all, entry);
+      if (masqueraded !== 'all') this.#entry(local, entry);
+      this.#server(frontend, ip);
+    }
+  }
+
   /** Only sources in the ranges may come; the node itself sends from the VIP, because that is a local address. */
-  #sourceRanges(vip: string): void {
-    const { protocol, port, sourceRanges } = this.#plan.port;
+  #sourceRanges({ address: vip, protocol, port, sourceRanges }: Frontend): void {
     this.#entry('KUBE-LOAD-BALANCER-FW', addressPort(vip, protocol, port));
     for (const range of sourceRanges) {
       const entry = addressPortSource(vip, protocol, port, range);
@@ -143,17 +151,18 @@ class Compiler {
   }
 
   /** What another interface has is local already, and ours must not take it along when it goes. */
-  #externalServer(address: string): void {
-    this.#server(address, this.#plan.port.port, false);
+  #externalServer(frontend: Frontend): void {
+    const { address } = frontend;
+    this.#server(frontend, address);
     if (!this.#facts.addresses.has(address)) this.fragment.addresses.push(address);
   }
 
-  #server(address: string, port: number, isClusterIP: boolean): void {
-    const server = virtualServer(this.#settings, address, port, this.#plan.port);
+  #server(frontend: Frontend, address: string): void {
+    const server = virtualServer(this.#settings, address, frontend.port, this.#plan.port);
     const key = formatVirtualServer(server);
     if (this.fragment.servers.has(key)) return;
-    const endpoints = isClusterIP ? internalEndpoints(this.#plan) : externalEndpoints(this.#plan);
-    this.fragment.servers.set(key, { server, isClusterIP, endpoints });
+    const isNodePort = frontend.kind === 'node port';
+    this.fragment.servers.set(key, { server, isNodePort, endpoints: endpointsBehind(frontend) });
   }
 
   #entry(set: SetName, entry: string): void {
@@ -162,16 +171,13 @@ class Compiler {
 }
 
 /**
- * Differs from upstream (strict-internal-policy), which falls back to endpoints elsewhere when the service has an
- * external address as well: policy Local keeps cluster IP traffic on this node, or refuses it.
+ * A virtual server has one list of endpoints, whoever sends: that for clients elsewhere or, where policy Local drops
+ * their traffic, that for clients on this node. Without any it rejects. Differs from upstream (strict-internal-policy),
+ * which sends cluster IP traffic under policy Local to endpoints elsewhere when the service has an external address.
  */
-function internalEndpoints({ port, local, cluster }: ServicePlan): readonly Endpoint[] {
-  return port.internalPolicyLocal ? local : cluster;
-}
-
-/** In this mode outside traffic under policy Local goes elsewhere rather than nowhere. */
-function externalEndpoints({ port, local, cluster }: ServicePlan): readonly Endpoint[] {
-  return port.externalPolicyLocal && local.length > 0 ? local : cluster;
+function endpointsBehind({ plan, endpoints, nearEndpoints }: Frontend): readonly Endpoint[] {
+  const list = endpoints ?? nearEndpoints;
+  return list ? plan[list] : none;
 }
 
 /** `address,protocol:port` */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { planOf } from '../../../test/cluster/plans.ts';
+import { planOf, plansByKey } from '../../../test/cluster/plans.ts';
 import { settings } from '../../../test/ipvs/harness.ts';
 import type { ServicePlan } from '../../plan/service-plan.ts';
 import { DesiredState, Touched } from './desired.ts';
@@ -8,7 +8,7 @@ import { interfaceFacts } from './interface-facts.ts';
 
 function stateOf(...plans: readonly ServicePlan[]): DesiredState {
   const desired = new DesiredState(settings);
-  for (const plan of plans) desired.place(plan.port.key, plan);
+  for (const plan of plansByKey(...plans).values()) desired.place(plan.port.key, plan);
   return desired;
 }
 
@@ -17,12 +17,13 @@ const a = planOf({ name: 'a', clusterIP: '10.96.0.1', externalIPs: [shared] }, [
 const b = planOf({ name: 'b', clusterIP: '10.96.0.2', externalIPs: [shared] }, [{ ip: '10.244.0.2' }]);
 const owner = planOf({ name: 'z', clusterIP: shared }, [{ ip: '10.244.0.9' }]);
 
-test('who gets an address that several services claim does not depend on the order', () => {
+test('a virtual server goes to the service port that has the address, whatever the order', () => {
   const key = `${shared}:80/TCP`;
   for (const desired of [stateOf(a, b), stateOf(b, a)]) {
     assert.equal(desired.server(key)?.owner, a.port.key);
     assert.deepEqual(desired.server(key)?.endpoints, a.cluster);
     desired.place(a.port.key, undefined);
+    desired.place(b.port.key, b);
     assert.equal(desired.server(key)?.owner, b.port.key);
     assert.ok(desired.wantsAddress(shared));
     desired.place(b.port.key, undefined);
@@ -32,6 +33,15 @@ test('who gets an address that several services claim does not depend on the ord
   for (const desired of [stateOf(a, b, owner), stateOf(owner, b, a)]) {
     assert.equal(desired.server(key)?.owner, owner.port.key, 'a cluster IP cannot be taken over');
   }
+});
+
+test('an external address outranks a node port at the same address of the node', () => {
+  const nodePort = planOf({ name: 'a', clusterIP: '10.96.0.1', nodePort: 30_080 });
+  const external = planOf({ name: 'b', clusterIP: '10.96.0.2', externalIPs: [shared], port: 30_080 });
+  const desired = new DesiredState(settings);
+  desired.setFacts({ addresses: new Set([shared]), nodePortIPs: [shared] });
+  for (const plan of [nodePort, external]) desired.place(plan.port.key, plan);
+  assert.equal(desired.server(`${shared}:30080/TCP`)?.owner, external.port.key);
 });
 
 test('a change touches what the service port had and has, and nothing else', () => {

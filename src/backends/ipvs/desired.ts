@@ -1,4 +1,3 @@
-import { claimingKey, frontendClaim } from '../../plan/claim.ts';
 import type { ServicePlan } from '../../plan/service-plan.ts';
 import { Claims } from '../claims.ts';
 import { compilePlan, type Fragment, type WantedServer } from './compile.ts';
@@ -34,9 +33,10 @@ interface Placed {
 }
 
 /**
- * What the kernel should hold in one family: the fragments of all service ports, and who wants what is shared. Two
- * services may claim one virtual server; it goes to a cluster IP before an external address, then to the smaller
- * service port key. Differs from upstream (settled-ownership), which leaves it to chance.
+ * What the kernel should hold in one family: the fragments of all service ports, and who wants what is shared. No two
+ * plans have the same frontend, but a node port at an address of the node may be the same virtual server as an external
+ * address of another service port, which then has it. Differs from upstream (settled-ownership), which leaves it to
+ * chance.
  */
 export class DesiredState {
   readonly settings: IpvsSettings;
@@ -78,8 +78,7 @@ export class DesiredState {
 
   /** Who gets the virtual server, and how it is to look. */
   server(serverKey: string): (WantedServer & { readonly owner: string }) | undefined {
-    const claim = this.#servers.first(serverKey);
-    const owner = claim === undefined ? undefined : claimingKey(claim);
+    const owner = this.#servers.first(serverKey)?.slice(1);
     const wanted = owner === undefined ? undefined : this.#placed.get(owner)?.fragment.servers.get(serverKey);
     return wanted && owner !== undefined ? { ...wanted, owner } : undefined;
   }
@@ -124,8 +123,8 @@ export class DesiredState {
   }
 
   #each(key: string, fragment: Fragment, action: 'claim' | 'release'): void {
-    for (const [serverKey, { isClusterIP }] of fragment.servers) {
-      this.#servers[action](serverKey, frontendClaim(key, isClusterIP));
+    for (const [serverKey, { isNodePort }] of fragment.servers) {
+      this.#servers[action](serverKey, `${isNodePort ? 1 : 0}${key}`);
     }
     for (const { set, entry } of fragment.entries) this.#change(this.#entries[set], entry, key, action);
     for (const address of fragment.addresses) {

@@ -3,10 +3,10 @@ import { describe, test } from 'node:test';
 import { type EndpointParts, planOf, type ServicePortParts } from '../../../test/cluster/plans.ts';
 import { describeElement } from '../../kernel/nft/describe-element.ts';
 import { nodePortAddresses } from '../../model/node-port-addresses.ts';
+import { distinctFrontends } from '../../plan/frontend.ts';
 import { wordBytes } from './bytes.ts';
 import { chainsOf, elementsOf } from './compile.ts';
 import { encodeElement } from './element-codec.ts';
-import { frontendsOf } from './frontends.ts';
 import { HandlerNumbers } from './handler-numbers.ts';
 import { setDefinition, valueKindOf } from './layout.ts';
 import { nowhere, place } from './placement.ts';
@@ -29,7 +29,7 @@ const b: EndpointParts = { ip: '10.244.2.21' };
 /** Elements in the words of `nft list`, with the name of a chain in place of its number. */
 function elements(parts: ServicePortParts, endpoints: readonly EndpointParts[], with_ = settings): string[] {
   const plan = planOf(parts, endpoints);
-  const placement = place(plan, frontendsOf(plan), nowhere, new StickyNumbers());
+  const placement = place(plan, distinctFrontends(plan), nowhere, new StickyNumbers());
   const handlers = new HandlerNumbers();
   const names = new Map(chainsOf(placement, with_).map((name) => [wordBytes(handlers.of(name)), name]));
   const found: string[] = [];

@@ -1,10 +1,11 @@
 import { cutComment } from '../../kernel/nft/userdata.ts';
 import { servicePortName } from '../../model/service-port.ts';
+import type { Frontend } from '../../plan/frontend.ts';
 import type { EndpointList, ServicePlan } from '../../plan/service-plan.ts';
 import { admittedSources, cidrOf } from '../../plan/source-ranges.ts';
 import { type Bytes, fromArray, wordBytes } from './bytes.ts';
 import { loopbackChain, rejectChain } from './fixed-chains.ts';
-import type { Frontend } from './frontends.ts';
+import { keyOf } from './frontends.ts';
 import type { HandlerNumbers } from './handler-numbers.ts';
 import { localSlotBase, type SetName } from './layout.ts';
 import type { Placement } from './placement.ts';
@@ -45,8 +46,8 @@ export function elementsOf(
 ): void {
   for (const frontend of placement.frontends) {
     emitFrontend(placement, frontend, handlers, emit);
-    if (frontend.guarded) emitSources(placement.plan, frontend, settings, emit);
-    if (frontend.kind === 'nodeport') emitLoopback(placement.plan, frontend, settings, emit);
+    if (isGuarded(frontend)) emitSources(placement.plan, frontend, settings, emit);
+    if (frontend.kind === 'node port') emitLoopback(placement.plan, frontend, settings, emit);
   }
   const isReached = placement.frontends.some((frontend) => dispatchOf(placement, frontend));
   if (placement.sticky && isReached) emitSticky(placement, placement.sticky, emit);
@@ -57,7 +58,7 @@ export function chainsOf(placement: Placement, settings: NftablesSettings): Shar
   return placement.frontends.flatMap((frontend) =>
     [
       dispatchOf(placement, frontend)?.chain ?? [],
-      frontend.guarded
+      isGuarded(frontend)
         ? sourcesChain(sourcesOf(placement.plan, settings).map((source) => source.prefix))
         : [],
     ].flat(),
@@ -66,16 +67,17 @@ export function chainsOf(placement: Placement, settings: NftablesSettings): Shar
 
 function emitFrontend(placement: Placement, frontend: Frontend, handlers: HandlerNumbers, emit: Emit): void {
   const { plan, sticky } = placement;
-  const maps = frontend.kind === 'nodeport' ? nodePortMaps : addressMaps;
+  const maps = frontend.kind === 'node port' ? nodePortMaps : addressMaps;
+  const key = keyOf(frontend);
   const comment = cutComment(servicePortName(plan.port));
   const dispatch = dispatchOf(placement, frontend);
-  if (dispatch) emit(maps.dispatch, frontend.key, wordBytes(handlers.of(dispatch.chain)) + comment);
-  const { action } = frontend.kind === 'cluster-ip' ? plan.internal : plan.external;
-  if (action === 'drop') emit(maps.refused, frontend.key, `drop\n${comment}`);
-  if (action === 'reject') emit(maps.refused, frontend.key, `goto ${rejectChain}\n${comment}`);
+  if (dispatch) emit(maps.dispatch, key, wordBytes(handlers.of(dispatch.chain)) + comment);
+  const { action } = frontend.outside;
+  if (action === 'drop') emit(maps.refused, key, `drop\n${comment}`);
+  if (action === 'reject') emit(maps.refused, key, `goto ${rejectChain}\n${comment}`);
   if (!dispatch) return;
-  if (sticky) emit(maps.sticky, frontend.key, wordBytes(serviceNumber(sticky.service)));
-  else for (const list of dispatch.lists) emitSlots(placement, list, frontend.key, maps.endpoints, emit);
+  if (sticky) emit(maps.sticky, key, wordBytes(serviceNumber(sticky.service)));
+  else for (const list of dispatch.lists) emitSlots(placement, list, key, maps.endpoints, emit);
 }
 
 function emitSlots(placement: Placement, list: EndpointList, key: Bytes, map: SetName, emit: Emit): void {
@@ -92,19 +94,19 @@ interface Dispatch {
 /** The chain that handles a frontend; undefined when nothing is forwarded for it. */
 function dispatchOf(placement: Placement, frontend: Frontend): Dispatch | undefined {
   const { plan } = placement;
-  const isClusterIP = frontend.kind === 'cluster-ip';
-  const decision = isClusterIP ? plan.internal : plan.external;
-  const list = decision.action === 'forward' ? decision.endpoints : undefined;
-  const near = isClusterIP ? undefined : plan.nearEndpoints;
+  const { endpoints: list, nearEndpoints: near } = frontend;
   const draw = (list: EndpointList): Draw => ({
-    from: frontend.kind === 'nodeport' ? 'nodeport' : 'pick',
+    from: frontend.kind === 'node port' ? 'nodeport' : 'pick',
     list,
     count: placement[list].length,
     affinitySeconds: plan.port.affinitySeconds,
   });
   if (near) return { chain: splitChain(draw(near), list && draw(list)), lists: list ? [near, list] : [near] };
   if (!list) return undefined;
-  return { chain: drawChain(draw(list), isClusterIP ? 'cluster' : 'external'), lists: [list] };
+  return {
+    chain: drawChain(draw(list), frontend.kind === 'cluster IP' ? 'cluster' : 'external'),
+    lists: [list],
+  };
 }
 
 interface Source {
@@ -115,8 +117,14 @@ interface Source {
 function emitSources(plan: ServicePlan, frontend: Frontend, settings: NftablesSettings, emit: Emit): void {
   const sources = sourcesOf(plan, settings);
   const chain = sourcesChain(sources.map((source) => source.prefix));
-  emit('guarded', frontend.key, `goto ${chain}\n${cutComment(servicePortName(plan.port))}`);
-  for (const { prefix, address } of sources) emit(`sources-${prefix}`, frontend.key + address, '');
+  const key = keyOf(frontend);
+  emit('guarded', key, `goto ${chain}\n${cutComment(servicePortName(plan.port))}`);
+  for (const { prefix, address } of sources) emit(`sources-${prefix}`, key + address, '');
+}
+
+/** Only sources in the service's ranges may reach it. */
+function isGuarded({ sourceRanges }: Frontend): boolean {
+  return sourceRanges.length > 0;
 }
 
 /** Admitted sources, each once. */
@@ -136,7 +144,7 @@ function emitLoopback(plan: ServicePlan, frontend: Frontend, settings: NftablesS
   if (!settings.localhostNodePorts || isServed) return;
   emit(
     'loopback-nodeports',
-    frontend.key,
+    keyOf(frontend),
     `goto ${loopbackChain(protocol)}\n${cutComment(servicePortName(plan.port))}`,
   );
 }

@@ -152,7 +152,7 @@ describe('refused service ports', () => {
     const fixture = new Fixture();
     fixture.nft.judge = refuse(2);
     await fixture.sync(three());
-    const plans = plansByKey(service(1, 1, 9), service(2, 2), service(3, 3));
+    const plans = new Map<string, ServicePlan>(plansByKey(service(1, 1, 9), service(2, 2), service(3, 3)));
     assert.equal((await fixture.sync(plans, ['default/s1/TCP'])).refused.length, 1);
     fixture.nft.judge = () => undefined;
     plans.set('default/s2/TCP', service(2, 4));
@@ -193,27 +193,6 @@ describe('refused service ports', () => {
     const plans = plansByKey(...Array.from({ length: 150 }, (_, n) => service(n, n)));
     await assert.rejects(fixture.sync(plans), /no endpoints today/);
   });
-});
-
-test('a service port that lost an address to another one is reported while that lasts', async () => {
-  const fixture = new Fixture();
-  const sharing = (n: number, name: string) =>
-    planOf({ name, clusterIP: `10.96.0.${n}`, externalIPs: ['198.51.100.1'] }, [{ ip: '10.244.0.1' }]);
-  const reported = async (plans: Map<string, ServicePlan>, changed?: string[]) =>
-    (await fixture.sync(plans, changed)).refused.map(({ key, error }) => `${key}: ${error.message}`);
-  const lost = (winner: string) => `198.51.100.1 . tcp . 80 belongs to service port default/${winner}/TCP`;
-  const plans = plansByKey(sharing(2, 'b'), sharing(3, 'c'));
-  assert.deepEqual(await reported(plans), [`default/c/TCP: ${lost('b')}`]);
-  assert.deepEqual(await reported(plans, []), [`default/c/TCP: ${lost('b')}`]);
-  plans.set('default/a/TCP', sharing(1, 'a'));
-  assert.deepEqual((await reported(plans, ['default/a/TCP'])).sort(), [
-    `default/b/TCP: ${lost('a')}`,
-    `default/c/TCP: ${lost('a')}`,
-  ]);
-  plans.delete('default/a/TCP');
-  plans.delete('default/b/TCP');
-  assert.deepEqual(await reported(plans, ['default/a/TCP', 'default/b/TCP']), []);
-  assert.equal(fixture.nft.elementsOf('frontends').size, 2);
 });
 
 describe('failures', () => {

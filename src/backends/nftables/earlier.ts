@@ -1,7 +1,8 @@
+import type { Frontend } from '../../plan/frontend.ts';
 import type { EndpointList, ServicePlan } from '../../plan/service-plan.ts';
 import { type Bytes, readWord, wordBytes } from './bytes.ts';
 import { type ElementMap, elementsIn } from './element-diff.ts';
-import type { Frontend } from './frontends.ts';
+import { keyOf } from './frontends.ts';
 import { localSlotBase } from './layout.ts';
 import type { EarlierPlacement, Target } from './placement.ts';
 import type { StickyNumbers, StickyPlacement } from './sticky-numbers.ts';
@@ -34,7 +35,6 @@ export class EarlierPlacements {
     for (const service of this.#services.keys()) numbers.avoid(service);
   }
 
-  /** `frontends` are those that the service port has, as against those that it claims. */
   of(plan: ServicePlan, frontends: readonly Frontend[]): EarlierPlacement {
     const sticky = plan.port.affinitySeconds > 0 ? this.#stickyOf(frontends) : undefined;
     if (!sticky)
@@ -57,18 +57,20 @@ export class EarlierPlacements {
 
   /** Targets in slot order, of the first frontend that has any. */
   #slots(frontends: readonly Frontend[], list: EndpointList): Target[] {
-    for (const { key, kind } of frontends) {
-      const endpoints = this.#elements.get(kind === 'nodeport' ? 'nodeport-endpoints' : 'endpoints');
-      const targets = inSlotOrder(endpoints, key, list === 'cluster' ? 0 : localSlotBase);
+    for (const frontend of frontends) {
+      const endpoints = this.#elements.get(
+        frontend.kind === 'node port' ? 'nodeport-endpoints' : 'endpoints',
+      );
+      const targets = inSlotOrder(endpoints, keyOf(frontend), list === 'cluster' ? 0 : localSlotBase);
       if (targets.length > 0) return targets;
     }
     return [];
   }
 
   #stickyOf(frontends: readonly Frontend[]): StickyPlacement | undefined {
-    for (const { key, kind } of frontends) {
-      const map = kind === 'nodeport' ? 'sticky-nodeports' : 'sticky-services';
-      const number = elementsIn(this.#elements, map).get(key);
+    for (const frontend of frontends) {
+      const map = frontend.kind === 'node port' ? 'sticky-nodeports' : 'sticky-services';
+      const number = elementsIn(this.#elements, map).get(keyOf(frontend));
       const service = number === undefined ? 0 : readWord(number) >>> 16;
       if (service === 0 || !this.#numbers.reserve(service)) continue;
       const { members, lastMember } = this.#services.get(service) ?? { members: new Map(), lastMember: 1 };

@@ -7,6 +7,7 @@ import type { Value } from './compile.ts';
 import { describeValue } from './describe.ts';
 import { encodeKey } from './element-codec.ts';
 import type { ElementSink } from './element-diff.ts';
+import { keyOf } from './frontends.ts';
 import { type SetName, setDefinition, valueKindOf } from './layout.ts';
 import type { Placement } from './placement.ts';
 
@@ -35,7 +36,7 @@ export class ElementDifferences implements ElementSink {
     const port = placement?.plan.port;
     this.#owner = port?.key;
     if (!placement || !port) return;
-    for (const { key } of placement.frontends) this.#owners.set(key, port.key);
+    for (const frontend of placement.frontends) this.#owners.set(keyOf(frontend), port.key);
     if (placement.sticky) this.#owners.set(placement.sticky.service, port.key);
     this.#owners.set(servicePortName(port), port.key);
   }

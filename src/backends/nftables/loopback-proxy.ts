@@ -6,6 +6,7 @@ import type { Endpoint } from '../../model/endpoint.ts';
 import type { Family } from '../../model/ip.ts';
 import type { Logger } from '../../obs/log.ts';
 import type { ProxyMetrics } from '../../obs/proxy-metrics.ts';
+import { frontendsOf } from '../../plan/frontend.ts';
 import type { ServicePlan } from '../../plan/service-plan.ts';
 import type { SyncRequest } from '../backend.ts';
 
@@ -122,9 +123,9 @@ interface ServedPort {
 }
 
 /** Policy Local has no short cut to endpoints elsewhere here: the connection comes from the node, not to it. */
-function servedBy({ port, cluster, local }: ServicePlan): ServedPort | undefined {
-  const { protocol, nodePort } = port;
-  const endpoints = port.externalPolicyLocal ? local : cluster;
-  if (protocol === 'SCTP' || nodePort === 0 || endpoints.length === 0) return undefined;
-  return { port: nodePort, protocol, endpoints };
+function servedBy(plan: ServicePlan): ServedPort | undefined {
+  const { protocol, nodePort: port } = plan.port;
+  const frontend = [...frontendsOf(plan)].find(({ kind }) => kind === 'node port');
+  if (protocol === 'SCTP' || frontend?.outside.action !== 'forward') return undefined;
+  return { port, protocol, endpoints: plan[frontend.outside.endpoints] };
 }

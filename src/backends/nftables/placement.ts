@@ -1,7 +1,7 @@
 import type { Endpoint } from '../../model/endpoint.ts';
+import type { Frontend } from '../../plan/frontend.ts';
 import type { ServicePlan } from '../../plan/service-plan.ts';
 import { addressBytes, type Bytes, portBytes } from './bytes.ts';
-import type { Frontend } from './frontends.ts';
 import { assignSlots } from './slots.ts';
 import type { StickyNumbers, StickyPlacement } from './sticky-numbers.ts';
 
@@ -11,7 +11,7 @@ export type Target = Bytes;
 /** A plan together with the choices that programming it leaves open: who sits in which slot, under what number. */
 export interface Placement {
   readonly plan: ServicePlan;
-  /** The frontends that the service port has, as against those that it claims. */
+  /** Each destination once. */
   readonly frontends: readonly Frontend[];
   /** Endpoints under policy Cluster and under policy Local, in the order of their slots. */
   readonly cluster: readonly Target[];

@@ -11,7 +11,7 @@ import { HandlerNumbers, handlerElements } from './handler-numbers.ts';
 import { type KernelState, readKernelState } from './kernel-state.ts';
 import type { SetName } from './layout.ts';
 import type { NftablesSettings } from './settings.ts';
-import { type Change, type EarlierOf, Shadow } from './shadow.ts';
+import { Change, type EarlierOf, Shadow } from './shadow.ts';
 import type { SharedChainName } from './shared-chains.ts';
 import { staticElements, staticSets } from './static-elements.ts';
 import { StickyNumbers } from './sticky-numbers.ts';
@@ -112,16 +112,15 @@ export async function prepareChanges(
 ): Promise<Prepared> {
   const { shadow, structure } = believed;
   const timeSlice = new TimeSlice(clock);
-  const failures: Change['failures'][number][] = [];
+  const change = new Change();
   for (const keys of inStretches(wanted.changed)) {
-    const change = shadow.update(keys, wanted.plans);
-    const chains = change.after.flatMap((placement) => chainsOf(placement, settings));
-    const made = extendStructure(structure, chains, settings, transaction);
-    handlerElements(made, shadow.handlers, (set, key, value) => transaction.add(set, key, value));
-    shadow.diff(change, transaction);
-    // A frontend may pass from service to service in several stretches.
-    transaction.endPart();
-    failures.push(...change.failures);
+    shadow.update(keys, wanted.plans, change);
+    if (timeSlice.isSpent) await timeSlice.yield();
+  }
+  const chains = new Set(change.after.flatMap((placement) => chainsOf(placement, settings)));
+  const made = extendStructure(structure, chains, settings, transaction);
+  handlerElements(made, shadow.handlers, (set, key, value) => transaction.add(set, key, value));
+  for (const _ of shadow.diff(change, new ElementDiff(transaction))) {
     if (timeSlice.isSpent) await timeSlice.yield();
   }
   const statics = staticsOf(wanted, settings);
@@ -130,7 +129,7 @@ export async function prepareChanges(
     batch: transaction.finish(),
     elementOperations: transaction.elementOperations,
     believed: { shadow, structure, statics },
-    failures,
+    failures: change.failures,
     idle: { chains: [], handlers: [] },
   };
 }
@@ -140,7 +139,6 @@ export function writtenBy({ believed, failures }: Prepared): Written<Believed> {
   return {
     belief: believed,
     failures: new Map(failures.map(({ key, error }) => [key, error])),
-    conflicts: new Map([...believed.shadow.conflicts()].map(({ key, error }) => [key, error])),
   };
 }
 
@@ -154,7 +152,7 @@ export async function placeAll(
   const chains = new Set<SharedChainName>();
   const failures: Change['failures'][number][] = [];
   for (const keys of inStretches(plans.keys())) {
-    const change = shadow.update(keys, plans, earlierOf);
+    const change = shadow.update(keys, plans, new Change(), earlierOf);
     for (const placement of change.after) {
       for (const chain of chainsOf(placement, shadow.settings)) chains.add(chain);
     }

@@ -95,7 +95,7 @@ const service = (n: number, endpoints: number): ServicePlan =>
       name: `s${n}`,
       clusterIP: `10.96.0.${n}`,
       nodePort: n % 2 ? 30_000 + n : 0,
-      loadBalancerVIPs: n % 3 ? [] : ['198.51.100.1'],
+      loadBalancerVIPs: n % 3 ? [] : [`198.51.100.${n}`],
       sourceRanges: n % 3 ? [] : ['203.0.113.0/24'],
       affinitySeconds: n % 4 ? 0 : 60,
     },
@@ -154,7 +154,7 @@ test('whatever was done to elements and whatever changed meanwhile, the table be
   await fc.assert(
     fc.asyncProperty(damage, changes, async (damaged, changed) => {
       const [hurt, well] = [new Fixture(), new Fixture()];
-      const plans = six();
+      const plans = new Map<string, ServicePlan>(six());
       for (const fixture of [hurt, well]) await fixture.sync(plans, 'all');
       for (const { set, every } of damaged) harm(hurt.nft, set, every);
       for (const [n, endpoints] of changed) {

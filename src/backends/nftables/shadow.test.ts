@@ -18,7 +18,7 @@ import { ElementDiff, type ElementMap, type ElementSink, elementsIn } from './el
 import { HandlerNumbers, handlerElements } from './handler-numbers.ts';
 import { type SetName, setDefinition, valueKindOf } from './layout.ts';
 import type { NftablesSettings } from './settings.ts';
-import { Shadow } from './shadow.ts';
+import { Change, Shadow } from './shadow.ts';
 import { StickyNumbers } from './sticky-numbers.ts';
 
 const settings: NftablesSettings = {
@@ -107,7 +107,8 @@ class Pair {
 
   set(plans: Map<string, ServicePlan>, ...keys: string[]): string[] {
     this.kernel.log = [];
-    this.shadow.diff(this.shadow.update(keys.length > 0 ? keys : plans.keys(), plans), this.kernel);
+    const change = this.shadow.update(keys.length > 0 ? keys : plans.keys(), plans);
+    for (const _ of this.shadow.diff(change, new ElementDiff(this.kernel)));
     return this.kernel.log;
   }
 }
@@ -192,9 +193,9 @@ test('a contested address passes to the next claimant and back', () => {
       .map((line) => line.split(' ').at(-1));
   pair.set(plansByKey(second));
   assert.deepEqual(owner(), ['default/second']);
-  pair.set(plansByKey(first, second), first.port.key);
+  pair.set(plansByKey(first, second), first.port.key, second.port.key);
   assert.deepEqual(owner(), ['default/first']);
-  pair.set(plansByKey(second), first.port.key);
+  pair.set(plansByKey(second), first.port.key, second.port.key);
   assert.deepEqual(owner(), ['default/second']);
 });
 
@@ -264,17 +265,22 @@ test('applying differences one after another leads where compiling from scratch 
     fc.property(anySteps, (steps) => {
       const pair = new Pair();
       const plans = new Map<string, ServicePlan>();
+      let owned = new Map<string, ServicePlan>();
       for (const step of steps) {
         const keys = step.map((item) => (typeof item === 'string' ? `default/${item}/TCP` : item.port.key));
         for (const [i, item] of step.entries()) {
           if (typeof item === 'string') plans.delete(must(keys[i]));
           else plans.set(item.port.key, item);
         }
-        pair.set(plans, ...(keys.length > 0 ? keys : ['default/none/TCP']));
+        // As the planner does it: who loses or gets back a frontend by a change has a new plan, too.
+        const before = owned;
+        owned = plansByKey(...plans.values());
+        for (const [key, plan] of owned) if (before.get(key) !== plan) keys.push(key);
+        pair.set(owned, ...(keys.length > 0 ? new Set(keys) : ['default/none/TCP']));
         assert.deepEqual(pair.lines(), pair.believed());
       }
       const scratch = new Pair();
-      scratch.set(plans);
+      scratch.set(owned);
       assert.deepEqual(withoutHistory(pair.lines()), withoutHistory(scratch.lines()));
     }),
     { numRuns: 300 },
@@ -295,7 +301,9 @@ test('a restart finds everything as it is and changes nothing', () => {
         const numbers = new StickyNumbers();
         const restarted = new Shadow(settings, numbers, new HandlerNumbers(handlersOf(pair.shadow)));
         const placements = new EarlierPlacements(elements, numbers);
-        restarted.update(plans.keys(), plans, (plan, frontends) => placements.of(plan, frontends));
+        restarted.update(plans.keys(), plans, new Change(), (plan, frontends) =>
+          placements.of(plan, frontends),
+        );
         pair.kernel.log = [];
         const diff = new ElementDiff(
           pair.kernel,

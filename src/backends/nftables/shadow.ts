@@ -1,12 +1,10 @@
 import { asError } from '../../lib/thrown.ts';
-import { claimingKey } from '../../plan/claim.ts';
+import { distinctFrontends, type Frontend } from '../../plan/frontend.ts';
 import type { ServicePlan } from '../../plan/service-plan.ts';
-import { Claims } from '../claims.ts';
 import type { Bytes } from './bytes.ts';
 import { type Emit, elementsOf } from './compile.ts';
-import { describeFrontend } from './describe.ts';
-import { ElementDiff, type ElementSink } from './element-diff.ts';
-import { claimOf, clusterAddressOf, type Frontend, frontendsOf, hairpinsOf } from './frontends.ts';
+import type { ElementDiff } from './element-diff.ts';
+import { clusterAddressOf, hairpinsOf } from './frontends.ts';
 import { HandlerNumbers } from './handler-numbers.ts';
 import type { SetName } from './layout.ts';
 import { type EarlierPlacement, nowhere, type Placement, place } from './placement.ts';
@@ -27,14 +25,17 @@ const sharedSets = Object.keys(sharedKeysOf) as SharedSet[];
 /** Tells how a service port was placed before; `frontends` are those that it has. */
 export type EarlierOf = (plan: ServicePlan, frontends: readonly Frontend[]) => EarlierPlacement;
 
-/** Service ports whose elements change together, before and after. */
-export interface Change {
-  readonly before: readonly Placement[];
-  readonly after: readonly Placement[];
+/** Service ports whose elements change together: what they were, and what they are. */
+export class Change {
+  readonly before: Placement[] = [];
+  readonly after: Placement[] = [];
   /** Keys of shared sets that may have come or gone, and whether each was there before. */
-  readonly shared: Readonly<Record<SharedSet, ReadonlyMap<Bytes, boolean>>>;
+  readonly shared: Readonly<Record<SharedSet, Map<Bytes, boolean>>> = {
+    'cluster-addresses': new Map(),
+    hairpins: new Map(),
+  };
   /** Service ports that cannot be placed. */
-  readonly failures: readonly { readonly key: string; readonly error: Error }[];
+  readonly failures: { readonly key: string; readonly error: Error }[] = [];
 }
 
 /**
@@ -47,9 +48,6 @@ export class Shadow {
   readonly #numbers: StickyNumbers;
   readonly #handlers: HandlerNumbers;
   readonly #placements = new Map<string, Placement>();
-  readonly #claims = new Claims();
-  /** Service ports that another one took a frontend from. */
-  readonly #losers = new Set<string>();
   readonly #shared: Record<SharedSet, SharedKeys> = {
     'cluster-addresses': new SharedKeys(),
     hairpins: new SharedKeys(),
@@ -80,33 +78,26 @@ export class Shadow {
   }
 
   /**
-   * Moves on to the given plans of the given keys; a key without a plan leaves. Others come along when a frontend
-   * passes between services. `earlierOf` tells of placements from before this shadow, at a key's first appearance.
+   * Moves on to the given plans of the given keys; a key without a plan leaves. Adds to `change`, and returns it.
+   * `earlierOf` tells of placements from before this shadow, at a key's first appearance.
    */
   update(
     keys: Iterable<string>,
     plans: ReadonlyMap<string, ServicePlan>,
+    change = new Change(),
     earlierOf: EarlierOf = () => nowhere,
   ): Change {
-    const wanted = new Map<string, ServicePlan | undefined>();
-    for (const key of keys) wanted.set(key, plans.get(key));
-    for (const key of this.#reassign(wanted)) wanted.set(key, this.#placements.get(key)?.plan);
-    const before = [...wanted.keys()].flatMap((key) => this.#placements.get(key) ?? []);
-    const shared = this.#updateShared(wanted);
-    const after: Placement[] = [];
-    const failures: { key: string; error: Error }[] = [];
-    for (const [key, plan] of wanted) {
+    for (const key of keys) {
+      const plan = plans.get(key);
       const earlier = this.#placements.get(key);
-      this.#losers.delete(key);
-      const placement =
-        plan &&
-        this.#place(plan, earlier ? () => earlier : earlierOf, (error) => {
-          failures.push({ key, error });
-        });
+      this.#updateShared(earlier?.plan, plan, change);
+      const onFailure = (error: Error) => change.failures.push({ key, error });
+      const placement = plan && this.#place(plan, earlier ? () => earlier : earlierOf, onFailure);
       this.#replace(key, placement);
-      if (placement) after.push(placement);
+      if (earlier) change.before.push(earlier);
+      if (placement) change.after.push(placement);
     }
-    return { before, after, shared, failures };
+    return change;
   }
 
   /** Keys whose plan is another one than was placed, or no longer there. */
@@ -116,38 +107,29 @@ export class Shadow {
     return new Set(keys);
   }
 
-  /** Service ports that lack a frontend because another service port has it. */
-  *conflicts(): Generator<{ readonly key: string; readonly error: Error }> {
-    for (const key of this.#losers) {
-      const plan = this.#placements.get(key)?.plan;
-      const lost = plan ? frontendsOf(plan).filter((frontend) => !this.#owns(plan, frontend)) : [];
-      const texts = lost.map((frontend) => {
-        const winner = claimingKey(this.#claims.first(frontend.key) ?? '');
-        return `${describeFrontend(this.#settings.family, frontend)} belongs to service port ${winner}`;
-      });
-      yield { key, error: new Error(texts.join(', ')) };
-    }
-  }
-
   /** The elements that service ports share; those of their own follow from placements. */
   *sharedElements(): Generator<readonly [set: SetName, key: Bytes]> {
     for (const set of sharedSets) for (const key of this.#shared[set].keys()) yield [set, key];
   }
 
-  /** Passes on the element operations that a change amounts to. */
-  diff(change: Change, sink: ElementSink): void {
-    const diff = new ElementDiff(sink);
+  /**
+   * Passes on the element operations that a change amounts to: all that was before anything that is wanted, since a
+   * frontend may pass from one service port to another. Yields after each service port, so that the caller can pause.
+   */
+  *diff(change: Change, diff: ElementDiff): Generator<void> {
     for (const placement of change.before) {
       this.elementsOf(placement, (set, key, value) => diff.had(set, key, value));
+      yield;
+    }
+    for (const set of sharedSets) {
+      for (const [key, wasThere] of change.shared[set]) if (wasThere) diff.had(set, key, '');
     }
     for (const placement of change.after) {
       this.elementsOf(placement, (set, key, value) => diff.wants(set, key, value));
+      yield;
     }
     for (const set of sharedSets) {
-      for (const [key, wasThere] of change.shared[set]) {
-        if (wasThere) diff.had(set, key, '');
-        if (this.#shared[set].has(key)) diff.wants(set, key, '');
-      }
+      for (const key of change.shared[set].keys()) if (this.#shared[set].has(key)) diff.wants(set, key, '');
     }
     diff.finish();
   }
@@ -163,67 +145,32 @@ export class Shadow {
     return owners;
   }
 
-  /** Moves claims along; gives the service ports besides the given ones that win or lose a frontend by it. */
-  #reassign(wanted: ReadonlyMap<string, ServicePlan | undefined>): Set<string> {
-    const owners = new Map<Bytes, string | undefined>();
-    for (const [key, plan] of wanted) {
-      const old = this.#placements.get(key)?.plan;
-      for (const frontend of old ? frontendsOf(old) : []) {
-        if (!owners.has(frontend.key)) owners.set(frontend.key, this.#claims.first(frontend.key));
-        if (old) this.#claims.release(frontend.key, claimOf(old, frontend));
-      }
-      for (const frontend of plan ? frontendsOf(plan) : []) {
-        if (!owners.has(frontend.key)) owners.set(frontend.key, this.#claims.first(frontend.key));
-        if (plan) this.#claims.claim(frontend.key, claimOf(plan, frontend));
-      }
-    }
-    const moved = [...owners].flatMap(([frontend, owner]) => {
-      const now = this.#claims.first(frontend);
-      return now === owner ? [] : [owner, now];
-    });
-    return new Set(
-      moved.flatMap((claimant) => (claimant ? claimingKey(claimant) : [])).filter((key) => !wanted.has(key)),
-    );
-  }
-
-  #updateShared(wanted: ReadonlyMap<string, ServicePlan | undefined>): Change['shared'] {
-    const touched = { 'cluster-addresses': new Map<Bytes, boolean>(), hairpins: new Map<Bytes, boolean>() };
+  #updateShared(old: ServicePlan | undefined, plan: ServicePlan | undefined, { shared }: Change): void {
     for (const set of sharedSets) {
       const keys = this.#shared[set];
       const note = (key: Bytes): void => {
-        if (!touched[set].has(key)) touched[set].set(key, keys.has(key));
+        if (!shared[set].has(key)) shared[set].set(key, keys.has(key));
       };
-      for (const [name, plan] of wanted) {
-        const old = this.#placements.get(name)?.plan;
-        const [gone, come] = [old, plan].map((p) => (p ? sharedKeysOf[set](p) : []));
-        for (const key of gone ?? []) {
-          note(key);
-          keys.remove(key);
-        }
-        for (const key of come ?? []) {
-          note(key);
-          keys.add(key);
-        }
+      for (const key of old ? sharedKeysOf[set](old) : []) {
+        note(key);
+        keys.remove(key);
+      }
+      for (const key of plan ? sharedKeysOf[set](plan) : []) {
+        note(key);
+        keys.add(key);
       }
     }
-    return touched;
   }
 
   /** A plan that cannot be placed is kept without frontends: its cluster address then rejects. */
   #place(plan: ServicePlan, earlierOf: EarlierOf, onFailure: (error: Error) => void): Placement {
-    const claimed = frontendsOf(plan);
-    const owned = claimed.filter((frontend) => this.#owns(plan, frontend));
-    if (owned.length < claimed.length) this.#losers.add(plan.port.key);
+    const frontends = distinctFrontends(plan);
     try {
-      return place(plan, owned, earlierOf(plan, owned), this.#numbers);
+      return place(plan, frontends, earlierOf(plan, frontends), this.#numbers);
     } catch (error) {
       onFailure(asError(error));
       return { plan, frontends: [], cluster: [], local: [] };
     }
-  }
-
-  #owns(plan: ServicePlan, frontend: Frontend): boolean {
-    return this.#claims.first(frontend.key) === claimOf(plan, frontend);
   }
 
   #replace(key: string, placement: Placement | undefined): void {

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { planOf } from '../../../test/cluster/plans.ts';
+import { frontendsOf } from '../../plan/frontend.ts';
 import { addressRow, refusalNote, renderAddressTable } from './address-table.ts';
-import { frontendsOf } from './frontends.ts';
 
 test('rows in columns, in order, with a dash where nothing is served', () => {
   const plan = planOf({ clusterIP: '10.96.0.1', portName: 'http' }, []);
@@ -24,5 +24,5 @@ test('a refusal is told with its reason', () => {
   const plan = planOf({ clusterIP: '10.96.0.1' }, []);
   const [frontend] = frontendsOf(plan);
   assert.ok(frontend);
-  assert.equal(refusalNote(frontend, plan), `rejected: ${plan.internal.reason}`);
+  assert.equal(refusalNote(frontend), `rejected: ${plan.internal.reason}`);
 });

@@ -1,6 +1,6 @@
 import { servicePortName } from '../../model/service-port.ts';
+import type { Frontend } from '../../plan/frontend.ts';
 import type { ServicePlan } from '../../plan/service-plan.ts';
-import type { Frontend } from './frontends.ts';
 
 /** One line of the answer to "where can I reach this service?". */
 export interface AddressRow {
@@ -19,10 +19,9 @@ export function addressRow(plan: ServicePlan, frontend: string, address: string,
 }
 
 /** Why connections to a frontend are refused; empty when they are not. */
-export function refusalNote({ list, refusal, kind }: Frontend, plan: ServicePlan): string {
-  if (list) return '';
-  const { reason } = kind === 'cluster-ip' ? plan.internal : plan.external;
-  return `${refusal === 'drop' ? 'dropped' : 'rejected'}: ${reason}`;
+export function refusalNote({ outside: { action, reason } }: Frontend): string {
+  if (action === 'forward') return '';
+  return `${action === 'drop' ? 'dropped' : 'rejected'}: ${reason}`;
 }
 
 /** The rows as text, in columns. */

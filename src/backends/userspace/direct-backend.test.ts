@@ -136,7 +136,7 @@ test('a node port that another service had is served as soon as that is gone', a
   const second = await planFor('b', { nodePort, clusterIP: '10.96.0.2' });
   await program(first, second);
   assert.equal(await talk({ ip: '127.0.0.1', port: nodePort }), 'a:');
-  const changed = new Set([first.port.key]);
+  const changed = new Set([first.port.key, second.port.key]);
   await backend.sync({ plans: plansByKey(second), changed, serviceCIDRs: [], totalEndpoints: 0 });
   assert.equal(await talk({ ip: '127.0.0.1', port: nodePort }), 'b:');
 });

@@ -3,14 +3,12 @@ import type { Clock } from '../../lib/clock.ts';
 import { messageOf } from '../../lib/thrown.ts';
 import { type Family, familyOf, isLinkLocalIPv6, joinHostPort } from '../../model/ip.ts';
 import type { Logger } from '../../obs/log.ts';
+import { distinctFrontends, type Frontend, lostFrontends } from '../../plan/frontend.ts';
 import type { ServicePlan } from '../../plan/service-plan.ts';
 import { AddressWatch } from '../address-watch.ts';
 import type { Backend, SyncRequest, SyncResult } from '../backend.ts';
 import { type AddressRow, addressRow, refusalNote, renderAddressTable } from './address-table.ts';
-import { type Listening, listeningName, listeningsOf } from './direct-places.ts';
-import { type Frontend, frontendName, frontendsOf } from './frontends.ts';
-import { Holders } from './holders.ts';
-import type { Holdings } from './inspection/claimed-frontends.ts';
+import { frontendOfListening, type Listening, listeningName, listeningsOf } from './direct-places.ts';
 import type { ProxySocket, ProxySockets } from './proxy-sockets.ts';
 import { Retry } from './retry.ts';
 import type { UserspaceSettings } from './settings.ts';
@@ -44,7 +42,6 @@ export class DirectBackend implements Backend {
   /** No packet is rewritten, so there is nothing for conntrack to remember wrongly. */
   readonly flows = 'none' as const;
   readonly #options: DirectBackendOptions;
-  readonly #holders = new Holders();
   readonly #served = new Map<string, DirectlyServed>();
   readonly #retry: Retry;
   #isAnnounced = false;
@@ -58,9 +55,10 @@ export class DirectBackend implements Backend {
 
   async sync({ plans, changed }: SyncRequest): Promise<SyncResult> {
     this.#watch ??= this.#watchAddresses();
-    const keys =
-      changed === 'all' ? [...this.#served.keys(), ...plans.keys()] : [...changed, ...this.#contenders()];
-    const sorted = [...new Set(keys)].sort();
+    const sorted = [
+      ...new Set(changed === 'all' ? [...this.#served.keys(), ...plans.keys()] : changed),
+    ].sort();
+    // What is given up is free for others in the same sync, whatever their order.
     for (const key of sorted) this.#giveUp(key, plans.get(key));
     const addresses = await this.#options.addresses.list();
     const told: AddressRow[] = [];
@@ -87,8 +85,8 @@ export class DirectBackend implements Backend {
   }
 
   /** What is served now, to compare with. */
-  holdings(): Holdings<DirectlyServed> {
-    return { served: new Map(this.#served), holders: this.#holders.copy() };
+  served(): ReadonlyMap<string, DirectlyServed> {
+    return new Map(this.#served);
   }
 
   async close(): Promise<void> {
@@ -110,30 +108,27 @@ export class DirectBackend implements Backend {
     });
   }
 
-  /** Service ports of which another one has a frontend: it may be free now. */
-  *#contenders(): Generator<string> {
-    for (const [key, { plan }] of this.#served) {
-      const isLost = frontendsOf(plan).some(
-        (frontend) => this.#holders.holder(frontendName(frontend)) !== key,
-      );
-      if (isLost && plan.port.protocol !== 'SCTP') yield key;
-    }
-  }
-
+  /** Closes the sockets of a service port that is gone, and those for frontends that it no longer has. */
   #giveUp(key: string, plan: ServicePlan | undefined): void {
-    this.#holders.retain(key, new Set(plan ? frontendsOf(plan).map(frontendName) : []));
-    if (plan) return;
-    for (const socket of this.#served.get(key)?.sockets.values() ?? []) this.#options.sockets.close(socket);
-    this.#served.delete(key);
+    const before = this.#served.get(key);
+    if (!before) return;
+    const names = new Set(plan ? distinctFrontends(plan).map(({ name }) => name) : []);
+    const kept = [...before.sockets].filter(([id, socket]) => {
+      if (names.has(frontendOfListening(id))) return true;
+      this.#options.sockets.close(socket);
+      return false;
+    });
+    if (plan) this.#served.set(key, { ...before, sockets: new Map(kept) });
+    else this.#served.delete(key);
   }
 
   async #serve(key: string, plan: ServicePlan, addresses: readonly string[]): Promise<DirectlyServed> {
     const before = this.#served.get(key)?.sockets ?? new Map<string, ProxySocket>();
     const sockets = new Map<string, ProxySocket>();
     const rows: AddressRow[] = [];
-    for (const frontend of frontendsOf(plan)) {
-      const name = frontendName(frontend);
-      const obstacle = this.#obstacle(key, frontend, plan);
+    for (const frontend of distinctFrontends(plan)) {
+      const { name } = frontend;
+      const obstacle = obstacleTo(frontend);
       if (obstacle) {
         rows.push(addressRow(plan, name, '', obstacle));
         continue;
@@ -144,17 +139,11 @@ export class DirectBackend implements Backend {
       if (!rows.some((row) => row.frontend === name))
         rows.push(addressRow(plan, name, '', this.#uncaptured()));
     }
+    for (const [{ name }, owner] of lostFrontends(plan)) {
+      rows.push(addressRow(plan, name, '', `belongs to service port ${owner}`));
+    }
     for (const [id, socket] of before) if (!sockets.has(id)) this.#options.sockets.close(socket);
     return { plan, sockets, rows };
-  }
-
-  /** Why nothing listens for a frontend, wherever that would be; empty when something does. */
-  #obstacle(key: string, frontend: Frontend, plan: ServicePlan): string {
-    if (frontend.protocol === 'SCTP') return 'protocol SCTP is not supported';
-    const name = frontendName(frontend);
-    if (!this.#holders.claim(name, key)) return `in use by ${this.#holders.holder(name)}`;
-    if (frontend.guarded) return 'not served: its source ranges can only be kept where packets are captured';
-    return refusalNote(frontend, plan);
   }
 
   async #listen(
@@ -164,7 +153,7 @@ export class DirectBackend implements Backend {
     sockets: Map<string, ProxySocket>,
   ): Promise<AddressRow> {
     const { frontend, list, places } = listening;
-    const name = frontendName(frontend);
+    const { name } = frontend;
     const id = listeningName(listening);
     let failure = '';
     let socket = before.get(id);
@@ -183,7 +172,7 @@ export class DirectBackend implements Backend {
     }
     sockets.set(id, socket);
     const address = joinHostPort(socket.ip, socket.port);
-    const isItself = frontend.kind === 'nodeport' || socket.ip === frontend.ip;
+    const isItself = frontend.kind === 'node port' || socket.ip === frontend.address;
     return addressRow(plan, name, address, isItself ? '' : this.#uncaptured());
   }
 
@@ -201,4 +190,13 @@ export class DirectBackend implements Backend {
     this.#isAnnounced = true;
     if (rows.length > 0) logger.info('Services and their addresses', { table: renderAddressTable(rows) });
   }
+}
+
+/** Why nothing listens for a frontend, wherever that would be; empty when something does. */
+function obstacleTo(frontend: Frontend): string {
+  if (frontend.protocol === 'SCTP') return 'protocol SCTP is not supported';
+  if (frontend.sourceRanges.length > 0) {
+    return 'not served: its source ranges can only be kept where packets are captured';
+  }
+  return refusalNote(frontend);
 }

@@ -1,7 +1,8 @@
 import { type Family, isLinkLocalIPv6 } from '../../model/ip.ts';
 import { nodePortIPs } from '../../model/node-port-addresses.ts';
+import type { Frontend } from '../../plan/frontend.ts';
 import type { EndpointList } from '../../plan/service-plan.ts';
-import { anyAddress, type Frontend, frontendName } from './frontends.ts';
+import { anyAddress } from './frontends.ts';
 import type { Place } from './proxy-sockets.ts';
 import type { UserspaceSettings } from './settings.ts';
 
@@ -18,21 +19,26 @@ export function listeningsOf(
   addresses: readonly string[],
   settings: Pick<UserspaceSettings, 'family' | 'nodePortAddresses'>,
 ): Listening[] {
-  const { kind, ip, port, list } = frontend;
+  const { kind, address: ip, port, endpoints: list } = frontend;
   if (!list) return [];
   const at = (...places: Place[]): Listening => ({ frontend, list, places });
-  if (kind === 'nodeport') {
+  if (kind === 'node port') {
     return nodePortPlaces(frontend, addresses, settings).map((address) => at({ ip: address, port }));
   }
   if (addresses.includes(ip)) return [at({ ip, port })];
-  if (kind !== 'cluster-ip') return [];
+  if (kind !== 'cluster IP') return [];
   const loopback = loopbackOf(settings.family);
   return [at({ ip: loopback, port }, { ip: loopback, port: 'pool' })];
 }
 
 /** Tells listeners of a service port apart. */
 export function listeningName({ frontend, list, places }: Listening): string {
-  return `${frontendName(frontend)} ${list} ${places[0]?.ip}`;
+  return `${frontend.name} ${list} ${places[0]?.ip}`;
+}
+
+/** The name of the frontend that a listener, by its own name, is for. */
+export function frontendOfListening(name: string): string {
+  return name.split(' ', 1)[0] ?? '';
 }
 
 /** A datagram is answered from the address that it was sent to only when its socket is bound to that. */

@@ -1,8 +1,8 @@
 import type { NodeForwarder } from '../../forwarder/open.ts';
 import { messageOf } from '../../lib/thrown.ts';
+import type { Frontend } from '../../plan/frontend.ts';
 import type { EndpointList, ServicePlan } from '../../plan/service-plan.ts';
-import { type Frontend, frontendName, frontendsOf, listsOf } from './frontends.ts';
-import { Holders } from './holders.ts';
+import { listsOf, servableFrontends } from './frontends.ts';
 import { PortClaims } from './port-claims.ts';
 import { elementsOf, type PortalElement } from './portals/elements.ts';
 import type { ProxySocket, ProxySockets } from './proxy-sockets.ts';
@@ -31,10 +31,9 @@ export interface Step {
   readonly closing: readonly ProxySocket[];
 }
 
-/** Finds out what each service port can have: frontends, ports of the node, proxy sockets, and so its elements. */
+/** Finds out what each service port can have: ports of the node, proxy sockets, and so its elements. */
 export class Placing {
   readonly #options: PlacingOptions;
-  readonly #holders = new Holders();
   readonly #claims: PortClaims;
 
   constructor(options: PlacingOptions) {
@@ -44,19 +43,12 @@ export class Placing {
 
   /** Gives up what a service port no longer asks for, so that others can have it. */
   giveUp(key: string, plan: ServicePlan | undefined): void {
-    const names = new Set(plan ? frontendsOf(plan).map(frontendName) : []);
-    this.#holders.retain(key, names);
-    this.#claims.retain(key, names);
+    this.#claims.retain(key, new Set(plan ? servableFrontends(plan).map(({ name }) => name) : []));
   }
 
-  /** Service ports that have a frontend, served or not: a write that failed leaves them what they were given. */
+  /** Service ports that hold a port of the node, served or not. */
   keys(): Iterable<string> {
-    return this.#holders.keys();
-  }
-
-  /** Who has which frontend now. */
-  get holders(): Holders {
-    return this.#holders.copy();
+    return this.#claims.keys();
   }
 
   close(): void {
@@ -83,23 +75,18 @@ export class Placing {
     return { next: { plan, signature, sockets, elements, problems }, removed, closing };
   }
 
-  /** The frontends that the service port can have: not another's, and not in use by another program. */
+  /** The frontends that the service port can have: those that no other program uses. */
   #frontends(key: string, plan: ServicePlan, addresses: readonly string[], problems: Error[]): Frontend[] {
     if (plan.port.protocol === 'SCTP') {
       problems.push(new Error('protocol SCTP is not supported in userspace mode'));
       return [];
     }
-    return frontendsOf(plan).filter((frontend) => {
-      const name = frontendName(frontend);
-      if (!this.#holders.claim(name, key)) {
-        problems.push(new Error(`${name} is in use by ${this.#holders.holder(name)}`));
-        return false;
-      }
+    return servableFrontends(plan).filter((frontend) => {
       try {
         this.#claims.hold(key, frontend, addresses);
         return true;
       } catch (error) {
-        problems.push(new Error(`cannot hold ${name}: ${messageOf(error)}`, { cause: error }));
+        problems.push(new Error(`cannot hold ${frontend.name}: ${messageOf(error)}`, { cause: error }));
         return false;
       }
     });
@@ -141,14 +128,7 @@ export class Placing {
 }
 
 /** With another of these, a service port gets new sockets. Endpoints and the length of affinity do not count. */
-export function signatureOf({ port, externalIPs }: ServicePlan): string {
-  return JSON.stringify([
-    port.protocol,
-    port.port,
-    port.nodePort,
-    port.clusterIP,
-    externalIPs,
-    port.loadBalancerVIPs,
-    port.affinitySeconds > 0,
-  ]);
+export function signatureOf(plan: ServicePlan): string {
+  const names = servableFrontends(plan).map(({ name }) => name);
+  return JSON.stringify([names, plan.port.affinitySeconds > 0]);
 }

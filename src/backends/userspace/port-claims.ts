@@ -2,7 +2,8 @@ import type { NodeForwarder, PortClaim } from '../../forwarder/open.ts';
 
 import { joinHostPort } from '../../model/ip.ts';
 import { nodePortIPs } from '../../model/node-port-addresses.ts';
-import { anyAddress, type Frontend, frontendName } from './frontends.ts';
+import type { Frontend } from '../../plan/frontend.ts';
+import { anyAddress } from './frontends.ts';
 import type { UserspaceSettings } from './settings.ts';
 
 interface Wanted {
@@ -33,7 +34,7 @@ export class PortClaims {
    */
   hold(key: string, frontend: Frontend, interfaceAddresses: readonly string[]): void {
     const wanted = new Map(this.#wanted(frontend, interfaceAddresses).map((claim) => [claim.name, claim]));
-    const held = this.#heldFor(key, frontendName(frontend));
+    const held = this.#heldFor(key, frontend.name);
     for (const [name, claim] of held) {
       if (wanted.has(name)) continue;
       claim.release();
@@ -42,6 +43,11 @@ export class PortClaims {
     for (const [name, { protocol, ip, port }] of wanted) {
       if (!held.has(name)) held.set(name, this.#claim(protocol, { ip, port }));
     }
+  }
+
+  /** Service ports that hold something, served or not: a write that failed leaves them what they hold. */
+  keys(): Iterable<string> {
+    return this.#held.keys();
   }
 
   /** Gives up what the service port holds for frontends that are not among these. */
@@ -69,7 +75,7 @@ export class PortClaims {
   }
 
   #wanted(frontend: Frontend, interfaceAddresses: readonly string[]): Wanted[] {
-    const { kind, ip, port, protocol } = frontend;
+    const { kind, address: ip, port, protocol } = frontend;
     if (protocol === 'SCTP') return [];
     const { family, nodePortAddresses } = this.#settings;
     const at = (address: string): Wanted => ({
@@ -78,7 +84,7 @@ export class PortClaims {
       ip: address,
       port,
     });
-    if (kind !== 'nodeport') return interfaceAddresses.includes(ip) ? [at(ip)] : [];
+    if (kind !== 'node port') return interfaceAddresses.includes(ip) ? [at(ip)] : [];
     if (nodePortAddresses.matchAll) return [at(anyAddress(family))];
     return nodePortIPs(nodePortAddresses, interfaceAddresses).map(at);
   }

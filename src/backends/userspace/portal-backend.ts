@@ -9,7 +9,6 @@ import { AddressWatch, servingNodePorts } from '../address-watch.ts';
 import type { Backend, SyncRequest, SyncResult } from '../backend.ts';
 import { Repairs } from '../repairs.ts';
 import { TableWatch } from '../table-watch.ts';
-import type { Holdings } from './inspection/claimed-frontends.ts';
 import { Placing, type Served, type Step } from './placing.ts';
 import type { PortalElement } from './portals/elements.ts';
 import { portalTable } from './portals/layout.ts';
@@ -89,8 +88,8 @@ export class PortalBackend implements Backend {
   }
 
   /** What is served now, to compare with. */
-  holdings(): Holdings<Served> {
-    return { served: new Map(this.#served), holders: this.#placing.holders };
+  served(): ReadonlyMap<string, Served> {
+    return new Map(this.#served);
   }
 
   async close(): Promise<void> {

@@ -29,6 +29,8 @@ test('a bare Service gets the defaults of the API', async () => {
   assert.deepEqual(object, {
     namespace: 'default',
     name: 'web',
+    uid: '',
+    createdAt: 0,
     type: 'ClusterIP',
     clusterIP: '10.96.0.1',
     clusterIPs: ['10.96.0.1'],

@@ -9,6 +9,7 @@ import { loadBalancerStories } from './load-balancer.ts';
 import { localTrafficStories } from './local-traffic.ts';
 import { loopbackStories } from './loopback.ts';
 import { nodePortStories } from './node-port.ts';
+import { ownershipStories } from './ownership.ts';
 import { policyTableStories } from './policy-table.ts';
 import { sctpStories } from './sctp.ts';
 import { sourceRangeStories } from './source-ranges.ts';
@@ -28,6 +29,7 @@ export const stories: readonly Story[] = [
   ...addressStories,
   ...changeStories,
   ...dualStackStories,
+  ...ownershipStories,
   ...sctpStories,
   ...policyTableStories,
 ];

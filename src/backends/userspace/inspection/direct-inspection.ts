@@ -1,14 +1,14 @@
 import type { Forwarder } from '../../../forwarder/forwarder.ts';
 import type { InterfaceAddresses } from '../../../kernel/route/addresses.ts';
 import { isLoopback, joinHostPort, toIP } from '../../../model/ip.ts';
+import type { ServicePlan } from '../../../plan/service-plan.ts';
 import type { SyncRequest } from '../../backend.ts';
 import type { Difference, KernelAnswer, Packet } from '../../inspection.ts';
 import type { DirectlyServed } from '../direct-backend.ts';
 import { listeningName, listeningsOf } from '../direct-places.ts';
-import { Holders } from '../holders.ts';
+import { servableFrontends } from '../frontends.ts';
 import type { ProxySocket } from '../proxy-sockets.ts';
 import type { UserspaceSettings } from '../settings.ts';
-import { type Claimed, claimedFrontends, type Holdings } from './claimed-frontends.ts';
 import { forwardedAnswer } from './forwarded-fate.ts';
 import { listenerDifferences, type WantedListener } from './listener-differences.ts';
 
@@ -19,7 +19,7 @@ export interface DirectInspectionOptions {
   readonly reason: string;
   /** Of the backend that runs in this process; undefined when none does. */
   readonly running:
-    | { readonly holdings: Holdings<DirectlyServed>; readonly forwarder: Forwarder }
+    | { readonly served: ReadonlyMap<string, DirectlyServed>; readonly forwarder: Forwarder }
     | undefined;
 }
 
@@ -33,7 +33,7 @@ export async function askListeners(packet: Packet, options: DirectInspectionOpti
     if (outlook) return forwardedAnswer(outlook, source);
   }
   const name = `${joinHostPort(ip, port)}/${protocol}`;
-  const rows = [...(running?.holdings.served.values() ?? [])].flatMap((each) => each.rows);
+  const rows = [...(running?.served.values() ?? [])].flatMap((each) => each.rows);
   const known = rows.filter(({ frontend }) => frontend === name);
   const evidence = known.map(({ service, address, note }) =>
     [`${service} ${name}`, address && `served at ${address}`, note].filter(Boolean).join(', '),
@@ -46,14 +46,10 @@ export async function compareListeners(
   { plans }: Pick<SyncRequest, 'plans'>,
   { settings, addresses, running }: DirectInspectionOptions,
 ): Promise<readonly Difference[]> {
-  const holdings: Holdings<DirectlyServed> = running?.holdings ?? {
-    served: new Map(),
-    holders: new Holders(),
-  };
-  const { served } = holdings;
+  const served = running?.served ?? new Map<string, DirectlyServed>();
   const own = await addresses.list();
-  const wanted = claimedFrontends(plans, holdings).flatMap((claimed) =>
-    wantedListeners(claimed, served.get(claimed.key)?.sockets, own, settings),
+  const wanted = [...plans.values()].flatMap((plan) =>
+    wantedListeners(plan, served.get(plan.port.key)?.sockets, own, settings),
   );
   const open = [...served].flatMap(([service, { sockets }]) =>
     [...sockets.values()].map((socket) => ({ service, socket })),
@@ -63,14 +59,14 @@ export async function compareListeners(
 }
 
 function wantedListeners(
-  { plan, frontends }: Claimed,
+  plan: ServicePlan,
   open: ReadonlyMap<string, ProxySocket> | undefined,
   addresses: readonly string[],
   settings: UserspaceSettings,
 ): WantedListener[] {
   const { protocol } = plan.port;
-  return frontends
-    .filter(({ guarded }) => !guarded)
+  return servableFrontends(plan)
+    .filter(({ sourceRanges }) => sourceRanges.length === 0)
     .flatMap((frontend) => listeningsOf(frontend, addresses, settings))
     .map((listening) => {
       const name = listeningName(listening);

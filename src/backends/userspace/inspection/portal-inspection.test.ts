@@ -7,7 +7,7 @@ import type { Rule } from '../../../kernel/nft/objects.ts';
 import { nodePortAddresses } from '../../../model/node-port-addresses.ts';
 import type { ServicePlan } from '../../../plan/service-plan.ts';
 import type { Packet } from '../../inspection.ts';
-import { frontendsOf } from '../frontends.ts';
+import { servableFrontends } from '../frontends.ts';
 import { elementsOf } from '../portals/elements.ts';
 import { portalTable } from '../portals/layout.ts';
 import { Portals } from '../portals/portals.ts';
@@ -47,7 +47,7 @@ class TableInMemory extends FakeNft {
 async function open(...plans: readonly ServicePlan[]) {
   const nft = new TableInMemory();
   const elements = plans.flatMap((plan) =>
-    elementsOf({ plan, frontends: frontendsOf(plan), proxyPorts }, settings.nodeIP),
+    elementsOf({ plan, frontends: servableFrontends(plan), proxyPorts }, settings.nodeIP),
   );
   if (plans.length > 0) await new Portals(settings, nft).replace(elements);
   const addresses = { list: async () => ['192.0.2.5'], watch: () => ({ close() {} }), close() {} };

@@ -4,12 +4,10 @@ import { formatIP, joinHostPort, splitIPPort } from '../../../model/ip.ts';
 import type { SyncRequest } from '../../backend.ts';
 import type { Difference, KernelAnswer, Packet } from '../../inspection.ts';
 import { answerOf } from '../../nft-answer.ts';
-import { Holders } from '../holders.ts';
 import type { Served } from '../placing.ts';
 import { isSetName, portalSetDefinition, portalTable } from '../portals/layout.ts';
 import { nodeElements } from '../portals/node-elements.ts';
 import type { UserspaceSettings } from '../settings.ts';
-import type { Holdings } from './claimed-frontends.ts';
 import { forwardedAnswer } from './forwarded-fate.ts';
 import { listenerDifferences } from './listener-differences.ts';
 import { elementDifferences, layoutDifferences } from './portal-differences.ts';
@@ -20,7 +18,9 @@ export interface PortalInspectionOptions {
   readonly settings: UserspaceSettings;
   readonly kernel: Pick<KernelInterfaces, 'nft' | 'addresses'>;
   /** Of the backend that runs in this process; undefined when none does. */
-  readonly running: { readonly holdings: Holdings<Served>; readonly forwarder: Forwarder } | undefined;
+  readonly running:
+    | { readonly served: ReadonlyMap<string, Served>; readonly forwarder: Forwarder }
+    | undefined;
 }
 
 /**
@@ -56,9 +56,8 @@ export async function comparePortals(
   request: Omit<SyncRequest, 'changed'>,
   { settings, kernel, running }: PortalInspectionOptions,
 ): Promise<readonly Difference[]> {
-  const holdings: Holdings<Served> = running?.holdings ?? { served: new Map(), holders: new Holders() };
-  const { served } = holdings;
-  const wanted = wantedServices(request.plans, holdings, settings.nodeIP);
+  const served = running?.served ?? new Map<string, Served>();
+  const wanted = wantedServices(request.plans, served, settings.nodeIP);
   const [table, addresses, listeners] = await Promise.all([
     readTable(kernel.nft, settings.family),
     kernel.addresses.list(),

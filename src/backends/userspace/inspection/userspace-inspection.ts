@@ -51,7 +51,7 @@ export class UserspaceInspection implements Inspection {
     const running = this.#options.running();
     if (!running) return [];
     const traffic = await running.forwarder.traffic();
-    return [...running.backend.holdings().served].map(([service, { plan }]) => {
+    return [...running.backend.served()].map(([service, { plan }]) => {
       const lists = (['cluster', 'local'] as const).flatMap(
         (list) => traffic.get(serviceName(plan.port, list)) ?? [],
       );
@@ -74,8 +74,8 @@ export class UserspaceInspection implements Inspection {
     if (!now) return 'reason' in kernel ? this.#listeners(kernel.reason) : this.#portals();
     const { backend, forwarder } = now;
     return backend instanceof DirectBackend
-      ? this.#listeners(backend.reason, { holdings: backend.holdings(), forwarder })
-      : this.#portals({ holdings: backend.holdings(), forwarder });
+      ? this.#listeners(backend.reason, { served: backend.served(), forwarder })
+      : this.#portals({ served: backend.served(), forwarder });
   }
 
   #listeners(reason: string, running?: DirectInspectionOptions['running']): Subject {

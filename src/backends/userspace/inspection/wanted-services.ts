@@ -1,9 +1,8 @@
 import type { EndpointList, ServicePlan } from '../../../plan/service-plan.ts';
-import { listsOf } from '../frontends.ts';
+import { listsOf, servableFrontends } from '../frontends.ts';
 import { type Served, signatureOf } from '../placing.ts';
 import { elementsOf, type PortalElement } from '../portals/elements.ts';
 import type { ProxySocket } from '../proxy-sockets.ts';
-import { type Claimed, claimedFrontends, type Holdings } from './claimed-frontends.ts';
 
 /** In place of the port of a socket that is yet to be opened. */
 export const portToBeOpened = 0;
@@ -20,19 +19,15 @@ export interface WantedService {
 /** What a sync of these plans would establish, given what is there. */
 export function wantedServices(
   plans: ReadonlyMap<string, ServicePlan>,
-  holdings: Holdings<Served>,
+  served: ReadonlyMap<string, Served>,
   nodeIP: string,
 ): WantedService[] {
-  return claimedFrontends(plans, holdings).map((claimed) =>
-    wantedService(claimed, holdings.served.get(claimed.key), nodeIP),
-  );
+  return [...plans.values()].map((plan) => wantedService(plan, served.get(plan.port.key), nodeIP));
 }
 
-function wantedService(
-  { key, plan, frontends }: Claimed,
-  before: Served | undefined,
-  nodeIP: string,
-): WantedService {
+function wantedService(plan: ServicePlan, before: Served | undefined, nodeIP: string): WantedService {
+  const { key } = plan.port;
+  const frontends = servableFrontends(plan);
   const kept = before?.signature === signatureOf(plan) ? before.sockets : undefined;
   const sockets = new Map([...listsOf(frontends)].map((list) => [list, kept?.get(list)] as const));
   const proxyPorts = new Map([...sockets].map(([list, socket]) => [list, socket?.port ?? portToBeOpened]));

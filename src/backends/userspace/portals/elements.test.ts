@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { planOf } from '../../../../test/cluster/plans.ts';
-import { frontendsOf } from '../frontends.ts';
+import { servableFrontends } from '../frontends.ts';
 import { elementsOf, meaningOf, type PortalElement, placeOf } from './elements.ts';
 
 const endpoint = { ip: '10.244.1.21', port: 8080 };
@@ -9,7 +9,7 @@ const proxyPorts = new Map([['cluster', 40_000] as const]);
 
 function elements(parts: Parameters<typeof planOf>[0], nodeIP = '192.0.2.5'): PortalElement[] {
   const plan = planOf(parts, [endpoint]);
-  return elementsOf({ plan, frontends: frontendsOf(plan), proxyPorts }, nodeIP);
+  return elementsOf({ plan, frontends: servableFrontends(plan), proxyPorts }, nodeIP);
 }
 
 const bytes = (...values: number[]): Uint8Array => Uint8Array.of(...values);
@@ -49,7 +49,10 @@ test('source ranges are merged, and let the node use its own balancer address wh
 test('another proxy port is another meaning at the same place', () => {
   const plan = planOf({ clusterIP: '10.96.0.1' }, [endpoint]);
   const at = (port: number): PortalElement[] =>
-    elementsOf({ plan, frontends: frontendsOf(plan), proxyPorts: new Map([['cluster', port] as const]) }, '');
+    elementsOf(
+      { plan, frontends: servableFrontends(plan), proxyPorts: new Map([['cluster', port] as const]) },
+      '',
+    );
   const [a, b] = [at(40_000)[0], at(40_001)[0]];
   assert.ok(a && b);
   assert.equal(placeOf(a), placeOf(b));

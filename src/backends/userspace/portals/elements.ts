@@ -5,9 +5,9 @@ import { cutComment } from '../../../kernel/nft/userdata.ts';
 import { toIP } from '../../../model/ip.ts';
 import type { Protocol } from '../../../model/objects.ts';
 import { servicePortName } from '../../../model/service-port.ts';
+import type { Frontend } from '../../../plan/frontend.ts';
 import type { EndpointList, ServicePlan } from '../../../plan/service-plan.ts';
 import { admittedSources, mergeRanges } from '../../../plan/source-ranges.ts';
-import type { Frontend } from '../frontends.ts';
 import type { SetName } from './layout.ts';
 import { rejectChain } from './rules.ts';
 
@@ -32,7 +32,7 @@ export function elementsOf(service: CapturedService, nodeIP: string): PortalElem
   const { clusterIP, protocol } = plan.port;
   const elements = frontends.flatMap((frontend) => [
     ...dispatchOf(frontend, service),
-    ...(frontend.guarded ? guardOf(frontend, plan, nodeIP) : []),
+    ...(frontend.sourceRanges.length > 0 ? guardOf(frontend, plan, nodeIP) : []),
   ]);
   if (clusterIP !== '') elements.push({ set: 'cluster-addresses', element: { key: toIP(clusterIP).bytes } });
   for (const port of proxyPorts.values()) {
@@ -57,7 +57,7 @@ export function meaningOf({ element }: PortalElement): string {
 }
 
 function dispatchOf(frontend: Frontend, { plan, proxyPorts }: CapturedService): PortalElement[] {
-  const isNodePort = frontend.kind === 'nodeport';
+  const isNodePort = frontend.kind === 'node port';
   const key = keyOf(frontend);
   const comment = cutComment(servicePortName(plan.port));
   const elements: PortalElement[] = [];
@@ -65,11 +65,11 @@ function dispatchOf(frontend: Frontend, { plan, proxyPorts }: CapturedService): 
     const port = list && proxyPorts.get(list);
     if (port !== undefined) elements.push({ set, element: { key, data: portBytes(port), comment } });
   };
-  toPort(isNodePort ? 'nodeports' : 'portals', frontend.list);
-  toPort(isNodePort ? 'near-nodeports' : 'near-portals', frontend.near);
-  if (frontend.refusal) {
-    const verdict: Verdict =
-      frontend.refusal === 'drop' ? { kind: 'drop' } : { kind: 'goto', chain: rejectChain };
+  toPort(isNodePort ? 'nodeports' : 'portals', frontend.endpoints);
+  toPort(isNodePort ? 'near-nodeports' : 'near-portals', frontend.nearEndpoints);
+  const { action } = frontend.outside;
+  if (action !== 'forward') {
+    const verdict: Verdict = action === 'drop' ? { kind: 'drop' } : { kind: 'goto', chain: rejectChain };
     elements.push({ set: isNodePort ? 'refused-nodeports' : 'refused', element: { key, verdict, comment } });
   }
   return elements;
@@ -84,9 +84,9 @@ function guardOf(frontend: Frontend, { port }: ServicePlan, nodeIP: string): Por
   return [{ set: 'guarded', element: { key } }, ...ranges];
 }
 
-function keyOf({ kind, ip, port, protocol }: Frontend): Uint8Array {
+function keyOf({ address, port, protocol }: Frontend): Uint8Array {
   const nodePort = concatValues(protocolByte(protocol), portBytes(port));
-  return kind === 'nodeport' ? nodePort : concatValues(toIP(ip).bytes, nodePort);
+  return address === '' ? nodePort : concatValues(toIP(address).bytes, nodePort);
 }
 
 function protocolByte(protocol: Protocol): Uint8Array {

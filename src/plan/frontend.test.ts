@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type EndpointParts, planOf } from '../../../test/cluster/plans.ts';
-import { type Frontend, frontendName, frontendsOf, listsOf } from './frontends.ts';
+import { type EndpointParts, planOf } from '../../test/cluster/plans.ts';
+import { distinctFrontends, type Frontend } from './frontend.ts';
 
 const here: EndpointParts = { ip: '10.244.1.21', port: 8080, local: true };
 const elsewhere: EndpointParts = { ip: '10.244.2.21', port: 8080 };
@@ -15,13 +15,16 @@ const everything = {
 
 function fates(frontends: readonly Frontend[]): Record<string, unknown[]> {
   return Object.fromEntries(
-    frontends.map((frontend) => [frontendName(frontend), [frontend.list, frontend.near, frontend.refusal]]),
+    frontends.map(({ name, endpoints, nearEndpoints, outside }) => [
+      name,
+      [endpoints, nearEndpoints, outside.action],
+    ]),
   );
 }
 
 test('policy Cluster: every address leads to all endpoints', () => {
-  const to = ['cluster', undefined, undefined];
-  assert.deepEqual(fates(frontendsOf(planOf(everything, [here, elsewhere]))), {
+  const to = ['cluster', undefined, 'forward'];
+  assert.deepEqual(fates(distinctFrontends(planOf(everything, [here, elsewhere]))), {
     '10.96.0.1:80/TCP': to,
     '198.51.100.7:80/TCP': to,
     '198.51.100.8:80/TCP': to,
@@ -31,16 +34,15 @@ test('policy Cluster: every address leads to all endpoints', () => {
 
 test('policy Local: the world goes to endpoints here, who is here goes anywhere', () => {
   const plan = planOf({ ...everything, externalPolicyLocal: true }, [here, elsewhere]);
-  assert.deepEqual(fates(frontendsOf(plan))[':30080/TCP'], ['local', 'cluster', undefined]);
-  assert.deepEqual(listsOf(frontendsOf(plan)), new Set(['cluster', 'local']));
+  assert.deepEqual(fates(distinctFrontends(plan))[':30080/TCP'], ['local', 'cluster', 'forward']);
   const none = planOf({ ...everything, externalPolicyLocal: true }, [elsewhere]);
-  assert.deepEqual(fates(frontendsOf(none))[':30080/TCP'], [undefined, 'cluster', 'drop']);
+  assert.deepEqual(fates(distinctFrontends(none))[':30080/TCP'], [undefined, 'cluster', 'drop']);
 });
 
 test('internal policy Local without an endpoint here drops; without any endpoint everything is rejected', () => {
-  const dropped = frontendsOf(planOf({ ...everything, internalPolicyLocal: true }, [elsewhere]));
+  const dropped = distinctFrontends(planOf({ ...everything, internalPolicyLocal: true }, [elsewhere]));
   assert.deepEqual(fates(dropped)['10.96.0.1:80/TCP'], [undefined, undefined, 'drop']);
-  const rejected = Object.values(fates(frontendsOf(planOf(everything, []))));
+  const rejected = Object.values(fates(distinctFrontends(planOf(everything, []))));
   assert.deepEqual(new Set(rejected.map((fate) => fate[2])), new Set(['reject']));
 });
 
@@ -50,6 +52,11 @@ test('source ranges guard balancer addresses only, also one that is an external 
     sourceRanges: ['203.0.113.0/24'],
     externalIPs: ['198.51.100.8', '198.51.100.9'],
   };
-  const guarded = frontendsOf(planOf(parts, [here])).filter((frontend) => frontend.guarded);
-  assert.deepEqual(guarded.map(frontendName), ['198.51.100.8:80/TCP']);
+  const guarded = distinctFrontends(planOf(parts, [here])).filter(
+    ({ sourceRanges }) => sourceRanges.length > 0,
+  );
+  assert.deepEqual(
+    guarded.map(({ name }) => name),
+    ['198.51.100.8:80/TCP'],
+  );
 });

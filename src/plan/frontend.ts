@@ -1,0 +1,117 @@
+import { joinHostPort } from '../model/ip.ts';
+import type { Protocol } from '../model/objects.ts';
+import type { Decision, EndpointList, ServicePlan } from './service-plan.ts';
+
+export type FrontendKind = 'cluster IP' | 'external IP' | 'load balancer IP' | 'node port';
+
+/**
+ * Clients whose source address endpoints do not see: everybody but pods (everybody with `masqueradeAll`), everybody,
+ * or this node itself.
+ */
+export type Masqueraded = 'all but pods' | 'all' | 'this node';
+
+const noRanges: readonly string[] = [];
+
+/**
+ * One destination of a service port, and what becomes of new connections to it. It is made when somebody asks, and
+ * reads everything from the plan: 50,000 plans keep none.
+ */
+export class Frontend {
+  readonly plan: ServicePlan;
+  readonly kind: FrontendKind;
+  /** Empty for a node port, which is served at many addresses of the node. */
+  readonly address: string;
+
+  constructor(plan: ServicePlan, kind: FrontendKind, address: string) {
+    this.plan = plan;
+    this.kind = kind;
+    this.address = address;
+  }
+
+  get port(): number {
+    const { port, nodePort } = this.plan.port;
+    return this.kind === 'node port' ? nodePort : port;
+  }
+
+  get protocol(): Protocol {
+    return this.plan.port.protocol;
+  }
+
+  /** `10.96.0.1:80/TCP`, `:30080/TCP` for a node port. Only one service port can have a destination of this name. */
+  get name(): string {
+    return frontendName(this.address, this.port, this.protocol);
+  }
+
+  /** For clients elsewhere. */
+  get outside(): Decision {
+    return this.kind === 'cluster IP' ? this.plan.internal : this.plan.external;
+  }
+
+  /** For clients on this node, its pods and the node itself. The same object as `outside` where nothing differs. */
+  get near(): Decision {
+    return this.kind === 'cluster IP' ? this.plan.internal : this.plan.near;
+  }
+
+  /** The endpoints for clients elsewhere; undefined when their connections are refused. */
+  get endpoints(): EndpointList | undefined {
+    return this.outside.action === 'forward' ? this.outside.endpoints : undefined;
+  }
+
+  /** The endpoints for clients on this node, where another decision holds for them. */
+  get nearEndpoints(): EndpointList | undefined {
+    return this.near !== this.outside && this.near.action === 'forward' ? this.near.endpoints : undefined;
+  }
+
+  /** Only sources in these ranges may reach it; empty: everybody may. */
+  get sourceRanges(): readonly string[] {
+    const { sourceRanges, loadBalancerVIPs } = this.plan.port;
+    return sourceRanges.length > 0 && loadBalancerVIPs.includes(this.address) ? sourceRanges : noRanges;
+  }
+
+  get masqueraded(): Masqueraded {
+    if (this.kind === 'cluster IP') return 'all but pods';
+    return this.plan.port.externalPolicyLocal ? 'this node' : 'all';
+  }
+}
+
+/** `address` is empty for a node port. */
+export function frontendName(address: string, port: number, protocol: Protocol): string {
+  return `${address === '' ? `:${port}` : joinHostPort(address, port)}/${protocol}`;
+}
+
+/** Every destination that a service port asks for; an address of two kinds comes twice. */
+export function* claimedFrontends(plan: ServicePlan): Generator<Frontend> {
+  const { clusterIP, loadBalancerVIPs, nodePort } = plan.port;
+  if (clusterIP !== '') yield new Frontend(plan, 'cluster IP', clusterIP);
+  for (const ip of plan.externalIPs) yield new Frontend(plan, 'external IP', ip);
+  for (const ip of loadBalancerVIPs) yield new Frontend(plan, 'load balancer IP', ip);
+  if (nodePort !== 0) yield new Frontend(plan, 'node port', '');
+}
+
+/** The destinations that a service port has: those it asks for without those that another service port has. */
+export function* frontendsOf(plan: ServicePlan): Generator<Frontend> {
+  for (const frontend of claimedFrontends(plan)) if (!isLost(frontend)) yield frontend;
+}
+
+/** The same, each destination once, by the kind that comes first. */
+export function distinctFrontends(plan: ServicePlan): Frontend[] {
+  const { externalIPs, port } = plan;
+  const frontends = [...frontendsOf(plan)];
+  // A cluster IP and a node port are never the same.
+  if (externalIPs.length + port.loadBalancerVIPs.length === 0) return frontends;
+  return frontends.filter((one, i) => frontends.findIndex((other) => other.address === one.address) === i);
+}
+
+/** Whether another service port has this destination. */
+export function isLost(frontend: Frontend): boolean {
+  return frontend.plan.lost?.has(frontend.name) ?? false;
+}
+
+/** The destinations that a service port asks for and another one has, with that one's key. */
+export function* lostFrontends(plan: ServicePlan): Generator<readonly [frontend: Frontend, owner: string]> {
+  if (!plan.lost) return;
+  for (const frontend of claimedFrontends(plan)) {
+    const owner = plan.lost.get(frontend.name);
+    if (owner !== undefined) yield [frontend, owner];
+  }
+}

@@ -1,0 +1,126 @@
+import type { ServicePort } from '../model/service-port.ts';
+import { claimedFrontends, type Frontend, type FrontendKind } from './frontend.ts';
+import type { ServicePlan } from './service-plan.ts';
+
+/** Addresses that the cluster assigns come before those that anybody who may make a Service can write down. */
+const rankOf: Readonly<Record<FrontendKind, number>> = {
+  'cluster IP': 0,
+  'node port': 0,
+  'load balancer IP': 1,
+  'external IP': 2,
+};
+
+/**
+ * Decides which service port has a destination that several ask for: by kind of address (cluster IP, load balancer
+ * status, external IP), then the older Service, then the smaller UID, then the smaller key. None of that depends on
+ * the order of events, so a restart changes nothing.
+ */
+export class Ownership {
+  /** Keys of the service ports that ask for each destination: a single one as it is, several as a list. */
+  readonly #claimants = new Map<string, string | readonly string[]>();
+  /** Names of destinations that several ask for. */
+  readonly #contested = new Set<string>();
+
+  /** Whether any destination is contested; false nearly always. */
+  get hasContests(): boolean {
+    return this.#contested.size > 0;
+  }
+
+  claim(plan: ServicePlan): void {
+    for (const { name } of claimedFrontends(plan)) {
+      const others = this.#claimantsOf(name).filter((other) => other !== plan.port.key);
+      this.#claimants.set(name, others.length === 0 ? plan.port.key : [...others, plan.port.key]);
+      if (others.length > 0) this.#contested.add(name);
+    }
+  }
+
+  /** Returns the keys of those who asked for the same destinations. */
+  release(plan: ServicePlan): string[] {
+    const rivals: string[] = [];
+    for (const { name } of claimedFrontends(plan)) {
+      const others = this.#claimantsOf(name).filter((other) => other !== plan.port.key);
+      const [only] = others;
+      if (only === undefined) this.#claimants.delete(name);
+      else this.#claimants.set(name, others.length === 1 ? only : others);
+      if (others.length < 2) this.#contested.delete(name);
+      rivals.push(...others);
+    }
+    return rivals;
+  }
+
+  /** Keys of everybody else who asks for a destination of the plan. */
+  rivalsOf(plan: ServicePlan): string[] {
+    const names = [...claimedFrontends(plan)].map(({ name }) => name);
+    return names
+      .filter((name) => this.#contested.has(name))
+      .flatMap((name) => this.#claimantsOf(name))
+      .filter((key) => key !== plan.port.key);
+  }
+
+  /** The destinations of the plan that others have, and who has each; undefined when it has all of them. */
+  lostBy(
+    plan: ServicePlan,
+    plans: ReadonlyMap<string, ServicePlan>,
+  ): ReadonlyMap<string, string> | undefined {
+    const lost = new Map<string, string>();
+    for (const { name } of claimedFrontends(plan)) {
+      if (!this.#contested.has(name)) continue;
+      const owner = ownerOf(name, this.#claimantsOf(name), plans);
+      if (owner !== undefined && owner !== plan.port.key) lost.set(name, owner);
+    }
+    return lost.size > 0 ? lost : undefined;
+  }
+
+  #claimantsOf(name: string): readonly string[] {
+    const claimants = this.#claimants.get(name);
+    return typeof claimants === 'string' ? [claimants] : (claimants ?? []);
+  }
+}
+
+function ownerOf(
+  name: string,
+  keys: readonly string[],
+  plans: ReadonlyMap<string, ServicePlan>,
+): string | undefined {
+  const claims = keys.flatMap((key) => {
+    const frontend = strongestClaim(name, plans.get(key));
+    return frontend ? [frontend] : [];
+  });
+  return claims.sort(compareClaims)[0]?.plan.port.key;
+}
+
+/** A service port may ask for one address as several kinds. */
+function strongestClaim(name: string, plan: ServicePlan | undefined): Frontend | undefined {
+  const claims = plan ? [...claimedFrontends(plan)].filter((frontend) => frontend.name === name) : [];
+  return claims.sort((a, b) => rankOf[a.kind] - rankOf[b.kind])[0];
+}
+
+/** Why the owner of a destination comes before another one who asks for it, in words. */
+export function precedenceOf(owner: Frontend, other: Frontend): string {
+  const [a, b] = [owner.plan.port, other.plan.port];
+  if (rankOf[owner.kind] !== rankOf[other.kind]) return `${article(owner)} comes before ${article(other)}`;
+  if (a.createdAt !== b.createdAt) return 'its Service is newer';
+  return a.uid === b.uid ? 'its name comes later' : 'its Service is as old, and its UID comes later';
+}
+
+function article({ kind }: Frontend): string {
+  return `${kind === 'external IP' ? 'an' : 'a'} ${kind}`;
+}
+
+/** Negative when `a` comes before `b`. */
+export function compareClaims(a: Frontend, b: Frontend): number {
+  const byKind = rankOf[a.kind] - rankOf[b.kind];
+  return byKind === 0 ? compareAge(a.plan.port, b.plan.port) : byKind;
+}
+
+function compareAge(a: ServicePort, b: ServicePort): number {
+  const byAge = ageRank(a) - ageRank(b);
+  if (byAge !== 0) return byAge;
+  if (a.uid !== b.uid) return a.uid < b.uid ? -1 : 1;
+  return a.key < b.key ? -1 : a.key > b.key ? 1 : 0;
+}
+
+/** A Service that does not say when it was made counts as the newest. */
+function ageRank({ createdAt }: ServicePort): number {
+  return createdAt === 0 ? Number.MAX_SAFE_INTEGER : createdAt;
+}
