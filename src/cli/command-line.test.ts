@@ -5,7 +5,7 @@ import { parseCommandLine } from './command-line.ts';
 import { allFlags } from './flags.ts';
 import { UsageError } from './usage-error.ts';
 
-test('a plain command line runs', () => {
+test('a command line without --help or --version runs', () => {
   const parsed = parseCommandLine(['--proxy_mode=nftables', '']);
   assert.equal(parsed.action, 'run');
   assert.equal(parsed.action === 'run' && parsed.options.draft.mode, 'nftables');
@@ -54,12 +54,12 @@ for (const [argv, message, showUsage] of refused) {
   });
 }
 
-test('--help wins over left-over arguments and over --version', () => {
+test('--help takes precedence over positional arguments and --version', () => {
   assert.equal(parseCommandLine(['-h', 'x', '--version']).action, 'help');
   assert.equal(parseCommandLine(['--help=false']).action, 'run');
 });
 
-test('--version prints and ends; a set version goes on', () => {
+test('--version prints and exits; --version=v… runs with that version', () => {
   const printed = parseCommandLine(['--version', '--config=/does/not/exist']);
   assert.equal(printed.action === 'version' && printed.text, 'Kubernetes v1.37.0');
   const raw = parseCommandLine(['--version=raw']);
@@ -68,7 +68,7 @@ test('--version prints and ends; a set version goes on', () => {
   assert.equal(set.action === 'run' && set.options.version.gitVersion, 'v1.37.0-mine');
 });
 
-test('deprecated flags are told in every outcome that parsed', () => {
+test('deprecated flags are reported whenever all flags are valid', () => {
   const line = 'Flag --healthz-port has been deprecated, use --healthz-bind-address instead.';
   assert.deepEqual(parseCommandLine(['--healthz-port=1']).warnings, [line]);
   assert.deepEqual(parseCommandLine(['--healthz-port=1', '--help']).warnings, [line]);

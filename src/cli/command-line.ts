@@ -5,7 +5,7 @@ import { type Options, optionsOf } from './options.ts';
 import { UsageError } from './usage-error.ts';
 import { versionText } from './version.ts';
 
-/** What a command line that parses asks the program to do. Print the warnings on stderr first in every case. */
+/** What a valid command line asks for. The caller prints the warnings on stderr first. */
 export type ParsedCommandLine = { readonly warnings: readonly string[] } & (
   | { readonly action: 'help' }
   | { readonly action: 'version'; readonly text: string }
@@ -13,8 +13,8 @@ export type ParsedCommandLine = { readonly warnings: readonly string[] } & (
 );
 
 /**
- * Reads the arguments of kube-proxy. Throws a UsageError when a flag is wrong or an argument is left over. Help
- * is checked for before left-over arguments, the version after them.
+ * Parses the arguments of kube-proxy. Throws a UsageError for a wrong flag or a positional argument. --help takes
+ * precedence over that error, --version does not.
  */
 export function parseCommandLine(argv: readonly string[]): ParsedCommandLine {
   const parsed = parseFlags(allFlags, argv);

@@ -50,7 +50,7 @@ test('fields are quoted when they need it', () => {
   assert.equal(writeCsvRecord([' a', 'b"c', 'd,e', 'f\ng', '\\.']), '" a","b""c","d,e","f\ng","\\."');
 });
 
-test('what is written reads back', () => {
+test('a written record reads back as the same fields', () => {
   const field = fc.string({ unit: fc.constantFrom('a', ' ', ',', '"', '\n', '\r', 'é', '.', '\\') });
   // CRLF is read as LF, and a record of one empty field is written like no record at all.
   const fields = fc
@@ -62,7 +62,7 @@ test('what is written reads back', () => {
   fc.assert(fc.property(fields, (list) => assert.deepEqual(readCsvRecord(writeCsvRecord(list)), list)));
 });
 
-test('any text gives fields or an Error', () => {
+test('any text gives fields or throws an Error', () => {
   const text = fc.string({ unit: fc.constantFrom('a', ',', '"', '\n', '\r') });
   fc.assert(
     fc.property(text, (value) => {

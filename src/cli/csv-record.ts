@@ -1,4 +1,4 @@
-/** A place in a value where its quoting is wrong, and how to say so. */
+/** The position of a quoting error, and its message. */
 interface Fault {
   readonly at: number;
   readonly cause: string;
@@ -8,8 +8,8 @@ const BARE_QUOTE = 'bare " in non-quoted-field';
 const BAD_QUOTE = 'extraneous or missing " in quoted-field';
 
 /**
- * Reads the first record of comma-separated text the way Go's encoding/csv does: blank lines are skipped, CRLF
- * counts as LF, double quotes protect commas and line ends. Throws an Error with Go's text.
+ * Reads the first record of comma-separated text as Go's encoding/csv does: blank lines are skipped, CRLF counts as LF,
+ * double quotes protect commas and line ends. Throws an Error with Go's message.
  */
 export function readCsvRecord(text: string): string[] {
   const source = text.replace(/\r\n/g, '\n').replace(/\r$/, '');
@@ -26,7 +26,7 @@ export function readCsvRecord(text: string): string[] {
   }
 }
 
-/** One record as Go's encoding/csv writes it, without the line end. */
+/** Writes one record as Go's encoding/csv does, without the line end. */
 export function writeCsvRecord(fields: readonly string[]): string {
   return fields.map((field) => (needsQuotes(field) ? `"${field.replaceAll('"', '""')}"` : field)).join(',');
 }
@@ -55,7 +55,7 @@ function quotedField(source: string, at: number): { value: string; end: number; 
 }
 
 function describe(source: string, start: number, { at, cause }: Fault): string {
-  // A line end that closes the text belongs to the line before it: there is no line behind it to point at.
+  // A line end at the end of the text belongs to the line before it.
   const lineStart = source.lastIndexOf('\n', at === source.length ? at - 2 : at - 1) + 1;
   const line = lineOf(source, lineStart);
   const recordLine = lineOf(source, start);

@@ -131,7 +131,7 @@ test('a deprecated flag does not warn when the command line is wrong', () => {
   );
 });
 
-test('texts list every flag by name, given or not', () => {
+test('texts list every flag by name', () => {
   const { texts } = parseFlags(flags, ['--two_words=x', '--list=a,b']);
   assert.deepEqual(
     [...texts].map(([name, text]) => `${name}=${text}`),
@@ -150,7 +150,7 @@ test('texts list every flag by name, given or not', () => {
   );
 });
 
-test('one parse leaves nothing behind for the next', () => {
+test('a parse does not affect the next one', () => {
   read('--word=x', '--list=a');
   assert.equal(parseFlags(flags, []).texts.get('word'), 'w');
   assert.deepEqual(read('--list=b').values, { list: ['b'] });

@@ -2,20 +2,20 @@ import { quote, quoteRune } from '../lib/go-quote.ts';
 import type { FlagType } from './flag-types.ts';
 import { UsageError } from './usage-error.ts';
 
-/** What a flag is: one row of a program's flag table. `Target` is the record its value is written to. */
+/** One flag of a program. `Target` is the record that its value is written to. */
 export interface FlagRow<Target, T> {
   readonly name: string;
   readonly shorthand?: string;
   readonly type: FlagType<T>;
   readonly default: T;
-  /** Our words about the flag, for help. */
+  /** The description in the help text. */
   readonly help: string;
-  /** What to do instead; a flag with this is hidden from help and warns when used. */
+  /** The replacement. A flag with this is not in the help text and warns when used. */
   readonly deprecated?: string;
   readonly write: (target: Target, value: T) => void;
 }
 
-/** A row with its value type sealed in, so that flags of all types fit one table. */
+/** A flag without its value type, so that flags of all types fit into one table. */
 export interface Flag<Target> {
   readonly name: string;
   readonly shorthand: string | undefined;
@@ -24,13 +24,13 @@ export interface Flag<Target> {
   readonly defaultText: string;
   readonly help: string;
   readonly deprecated: string | undefined;
-  /** A fresh cell that holds the default. */
+  /** Returns a new cell with the default. */
   open(): FlagCell<Target>;
 }
 
-/** The state of one flag while a command line is read. */
+/** The value of one flag while a command line is parsed. */
 export interface FlagCell<Target> {
-  /** Takes the text the user gave; throws an Error with the cause when it is no value of the flag's type. */
+  /** Parses the user's text; throws an Error with the cause when it is invalid. */
   set(text: string): void;
   readonly text: string;
   readonly changed: boolean;
@@ -67,22 +67,22 @@ export function defineFlag<Target, T>(row: FlagRow<Target, T>): Flag<Target> {
   };
 }
 
-/** A command line taken apart. */
+/** A parsed command line. */
 export interface ParsedFlags<Target> {
   readonly positionals: readonly string[];
   /** One line per use of a deprecated flag. */
   readonly warnings: readonly string[];
   /** The names of the flags that were given. */
   readonly changed: ReadonlySet<string>;
-  /** Every flag's value as pflag prints it, sorted by name. */
+  /** The value of every flag in pflag's format, sorted by name. */
   readonly texts: ReadonlyMap<string, string>;
   /** Writes the flags that were given into the target. */
   writeTo(target: Target): void;
 }
 
 /**
- * Reads a command line by the rules of Go's pflag: flags and positionals may be interleaved, `--` ends the flags,
- * `_` in a name equals `-`, the last of repeated scalars wins. Throws a UsageError at the first fault.
+ * Parses a command line by the rules of Go's pflag: flags and positionals may be mixed, `--` ends the flags, `_` in a
+ * name equals `-`, the last of repeated scalars wins. Throws a UsageError at the first error.
  */
 export function parseFlags<Target>(
   flags: readonly Flag<Target>[],
@@ -121,7 +121,7 @@ class ArgumentReader<Target> {
   /** Applies every flag and returns the positionals. */
   read(argv: readonly string[]): string[] {
     const positionals: string[] = [];
-    // Reversed so that taking the next argument is a pop.
+    // Reversed, so that pop() takes the next argument.
     this.#rest = argv.toReversed();
     for (let arg = this.#rest.pop(); arg !== undefined; arg = this.#rest.pop()) {
       if (arg === '--') return positionals.concat(this.#rest.toReversed());
@@ -144,13 +144,13 @@ class ArgumentReader<Target> {
     this.#set(flag, value);
   }
 
-  /** Reads `-v4`, `-v=4`, `-v 4` and bundles such as `-hv4`; the text comes without its dash. */
+  /** Reads `-v4`, `-v=4`, `-v 4` and bundles such as `-hv4`; `text` has no dash. */
   #readShorthands(text: string): void {
     let rest = text;
     while (rest !== '') {
       const flag = this.#byShorthand.get(rest.charAt(0));
       if (!flag) {
-        // pflag looks at bytes, so it names only the first byte of a longer character.
+        // pflag works on bytes: it names only the first byte of a longer character.
         const byte = Buffer.from(rest)[0] ?? 0;
         throw usageError(`unknown shorthand flag: ${quoteRune(byte)} in -${rest}`);
       }
@@ -158,10 +158,10 @@ class ArgumentReader<Target> {
     }
   }
 
-  /** Sets the flag that `text` begins with and returns the shorthands still to read. */
+  /** Sets the flag that `text` begins with and returns the remaining shorthands. */
   #readShorthand(flag: Flag<Target>, text: string): string {
     const behind = text.slice(1);
-    // A lone "=" is the value itself: `-v=` asks for verbosity "=".
+    // `-v=` has the value "=".
     if (behind.length > 1 && behind.startsWith('=')) this.#set(flag, behind.slice(1));
     else if (flag.noOptDefault !== undefined) {
       this.#set(flag, flag.noOptDefault);

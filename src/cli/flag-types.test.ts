@@ -41,7 +41,7 @@ test('mapStringBool: pairs are trimmed, merged and printed in order', () => {
   assert.equal(given(mapStringBool, {}, '__proto__=true'), '__proto__=true');
 });
 
-test('mapStringBool: faults', () => {
+test('mapStringBool: malformed pairs are refused', () => {
   const parse = (text: string) => () => mapStringBool.parse(text, {}, true);
   assert.throws(parse('A'), { message: 'malformed pair, expect string=bool' });
   assert.throws(parse('A=true,B'), { message: 'malformed pair, expect string=bool' });
@@ -87,7 +87,7 @@ test('vmodule: repeats append, empty items are skipped', () => {
   assert.equal(given(vmodule, [], ''), '');
 });
 
-test('vmodule: faults', () => {
+test('vmodule: malformed rules are refused', () => {
   for (const item of ['a', 'a=', '=1', 'a=1=2']) {
     assert.throws(() => vmodule.parse(`x=1,${item}`, [], true), {
       message: `"${item}" does not have the pattern=N format`,
@@ -98,6 +98,6 @@ test('vmodule: faults', () => {
   });
 });
 
-test('quantity: held in canonical form', () => {
+test('quantity: kept in canonical form', () => {
   assert.equal(given(quantity, '0', '1024Ki'), '1Mi');
 });

@@ -8,16 +8,16 @@ import { splitHostPort } from './host-port.ts';
 import { parseBool, parseFloat32, parseInt32, parseUint31 } from './strconv.ts';
 
 /**
- * How the text behind a flag becomes a value and back. `parse` throws an Error whose message is the cause shown
- * to the user; it gets the value so far, and whether this is the first time the flag is given.
+ * Converts the text of a flag to a value and back. `parse` gets the value so far and whether this is the first use of
+ * the flag; it throws an Error with the cause to show to the user.
  */
 export interface FlagType<T> {
-  /** The word help uses for the value. */
+  /** The name of the type in the help text. */
   readonly name: string;
-  /** What the flag means without a value. A flag that has this never takes the next argument as its value. */
+  /** The value of a flag without one. A flag with this never takes the next argument as its value. */
   readonly noOptDefault?: string;
   parse(text: string, previous: T, first: boolean): T;
-  /** The text pflag prints for the value, as seen on /flagz. */
+  /** The value in pflag's format, as /flagz shows it. */
   format(value: T): string;
 }
 
@@ -46,7 +46,7 @@ export const quantity: FlagType<string> = {
 
 export const level: FlagType<number> = { name: 'Level', parse: parseUint31, format: String };
 
-/** A list in one CSV record. The first occurrence replaces the default, later ones append. */
+/** A list as one CSV record. The first use replaces the default, later ones append. */
 export const stringSlice: FlagType<string[]> = {
   name: 'strings',
   parse(value, previous, first) {
@@ -56,7 +56,7 @@ export const stringSlice: FlagType<string[]> = {
   format: (items) => `[${writeCsvRecord(items)}]`,
 };
 
-/** A list of CIDRs and addresses, written as `stringSlice` is. */
+/** A list of CIDRs and addresses in the format of `stringSlice`. */
 export const networks: FlagType<string[]> = {
   name: stringSlice.name,
   parse(value, previous, first) {
@@ -87,7 +87,7 @@ export const mapStringBool: FlagType<Record<string, boolean>> = {
   },
 };
 
-/** An address; the empty text leaves the value as it was. */
+/** An address; an empty text does not change the value. */
 export const ip: FlagType<string> = {
   name: 'ip',
   parse(value, previous) {
@@ -98,7 +98,7 @@ export const ip: FlagType<string> = {
   format: (value) => value,
 };
 
-/** An address with or without a port; the empty text leaves the value as it was. */
+/** An address with or without a port; an empty text does not change the value. */
 export const ipport: FlagType<string> = {
   name: 'ipport',
   parse(value, previous) {
@@ -119,7 +119,7 @@ export const ipport: FlagType<string> = {
   format: (value) => value,
 };
 
-/** One `--vmodule` rule: the verbosity of the source files a pattern names. */
+/** One `--vmodule` rule: the verbosity of the source files that match a pattern. */
 export interface ModuleVerbosity {
   filePattern: string;
   verbosity: number;

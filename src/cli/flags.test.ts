@@ -49,7 +49,7 @@ for (const { name, short, type, default: value } of recorded.flags) {
   });
 }
 
-test('beyond upstream there are only the deprecated, the retired and our own flags', () => {
+test('flags that upstream does not have are deprecated, retired or our own', () => {
   const known = new Set(recorded.flags.map((flag) => flag.name));
   const beyond = allFlags
     .map((flag) => flag.name)
@@ -65,7 +65,7 @@ test('names and shorthands are unique', () => {
   assert.equal(flagGroups.flatMap((group) => group.flags).length + retiredNames.size, allFlags.length);
 });
 
-test('removed flags are accepted with one line each', () => {
+test('removed flags are accepted with one warning each', () => {
   const old = [
     '--udp-timeout=250ms',
     '--proxy-port-range=0-0',

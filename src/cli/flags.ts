@@ -6,13 +6,13 @@ import { retiredFlags } from './flags/retired.ts';
 import { servingFlags } from './flags/serving.ts';
 import { iptablesFlags, ipvsFlags, trafficFlags } from './flags/traffic.ts';
 
-/** Flags that help shows under one heading. */
+/** Flags under one heading of the help text. */
 export interface FlagGroup {
   readonly title: string;
   readonly flags: readonly ProxyFlag[];
 }
 
-/** Every flag that means something, in the order help shows the groups. */
+/** Every flag that has an effect, in the order of the help text. */
 export const flagGroups: readonly FlagGroup[] = [
   { title: 'Program', flags: programFlags },
   { title: 'Cluster', flags: sourceFlags },
@@ -24,11 +24,11 @@ export const flagGroups: readonly FlagGroup[] = [
   { title: 'Logging', flags: loggingFlags },
 ];
 
-/** The flags of the groups, and those of earlier releases that are accepted and ignored. */
+/** The flags of the groups, and those of earlier releases, which are accepted and ignored. */
 export const allFlags: readonly ProxyFlag[] = [
   ...flagGroups.flatMap((group) => group.flags),
   ...retiredFlags,
 ];
 
-/** Names that are accepted but are no flags of this release: /flagz and the log leave them out. */
+/** Flags of earlier releases: /flagz and the log leave them out. */
 export const retiredNames: ReadonlySet<string> = new Set(retiredFlags.map((flag) => flag.name));

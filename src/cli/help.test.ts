@@ -27,12 +27,12 @@ for (const width of [80, 160]) {
   });
 }
 
-test('a description, then how to call it', () => {
+test('help begins with the description, then the usage', () => {
   assert.match(helpText({ gates }), /^kube-proxy makes .+\n\nUsage:\n {2}kube-proxy \[flags\]\n\n/s);
   assert.ok(usageText({ gates }).startsWith('Usage:\n  kube-proxy [flags]\n'));
 });
 
-test('unwrapped, a flag has its type, words and default on one line', () => {
+test('without a width, a flag has its type, description and default on one line', () => {
   const text = usageText({ gates });
   assert.match(text, /^ {6}--conntrack-min int32 {2,}\S.* \(default 131072\)$/m);
   assert.match(text, /^ {6}--logging-format string {2,}\S.* \(default "text"\)$/m);
@@ -42,7 +42,7 @@ test('unwrapped, a flag has its type, words and default on one line', () => {
   assert.match(text, /^ {6}--cleanup {2,}(?!.*default)/m);
 });
 
-test('every default other than zero is told', () => {
+test('every default other than zero is shown', () => {
   const text = usageText({ gates });
   for (const flag of allFlags.filter((f) => f.deprecated === undefined)) {
     const told = new RegExp(`--${flag.name}(?: \\S+)? {2,}.*\\(default "?([^")]+)"?\\)$`, 'm').exec(

@@ -2,17 +2,17 @@ import { quote } from '../lib/go-quote.ts';
 import type { ProxyFlag } from './flags/flag.ts';
 import { flagGroups } from './flags.ts';
 
-/** A feature gate as far as help shows it. */
+/** A feature gate in the help text. */
 export interface ListedGate {
   readonly name: string;
   readonly stage: 'ALPHA' | 'BETA' | 'GA' | 'DEPRECATED';
   readonly default: boolean;
 }
 
-/** How help is laid out. */
+/** The layout of the help text. */
 export interface HelpOptions {
   readonly gates: readonly ListedGate[];
-  /** Columns to wrap at. Without it, as into a pipe, every flag stays on one line, where grep finds it whole. */
+  /** Columns to wrap at. Without it, for example in a pipe, every flag is on one line, for grep. */
   readonly width?: number | undefined;
 }
 
@@ -22,17 +22,17 @@ pods behind it.
 
 Settings come from the flags below or from the file that --config names.`;
 
-/** Narrower than this, a description stands under its flag instead of beside it. */
+/** In fewer columns the description is under its flag instead of beside it. */
 const SIDE_BY_SIDE = 120;
 const UNDER_INDENT = 10;
 
-/** What --help prints. */
+/** The text that --help prints. */
 export function helpText(options: HelpOptions): string {
   const words = description.split('\n\n').map((paragraph) => wrap(paragraph, options.width ?? 0).join('\n'));
   return `${words.join('\n\n')}\n\n${usageText(options)}`;
 }
 
-/** How the program is called and what its flags are: printed with an error in the command line. */
+/** Usage and flags; also printed after an error in the command line. */
 export function usageText(options: HelpOptions): string {
   const column = Math.max(...visibleFlags().map((flag) => heading(flag).length)) + 2;
   const groups = flagGroups.map(({ title, flags }) => {
@@ -51,7 +51,7 @@ function flagLines(flag: ProxyFlag, column: number, { width }: HelpOptions): str
   return text.map((line, i) => (i === 0 ? heading(flag).padEnd(column) : indent) + line);
 }
 
-/** `  -v, --v Level`: the name, and the word for its value unless it is a switch. */
+/** `  -v, --v Level`: the name, and the type unless it is a boolean. */
 function heading(flag: ProxyFlag): string {
   const short = flag.shorthand === undefined ? '      ' : `  -${flag.shorthand}, `;
   if (flag.typeName === 'bool') return `${short}--${flag.name}`;
@@ -59,13 +59,13 @@ function heading(flag: ProxyFlag): string {
   return `${short}--${flag.name} ${flag.typeName}${optional}`;
 }
 
-/** Defaults that are the plain zero of their type say nothing and are left out. */
+/** Defaults that are the zero value of their type are left out. */
 function defaultNote({ typeName, defaultText }: ProxyFlag): string {
   if (['', '0', '0s', '[]', 'false'].includes(defaultText)) return '';
   return ` (default ${typeName === 'string' ? quote(defaultText) : defaultText})`;
 }
 
-/** The gates that --feature-gates may still decide about: the list is long, so it comes last. */
+/** The alpha and beta gates; last, because the list is long. */
 function gateSection(gates: readonly ListedGate[]): string {
   const open = gates.filter((gate) => gate.stage === 'ALPHA' || gate.stage === 'BETA');
   if (open.length === 0) return '';
@@ -73,7 +73,7 @@ function gateSection(gates: readonly ListedGate[]): string {
   return `\nFeature gates:\n${lines.sort().join('\n')}\n`;
 }
 
-/** Breaks text at spaces so that no line is longer than the width, if its words allow; below 1 nothing is broken. */
+/** Breaks text at spaces into lines of at most `width` columns if possible; no breaks if `width` is below 1. */
 function wrap(text: string, width: number): string[] {
   const words = text.split(/\s+/);
   const lines: string[] = [];
@@ -92,7 +92,7 @@ function visibleFlags(): ProxyFlag[] {
   return flagGroups.flatMap((group) => sorted(group.flags));
 }
 
-/** The flags of a group that help shows, by name. */
+/** The flags of a group that are not deprecated, sorted by name. */
 function sorted(flags: readonly ProxyFlag[]): ProxyFlag[] {
   const visible = flags.filter((flag) => flag.deprecated === undefined);
   return visible.sort((a, b) => (a.name < b.name ? -1 : 1));

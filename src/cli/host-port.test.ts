@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { splitHostPort } from './host-port.ts';
 
-test('splits at the last colon, inside or outside brackets', () => {
+test('host and port are split at the last colon, with or without brackets', () => {
   assert.deepEqual(splitHostPort('1.2.3.4:80'), { host: '1.2.3.4', port: '80' });
   assert.deepEqual(splitHostPort('[fd00::1]:80'), { host: 'fd00::1', port: '80' });
   assert.deepEqual(splitHostPort('host:'), { host: 'host', port: '' });

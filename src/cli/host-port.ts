@@ -1,7 +1,7 @@
-/** The two halves of `host:port`, or what is wrong with the text, in the words of Go's net.SplitHostPort. */
+/** Host and port, or the error in the words of Go's net.SplitHostPort. */
 export type HostPort = { readonly host: string; readonly port: string } | { readonly fault: string };
 
-/** Splits `host:port` or `[host]:port`; judges neither half. */
+/** Splits `host:port` or `[host]:port`; checks neither part. */
 export function splitHostPort(text: string): HostPort {
   const colon = text.lastIndexOf(':');
   if (colon < 0) return { fault: 'missing port in address' };

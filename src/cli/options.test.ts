@@ -40,7 +40,7 @@ function sameList(a: unknown, b: unknown): boolean {
   return Array.isArray(a) && Array.isArray(b) && a.length === b.length && a.every((item, i) => item === b[i]);
 }
 
-test('no flags: the default configuration', () => {
+test('no flags give the default configuration', () => {
   assert.deepEqual(configFrom(), defaultConfig());
 });
 
@@ -114,7 +114,7 @@ for (const [argument, path, value] of fields) {
   });
 }
 
-test('feature gates and vmodule rules arrive as records', () => {
+test('feature gates and vmodule rules are parsed into records', () => {
   assert.deepEqual(configFrom('--feature-gates=A=true', '--feature-gates=B=false').featureGates, {
     A: true,
     B: false,
@@ -123,7 +123,7 @@ test('feature gates and vmodule rules arrive as records', () => {
   assert.deepEqual(configFrom('--vmodule=goo=8').logging.vmodule, vmodule);
 });
 
-test('flags beside the configuration', () => {
+test('flags without a configuration field have their own values', () => {
   const options = optionsFrom(
     '--config=/c',
     '--write-config-to=/w',
@@ -191,7 +191,7 @@ test('a blank --hostname-override is refused, an empty one ignored', () => {
   assert.equal(configFrom('--hostname-override=').hostnameOverride, '');
 });
 
-test('--hostname-override beats the file', () => {
+test('--hostname-override overrides the file', () => {
   const file = { ...defaultConfig(), hostnameOverride: 'from-file' };
   applyHostnameOverride(file, optionsFrom());
   assert.equal(file.hostnameOverride, 'from-file');
@@ -210,7 +210,7 @@ const fileLogging: LoggingConfig = {
   },
 };
 
-test('logging of a file survives without flags, but for the split streams', () => {
+test('without logging flags, the logging section of the file is used except for split streams', () => {
   assert.deepEqual(mergeLoggingFlags(fileLogging, optionsFrom('--config=/c')), {
     ...fileLogging,
     options: {
@@ -220,7 +220,7 @@ test('logging of a file survives without flags, but for the split streams', () =
   });
 });
 
-test('logging flags beat the file; vmodule rules of the flag come first', () => {
+test('logging flags override the file; vmodule rules of the flag come first', () => {
   const merged = mergeLoggingFlags(
     fileLogging,
     optionsFrom('--vmodule', 'goo=8', '-v=7', '--logging-format=text'),
@@ -234,7 +234,7 @@ test('logging flags beat the file; vmodule rules of the flag come first', () => 
   ]);
 });
 
-test('a logging flag given its default still beats the file', () => {
+test('a logging flag with its default value overrides the file', () => {
   const options = optionsFrom(
     '-v=0',
     '--log-flush-frequency=5s',
@@ -250,7 +250,7 @@ test('a logging flag given its default still beats the file', () => {
   });
 });
 
-test('the listing is what upstream shows on /flagz', () => {
+test('flag texts equal those on the recorded /flagz page', () => {
   const page = readFileSync(new URL('../../test/vectors/pages/iptables.json', import.meta.url), 'utf8');
   const body: string = JSON.parse(page).pages['10249/flagz'].body;
   const expected = body.split('\n').filter((line) => /^[a-z-]+=/.test(line));
@@ -264,7 +264,7 @@ test('the listing is what upstream shows on /flagz', () => {
   );
 });
 
-test('without a file the listing shows what completing the configuration has filled in', () => {
+test('without a file, flag texts show the completed configuration', () => {
   const completed = (...argv: string[]) => {
     const options = optionsFrom(...argv);
     const { config } = applyPlatformDefaults(configFromFlags(options));

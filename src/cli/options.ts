@@ -7,15 +7,15 @@ import { stringSlice } from './flag-types.ts';
 import { defaultValues, type FlagValues } from './flags/flag.ts';
 import { retiredNames } from './flags.ts';
 
-/** What the command line asks for. */
+/** The values of the command line. */
 export interface Options extends Readonly<FlagValues> {
-  /** Every flag with its value as /flagz and the start-up log show it, sorted by name. */
+  /** The text of every flag for /flagz and the start-up log, sorted by name. */
   readonly flags: ReadonlyMap<string, string>;
   /** The names of the flags that were given. */
   readonly changed: ReadonlySet<string>;
 }
 
-/** Gathers the parsed flags over the defaults of a start without any. */
+/** Combines the parsed flags with the defaults. */
 export function optionsOf(parsed: ParsedFlags<FlagValues>): Options {
   const values = defaultValues();
   parsed.writeTo(values);
@@ -24,8 +24,8 @@ export function optionsOf(parsed: ParsedFlags<FlagValues>): Options {
 }
 
 /**
- * Every flag as the log and /flagz show it once the configuration is complete. Without a file the flags are the
- * configuration, so what completing it has filled in shows up in them.
+ * The text of every flag for /flagz and the log. Without a configuration file, flags show the completed configuration,
+ * with its defaults.
  */
 export function flagTexts(options: Options, config: ConfigDraft): ReadonlyMap<string, string> {
   if (options.configPath !== '') return options.flags;
@@ -39,26 +39,26 @@ export function flagTexts(options: Options, config: ConfigDraft): ReadonlyMap<st
   ]);
 }
 
-/** The log messages that tell every flag at verbosity 1. */
+/** The log messages with all flags, for verbosity 1. */
 export function flagMessages(options: Options, config: ConfigDraft): string[] {
   return [...flagTexts(options, config)].map(([name, text]) => `FLAG: --${name}=${quote(text)}`);
 }
 
 /**
- * The configuration of a start without --config, before platform defaults. Throws when --hostname-override is
- * blank; everything else is left for validation to judge.
+ * The configuration of a start without --config, without platform defaults. Throws when --hostname-override is blank;
+ * validation checks the rest.
  */
 export function configFromFlags(options: Options): ConfigDraft {
   const config = structuredClone(options.draft);
   if (options.configPath === '' && options.writeConfigTo === '') foldPorts(config, options);
   applySyncPeriods(config, options);
-  // Given but empty still makes a list of one empty entry, which validation refuses.
+  // An empty value makes a list of one empty entry, which validation refuses.
   if (options.changed.has('cluster-cidr')) config.detectLocal.clusterCIDRs = options.clusterCIDR.split(',');
   applyHostnameOverride(config, options);
   return config;
 }
 
-/** Lets --hostname-override win over the configuration it is given, whether from flags or from a file. */
+/** Applies --hostname-override to a configuration from flags or from a file. */
 export function applyHostnameOverride(config: ConfigDraft, options: Options): void {
   if (options.hostnameOverride === '') return;
   const name = options.hostnameOverride.trim();
@@ -67,8 +67,8 @@ export function applyHostnameOverride(config: ConfigDraft, options: Options): vo
 }
 
 /**
- * The logging section of a configuration file after the logging flags that were given. The two split-stream
- * switches come from the flags alone, as upstream has it: the file cannot turn them on.
+ * The logging section of a configuration file, with the given logging flags applied. As in upstream, the two
+ * split-stream settings come from the flags alone.
  */
 export function mergeLoggingFlags(file: LoggingConfig, options: Options): LoggingConfig {
   const flags = options.draft.logging;
@@ -91,7 +91,7 @@ export function mergeLoggingFlags(file: LoggingConfig, options: Options): Loggin
   };
 }
 
-/** Port flags only complete an address that has no port; 0 takes the address away. */
+/** Applies the port flags: they add a port to an address without one; 0 removes the address. */
 function foldPorts(config: ConfigDraft, options: Options): void {
   const fold = (address: string, port: number) => (port === 0 ? '' : withPort(address, port));
   config.healthzBindAddress = fold(config.healthzBindAddress, options.healthzPort);

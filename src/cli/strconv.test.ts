@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { formatFloat } from '../lib/go-float.ts';
 import { parseBool, parseFloat32, parseInt32, parseUint31 } from './strconv.ts';
 
-test('the twelve words of a bool', () => {
+test('parseBool accepts the twelve words of Go', () => {
   for (const word of ['1', 't', 'T', 'true', 'TRUE', 'True']) assert.equal(parseBool(word), true);
   for (const word of ['0', 'f', 'F', 'false', 'FALSE', 'False']) assert.equal(parseBool(word), false);
   for (const word of ['', 'yes', 'tRUE', ' true', '2']) {
@@ -47,7 +47,7 @@ for (const text of ['2147483648', '-2147483649', '0x80000000', '9999999999999999
   });
 }
 
-test('uint31 is plain decimal', () => {
+test('parseUint31 accepts decimal digits only', () => {
   assert.equal(parseUint31('007'), 7);
   assert.equal(parseUint31('2147483647'), 2147483647);
   for (const text of ['', '-1', '+1', '0x1', '1_0', 'ersion']) {
@@ -80,7 +80,7 @@ for (const [text, printed] of floats) {
   test(`float32 ${text} prints as ${printed}`, () => assert.equal(formatFloat(parseFloat32(text)), printed));
 }
 
-test('float32 refuses what is no finite 32-bit number', () => {
+test('parseFloat32 refuses what is not a finite 32-bit number', () => {
   for (const text of ['', '.', 'e5', '1e', 'abc', '1_.5', 'inf', 'NaN', '0x10', ' 1']) {
     assert.throws(() => parseFloat32(text), {
       message: `strconv.ParseFloat: parsing "${text}": invalid syntax`,
@@ -91,7 +91,7 @@ test('float32 refuses what is no finite 32-bit number', () => {
   });
 });
 
-test('a float32 survives printing and reading', () => {
+test('a float32 that is printed and parsed is the same', () => {
   fc.assert(
     fc.property(fc.float({ noNaN: true, noDefaultInfinity: true }), (value) => {
       const read = parseFloat32(String(value));

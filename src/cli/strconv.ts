@@ -9,14 +9,14 @@ const decimalLiteral = new RegExp(
   `^[+-]?(?:${digits}(?:\\.(?:${digits})?)?|\\.${digits})(?:[eE][+-]?${digits})?$`,
 );
 
-/** Go's boolean words. Like all parsers here it throws an Error with the text Go's strconv package gives. */
+/** Parses Go's boolean words. Like all parsers here it throws an Error with the text of Go's strconv package. */
 export function parseBool(text: string): boolean {
   if (trueWords.includes(text)) return true;
   if (falseWords.includes(text)) return false;
   throw syntaxError('ParseBool', text);
 }
 
-/** A signed 32-bit integer in any Go notation: `0x1F`, `0o17`, `017`, `0b11`, `1_000`. */
+/** Parses a signed 32-bit integer in any Go notation: `0x1F`, `0o17`, `017`, `0b11`, `1_000`. */
 export function parseInt32(text: string): number {
   const [, sign, unsigned = ''] = /^([+-]?)(.*)$/s.exec(text) ?? [];
   const literal = integerLiteral(unsigned);
@@ -26,7 +26,7 @@ export function parseInt32(text: string): number {
   return Number(value);
 }
 
-/** An unsigned decimal that also fits a signed 32-bit integer: the form of log verbosities. */
+/** Parses an unsigned decimal below 2^31, such as a log verbosity. */
 export function parseUint31(text: string): number {
   if (!/^[0-9]+$/.test(text)) throw syntaxError('ParseUint', text);
   const value = BigInt(text);
@@ -34,7 +34,7 @@ export function parseUint31(text: string): number {
   return Number(value);
 }
 
-/** A decimal number rounded to 32-bit precision, in the shortest decimal: it prints the way it was written. */
+/** Parses a decimal number, rounded to 32 bits and kept as the shortest decimal: it prints as it was written. */
 export function parseFloat32(text: string): number {
   if (!decimalLiteral.test(text)) throw syntaxError('ParseFloat', text);
   const value = Math.fround(Number(text.replaceAll('_', '')));
@@ -42,7 +42,7 @@ export function parseFloat32(text: string): number {
   return shortestFloat32(value);
 }
 
-/** The digits in a notation BigInt reads; undefined when they are no Go integer literal. */
+/** Converts a Go integer literal to a notation that BigInt reads; undefined when it is invalid. */
 function integerLiteral(text: string): string | undefined {
   const plain = text.replaceAll('_', '').toLowerCase();
   if (/^0(x(_?[0-9a-f])+|o(_?[0-7])+|b(_?[01])+)$/i.test(text)) return plain;

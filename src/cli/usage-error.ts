@@ -1,10 +1,10 @@
 /**
- * A command line that cannot be obeyed. The caller prints `warnings`, then (with `showUsage`) the usage text and
- * an empty line, then `Error: <message>`, all on stderr, and exits with 1.
+ * An invalid command line. The caller prints on stderr `warnings`, then (with `showUsage`) the usage text and an empty
+ * line, then `Error: <message>`, and exits with 1.
  */
 export class UsageError extends Error {
   readonly showUsage: boolean;
-  /** Notes about deprecated flags; present only when every flag parsed. */
+  /** Warnings about deprecated flags; only when every flag is valid. */
   readonly warnings: readonly string[];
 
   constructor(message: string, options: { showUsage: boolean; warnings?: readonly string[] }) {

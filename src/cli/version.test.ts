@@ -23,7 +23,7 @@ test('--version=raw prints the Go structure', () => {
   );
 });
 
-test('a version with the built-in release is taken on, and the program goes on', () => {
+test('a version of the built-in release is used, and the program runs', () => {
   for (const text of ['v1.37.0', 'v1.37.0-mine', 'v1.37.0-rc.1+abc']) {
     assert.equal(versionText(given(text)), undefined);
     assert.equal(given(text).gitVersion, text);
@@ -49,7 +49,7 @@ test('another release is refused', () => {
   assert.throws(() => given('1.37.0'), { message: 'strconv.ParseBool: parsing "1.37.0": invalid syntax' });
 });
 
-test('the build tells its runtime in Go words', () => {
+test('build information names platform and architecture as Go does', () => {
   assert.equal(buildInfo(undefined, runtime).platform, 'linux/amd64');
   assert.equal(buildInfo(undefined, { ...runtime, arch: 'arm64' }).platform, 'linux/arm64');
   assert.equal(buildInfo('v1.37.0-mine', runtime).gitVersion, 'v1.37.0-mine');

@@ -3,10 +3,10 @@ import { quote } from '../lib/go-quote.ts';
 import type { FlagType } from './flag-types.ts';
 import { parseBool } from './strconv.ts';
 
-/** The Kubernetes release whose behaviour this program has. */
+/** The Kubernetes release that this program stands in for. */
 export const KUBERNETES_VERSION = 'v1.37.0';
 
-/** The parts of `process` that the build information names. */
+/** The parts of `process` that the build information shows. */
 export interface Runtime {
   readonly version: string;
   readonly platform: string;
@@ -18,7 +18,7 @@ const goArchitectures = new Map([
   ['ia32', '386'],
 ]);
 
-/** Build facts that are not recorded (there is no build stamp) are called unknown, never made up. */
+/** There is no build stamp, so commit, tree state and date are `unknown`. */
 export function buildInfo(gitVersion = KUBERNETES_VERSION, runtime: Runtime = process): BuildInfo {
   const [major = '', minor = ''] = KUBERNETES_VERSION.slice(1).split('.');
   return {
@@ -34,7 +34,7 @@ export function buildInfo(gitVersion = KUBERNETES_VERSION, runtime: Runtime = pr
   };
 }
 
-/** The state of --version: what it prints, and the version the program calls itself. */
+/** The value of --version: what to print, and the version that the program reports. */
 export interface VersionRequest {
   /** `false`, `true`, `raw`, or the version that was set. */
   readonly text: string;
@@ -55,7 +55,7 @@ export const versionFlag: FlagType<VersionRequest> = {
   format: (request) => request.text,
 };
 
-/** The line that --version asks for; undefined when the program should go on. */
+/** The line that --version prints; undefined when the program should run. */
 export function versionText({ text, gitVersion }: VersionRequest, runtime?: Runtime): string | undefined {
   if (text === 'true') return `Kubernetes ${gitVersion}`;
   return text === 'raw' ? rawVersion(buildInfo(gitVersion, runtime)) : undefined;

@@ -25,7 +25,7 @@ const strings = listOf(string, '[]string');
 const clientConnection = struct('v1alpha1.ClientConnectionConfiguration', {
   kubeconfig: field(string, 'Path of the kubeconfig file; empty means the in-cluster credentials.'),
   acceptContentTypes: field(string, 'Accept header of API requests; empty derives it from contentType.'),
-  contentType: field(string, 'Wire format asked for and sent.'),
+  contentType: field(string, 'Content type of API requests.'),
   qps: field(float32, 'API requests per second; negative means unlimited.'),
   burst: field(int32, 'API requests that may be made at once above qps.'),
 });
@@ -60,7 +60,7 @@ const logging = struct('v1.LoggingConfiguration', {
 
 const syncPeriods = {
   syncPeriod: field(duration, 'Rules are checked and repaired at least this often.'),
-  minSyncPeriod: field(duration, 'Shortest time between two syncs; changes meanwhile are collected.'),
+  minSyncPeriod: field(duration, 'Shortest time between two syncs; changes in between are collected.'),
 };
 
 const iptables = struct('v1alpha1.KubeProxyIPTablesConfiguration', {
@@ -76,8 +76,11 @@ const iptables = struct('v1alpha1.KubeProxyIPTablesConfiguration', {
 const ipvs = struct('v1alpha1.KubeProxyIPVSConfiguration', {
   ...syncPeriods,
   scheduler: field(string, 'Scheduler of every virtual server; empty means `rr`.'),
-  excludeCIDRs: field(strings, 'Virtual servers in these ranges belong to others and are left alone.'),
-  strictARP: field(bool, 'Answer ARP only for addresses of the asked interface.'),
+  excludeCIDRs: field(
+    strings,
+    'Virtual servers in these ranges belong to other programs and are not changed.',
+  ),
+  strictARP: field(bool, 'Answer ARP only for addresses of the receiving interface.'),
   tcpTimeout: field(duration, 'Idle TCP connections; 0 keeps the system value.'),
   tcpFinTimeout: field(duration, 'TCP connections after a FIN; 0 keeps the system value.'),
   udpTimeout: field(duration, 'Idle UDP flows; 0 keeps the system value.'),
@@ -98,21 +101,24 @@ const winkernel = struct('v1alpha1.KubeProxyWinkernelConfiguration', {
 });
 
 const detectLocal = struct('v1alpha1.DetectLocalConfiguration', {
-  bridgeInterface: field(string, 'Bridge that pods hang on (BridgeInterface); at most 15 bytes.'),
+  bridgeInterface: field(string, 'Bridge of local pods (BridgeInterface); at most 15 bytes.'),
   interfaceNamePrefix: field(
     string,
-    'Start of the names of pod interfaces (InterfaceNamePrefix); at most 14 bytes.',
+    'Prefix of the names of pod interfaces (InterfaceNamePrefix); at most 14 bytes.',
   ),
 });
 
 const conntrack = struct('v1alpha1.KubeProxyConntrackConfiguration', {
-  maxPerCore: field(nullable(int32), 'Connections tracked per CPU core; 0 leaves the limit alone.'),
-  min: field(nullable(int32), 'Connections tracked at least, however few cores there are.'),
-  tcpEstablishedTimeout: field(nullable(duration), 'Idle established TCP connections; 0 leaves it alone.'),
-  tcpCloseWaitTimeout: field(nullable(duration), 'TCP connections in CLOSE_WAIT; 0 leaves it alone.'),
+  maxPerCore: field(nullable(int32), 'Connections tracked per CPU core; 0 keeps the limit of the system.'),
+  min: field(nullable(int32), 'Least number of connections tracked, regardless of the number of cores.'),
+  tcpEstablishedTimeout: field(
+    nullable(duration),
+    'Idle established TCP connections; 0 keeps the system value.',
+  ),
+  tcpCloseWaitTimeout: field(nullable(duration), 'TCP connections in CLOSE_WAIT; 0 keeps the system value.'),
   tcpBeLiberal: field(bool, 'Let packets outside the TCP window pass as valid.'),
-  udpTimeout: field(duration, 'UDP flows without replies; 0 leaves it alone.'),
-  udpStreamTimeout: field(duration, 'UDP flows with replies; 0 leaves it alone.'),
+  udpTimeout: field(duration, 'UDP flows without replies; 0 keeps the system value.'),
+  udpStreamTimeout: field(duration, 'UDP flows with replies; 0 keeps the system value.'),
 });
 
 /**

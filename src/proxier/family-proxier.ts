@@ -17,7 +17,7 @@ import type { FamilySink } from './router.ts';
 import { SyncLog } from './sync-log.ts';
 
 const HOUR_MS = 3_600_000;
-/** Services and slices applied between two looks at the time slice: a millisecond's work. */
+/** Services and slices to apply between two checks of the time slice: about a millisecond's work. */
 const CHANGES_PER_STEP = 100;
 
 /** Told about requested and finished syncs; decides what /healthz says. */

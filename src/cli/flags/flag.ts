@@ -6,11 +6,11 @@ import type { FlagType } from '../flag-types.ts';
 import { noVersionRequest, type VersionRequest } from '../version.ts';
 
 /**
- * What the flags write to. Flags that mirror a configuration field write to `draft`; the few that take effect only
- * in certain modes, or beside a configuration file, are kept apart until the configuration is complete.
+ * The values of the flags. A flag for a configuration field writes to `draft`. Flags that apply only in some modes, or
+ * also with a configuration file, have their own field until the configuration is complete.
  */
 export interface FlagValues {
-  /** The configuration that the flags describe; unused when a configuration file is named. */
+  /** The configuration from the flags; not used with --config. */
   draft: ConfigDraft;
   configPath: string;
   writeConfigTo: string;
@@ -32,7 +32,7 @@ export interface FlagValues {
   help: boolean;
 }
 
-/** What a start without any flag has. */
+/** The values of a start without flags. */
 export function defaultValues(): FlagValues {
   return {
     draft: defaultConfig(),
@@ -62,7 +62,7 @@ const defaults = defaultValues();
 /** A flag of kube-proxy. */
 export type ProxyFlag = Flag<FlagValues>;
 
-/** What a few flags have and most have not. */
+/** Properties that only a few flags have. */
 interface Extras<T> {
   readonly shorthand?: string;
   readonly deprecated?: string;
@@ -76,7 +76,7 @@ interface Place<T> {
   write(values: FlagValues, value: T): void;
 }
 
-/** One row of the flag table: name, type, where the value is kept (by default it has what is there), help. */
+/** Defines a flag; its default is the value that `place` has in a start without flags. */
 export function flag<T>(
   name: string,
   type: FlagType<T>,
@@ -89,7 +89,7 @@ export function flag<T>(
   return defineFlag({ name, type, help, ...extras, default: initial, write: place.write });
 }
 
-/** One field of the section that `of` picks. */
+/** A field of the section that `of` returns. */
 export function field<Section extends object, Key extends keyof Section>(
   of: (values: FlagValues) => Section,
   key: Key,

@@ -11,7 +11,7 @@ export const programFlags: readonly ProxyFlag[] = [
     'config',
     string,
     field(program, 'configPath'),
-    'Read the configuration from this file. Of the other flags, --cleanup, --init-only, --dry-run, --write-config-to, --master, --manifests, --hostname-override, --inspection-from, --version and the logging flags still count; the rest is ignored.',
+    'Read the configuration from this file. Of the other flags, --cleanup, --init-only, --dry-run, --write-config-to, --master, --manifests, --hostname-override, --inspection-from, --version and the logging flags still apply; the rest is ignored.',
   ),
   flag(
     'write-config-to',
@@ -35,20 +35,20 @@ export const programFlags: readonly ProxyFlag[] = [
     'dry-run',
     bool,
     field(program, 'dryRun'),
-    'Print what a start with this configuration and the objects of the cluster would change in the kernel, write nothing, then exit: with 0 when there is nothing to change, with 2 when there is, with 1 when that cannot be told.',
+    'Print what a start with this configuration and the objects of the cluster would change in the kernel, write nothing, then exit: with 0 when there is nothing to change, with 2 when there is, with 1 on an error.',
   ),
   flag(
     'feature-gates',
     mapStringBool,
     field(config, 'featureGates'),
-    'Switch features that are not yet, or no longer, standard; a comma-separated list of name=bool.',
+    'Feature gates to switch on or off, as a comma-separated list of name=bool.',
   ),
   flag('help', bool, field(program, 'help'), 'Show this text.', { shorthand: 'h' }),
   flag(
     'version',
     versionFlag,
     field(program, 'version'),
-    'Print the version and exit; with "raw", in detail. A version such as v1.37.0-mine is reported from then on instead of the built-in one.',
+    'Print the version and exit; with "raw", in detail. A version such as v1.37.0-mine is reported instead of the built-in one.',
   ),
 ];
 
@@ -63,7 +63,7 @@ export const sourceFlags: readonly ProxyFlag[] = [
     'master',
     string,
     field(program, 'master'),
-    'URL of the API server; wins over the one in the kubeconfig file.',
+    'URL of the API server; overrides the one in the kubeconfig file.',
   ),
   flag(
     'manifests',
@@ -81,13 +81,13 @@ export const sourceFlags: readonly ProxyFlag[] = [
     'kube-api-qps',
     float32,
     field(client, 'qps'),
-    'Requests per second to the API server; below 0 there is no limit.',
+    'Requests per second to the API server; a negative number means no limit.',
   ),
   flag(
     'kube-api-burst',
     int32,
     field(client, 'burst'),
-    'Requests to the API server that may go out at once before the rate limit bites.',
+    'Requests to the API server that may be sent at once above the rate limit.',
   ),
   flag(
     'hostname-override',

@@ -3,8 +3,8 @@ import { bool, type FlagType, string } from '../flag-types.ts';
 import type { FlagValues, ProxyFlag } from './flag.ts';
 
 /**
- * Flags of earlier releases. Old command lines keep working: each use is reported and has no effect, except for those
- * of userspace mode, which is gone upstream and alive here.
+ * Flags of earlier releases, so that old command lines keep working. Each use is reported and has no effect, except for
+ * those of userspace mode, which upstream has removed.
  */
 export const retiredFlags: readonly ProxyFlag[] = [
   ofUserspaceMode('udp-timeout', 'udpIdleTimeout', 'v1.25'),

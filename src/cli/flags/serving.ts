@@ -9,7 +9,7 @@ export const servingFlags: readonly ProxyFlag[] = [
     'bind-address',
     ip,
     field(config, 'bindAddress'),
-    'IP address to take for the node instead of the one in the Node object; 0.0.0.0 and :: mean no override. Nothing listens on it.',
+    'IP address of the node instead of the one in the Node object; 0.0.0.0 and :: mean no override. Nothing listens on it.',
   ),
   flag(
     'healthz-bind-address',
@@ -27,7 +27,7 @@ export const servingFlags: readonly ProxyFlag[] = [
     'bind-address-hard-fail',
     bool,
     field(config, 'bindAddressHardFail'),
-    'Exit when the health check or metrics server cannot listen, rather than try again.',
+    'Exit when the health check or metrics server cannot listen, instead of retrying.',
   ),
   flag(
     'profiling',
@@ -39,7 +39,7 @@ export const servingFlags: readonly ProxyFlag[] = [
     'inspection-from',
     networks,
     field(program, 'inspectionFrom'),
-    'Addresses or CIDRs whose requests for /debug/kube-proxy/ on the metrics address are answered, too; by default only those from loopback addresses are. The pages show Services and endpoints and change nothing.',
+    'Addresses or CIDRs that may read /debug/kube-proxy/ on the metrics address, besides loopback addresses. The pages show Services and endpoints and change nothing.',
   ),
   flag('healthz-port', int32, field(program, 'healthzPort'), '', {
     deprecated: 'use --healthz-bind-address instead.',
