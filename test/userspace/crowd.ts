@@ -1,7 +1,7 @@
 /**
- * A process with many connections, so that the limit of open files of nobody else counts.
- * `crowd.ts serve IP`: greets everybody and keeps the connection; prints its port, then the number of connections as
- * it changes. `crowd.ts hold COUNT IP:PORT`: makes so many connections; prints how many were greeted and keeps them.
+ * A process with many connections; they do not count against the test's own limit on open files.
+ * `crowd.ts serve IP` greets every client and keeps the connection; it prints its port, then the number of connections
+ * whenever that changes. `crowd.ts hold COUNT IP:PORT` opens and keeps COUNT connections and prints how many were greeted.
  * Both end when their input does.
  */
 import { connect, createServer, type Socket } from 'node:net';

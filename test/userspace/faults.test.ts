@@ -12,7 +12,7 @@ import { blackHole, Cleanups, echoAs, fateOf, talk, tcpPeer, UDPClient, udpPeer 
 const cleanups = new Cleanups();
 afterEach(() => cleanups.run());
 
-test('endpoints that hang after accepting hold up nobody else', async () => {
+test('endpoints that hang after accepting do not delay other connections', async () => {
   const under = await EngineUnderTest.open(cleanups);
   const hanging = await tcpPeer(cleanups, (socket) => socket.pause());
   const healthy = await tcpPeer(cleanups, echoAs('healthy'));
@@ -31,7 +31,7 @@ test('endpoints that hang after accepting hold up nobody else', async () => {
   assert.deepEqual(new Set(answers), new Set(['healthy:!']));
 });
 
-test('endpoints that reset in the middle lose their own connections only', async () => {
+test('an endpoint that resets connections affects no connections of others', async () => {
   const under = await EngineUnderTest.open(cleanups);
   const resetting = await tcpPeer(cleanups, (socket) => socket.once('data', () => socket.resetAndDestroy()));
   const healthy = await tcpPeer(cleanups, echoAs('healthy'));
@@ -45,7 +45,7 @@ test('endpoints that reset in the middle lose their own connections only', async
   await eventually('all are over', async () => (await under.traffic()).open === 0);
 });
 
-test('a slow endpoint gets everything, in its own time', async () => {
+test('a slow endpoint receives everything', async () => {
   const under = await EngineUnderTest.open(cleanups);
   let heard = 0;
   const slow = await tcpPeer(cleanups, (socket) => {
@@ -61,7 +61,7 @@ test('a slow endpoint gets everything, in its own time', async () => {
   assert.equal(heard, 4_000_000);
 });
 
-test('a client that goes away while endpoints are tried leaves nothing behind', async () => {
+test('a client that disconnects while endpoints are tried leaves nothing behind', async () => {
   const under = await EngineUnderTest.open(cleanups);
   under.serve([blackHole(under.sockets, cleanups)]);
   const at = await under.listen('TCP');
@@ -72,7 +72,7 @@ test('a client that goes away while endpoints are tried leaves nothing behind', 
   await eventually('it is over', async () => (await under.traffic()).open === 0);
 });
 
-test('a flood of datagrams from ten thousand ports leaves the service working', async (context) => {
+test('a service works during a flood of datagrams from ten thousand ports', async (context) => {
   const limits = { total: 2_000, perService: 1_000 };
   const under = await EngineUnderTest.open(cleanups, { limits, udpIdleMs: 60_000 });
   under.serve([await udpPeer(cleanups, 'a')]);
@@ -82,7 +82,7 @@ test('a flood of datagrams from ten thousand ports leaves the service working', 
   let sent = 0;
   for (let port = 10_000; port < 60_000 && sent < 10_000; port++) {
     const fd = under.sockets.socket(AF_INET, SOCK_DGRAM);
-    // At an address of its own, so that every port is another client and few are taken.
+    // At a separate address, so that every port is another client and few ports are in use.
     if (under.sockets.bind(fd, encodeAddress({ ip: '127.9.9.9', port })) === 0) {
       under.sockets.sendTo(fd, payload, payload.length, to);
       sent++;
@@ -96,12 +96,12 @@ test('a flood of datagrams from ten thousand ports leaves the service working', 
   context.diagnostic(`${sent} ports, ${connections} sessions were made`);
   assert.ok(open <= limits.perService);
   const client = await UDPClient.open(cleanups);
-  // The endpoint may still have more to read than it has room for, and then loses what comes.
+  // The endpoint's receive buffer may still be full; it then loses datagrams.
   const isAnswered = async () => String(await client.ask(at, 'after', 200).catch(String)) === 'a:after';
   await eventually('a new client is answered', isAnswered, { withinMs: 210_000 });
 });
 
-test('when no more files can be opened, that is told, and service goes on as soon as they can', async () => {
+test('running out of files is reported, and service resumes when files are available', async () => {
   const script = `
     import { EngineUnderTest } from ${JSON.stringify(new URL('./engine-under-test.ts', import.meta.url).href)};
     import { Cleanups, echoAs, talk, tcpPeer } from ${JSON.stringify(new URL('./peers.ts', import.meta.url).href)};

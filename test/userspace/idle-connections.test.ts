@@ -10,16 +10,16 @@ import { type RunningProgram, startProgram, writeManifests } from './program-und
 
 const cleanups = new Cleanups();
 const wanted = 10_000;
-/** Of what the proxy says it has room for; what is left is for the rest of the test. */
+/** Share of the proxy's connection limit to use; the rest of the test needs some, too. */
 const share = 0.98;
 const idleIPs = ['10.96.1.1', '10.96.1.2', '10.96.1.3', '10.96.1.4'];
 const other: Peer = { ip: '10.96.0.1', port: 80 };
-/** Measured 1.5 KiB; what is beyond this grows with something that it should not. */
+/** Measured 1.5 KiB; more means that something grows that should not. */
 const maxBytesPerConnection = 6 * 1024;
-/** Thousands of connections take their time, and to look at them does, too. */
+/** Opening and checking thousands of connections takes time. */
 const patience = { withinMs: 120_000 };
 
-/** A process of its own; `told` are the numbers that it prints. */
+/** A process; `told` are the numbers that it has printed. */
 class Crowd {
   readonly told: number[] = [];
   readonly #child: ChildProcess;
@@ -45,8 +45,8 @@ class Crowd {
 }
 
 /**
- * The program with services of silent endpoints, each a process of its own, one service that answers, and node ports of
- * so many others.
+ * The program with services of silent endpoints, each in a process of its own, one service that answers, and other
+ * services with node ports.
  */
 async function start(
   through: readonly string[] = [],
@@ -76,23 +76,23 @@ async function start(
   return { program, servers };
 }
 
-/** So many connections, in equal parts from a process for each service. */
+/** Opens `count` connections, spread over the services, with a process for each service. */
 function hold(count: number): Crowd[] {
   const each = Math.floor(count / idleIPs.length);
   return idleIPs.map((ip) => new Crowd('hold', String(each), `${ip}:80`));
 }
 
-/** Connections that endpoints have; the first number that a server tells is its port. */
+/** Returns the number of connections at the endpoints; the first number that a server prints is its port. */
 function atEndpoints(servers: readonly Crowd[]): number {
   return servers.reduce((sum, { told }) => sum + (told.slice(1).at(-1) ?? 0), 0);
 }
 
-/** How many connections the proxy said that it has room for. */
+/** Returns the connection limit that the proxy logged. */
 function room(program: RunningProgram): number {
   return Number(/"Room for connections".* connections=(\d+)/.exec(program.stderr())?.[1]);
 }
 
-/** CAP_SYS_RESOURCE; who lacks it has as many files as the hard limit says. */
+/** CAP_SYS_RESOURCE: without it the hard limit on open files applies. */
 function mayRaiseLimits(): boolean {
   const mask = /^CapEff:\s*([0-9a-f]+)$/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1] ?? '0';
   return ((BigInt(`0x${mask}`) >> 24n) & 1n) === 1n;
@@ -116,7 +116,7 @@ inNetworkNamespace(import.meta.filename, () => {
   before(prepareNode);
   afterEach(() => cleanups.run());
 
-  test(`up to ${wanted} idle connections, as many as the limit of files allows, disturb nobody`, async () => {
+  test(`up to ${wanted} idle connections, as many as the limit on open files allows, do not affect others`, async () => {
     const { program, servers } = await start();
     const most = Math.min(wanted, Math.floor(room(program) * share));
     if (mayRaiseLimits()) assert.equal(most, wanted);
@@ -129,7 +129,7 @@ inNetworkNamespace(import.meta.filename, () => {
       count,
     );
     await eventually('endpoints have all', () => atEndpoints(servers) === count, patience);
-    // At least those of the connections: of the others, some were open only while it started.
+    // At least the files of the connections are closed: some others were open only during the start.
     assert.ok(openFiles(program) >= 2 * count, `${openFiles(program)} open files`);
     const each = (residentBytes(program) - bytes) / count;
     console.log(`measured: ${count} idle connections, ${(each / 1024).toFixed(1)} KiB each in the proxy`);
@@ -146,12 +146,12 @@ inNetworkNamespace(import.meta.filename, () => {
     [', also where many files listen', 150],
   ];
   for (const [where, nodePorts] of crowds)
-    test(`more connections than files wait, and are served when there is room${where}`, async () => {
+    test(`connections above the limit on open files wait, and are served when files are free${where}`, async () => {
       const few = 'ulimit -n 600; exec "$0" "$@"';
       const lock = ['setpriv', '--bounding-set=-sys_resource', '--inh-caps=-sys_resource', '--'];
       const { program, servers } = await start([...lock, 'sh', '-c', few], nodePorts);
       assert.ok(room(program) < 300, `room for ${room(program)}`);
-      // A node port takes as many files as a connection: one listens, the other holds the port.
+      // A node port takes two files, as a connection does: one listens, one holds the port.
       const limit = room(program) - nodePorts;
       const clients = hold(limit * 2);
       await eventually(

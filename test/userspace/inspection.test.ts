@@ -12,7 +12,7 @@ const cleanups = new Cleanups();
 const nodePort = 30_080;
 const clusterIP = '10.96.0.1';
 
-/** A packet that this node sends, unless told otherwise. */
+/** A packet, by default from this node. */
 function packet(destination: string, port: number, parts: Partial<Packet> = {}): Packet {
   const family = destination.includes(':') ? 'IPv6' : 'IPv4';
   const source = nodeIPs[family];
@@ -24,7 +24,7 @@ async function peer(name: string, ip = nodeIPs.IPv4) {
   return { ip, port };
 }
 
-/** How a connection from this node really ends: with an answer, refused, or not at all; only that is soon settled for. */
+/** Returns the outcome of a connection from this node: an answer, refused, or none within a short time. */
 function reality(
   host: string,
   port: number,
@@ -45,7 +45,7 @@ inNetworkNamespace(import.meta.filename, () => {
   before(prepareNode);
   afterEach(() => cleanups.run());
 
-  test('after a sync there is nothing to write, in both families, whatever the services', async () => {
+  test('after a sync of any services there is no difference, in both families', async () => {
     for (const family of families) {
       const node = await UserspaceNode.open(cleanups, { family });
       const to = [{ ...(await peer('a', nodeIPs[family])), local: true }];
@@ -70,7 +70,7 @@ inNetworkNamespace(import.meta.filename, () => {
     }
   });
 
-  test('a comparison tells what is missing, other than wanted, and too much, each with its service', async () => {
+  test('a comparison finds missing, different and surplus objects, each with its service', async () => {
     const node = await UserspaceNode.open(cleanups);
     const to = await peer('a');
     const plan = planOf({ clusterIP }, [to]);
@@ -99,7 +99,7 @@ inNetworkNamespace(import.meta.filename, () => {
     ]);
   });
 
-  test('what somebody did to the table shows, and packets are followed through it as it is', async () => {
+  test('changes by another program are found, and packets are followed through the changed table', async () => {
     const node = await UserspaceNode.open(cleanups);
     const plan = planOf({ clusterIP }, [await peer('a')]);
     await node.program(plan);
@@ -116,7 +116,7 @@ inNetworkNamespace(import.meta.filename, () => {
     assert.match(differences.join('\n'), /^- rules dispatch: \[ .*\[ drop \]/);
   });
 
-  test('the answer tells the way: element, translation, listener, whose turn it is, and who is bound', async () => {
+  test('an answer has the element, the translation, the listener, the next endpoint and the bound one', async () => {
     const node = await UserspaceNode.open(cleanups);
     const peers = [await peer('a'), await peer('b')];
     await node.program(planOf({ clusterIP, affinitySeconds: 60 }, peers));
@@ -145,7 +145,7 @@ inNetworkNamespace(import.meta.filename, () => {
     assert.equal(stranger.evidence.length, evidence.length - 1);
   });
 
-  test('what is answered is what really happens to connections of this node', async () => {
+  test('answers agree with what happens to connections from this node', async () => {
     const node = await UserspaceNode.open(cleanups, { nodePortAddresses: [`${nodeIPs.IPv4}/32`] });
     const here = { ...(await peer('here')), local: true };
     const elsewhere = { ip: '10.244.9.9', port: 1 };
@@ -196,7 +196,7 @@ inNetworkNamespace(import.meta.filename, () => {
     }
   });
 
-  test('packets from elsewhere: policy Local is for them, and pods of this node are told by their network', async () => {
+  test('policy Local applies to packets from elsewhere, and pods of this node are recognised by their network', async () => {
     const node = await UserspaceNode.open(cleanups, {
       localDetector: { kind: 'cidr', cidr: '10.244.1.0/24' },
     });

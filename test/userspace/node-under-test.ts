@@ -21,7 +21,7 @@ export const nodeIPs: Readonly<Record<Family, string>> = { IPv4: '192.0.2.10', I
 /** Another address of the node. */
 export const strangerIP = '203.0.114.10';
 
-/** Gives the node its addresses, and a cable that leads nowhere as the way to service addresses. */
+/** Sets the node's addresses, and a route to service addresses through an interface that leads nowhere. */
 export function prepareNode(): void {
   const { IPv4, IPv6 } = nodeIPs;
   sh(
@@ -37,15 +37,15 @@ export type Variant = Partial<Omit<UserspaceSettings, 'nodePortAddresses'>> & {
   readonly nodePortAddresses?: readonly string[];
 };
 
-/** The node of this namespace, served by userspace mode with portals in one family. */
+/** A node in this namespace with userspace mode with portals in one family. */
 export class UserspaceNode {
   readonly backend: PortalBackend;
   readonly node: NodeForwarder;
   readonly kernel: KernelInterfaces;
-  /** Looks at this node over the backend's own sockets. */
+  /** Inspects this node through the backend's own sockets. */
   readonly inspection: UserspaceInspection;
   repairs = 0;
-  /** False to have a look at damage. */
+  /** Set to false to inspect damage. */
   mayRepair = true;
   #plans = new Map<string, ServicePlan>();
   #idle: Promise<unknown> = Promise.resolve();
@@ -88,7 +88,7 @@ export class UserspaceNode {
     });
   }
 
-  /** Makes these plans everything there is; gives what was refused, as text by key. */
+  /** Syncs so that these are the only plans; returns the refusals as text by key. */
   async program(...plans: readonly ServicePlan[]): Promise<Record<string, string>> {
     const wanted = plansByKey(...plans);
     const changed = new Set([...this.#plans.keys(), ...wanted.keys()]);
@@ -97,13 +97,13 @@ export class UserspaceNode {
     return this.#sync(isFirst ? 'all' : changed);
   }
 
-  /** The same with everything compared, as after a failure. */
+  /** The same with a full sync, as after a failure. */
   async full(...plans: readonly ServicePlan[]): Promise<Record<string, string>> {
     this.#plans = plansByKey(...plans);
     return this.#sync('all');
   }
 
-  /** What a sync of these plans would change, one line each. */
+  /** Returns what a sync of these plans would change, one line each. */
   async differences(...plans: readonly ServicePlan[]): Promise<string[]> {
     const request = { plans: plansByKey(...plans), serviceCIDRs: [], totalEndpoints: 0 };
     const differences = await this.inspection.compare(request);
@@ -119,7 +119,7 @@ export class UserspaceNode {
     await this.#sync('all');
   }
 
-  /** One after the other, as the proxier does it. */
+  /** One sync after the other, as the proxier does. */
   async #sync(changed: ReadonlySet<string> | 'all'): Promise<Record<string, string>> {
     const request = { plans: this.#plans, changed, serviceCIDRs: [], totalEndpoints: 0 };
     const sync = this.#idle.then(() => this.backend.sync(request));

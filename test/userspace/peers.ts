@@ -24,7 +24,7 @@ export interface Peer {
   readonly port: number;
 }
 
-/** A TCP server at a free port that treats every connection as told. */
+/** A TCP server at a free port with a handler for every connection. */
 export async function tcpPeer(
   cleanups: Cleanups,
   treat: (socket: Socket) => void,
@@ -46,7 +46,7 @@ export async function tcpPeer(
   return { ip, port: (server.address() as AddressInfo).port, server, sockets };
 }
 
-/** Says its name and then everything it hears; ends when the client does. */
+/** Sends its name and then echoes; ends when the client does. */
 export function echoAs(name: string): (socket: Socket) => void {
   return (socket) => {
     socket.write(`${name}:`);
@@ -54,7 +54,7 @@ export function echoAs(name: string): (socket: Socket) => void {
   };
 }
 
-/** A UDP server at a free port that answers with its name and what it heard. */
+/** A UDP server at a free port that answers with its name and the datagram. */
 export async function udpPeer(cleanups: Cleanups, name: string, ip = '127.0.0.1'): Promise<Peer> {
   const socket = createSocket(ip.includes(':') ? 'udp6' : 'udp4');
   socket.on('message', (message, sender) => {
@@ -66,7 +66,7 @@ export async function udpPeer(cleanups: Cleanups, name: string, ip = '127.0.0.1'
   return { ip, port: socket.address().port };
 }
 
-/** A client that sends datagrams from one port and hears answers. */
+/** A client that sends datagrams from one port and receives answers. */
 export class UDPClient {
   readonly #socket: Datagrams;
 
@@ -86,7 +86,7 @@ export class UDPClient {
     this.#socket.send(data, to.port, to.ip);
   }
 
-  /** Sends, and gives the answer; rejects when none comes. */
+  /** Sends, and resolves to the answer; rejects when none comes. */
   async ask(to: Peer, data: string | Buffer, patienceMs = 5_000): Promise<Buffer> {
     const answer = once(this.#socket, 'message', { signal: AbortSignal.timeout(patienceMs) });
     this.send(to, data);
@@ -94,7 +94,7 @@ export class UDPClient {
   }
 }
 
-/** All that a connection says after this much was said to it and its sending half closed. */
+/** Sends a text, closes the sending half, and returns everything received. */
 export async function talk(to: Peer, text = ''): Promise<string> {
   const socket = connect({ host: to.ip, port: to.port, allowHalfOpen: true });
   socket.end(text);
@@ -103,7 +103,7 @@ export async function talk(to: Peer, text = ''): Promise<string> {
   return heard;
 }
 
-/** How a connection ends that nobody says anything on: by its end, or the error's code. */
+/** Returns how a silent connection ends: `end`, or the error's code. */
 export async function fateOf(to: Peer): Promise<string> {
   const socket = connect({ host: to.ip, port: to.port });
   socket.resume();

@@ -22,7 +22,7 @@ async function echoPlan(name: string, parts: Partial<ServicePortParts> = {}) {
   return planOf({ name, clusterIP: clusterIPs.IPv4, ...parts }, [{ ip, port }]);
 }
 
-/** The proxy port that the table has for a frontend. */
+/** Returns the proxy port of a frontend in the table. */
 function proxyPort(frontend: string, map = 'portals', family = 'ip'): number {
   const text = sh(`nft list map ${family} kube-proxy-userspace ${map} 2>&1 || true`);
   const match = new RegExp(`${frontend.replaceAll('.', '\\.')} (?:comment "[^"]*" )?: (\\S+)`).exec(text);
@@ -50,7 +50,7 @@ inNetworkNamespace(import.meta.filename, () => {
     }
   });
 
-  test('another port of a service: other socket, other proxy port, old address rejected', async () => {
+  test('a changed service port gets another socket and proxy port, and the old address is rejected', async () => {
     const node = await UserspaceNode.open(cleanups);
     await node.program(await echoPlan('web'));
     const before = proxyPort('10.96.0.1 . tcp . 80');
@@ -68,7 +68,7 @@ inNetworkNamespace(import.meta.filename, () => {
     assert.equal(String((await once(open, 'data'))[0]), 'still');
   });
 
-  test('a change of endpoints keeps the socket; so does another length of affinity', async () => {
+  test('a change of endpoints or of the affinity timeout keeps the socket', async () => {
     const node = await UserspaceNode.open(cleanups);
     await node.program(await echoPlan('web', { affinitySeconds: 60 }));
     const before = proxyPort('10.96.0.1 . tcp . 80');
@@ -76,7 +76,7 @@ inNetworkNamespace(import.meta.filename, () => {
     assert.equal(proxyPort('10.96.0.1 . tcp . 80'), before);
   });
 
-  test('external and balancer addresses are captured, and sources that are not allowed are dropped', async () => {
+  test('external and load balancer addresses are captured, and disallowed sources are dropped', async () => {
     const node = await UserspaceNode.open(cleanups);
     const plan = await echoPlan('web', {
       externalIPs: ['198.51.100.7'],
@@ -96,7 +96,7 @@ inNetworkNamespace(import.meta.filename, () => {
     assert.equal(await from(strangerIP, 300), 'timeout');
   });
 
-  test('a node port is captured at every address, loopback too, and held against other programs', async () => {
+  test('a node port is captured at every address including loopback, and no other program can bind it', async () => {
     const node = await UserspaceNode.open(cleanups);
     await node.program(await echoPlan('web', { nodePort }));
     for (const ip of [nodeIPs.IPv4, '127.0.0.1']) assert.equal(await talk({ ip, port: nodePort }), 'web:');
@@ -105,7 +105,7 @@ inNetworkNamespace(import.meta.filename, () => {
     assert.equal(await fateOf({ ip: nodeIPs.IPv4, port: nodePort }), 'ECONNREFUSED');
   });
 
-  test('node ports are captured where the configuration says, and nowhere else', async () => {
+  test('node ports are captured only at the configured addresses', async () => {
     const node = await UserspaceNode.open(cleanups, { nodePortAddresses: [`${nodeIPs.IPv4}/32`] });
     await node.program(await echoPlan('web', { nodePort }));
     assert.equal(await talk({ ip: nodeIPs.IPv4, port: nodePort }), 'web:');
@@ -140,7 +140,7 @@ inNetworkNamespace(import.meta.filename, () => {
     }
   });
 
-  test('a node port that another program has is left to it, and taken over when it is free', async () => {
+  test('a node port that another program uses is not captured until it is free', async () => {
     const node = await UserspaceNode.open(cleanups);
     const squatter = await tcpServerAt(nodePort);
     const plan = await echoPlan('web', { nodePort });
@@ -151,7 +151,7 @@ inNetworkNamespace(import.meta.filename, () => {
     assert.equal(await talk({ ip: nodeIPs.IPv4, port: nodePort }), 'web:');
   });
 
-  test('ports from a range: when they are used up a service port waits until one is free', async () => {
+  test('when all ports of the range are in use, a service port waits until one is free', async () => {
     const first = await freePort(nodeIPs.IPv4);
     const node = await UserspaceNode.open(cleanups, { portRange: { first, last: first + 1 } });
     const [a, b, c] = await Promise.all(
@@ -166,7 +166,7 @@ inNetworkNamespace(import.meta.filename, () => {
     assert.equal(await talk({ ip: '10.96.0.3', port: 80 }), 'c:');
   });
 
-  test('ports from a range: a service that changes while they are used up keeps the one that it has', async () => {
+  test('a service that changes while all ports of the range are in use keeps its port', async () => {
     const first = await freePort(nodeIPs.IPv4);
     const node = await UserspaceNode.open(cleanups, { portRange: { first, last: first } });
     await node.program(await echoPlan('web'));
@@ -174,7 +174,7 @@ inNetworkNamespace(import.meta.filename, () => {
     for (const ip of [web.ip, '198.51.100.7']) assert.equal(await talk({ ip, port: 80 }), 'web:');
   });
 
-  test('a service that could not be written and then goes leaves its node port to others', async () => {
+  test('a service that could not be written and is then removed releases its node port', async () => {
     const node = await UserspaceNode.open(cleanups);
     const other = await echoPlan('other', { clusterIP: '10.96.0.9' });
     await node.program(other);
@@ -189,7 +189,7 @@ inNetworkNamespace(import.meta.filename, () => {
     assert.equal(await talk({ ip: nodeIPs.IPv4, port: nodePort }), 'next:');
   });
 
-  test('SCTP is refused, the other ports of the service work', async () => {
+  test('an SCTP port is refused, the other ports of the service work', async () => {
     const node = await UserspaceNode.open(cleanups);
     const refused = await node.program(
       await echoPlan('web'),
@@ -200,7 +200,7 @@ inNetworkNamespace(import.meta.filename, () => {
     assert.equal(await talk(web), 'web:');
   });
 
-  test('without endpoints a service is rejected, and served again with them', async () => {
+  test('connections to a service without endpoints are rejected, and served when it has endpoints again', async () => {
     const node = await UserspaceNode.open(cleanups);
     await node.program(planOf({ clusterIP: clusterIPs.IPv4 }, []));
     assert.equal(await fateOf(web), 'ECONNREFUSED');
@@ -208,7 +208,7 @@ inNetworkNamespace(import.meta.filename, () => {
     assert.equal(await talk(web), 'web:');
   });
 
-  test('rules that are flushed come back, and rules that are added go', async () => {
+  test('flushed rules are restored, and added rules are removed', async () => {
     const node = await UserspaceNode.open(cleanups);
     await node.program(await echoPlan('web'));
     sh('nft flush ruleset');
@@ -223,14 +223,14 @@ inNetworkNamespace(import.meta.filename, () => {
     assert.ok(node.repairs >= 2);
   });
 
-  test('who comes straight to a proxy port is refused', async () => {
+  test('a direct connection to a proxy port is refused', async () => {
     const node = await UserspaceNode.open(cleanups);
     await node.program(await echoPlan('web'));
     const port = proxyPort('10.96.0.1 . tcp . 80');
     assert.equal(await fateOf({ ip: nodeIPs.IPv4, port }), 'ECONNREFUSED');
   });
 
-  test('a service that is made and deleted before anything is written leaves nothing', async () => {
+  test('a service that is created and deleted before a sync leaves nothing', async () => {
     const node = await UserspaceNode.open(cleanups);
     await node.program(await echoPlan('web', { name: 'other', clusterIP: '10.96.0.9' }));
     const elements = sh('nft list table ip kube-proxy-userspace');

@@ -27,7 +27,7 @@ export interface RunningProgram {
   stderr(): string;
 }
 
-/** Writes manifests to a directory of their own; gives the file. */
+/** Writes manifests to a directory of their own; returns the file. */
 export function writeManifests(cleanups: Cleanups, ...services: readonly ServedPeer[]): string {
   const directory = mkdtempSync(join(tmpdir(), 'kpt-userspace-'));
   cleanups.add(() => rmSync(directory, { recursive: true }));
@@ -38,7 +38,7 @@ export function writeManifests(cleanups: Cleanups, ...services: readonly ServedP
   return file;
 }
 
-/** Starts the program on manifests, and waits until it has written what is waited for. */
+/** Starts the program on manifests and waits for a pattern in its log. */
 export async function startProgram(
   cleanups: Cleanups,
   manifests: string,

@@ -22,7 +22,7 @@ async function manifests(): Promise<string> {
   return writeManifests(cleanups, { name: 'web', clusterIP: '10.96.0.1', nodePort: 30_080, peer });
 }
 
-/** Starts the program and gives what it has written, once that has in it what is waited for. */
+/** Starts the program and returns its log once that matches. */
 async function start(pattern: RegExp, options: StartOptions = {}): Promise<string> {
   const flags = ['--conntrack-max-per-core=0'];
   const program = await startProgram(cleanups, await manifests(), pattern, { flags, ...options });
@@ -42,7 +42,7 @@ function inspectionContext(): InspectionContext {
   };
 }
 
-/** As it was before the logger quoted it. */
+/** Removes the logger's quoting. */
 function unescaped(stderr: string): string {
   return stderr.replaceAll('\\"', '"');
 }
@@ -56,7 +56,7 @@ inNetworkNamespace(import.meta.filename, () => {
   before(prepareNode);
   afterEach(() => cleanups.run());
 
-  test('with privileges, cluster IP and node port work, and clean-up removes the table', async () => {
+  test('with privileges, cluster IPs and node ports work, and --cleanup removes the table', async () => {
     await start(/running in (dual|single)-stack mode/);
     await answers({ ip: '10.96.0.1', port: 80 });
     await answers({ ip: nodeIPs.IPv4, port: 30_080 });
@@ -68,7 +68,7 @@ inNetworkNamespace(import.meta.filename, () => {
     assert.doesNotMatch(sh('nft list tables'), /kube-proxy/);
   });
 
-  test('another process sees what the kernel holds and what it would write itself, and opens nothing', async () => {
+  test('an inspection in another process reads the kernel and opens no listeners', async () => {
     cleanups.add(() => sh('nft flush ruleset'));
     await start(/running in (dual|single)-stack mode/);
     await answers({ ip: '10.96.0.1', port: 80 });
@@ -115,7 +115,7 @@ inNetworkNamespace(import.meta.filename, () => {
     ],
   ];
   for (const [where, options, reason] of fallbacks) {
-    test(`${where} it listens where it may, and tells the addresses and what it cannot do`, async () => {
+    test(`${where} it listens where it may, and logs its addresses and what it cannot serve`, async () => {
       const stderr = await start(/Services and their addresses/, options);
       await new Promise((resolve) => setTimeout(resolve, 200));
       assert.match(stderr, reason);
@@ -128,13 +128,13 @@ inNetworkNamespace(import.meta.filename, () => {
     });
   }
 
-  test('without privileges, node ports follow the addresses that come and go', async () => {
+  test('without privileges, node ports follow address changes of the node', async () => {
     const [first, second] = [
       { ip: '203.0.115.1', port: 30_080 },
       { ip: '203.0.115.2', port: 30_080 },
     ];
     const flags = ['--conntrack-max-per-core=0', '--nodeport-addresses=203.0.115.0/24'];
-    // Connections to an address that the node has no longer are refused, and not lost.
+    // Connections to an address that the node has lost are refused, not dropped.
     sh('ip route add local 203.0.115.0/24 dev lo');
     cleanups.add(() => sh('ip route del local 203.0.115.0/24 dev lo; ip addr del 203.0.115.2/32 dev lo'));
     sh('ip addr add 203.0.115.1/32 dev lo');
@@ -147,7 +147,7 @@ inNetworkNamespace(import.meta.filename, () => {
     await answers(second);
   });
 
-  test('it cannot bind to localhost, but to other addresses of loopback', async () => {
+  test('bindAddress may not be 127.0.0.1 or ::1, but another loopback address', async () => {
     const args = ['--proxy-mode=userspace', `--manifests=${await manifests()}`, '--init-only'];
     const common = [...args, '--hostname-override=n1', '--conntrack-max-per-core=0'];
     for (const address of ['127.0.0.1', '::1']) {
@@ -162,7 +162,7 @@ inNetworkNamespace(import.meta.filename, () => {
     assert.equal(code, 0, stderr);
   });
 
-  test('a range of ports or an idle time that cannot be used is an error with its name', async () => {
+  test('an invalid port range or idle time is an error that names the field', async () => {
     const common = ['--proxy-mode=userspace', `--manifests=${await manifests()}`, '--init-only'];
     const bad: [string, RegExp][] = [
       ['--proxy-port-range=10-9', /portRange: port range "10-9" ends before it begins/],
@@ -177,7 +177,7 @@ inNetworkNamespace(import.meta.filename, () => {
     }
   });
 
-  test('clean-up removes what upstream left: five jumps and five chains in both families, nothing else', async () => {
+  test('--cleanup removes five jumps and five chains of upstream in both families, and nothing else', async () => {
     const portals = '-m comment --comment "handle ClusterIPs; NOTE: this must be before the NodePort rules"';
     const ports =
       '-m addrtype --dst-type LOCAL -m comment --comment "handle service NodePorts; NOTE: this must be the last rule in the chain"';
