@@ -1,24 +1,22 @@
 import type { Inspection } from '../src/backends/inspection.ts';
+import { packetRules } from '../src/backends/nftables/packet-rules.ts';
+import type { NodeFacts } from '../src/backends/node-facts.ts';
 import type { SyncActivity } from '../src/inspect/family-view.ts';
 import { type InspectedFamily, Inspector, type InspectorOptions } from '../src/inspect/inspector.ts';
 import { KernelView } from '../src/inspect/kernel-view.ts';
-import type { NodeFacts } from '../src/inspect/node-facts.ts';
 import type { Clock } from '../src/lib/clock.ts';
 import { nodePortAddresses } from '../src/model/node-port-addresses.ts';
 import type { PlannedPort } from '../src/plan/plan.ts';
 
 /** Facts of a node whose kernel serves node ports at all addresses. */
 export const node: NodeFacts = {
-  mode: 'nftables',
   family: 'IPv4',
-  nodeName: 'n1',
   nodeIP: '192.0.2.5',
   ownAddresses: ['127.0.0.1', '192.0.2.5'],
   nodePortAddresses: nodePortAddresses('IPv4', []),
   localDetector: { kind: 'none' },
   masqueradeAll: false,
   serviceCIDRs: [],
-  localhostNodePorts: false,
 };
 
 export type MutableActivity = { -readonly [Key in keyof SyncActivity]: SyncActivity[Key] };
@@ -68,6 +66,7 @@ export function inspectedFamily(
     },
     nodeIP: node.nodeIP,
     facts: () => node,
+    rules: packetRules(false),
     kernel: typeof kernel === 'string' ? kernel : new KernelView({ open: async () => kernel, clock }),
     interfaceTowards: async () => 'eth0',
   };

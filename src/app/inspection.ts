@@ -42,6 +42,7 @@ function inspectedFamily(view: FamilyProxier, input: InspectionInput): Inspected
   return {
     view,
     nodeIP: context.nodeIP,
+    rules: input.mode.packetRules(context),
     facts: async () => nodeFactsOf(family, input, await ownAddresses(), view.serviceCIDRs),
     kernel: new KernelView({ open: () => input.mode.inspect(context), clock: systemClock }),
     interfaceTowards,

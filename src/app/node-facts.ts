@@ -1,4 +1,4 @@
-import type { NodeFacts } from '../inspect/node-facts.ts';
+import type { NodeFacts } from '../backends/node-facts.ts';
 import { openRouteClient } from '../kernel/route/client.ts';
 import { systemClock } from '../lib/clock.ts';
 import { canonicalIPOf, type Family } from '../model/ip.ts';
@@ -13,20 +13,15 @@ export function nodeFactsOf(
   ownAddresses: readonly string[],
   serviceCIDRs: readonly string[],
 ): NodeFacts {
-  const { mode, nodeName } = start;
-  const context = modeContext(family, start);
-  const { config, nodeIP, nodePortAddresses, localDetector } = context;
+  const { config, nodeIP, nodePortAddresses, localDetector } = modeContext(family, start);
   return {
-    mode: mode.name,
     family,
-    nodeName,
     nodeIP,
     ownAddresses: ownAddresses.flatMap((address) => canonicalIPOf(family, address) ?? []),
     nodePortAddresses,
     localDetector,
     masqueradeAll: config.linux.masqueradeAll,
     serviceCIDRs,
-    ...mode.packetFacts(context),
   };
 }
 

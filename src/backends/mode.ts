@@ -8,6 +8,7 @@ import type { Logger } from '../obs/log.ts';
 import type { MetricGroup, ProxyMetrics } from '../obs/proxy-metrics.ts';
 import type { Backend } from './backend.ts';
 import type { Inspection } from './inspection.ts';
+import type { PacketRules } from './packet-rules.ts';
 
 /** What a mode is told about the node when it makes the backend of one family. */
 export interface BackendContext {
@@ -27,14 +28,6 @@ export interface BackendContext {
 /** What looking takes: everything but the means to report and to ask for syncs. */
 export type InspectionContext = Omit<BackendContext, 'metrics' | 'requestFullSync'>;
 
-/** Settings of one mode that decide about packets besides plans. */
-export interface PacketFacts {
-  /** Node ports are served at loopback addresses (iptables), or rejected or proxied there (nftables). */
-  readonly localhostNodePorts: boolean;
-  /** The configured scheduler; absent where the default, round robin, chooses or the mode has none. */
-  readonly scheduler?: string;
-}
-
 /**
  * One proxy mode: everything that differs from other modes. Code outside src/backends/, src/config/ and
  * src/app/modes.ts asks these fields and never compares a mode's name.
@@ -52,7 +45,8 @@ export interface Mode {
   /** All decisions are nf_tables rules (or iptables-nft ones), so a trace shows the whole way of a packet. */
   readonly isTraceable?: boolean;
   metricGroups(gateEnabled: (gate: string) => boolean): readonly MetricGroup[];
-  packetFacts(context: Pick<InspectionContext, 'config' | 'gateEnabled'>): PacketFacts;
+  /** How packets are treated in this mode, with these settings. */
+  packetRules(context: Pick<InspectionContext, 'config' | 'gateEnabled'>): PacketRules;
   /** Families this node can serve in this mode; logs why one cannot be, throws when none can. */
   supportedFamilies(logger: Logger): Promise<ReadonlySet<Family>>;
   /** Checks the preconditions of the mode in this family; throws the reason when one fails. */

@@ -1,7 +1,7 @@
 import type { DiffReport } from '../inspect/api.ts';
 import { type Command, print } from './command.ts';
 import { diffText } from './diff.ts';
-import { explanationText } from './explain.ts';
+import { explanationText } from './explanation-text.ts';
 import { interfaceFlag, liveFlag, offlineFlags, topFlags } from './flags.ts';
 import { readPacket } from './packet-argument.ts';
 import { endpointsText, serviceDetailsText, servicesText } from './services.ts';

@@ -2,7 +2,7 @@ import { defineFlag, type Flag } from '../cli/flag-set.ts';
 import { bool, duration, type FlagType, int32, string } from '../cli/flag-types.ts';
 import { HOUR, MILLISECOND, SECOND } from '../lib/duration.ts';
 
-export type OutputForm = 'table' | 'json' | 'yaml';
+type OutputForm = 'table' | 'json' | 'yaml';
 
 /** The values of the flags of kube-proxyctl. */
 export interface CtlOptions {

@@ -2,6 +2,7 @@ import { complete } from '../app/complete.ts';
 import { loadMode } from '../app/modes.ts';
 import { nodeFactsOf } from '../app/node-facts.ts';
 import { type PlannedStart, planOnce } from '../app/plan-once.ts';
+import { modeContext } from '../app/start.ts';
 import { parseCommandLine } from '../cli/command-line.ts';
 import type { Options } from '../cli/options.ts';
 import { KUBERNETES_VERSION } from '../cli/version.ts';
@@ -37,6 +38,7 @@ function inspectorOf(start: PlannedStart): Inspector {
     families: planned.map((family) => ({
       view: viewOf(family),
       nodeIP: addresses.ips[family.family],
+      rules: mode.packetRules(modeContext(family.family, start)),
       facts: () => nodeFactsOf(family.family, start, nodeStart.nodeIPs, family.serviceCIDRs),
       kernel: 'the answer comes from manifests',
       interfaceTowards: async () => '',

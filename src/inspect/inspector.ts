@@ -1,4 +1,6 @@
 import type { Packet } from '../backends/inspection.ts';
+import type { NodeFacts } from '../backends/node-facts.ts';
+import type { PacketRules } from '../backends/packet-rules.ts';
 import type { Clock } from '../lib/clock.ts';
 import { messageOf } from '../lib/thrown.ts';
 import type { Family } from '../model/ip.ts';
@@ -16,13 +18,11 @@ import {
   type StatusReport,
 } from './api.ts';
 import { fateDifferences } from './compare-fates.ts';
-import { explain } from './explain.ts';
+import { explainPacket } from './explain-packet.ts';
 import type { FamilyView } from './family-view.ts';
 import type { KernelView } from './kernel-view.ts';
-import type { NodeFacts } from './node-facts.ts';
 import { packetOf, type Question, QuestionError } from './question.ts';
-import { selection } from './selection.ts';
-import { endpointReports, serviceReport } from './service-report.ts';
+import { endpointReports, selection, serviceReport } from './service-report.ts';
 import { compareSettled } from './settled.ts';
 import { type FamilyHealth, familyStatus, timeText } from './status-report.ts';
 
@@ -38,6 +38,8 @@ export interface InspectedFamily {
   readonly view: FamilyView;
   readonly nodeIP: string;
   readonly facts: () => NodeFacts | Promise<NodeFacts>;
+  /** Of the mode that runs. */
+  readonly rules: PacketRules;
   /** Or the reason why the kernel cannot be asked. */
   readonly kernel: KernelView | string;
   /** The interface that leads to an address; '' when none is known. */
@@ -147,10 +149,12 @@ export class Inspector {
     };
   }
 
-  async #bothSides(packet: Packet, { view, facts, kernel }: InspectedFamily): Promise<ExplanationReport> {
+  async #bothSides(
+    packet: Packet,
+    { view, facts, rules, kernel }: InspectedFamily,
+  ): Promise<ExplanationReport> {
     const { mode, nodeName } = this.#options;
-    const now = await facts();
-    const planned = explain(packet, view.plans, now);
+    const planned = explainPacket(packet, view.plans, await facts(), rules);
     const found = await this.#look(kernel, (held) => held.fateOf(packet));
     return {
       apiVersion: API_VERSION,

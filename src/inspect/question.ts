@@ -1,7 +1,7 @@
 import type { Packet } from '../backends/inspection.ts';
+import { isOwnAddress, type NodeFacts } from '../backends/node-facts.ts';
 import { canonicalIP, type Family, familyOf } from '../model/ip.ts';
 import type { Protocol } from '../model/objects.ts';
-import { isOwnAddress, type NodeFacts } from './node-facts.ts';
 
 /** A question that cannot be answered; the message says what is wrong with it. */
 export class QuestionError extends Error {}

@@ -1,10 +1,11 @@
+import { type ServicePort, servicePortName } from '../model/service-port.ts';
 import { lostFrontends } from '../plan/frontend.ts';
 import type { PlannedPort } from '../plan/plan.ts';
-import { explainEndpoint } from '../plan/reasons.ts';
+import { endpointReason } from '../plan/reasons.ts';
 import type { Decision, ServicePlan } from '../plan/service-plan.ts';
 import type { DecisionReport, EndpointReport, ServiceReport } from './api.ts';
 
-/** What one plan says about its service port. */
+/** The settings of one service port, and the decisions of its plan. */
 export function serviceReport(plan: ServicePlan): ServiceReport {
   const { port, topology } = plan;
   return {
@@ -41,7 +42,7 @@ function decisionReport(decision: Decision): DecisionReport {
   return action === 'forward' ? { action, endpoints: decision.endpoints, reason } : { action, reason };
 }
 
-/** What one plan says about each endpoint of its service port, used or not. */
+/** Each endpoint of one service port, used or not, with the reason. */
 export function endpointReports(plan: PlannedPort): EndpointReport[] {
   const cluster = new Set(plan.cluster);
   const local = new Set(plan.local);
@@ -59,6 +60,22 @@ export function endpointReports(plan: PlannedPort): EndpointReport[] {
       ...(cluster.has(endpoint) ? (['cluster'] as const) : []),
       ...(local.has(endpoint) ? (['local'] as const) : []),
     ],
-    reason: explainEndpoint(plan, endpoint),
+    reason: endpointReason(plan, endpoint),
   }));
+}
+
+/** The parts of a service port that a name is compared with. */
+type Named = Pick<ServicePort, 'key' | 'namespace' | 'name' | 'portName'>;
+
+/**
+ * Returns whether a name selects a service port: `web` in every namespace, `shop/web`, one of its ports as `shop/web:http`, or the whole key
+ * `shop/web:http/TCP`. Without a name all are selected.
+ */
+export function selection(name: string | undefined): (port: Named) => boolean {
+  if (name === undefined || name === '') return () => true;
+  return (port) =>
+    port.name === name ||
+    name === `${port.namespace}/${port.name}` ||
+    name === servicePortName(port) ||
+    name === port.key;
 }

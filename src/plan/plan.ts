@@ -1,7 +1,7 @@
 import type { Endpoint } from '../model/endpoint.ts';
 import { isExternallyAccessible, type ServicePort } from '../model/service-port.ts';
 import { clusterEndpoints, isUsable, localEndpoints, unionOf } from './endpoint-sets.ts';
-import { type Explainable, explain, type Subject } from './reasons.ts';
+import { decisionReason, type Explainable, type Subject } from './reasons.ts';
 import type { Decision, EndpointList, ServicePlan, TopologyMode } from './service-plan.ts';
 import { type PlanContext, surveyHints, topologyModeOf } from './topology.ts';
 
@@ -112,7 +112,7 @@ class Reasoned {
   }
 
   get reason(): string {
-    return explain(this.#plan, this.#subject);
+    return decisionReason(this.#plan, this.#subject);
   }
 
   /** Serialised with the reason in words. */

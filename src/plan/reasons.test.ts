@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { endpoints, servicePort } from '../../test/plan/builders.ts';
 import { planServicePort } from './plan.ts';
-import { explainEndpoint } from './reasons.ts';
+import { endpointReason } from './reasons.ts';
 
 const here = { nodeName: 'n1', zone: 'za', allowExternalIPs: true };
 
@@ -115,7 +115,7 @@ test('every endpoint knows why it is used or not', () => {
   for (const [port, shorthand, reasons] of rows) {
     const plan = planServicePort(servicePort(port), endpoints(shorthand), here);
     assert.deepEqual(
-      plan.endpoints.map((endpoint) => explainEndpoint(plan, endpoint)),
+      plan.endpoints.map((endpoint) => endpointReason(plan, endpoint)),
       reasons,
       shorthand,
     );

@@ -16,7 +16,7 @@ export interface Explainable
 export type Subject = 'internal' | 'external' | 'near' | 'topology';
 
 /** The sentence for one choice of a plan. */
-export function explain(plan: Explainable, subject: Subject): string {
+export function decisionReason(plan: Explainable, subject: Subject): string {
   if (subject === 'topology') return explainTopology(plan);
   if (subject === 'internal') {
     return explainTraffic(plan, 'internalTrafficPolicy', plan.port.internalPolicyLocal);
@@ -88,7 +88,7 @@ function findHints(ready: number, kind: string, hinted: number, hits: number, pl
 }
 
 /** Why one endpoint of a plan takes the traffic it takes, or none. */
-export function explainEndpoint(plan: Explainable, endpoint: Endpoint): string {
+export function endpointReason(plan: Explainable, endpoint: Endpoint): string {
   const sets = [];
   if (plan.cluster.includes(endpoint)) sets.push('Cluster');
   if (plan.local.includes(endpoint)) sets.push('Local');

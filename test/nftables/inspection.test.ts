@@ -4,9 +4,9 @@ import { after, before, suite, test } from 'node:test';
 import fc from 'fast-check';
 import type { Packet } from '../../src/backends/inspection.ts';
 import { NftablesInspection } from '../../src/backends/nftables/inspection.ts';
+import { packetRules } from '../../src/backends/nftables/packet-rules.ts';
 import { fateDifferences } from '../../src/inspect/compare-fates.ts';
-import { explain } from '../../src/inspect/explain.ts';
-import type { NodeFacts } from '../../src/inspect/node-facts.ts';
+import { type Explanation, explainPacket } from '../../src/inspect/explain-packet.ts';
 import { openKernel } from '../../src/kernel/open.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { type Family, families, familyOf } from '../../src/model/ip.ts';
@@ -143,24 +143,26 @@ const variant = (family: Family) =>
     ),
   });
 
-function factsOf(family: Family, choice: Variant): NodeFacts {
+function serviceCIDRsOf(family: Family): string[] {
+  return [family === 'IPv4' ? '10.96.0.0/16' : 'fd00:96::/112'];
+}
+
+function explained(packet: Packet, family: Family, choice: Variant, ...plans: ServicePlan[]): Explanation {
   const { nodeIP, localDetector, masqueradeAll, localhostNodePorts, ...settings } = settingsOf(
     family,
     choice,
   );
   const ownAddresses = ['node', 'second', 'loopback'].map((name) => at(family, name));
-  return {
-    mode: 'nftables',
+  const facts = {
     family,
-    nodeName: 'n1',
     nodeIP,
     ownAddresses,
     nodePortAddresses: settings.nodePortAddresses,
     localDetector,
     masqueradeAll,
-    serviceCIDRs: [family === 'IPv4' ? '10.96.0.0/16' : 'fd00:96::/112'],
-    localhostNodePorts,
+    serviceCIDRs: serviceCIDRsOf(family),
   };
+  return explainPacket(packet, plansByKey(...plans), facts, packetRules(localhostNodePorts));
 }
 
 inNetworkNamespace(import.meta.filename, () => {
@@ -192,7 +194,7 @@ inNetworkNamespace(import.meta.filename, () => {
 
   const requestOf = (family: Family, plans: readonly ServicePlan[]) => ({
     plans: plansByKey(...plans),
-    serviceCIDRs: factsOf(family, {}).serviceCIDRs,
+    serviceCIDRs: serviceCIDRsOf(family),
     totalEndpoints: 0,
   });
 
@@ -208,7 +210,7 @@ inNetworkNamespace(import.meta.filename, () => {
           await node.program(plans, choice, 'all');
           await inspect(family, choice, async (one) => {
             for (const asked of packets) {
-              const planned = explain(asked, plansByKey(...plans), factsOf(family, choice));
+              const planned = explained(asked, family, choice, ...plans);
               const { fate, evidence } = await one.ask(asked);
               const differences = fateDifferences(planned.fate, fate);
               assert.deepEqual(differences, [], JSON.stringify({ asked, planned, fate, evidence }, null, 1));
@@ -364,7 +366,7 @@ inNetworkNamespace(import.meta.filename, () => {
       evidence.some((line) => line.startsWith(`clients ${service} . 203.0.113.7`)),
       evidence.join('\n'),
     );
-    const planned = explain(asked, plansByKey(sticky), factsOf('IPv4', {}));
+    const planned = explained(asked, 'IPv4', {}, sticky);
     assert.deepEqual(fateDifferences(planned.fate, fate), []);
   });
 });

@@ -11,7 +11,8 @@ import { nodePortSource } from '../address-watch.ts';
 import type { Backend } from '../backend.ts';
 import { SyncEngine } from '../engine.ts';
 import type { Inspection } from '../inspection.ts';
-import type { BackendContext, InspectionContext, Mode, PacketFacts } from '../mode.ts';
+import type { BackendContext, InspectionContext, Mode } from '../mode.ts';
+import type { PacketRules } from '../packet-rules.ts';
 import { SharedByFamilies } from '../shared-by-families.ts';
 import { changesOf } from './changes.ts';
 import { removeAll } from './cleanup.ts';
@@ -20,6 +21,7 @@ import { type FlavourContext, warnOfMix } from './flavour.ts';
 import { openInspection } from './inspection.ts';
 import { KernelTables } from './kernel-tables.ts';
 import { IptablesNode } from './node.ts';
+import { packetRules } from './packet-rules.ts';
 import {
   availableFamilies,
   checkVersion,
@@ -44,8 +46,8 @@ class IptablesMode implements Mode {
     return ['partial syncs', 'iptables restores', 'iptables rules', 'repairs'];
   }
 
-  packetFacts({ config }: Pick<InspectionContext, 'config'>): PacketFacts {
-    return { localhostNodePorts: config.iptables.localhostNodePorts ?? true };
+  packetRules({ config }: Pick<InspectionContext, 'config'>): PacketRules {
+    return packetRules(config.iptables.localhostNodePorts ?? true);
   }
 
   supportedFamilies(logger: Logger): Promise<ReadonlySet<Family>> {

@@ -11,7 +11,8 @@ import type { Logger } from '../../obs/log.ts';
 import type { MetricGroup } from '../../obs/proxy-metrics.ts';
 import type { Backend } from '../backend.ts';
 import type { Inspection } from '../inspection.ts';
-import type { BackendContext, InspectionContext, Mode, PacketFacts } from '../mode.ts';
+import type { BackendContext, InspectionContext, Mode } from '../mode.ts';
+import type { PacketRules } from '../packet-rules.ts';
 import { SharedByFamilies } from '../shared-by-families.ts';
 import { IpvsBackend } from './backend.ts';
 import { removeAll } from './cleanup.ts';
@@ -19,8 +20,9 @@ import { openInspection } from './inspection.ts';
 import { serviceableAddresses } from './interface-facts.ts';
 import { IptablesPrograms } from './iptables-programs.ts';
 import { type LinuxIpvs, openLinuxIpvs } from './linux-kernel.ts';
+import { packetRules } from './packet-rules.ts';
 import { PeriodicBackend } from './periodic-backend.ts';
-import { checkUsable, explain } from './preconditions.ts';
+import { checkUsable, withMissingModules } from './preconditions.ts';
 import { settingsOf } from './settings.ts';
 import { setSysctls } from './sysctls.ts';
 import { setTimeouts } from './timeouts.ts';
@@ -42,8 +44,8 @@ class IpvsMode implements Mode {
     return ['iptables restores'];
   }
 
-  packetFacts({ config: { ipvs } }: Pick<InspectionContext, 'config'>): PacketFacts {
-    return { localhostNodePorts: false, ...(ipvs.scheduler !== '' && { scheduler: ipvs.scheduler }) };
+  packetRules({ config }: Pick<InspectionContext, 'config'>): PacketRules {
+    return packetRules(config.ipvs.scheduler);
   }
 
   /** Families whose rules this node can hold; throws, with the reasons, when there is none. */
@@ -125,7 +127,7 @@ class IpvsMode implements Mode {
 export const ipvsMode = new IpvsMode();
 
 async function unusable(reason: unknown, scheduler: string): Promise<never> {
-  throw await explain(reason, scheduler, { files: systemFiles, run: runProgram });
+  throw await withMissingModules(reason, scheduler, { files: systemFiles, run: runProgram });
 }
 
 /** Why a family cannot be served; undefined when it can. */

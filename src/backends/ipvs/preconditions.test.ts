@@ -9,7 +9,7 @@ import {
 } from '../../kernel/ipvs/objects.ts';
 import { NetlinkError } from '../../kernel/netlink/error.ts';
 import { silentLogger } from '../../obs/log.ts';
-import { checkUsable, explain, loadIpvsModule, type ProbedKernel } from './preconditions.ts';
+import { checkUsable, loadIpvsModule, type ProbedKernel, withMissingModules } from './preconditions.ts';
 
 const rr: VirtualServer = {
   address: '10.96.0.1',
@@ -80,14 +80,14 @@ test('sets must be there, in a protocol that we speak', async () => {
 test('a reason comes with what the modules have to do with it', async () => {
   const run = async () => ({ status: 1, timedOut: false, output: '' });
   const files = { read: (path: string) => (path === '/proc/modules' ? 'ip_vs\n' : '6.1.0') };
-  const error = await explain(new Error('no'), 'rr', { files, run });
+  const error = await withMissingModules(new Error('no'), 'rr', { files, run });
   assert.match(
     error.message,
     /^can't use the IPVS proxier: no; missing modules of kernel 6\.1\.0: ip_vs_rr, /,
   );
   const loaded = { read: () => 'ip_vs\nip_vs_rr\nip_vs_wrr\nip_vs_sh\nnf_conntrack\n' };
   assert.equal(
-    (await explain(new Error('no'), 'rr', { files: loaded, run })).message,
+    (await withMissingModules(new Error('no'), 'rr', { files: loaded, run })).message,
     "can't use the IPVS proxier: no",
   );
 });

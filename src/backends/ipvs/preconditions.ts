@@ -55,7 +55,11 @@ export async function checkUsable({ ipvs, sets }: ProbedKernel, scheduler: strin
 }
 
 /** Adds to the reason why ipvs mode is unusable what the node's modules have to do with it. */
-export async function explain(reason: unknown, scheduler: string, context: ModuleContext): Promise<Error> {
+export async function withMissingModules(
+  reason: unknown,
+  scheduler: string,
+  context: ModuleContext,
+): Promise<Error> {
   const explanation = explainModules(await checkModules(context, scheduler));
   const text = [messageOf(reason), explanation].filter((part) => part !== '').join('; ');
   return new Error(`can't use the IPVS proxier: ${text}`, { cause: reason });

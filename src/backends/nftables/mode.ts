@@ -12,13 +12,15 @@ import { nodePortSource } from '../address-watch.ts';
 import type { Backend } from '../backend.ts';
 import { SyncEngine } from '../engine.ts';
 import type { Inspection } from '../inspection.ts';
-import type { BackendContext, InspectionContext, Mode, PacketFacts } from '../mode.ts';
+import type { BackendContext, InspectionContext, Mode } from '../mode.ts';
+import type { PacketRules } from '../packet-rules.ts';
 import { SharedByFamilies } from '../shared-by-families.ts';
 import { NftablesDriver } from './driver.ts';
 import { NftablesInspection } from './inspection.ts';
 import { tableOf } from './layout.ts';
 import { readLoopbackRejects } from './loopback-counters.ts';
 import { LoopbackProxy } from './loopback-proxy.ts';
+import { packetRules } from './packet-rules.ts';
 import { availableFamilies, checkKernelVersion, checkRuleset } from './preconditions.ts';
 import type { NftablesSettings } from './settings.ts';
 
@@ -41,8 +43,8 @@ class NftablesMode implements Mode {
     return handlesLocalhost(gateEnabled) ? [...groups, 'nftables localhost node ports'] : groups;
   }
 
-  packetFacts({ gateEnabled }: Pick<InspectionContext, 'gateEnabled'>): PacketFacts {
-    return { localhostNodePorts: handlesLocalhost(gateEnabled) };
+  packetRules({ gateEnabled }: Pick<InspectionContext, 'gateEnabled'>): PacketRules {
+    return packetRules(handlesLocalhost(gateEnabled));
   }
 
   async supportedFamilies(): Promise<ReadonlySet<Family>> {

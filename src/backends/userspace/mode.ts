@@ -13,7 +13,8 @@ import type { Logger } from '../../obs/log.ts';
 import type { MetricGroup } from '../../obs/proxy-metrics.ts';
 import type { Backend } from '../backend.ts';
 import type { Inspection } from '../inspection.ts';
-import type { BackendContext, InspectionContext, Mode, PacketFacts } from '../mode.ts';
+import type { BackendContext, InspectionContext, Mode } from '../mode.ts';
+import type { PacketRules } from '../packet-rules.ts';
 import { SharedByFamilies } from '../shared-by-families.ts';
 import { tryCapture } from './capture.ts';
 import { DirectBackend } from './direct-backend.ts';
@@ -21,6 +22,7 @@ import { checkBindAddress, hostAddress } from './host-address.ts';
 import { type Running, UserspaceInspection } from './inspection/userspace-inspection.ts';
 import { removeOldChains } from './old-chains.ts';
 import { type UserspaceOptions, userspaceOptions } from './options.ts';
+import { packetRules } from './packet-rules.ts';
 import { PortalBackend } from './portal-backend.ts';
 import { removePortals } from './portals/portals.ts';
 import { ProxySockets } from './proxy-sockets.ts';
@@ -52,8 +54,8 @@ class UserspaceMode implements Mode {
   }
 
   /** The configuration has no scheduler field for this mode alone, so it takes the one of ipvs mode. */
-  packetFacts({ config: { ipvs } }: Pick<InspectionContext, 'config'>): PacketFacts {
-    return { localhostNodePorts: false, ...(ipvs.scheduler !== '' && { scheduler: ipvs.scheduler }) };
+  packetRules({ config }: Pick<InspectionContext, 'config'>): PacketRules {
+    return packetRules(config.ipvs.scheduler);
   }
 
   async supportedFamilies(): Promise<ReadonlySet<Family>> {

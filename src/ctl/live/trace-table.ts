@@ -49,7 +49,7 @@ export async function whileTraced<T>(
 }
 
 /** Matches the connection and sets nftrace. */
-export function traceRule({ family, protocol, destination, port, sourcePort }: Connection): Expr[] {
+function traceRule({ family, protocol, destination, port, sourcePort }: Connection): Expr[] {
   const address = parseIP(destination)?.bytes ?? new Uint8Array();
   return [
     { kind: 'meta', key: 'l4proto', dreg: 0 },

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Fate } from '../backends/inspection.ts';
 import { API_VERSION, type ExplanationReport } from '../inspect/api.ts';
-import { explanationText } from './explain.ts';
+import { explanationText } from './explanation-text.ts';
 import type { Paint } from './terminal.ts';
 
 const plain: Paint = (_style, text) => text;

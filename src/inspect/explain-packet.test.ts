@@ -2,22 +2,34 @@ import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import { planOf, plansByKey } from '../../test/cluster/plans.ts';
 import type { Packet } from '../backends/inspection.ts';
+import { packetRules as iptablesRules } from '../backends/iptables/packet-rules.ts';
+import { packetRules as ipvsRules } from '../backends/ipvs/packet-rules.ts';
+import { packetRules as nftablesRules } from '../backends/nftables/packet-rules.ts';
+import type { NodeFacts } from '../backends/node-facts.ts';
+import { packetRules as userspaceRules } from '../backends/userspace/packet-rules.ts';
 import { nodePortAddresses } from '../model/node-port-addresses.ts';
+import type { ProxyMode } from '../model/proxy-mode.ts';
 import type { ServicePlan } from '../plan/service-plan.ts';
-import { type Explanation, explain } from './explain.ts';
-import type { NodeFacts } from './node-facts.ts';
+import { type Explanation, explainPacket } from './explain-packet.ts';
 
-const node: NodeFacts = {
+/** Facts of the node, and what decides about the rules of its mode. */
+interface TestFacts extends NodeFacts {
+  readonly mode: ProxyMode;
+  readonly localhostNodePorts: boolean;
+  readonly scheduler: string;
+}
+
+const node: TestFacts = {
   mode: 'nftables',
+  localhostNodePorts: false,
+  scheduler: '',
   family: 'IPv4',
-  nodeName: 'n1',
   nodeIP: '192.0.2.5',
   ownAddresses: ['127.0.0.1', '192.0.2.5', '192.0.2.77', '10.244.1.1'],
   nodePortAddresses: nodePortAddresses('IPv4', ['192.0.2.5/32']),
   localDetector: { kind: 'cidr', cidr: '10.244.0.0/16' },
   masqueradeAll: false,
   serviceCIDRs: ['10.96.0.0/16'],
-  localhostNodePorts: false,
 };
 
 const here = { ip: '10.244.1.21', local: true };
@@ -33,12 +45,23 @@ function packetTo(destination: string, parts: Partial<Packet> = {}): Packet {
   return { family: 'IPv4', protocol: 'TCP', source, destination, port: 80, origin, ...parts };
 }
 
-function ask(packet: Packet, facts: Partial<NodeFacts>, ...plans: ServicePlan[]): Explanation {
-  return explain(packet, plansByKey(...plans), { ...node, ...facts });
+function rulesOf({ mode, localhostNodePorts, scheduler }: TestFacts) {
+  const rules = {
+    nftables: () => nftablesRules(localhostNodePorts),
+    iptables: () => iptablesRules(localhostNodePorts),
+    ipvs: () => ipvsRules(scheduler),
+    userspace: () => userspaceRules(scheduler),
+  };
+  return rules[mode]();
+}
+
+function ask(packet: Packet, facts: Partial<TestFacts>, ...plans: ServicePlan[]): Explanation {
+  const all = { ...node, ...facts };
+  return explainPacket(packet, plansByKey(...plans), all, rulesOf(all));
 }
 
 /** Targets in short: `10.244.1.21 0.5`, with `masq` behind those that see the node. */
-function fate(packet: Packet, facts: Partial<NodeFacts>, ...plans: ServicePlan[]): string {
+function fate(packet: Packet, facts: Partial<TestFacts>, ...plans: ServicePlan[]): string {
   const { fate } = ask(packet, facts, ...plans);
   if (fate.action !== 'forward') return fate.action;
   const targets = fate.targets.map(({ endpoint, probability, masquerade }) =>
@@ -56,14 +79,14 @@ function says(explanation: Explanation, text: RegExp): void {
 
 const clusterIP = planOf({ clusterIP: '10.96.0.1' }, [here, there]);
 
-suite('what a packet is for', () => {
+suite('the frontend of a packet is', () => {
   test('a cluster IP', () => {
     const explanation = ask(packetTo('10.96.0.1'), {}, clusterIP);
     assert.equal(explanation.service, 'default/web/TCP');
     assert.equal(explanation.frontend, 'cluster IP 10.96.0.1:80/TCP');
     assert.equal(fate(packetTo('10.96.0.1'), {}, clusterIP), '10.244.1.21 0.5, 10.244.2.21 0.5');
     says(explanation, /internalTrafficPolicy is Cluster; 2 of 2 endpoints used: ready/);
-    says(explanation, /one of 2 endpoints, each as likely/);
+    says(explanation, /one of 2 endpoints, all equally likely/);
   });
 
   test('an external IP, and a load balancer IP', () => {
@@ -96,7 +119,7 @@ suite('what a packet is for', () => {
     assert.equal(fate(packetTo('192.0.2.5', { port: 30_080 }), {}, address, port), 'reject');
   });
 
-  test('protocol and port are part of it', () => {
+  test('only one with its protocol and port', () => {
     assert.equal(ask(packetTo('10.96.0.1', { protocol: 'UDP' }), {}, clusterIP).service, undefined);
     assert.equal(ask(packetTo('10.96.0.1', { port: 81 }), {}, clusterIP).service, undefined);
   });
@@ -117,14 +140,14 @@ suite('what a packet is for', () => {
     }
   });
 
-  test('no service at all', () => {
+  test('missing when no service has the destination', () => {
     const explanation = ask(packetTo(outside), {}, clusterIP);
     assert.deepEqual(explanation.fate, { action: 'pass' });
     says(explanation, /No service has port 80\/TCP at 203.0.113.7/);
   });
 });
 
-suite('what is refused', () => {
+suite('a packet is refused:', () => {
   test('a service without endpoints rejects', () => {
     const explanation = ask(packetTo('10.96.0.1'), {}, planOf({ clusterIP: '10.96.0.1' }));
     assert.deepEqual(explanation.fate, { action: 'reject' });
@@ -138,7 +161,7 @@ suite('what is refused', () => {
     says(explanation, /internalTrafficPolicy is Local and no endpoint on node n1 is ready/);
   });
 
-  test('other ports of a cluster IP reject, addresses of service ranges that nobody has drop', () => {
+  test('other ports of a cluster IP reject, unused addresses of service ranges drop', () => {
     const undefinedPort = ask(packetTo('10.96.0.1', { port: 81 }), {}, clusterIP);
     assert.deepEqual(undefinedPort.fate, { action: 'reject' });
     says(undefinedPort, /cluster IP of service default\/web, which has no port 81\/TCP/);
@@ -147,7 +170,7 @@ suite('what is refused', () => {
     says(unallocated, /in the service range 10.96.0.0\/16/);
   });
 
-  test('but not where the node has the address itself', () => {
+  test('a packet to an address of the node itself is not refused', () => {
     const facts = { ownAddresses: [...node.ownAddresses, '10.96.0.1', '10.96.7.7'] };
     assert.equal(fate(packetTo('10.96.0.1', { port: 81 }), facts, clusterIP), 'pass');
     assert.equal(fate(packetTo('10.96.7.7'), facts, clusterIP), 'pass');
@@ -166,7 +189,7 @@ suite('what is refused', () => {
     assert.equal(fate(packetTo('10.96.0.1'), {}, plan), '10.244.1.21 1');
   });
 
-  test('a blocked source is dropped even where nobody serves', () => {
+  test('a source outside of the admitted ranges is dropped even without endpoints', () => {
     const plan = planOf({
       clusterIP: '10.96.0.1',
       loadBalancerVIPs: [vip],
@@ -188,7 +211,7 @@ suite('what is refused', () => {
   });
 });
 
-suite('external policy Local', () => {
+suite('under external policy Local', () => {
   const parts = { clusterIP: '10.96.0.1', externalIPs: [external], externalPolicyLocal: true };
   const both = planOf(parts, [here, there]);
   const remote = planOf(parts, [there]);
@@ -212,35 +235,35 @@ suite('external policy Local', () => {
     says(ask(packet, {}, remote), /the sender is this node itself/);
   });
 
-  test('pods are clients from outside where nothing tells them', () => {
+  test('pods count as clients from outside when no setting tells them from others', () => {
     assert.equal(fate(packetTo(external), { localDetector: { kind: 'none' } }, both), '10.244.1.21 1');
   });
 
-  test('no endpoints at all reject, for everybody', () => {
+  test('a service without endpoints rejects all clients', () => {
     for (const source of [pod, outside, '192.0.2.5']) {
       assert.equal(fate(packetTo(external, { source }), {}, planOf(parts)), 'reject');
     }
   });
 });
 
-suite('masquerade', () => {
+suite('a packet is masqueraded', () => {
   const target = '10.244.2.21 1';
   const plan = planOf({ clusterIP: '10.96.0.1', externalIPs: [external] }, [there]);
 
-  test('to a cluster IP, for everybody but pods', () => {
+  test('to a cluster IP, for all clients but pods', () => {
     assert.equal(fate(packetTo('10.96.0.1'), {}, plan), target);
     assert.equal(fate(packetTo('10.96.0.1', { source: outside }), {}, plan), `${target} masq`);
     assert.equal(fate(packetTo('10.96.0.1', { source: '192.0.2.5' }), {}, plan), `${target} masq`);
     says(ask(packetTo('10.96.0.1', { source: outside }), {}, plan), /not in the pod range 10.244.0.0\/16/);
   });
 
-  test('to a cluster IP, for everybody with masqueradeAll, for nobody when nothing tells pods', () => {
+  test('to a cluster IP, for all clients with masqueradeAll, for none when no setting tells pods from others', () => {
     assert.equal(fate(packetTo('10.96.0.1'), { masqueradeAll: true }, plan), `${target} masq`);
     const packet = packetTo('10.96.0.1', { source: outside });
     assert.equal(fate(packet, { localDetector: { kind: 'none' } }, plan), target);
   });
 
-  test('pods are told by the interface they send by', () => {
+  test('by the interface on which packets of pods arrive', () => {
     const by = (name: string): Packet =>
       packetTo('10.96.0.1', { source: outside, origin: { interface: name } });
     const bridge = { localDetector: { kind: 'interface', name: 'cni0' } } as const;
@@ -249,16 +272,16 @@ suite('masquerade', () => {
     const prefix = { localDetector: { kind: 'prefix', prefix: 'veth' } } as const;
     assert.equal(fate(by('veth7'), prefix, plan), target);
     assert.equal(fate(by(''), prefix, plan), `${target} masq`);
-    says(ask(by(''), prefix, plan), /not known to arrive by an interface veth\*/);
+    says(ask(by(''), prefix, plan), /not known to arrive on an interface veth\*/);
     assert.equal(fate(packetTo('10.96.0.1', { origin: 'node' }), prefix, plan), `${target} masq`);
   });
 
-  test('to an external address under policy Cluster, for everybody', () => {
+  test('to an external address under policy Cluster, for all clients', () => {
     assert.equal(fate(packetTo(external), {}, plan), `${target} masq`);
     says(ask(packetTo(external), {}, plan), /replies have to come back through this node/);
   });
 
-  test('a pod that is sent back to itself does not see its own address', () => {
+  test('when a pod is sent back to itself', () => {
     const packet = packetTo('10.96.0.1', { source: here.ip });
     assert.equal(fate(packet, {}, clusterIP), '10.244.1.21 0.5 masq, 10.244.2.21 0.5');
     says(ask(packet, {}, clusterIP), /pod 10.244.1.21 is sent back to itself/);
@@ -268,7 +291,7 @@ suite('masquerade', () => {
   });
 });
 
-test('an endpoint at an address of the node sees who sends from elsewhere', () => {
+test('an endpoint with an address of the node sees the source address of clients from elsewhere', () => {
   const plan = planOf({ clusterIP: '10.96.0.1', externalIPs: [external] }, [
     { ip: '192.0.2.5', local: true },
   ]);
@@ -281,14 +304,14 @@ test('an endpoint at an address of the node sees who sends from elsewhere', () =
   assert.equal(fate(packet, { mode: 'userspace' }, plan), '192.0.2.5 1 masq');
 });
 
-test('client affinity: told with its time', () => {
+test('an explanation names client affinity and its time', () => {
   const plan = planOf({ clusterIP: '10.96.0.1', affinitySeconds: 600 }, [here, there]);
   const explanation = ask(packetTo('10.96.0.1'), {}, plan);
   assert.equal(explanation.fate.action === 'forward' && explanation.fate.affinitySeconds, 600);
-  says(explanation, /within the last 600 s goes where it went then/);
+  says(explanation, /within the last 600 s goes to the same endpoint again/);
 });
 
-test('hints: told where they narrow the choice', () => {
+test('an explanation names hints that narrow the choice', () => {
   const hinted = { ...here, zoneHints: ['zone-a'] };
   const plan = planOf({ clusterIP: '10.96.0.1' }, [hinted, { ...there, zoneHints: ['zone-b'] }]);
   assert.equal(fate(packetTo('10.96.0.1'), {}, plan), '10.244.1.21 1');
@@ -307,13 +330,13 @@ test('an IPv6 frontend and its endpoints are written with brackets', () => {
   assert.deepEqual(explanation.fate, { action: 'forward', targets, affinitySeconds: 0 });
 });
 
-suite('node ports at loopback addresses', () => {
+suite('node ports at loopback addresses are', () => {
   const plan = planOf({ clusterIP: '10.96.0.1', nodePort: 30_080 }, [here]);
   const packet = packetTo('127.0.0.1', { source: '127.0.0.1', port: 30_080 });
   const all = { nodePortAddresses: nodePortAddresses('IPv4', []) };
   const explicit = { nodePortAddresses: nodePortAddresses('IPv4', ['127.0.0.0/8']) };
 
-  test('nftables: left alone, or rejected, or served by the process', () => {
+  test('ignored, rejected or served by the process in nftables mode', () => {
     assert.equal(fate(packet, all, plan), 'pass');
     assert.equal(fate(packet, { ...all, localhostNodePorts: true }, plan), 'reject');
     const served = ask(packet, { ...explicit, localhostNodePorts: true }, plan);
@@ -321,7 +344,7 @@ suite('node ports at loopback addresses', () => {
     says(served, /kube-proxy itself listens/);
   });
 
-  test('iptables: served where wanted, masqueraded', () => {
+  test('served where configured, and masqueraded, in iptables mode', () => {
     const facts = { ...all, mode: 'iptables', localhostNodePorts: true } as const;
     assert.equal(fate(packet, facts, plan), '10.244.1.21 1 masq');
     assert.equal(fate(packet, { ...facts, localhostNodePorts: false }, plan), 'pass');
@@ -331,12 +354,12 @@ suite('node ports at loopback addresses', () => {
     );
   });
 
-  test('ipvs: never', () => {
+  test('never served in ipvs mode', () => {
     assert.equal(fate(packet, { ...all, mode: 'ipvs' }, plan), 'pass');
     assert.equal(fate(packet, { ...explicit, mode: 'ipvs' }, plan), 'pass');
   });
 
-  test('userspace: as at other addresses', () => {
+  test('served as at other addresses in userspace mode', () => {
     assert.equal(fate(packet, { ...all, mode: 'userspace' }, plan), '10.244.1.21 1 masq');
     assert.equal(fate(packet, { ...explicit, mode: 'userspace' }, plan), '10.244.1.21 1 masq');
     assert.equal(fate(packet, { mode: 'userspace' }, plan), 'pass');
@@ -346,12 +369,12 @@ suite('node ports at loopback addresses', () => {
 suite('iptables mode', () => {
   const facts = { mode: 'iptables' } as const;
 
-  test('knows nothing of other ports and of unallocated addresses', () => {
+  test('ignores other ports of a cluster IP and unused addresses', () => {
     assert.equal(fate(packetTo('10.96.0.1', { port: 81 }), facts, clusterIP), 'pass');
     assert.equal(fate(packetTo('10.96.7.7'), facts, clusterIP), 'pass');
   });
 
-  test('tests sources only where there are endpoints, and after external IPs', () => {
+  test('checks sources only with endpoints, and after external IPs', () => {
     const parts = { clusterIP: '10.96.0.1', loadBalancerVIPs: [vip], sourceRanges: ['203.0.113.0/24'] };
     assert.equal(fate(packetTo(vip), facts, planOf(parts)), 'reject');
     assert.equal(fate(packetTo(vip), facts, planOf(parts, [here])), 'drop');
@@ -360,23 +383,23 @@ suite('iptables mode', () => {
     assert.equal(fate(packetTo(vip), {}, twice), 'drop');
   });
 
-  test('refuses no external address to the node itself, unless it is its own', () => {
+  test('does not refuse the node itself an external address, unless the node has it', () => {
     const plan = planOf({ clusterIP: '10.96.0.1', externalIPs: [external] });
     const packet = packetTo(external, { source: '192.0.2.5' });
     assert.equal(fate(packet, facts, plan), 'pass');
-    says(ask(packet, facts, plan), /not in effect for what the node itself sends/);
+    says(ask(packet, facts, plan), /does not refuse packets that the node itself sends/);
     assert.equal(fate(packet, { ...facts, ownAddresses: [external, '192.0.2.5'] }, plan), 'reject');
     assert.equal(fate(packetTo(external, { source: outside }), facts, plan), 'reject');
   });
 
-  test('refuses no cluster IP that the node has, but to the node itself', () => {
+  test('refuses a cluster IP that the node has only to the node itself', () => {
     const own = { ...facts, ownAddresses: [...node.ownAddresses, '10.96.0.1'] };
     const plan = planOf({ clusterIP: '10.96.0.1' });
     assert.equal(fate(packetTo('10.96.0.1'), own, plan), 'pass');
     assert.equal(fate(packetTo('10.96.0.1', { source: '192.0.2.5' }), own, plan), 'reject');
   });
 
-  test('refuses node ports at every address, and serves them at those selected', () => {
+  test('refuses node ports at every address, and serves them at the selected ones', () => {
     const at = (destination: string, plan: ServicePlan) =>
       fate(packetTo(destination, { source: outside, port: 30_080 }), facts, plan);
     const parts = { clusterIP: '10.96.0.1', nodePort: 30_080 };
@@ -389,7 +412,7 @@ suite('iptables mode', () => {
 suite('ipvs mode', () => {
   const facts = { mode: 'ipvs' } as const;
 
-  test('has no short cut under external policy Local, and falls back to all endpoints', () => {
+  test('ignores the sender under external policy Local, and falls back to all endpoints', () => {
     const parts = { clusterIP: '10.96.0.1', externalIPs: [external], externalPolicyLocal: true };
     for (const source of [pod, outside, '192.0.2.5']) {
       const packet = packetTo(external, { source });
@@ -397,16 +420,19 @@ suite('ipvs mode', () => {
       assert.equal(fate(packet, facts, planOf(parts, [there])), '10.244.2.21 1');
       assert.equal(fate(packet, facts, planOf(parts)), 'reject');
     }
-    says(ask(packetTo(external), facts, planOf(parts, [there])), /policy Cluster stand in/);
+    says(
+      ask(packetTo(external), facts, planOf(parts, [there])),
+      /ipvs mode uses the endpoints of policy Cluster instead/,
+    );
   });
 
-  test('rejects where others drop: internal policy Local without an endpoint here', () => {
+  test('rejects, where other modes drop, under internal policy Local without an endpoint on this node', () => {
     const plan = planOf({ clusterIP: '10.96.0.1', internalPolicyLocal: true }, [there]);
     assert.equal(fate(packetTo('10.96.0.1'), facts, plan), 'reject');
     says(ask(packetTo('10.96.0.1'), facts, plan), /virtual server without endpoints rejects/);
   });
 
-  test('rejects other ports of every address that it holds, health check ports apart', () => {
+  test('rejects other ports of every service address, apart from health check ports', () => {
     const plan = planOf({ clusterIP: '10.96.0.1', loadBalancerVIPs: [vip], healthCheckNodePort: 32_000 }, [
       here,
     ]);
@@ -418,7 +444,7 @@ suite('ipvs mode', () => {
     assert.equal(fate(packetTo(vip, { port: 81 }), own, plan), 'pass');
   });
 
-  test('filters the node only where it uses the address of the balancer', () => {
+  test('checks the source of the node only when it is the address of the load balancer', () => {
     const parts = { clusterIP: '10.96.0.1', loadBalancerVIPs: [vip] };
     const plan = planOf({ ...parts, sourceRanges: ['203.0.113.0/24'] }, [here]);
     assert.equal(fate(packetTo(vip, { source: vip, origin: 'node' }), facts, plan), 'drop');
@@ -426,7 +452,7 @@ suite('ipvs mode', () => {
     assert.equal(fate(packetTo(vip), facts, plan), 'drop');
   });
 
-  test('masquerades the node that uses a cluster IP as its source where nothing tells pods', () => {
+  test('masquerades the node with a cluster IP as its source when no setting tells pods from others', () => {
     const detector = { ...facts, localDetector: { kind: 'none' } } as const;
     const plan = planOf({ clusterIP: '10.96.0.1' }, [here]);
     const packet = packetTo('10.96.0.1', { source: '10.96.0.1', origin: 'node' });
@@ -434,11 +460,11 @@ suite('ipvs mode', () => {
     assert.equal(fate(packetTo('10.96.0.1', { source: outside }), detector, plan), '10.244.1.21 1');
   });
 
-  test('leaves it to the scheduler which endpoint it is', () => {
-    says(ask(packetTo('10.96.0.1'), { ...facts, scheduler: 'sh' }, clusterIP), /up to the scheduler sh/);
+  test('names the scheduler that chooses the endpoint', () => {
+    says(ask(packetTo('10.96.0.1'), { ...facts, scheduler: 'sh' }, clusterIP), /The scheduler sh chooses/);
   });
 
-  test('serves node ports at no link-local IPv6 address', () => {
+  test('does not serve node ports at link-local IPv6 addresses', () => {
     const plan = planOf({ clusterIP: 'fd00:96::1', nodePort: 30_080 }, [{ ip: 'fd00:244::2' }]);
     const v6 = {
       ...facts,
@@ -453,7 +479,7 @@ suite('ipvs mode', () => {
   });
 });
 
-test('userspace mode: endpoints always see the node', () => {
+test('endpoints always see the node in userspace mode', () => {
   const facts = { mode: 'userspace' } as const;
   assert.equal(fate(packetTo('10.96.0.1'), facts, clusterIP), '10.244.1.21 0.5 masq, 10.244.2.21 0.5 masq');
   assert.equal(fate(packetTo('10.96.0.1', { port: 81 }), facts, clusterIP), 'reject');

@@ -30,7 +30,7 @@ function arrivalText(name: string): string {
 }
 
 /** The fate in one sentence. */
-export function fateText(fate: Fate, service: string | null = null): string {
+function fateText(fate: Fate, service: string | null = null): string {
   if (fate.action !== 'forward') return refusals[fate.action];
   const { targets, affinitySeconds } = fate;
   const [first] = targets;

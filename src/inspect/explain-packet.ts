@@ -1,0 +1,171 @@
+import type { Fate, Packet, Target } from '../backends/inspection.ts';
+import { isInRange, isOwnAddress, type NodeFacts, type Sender, senderOf } from '../backends/node-facts.ts';
+import type {
+  DestinationMatches,
+  EndpointChoice,
+  NotForwarded,
+  PacketRules,
+} from '../backends/packet-rules.ts';
+import type { Endpoint } from '../model/endpoint.ts';
+import type { Frontend } from '../plan/frontend.ts';
+import { compareClaims, precedenceOf } from '../plan/ownership.ts';
+import type { ServicePlan } from '../plan/service-plan.ts';
+import { rangeOfNode } from '../plan/source-ranges.ts';
+import { matchesOf, ownerFirst } from './matches.ts';
+
+/** The fate of the first packet of a connection by the plans, and why. */
+export interface Explanation {
+  /** Key of the service port that has the destination. */
+  readonly service: string | undefined;
+  /** In words: `cluster IP 10.96.0.1:80/TCP`. */
+  readonly frontend: string | undefined;
+  readonly fate: Fate;
+  /** Sentences, in the order of the decisions. */
+  readonly reasons: readonly string[];
+}
+
+type Result = Pick<Explanation, 'fate' | 'reasons'>;
+
+/** Foretells the fate of a packet on this node in the mode of these rules. Pure; looks at every plan once. */
+export function explainPacket(
+  packet: Packet,
+  plans: ReadonlyMap<string, ServicePlan>,
+  node: NodeFacts,
+  rules: PacketRules,
+): Explanation {
+  const matches = matchesOf(packet, plans);
+  const claims = claimsOn(packet, matches, node);
+  const [frontend] = claims;
+  if (!frontend) {
+    const result = unmatched(packet, rules.unmatched(packet, matches, node));
+    return { service: undefined, frontend: undefined, ...result };
+  }
+  const { key: service } = frontend.plan.port;
+  const name = frontendText(frontend, packet);
+  const { fate, reasons } = resultFor(frontend, packet, node, rules);
+  const start = [`The packet is for ${name} of service port ${service}.`, ...losers(claims)];
+  return { service, frontend: name, fate, reasons: [...start, ...reasons] };
+}
+
+/** An address of a service comes before a node port, even when it refuses the packet. */
+function claimsOn({ destination }: Packet, matches: DestinationMatches, node: NodeFacts): Frontend[] {
+  const { addresses, nodePorts } = matches;
+  if (addresses.length > 0) return ownerFirst(addresses);
+  return isOwnAddress(destination, node) ? ownerFirst(nodePorts) : [];
+}
+
+/** `cluster IP 10.96.0.1:80/TCP`, `node port 30080/TCP at 192.0.2.5`. */
+function frontendText({ kind, name, port, protocol }: Frontend, { destination }: Packet): string {
+  return kind === 'node port' ? `node port ${port}/${protocol} at ${destination}` : `${kind} ${name}`;
+}
+
+function unmatched({ destination, port, protocol }: Packet, refusal: NotForwarded | undefined): Result {
+  if (refusal) return notForwarded(refusal);
+  const nothing = `No service has port ${port}/${protocol} at ${destination}: the packet is routed as if there were no proxy.`;
+  return notForwarded({ action: 'pass', reasons: [nothing] });
+}
+
+/** A sentence for each service port that claims the destination without owning it. */
+function losers(claims: readonly Frontend[]): string[] {
+  const [owner, ...others] = Map.groupBy(claims, ({ plan }) => plan.port.key).values();
+  return others.map((claim) => {
+    const why = precedenceOf(strongest(owner ?? claim), strongest(claim));
+    return `Service port ${strongest(claim).plan.port.key} asks for the same destination and does not get it: ${why}.`;
+  });
+}
+
+function strongest(claims: readonly Frontend[]): Frontend {
+  return claims.reduce((best, claim) => (compareClaims(claim, best) < 0 ? claim : best));
+}
+
+function resultFor(frontend: Frontend, packet: Packet, node: NodeFacts, rules: PacketRules): Result {
+  const { plan, kind } = frontend;
+  const notServed = kind === 'node port' ? rules.nodePort(frontend, packet, node) : undefined;
+  if (notServed) return notForwarded(notServed);
+  const reasons: string[] = [];
+  if (rules.checksSource(frontend, packet)) {
+    const admitted = admission(plan, packet, node);
+    if (admitted === undefined) return notForwarded(notAdmitted(plan, packet));
+    reasons.push(admitted);
+  }
+  const sender = senderOf(packet, node);
+  const choice = rules.choose(frontend, sender);
+  reasons.push(...choice.reasons);
+  if (choice.action !== 'forward') {
+    const miss = rules.missesRefusal?.(frontend, packet, node);
+    if (miss !== undefined) return notForwarded({ action: 'pass', reasons: [...reasons, miss] });
+    return notForwarded({ action: choice.action, reasons });
+  }
+  const { targets, reasons: sources } = targetsOf(choice, frontend, packet, sender, node, rules);
+  reasons.push(...choiceReasons(choice, plan, rules), ...sources);
+  return { fate: { action: 'forward', targets, affinitySeconds: plan.port.affinitySeconds }, reasons };
+}
+
+/** Why the source may reach the frontend; undefined when it may not. */
+function admission({ port }: ServicePlan, { source }: Packet, { nodeIP }: NodeFacts): string | undefined {
+  const range = port.sourceRanges.find((text) => isInRange(source, text));
+  if (range !== undefined) return `Source ${source} is in the admitted range ${range}.`;
+  const ofNode = rangeOfNode(port, nodeIP);
+  if (ofNode === undefined || !port.loadBalancerVIPs.includes(source)) return undefined;
+  return `Source ${source} is the balancer's own address, which this node may use since ${nodeIP} is in the admitted range ${ofNode}.`;
+}
+
+function notAdmitted({ port }: ServicePlan, { source }: Packet): NotForwarded {
+  const ranges = port.sourceRanges.join(', ');
+  return { action: 'drop', reasons: [`Source ${source} is in none of the admitted ranges (${ranges}).`] };
+}
+
+/** Every endpoint with the same probability, and whether it sees the client's address. */
+function targetsOf(
+  { endpoints }: EndpointChoice,
+  frontend: Frontend,
+  packet: Packet,
+  sender: Sender,
+  node: NodeFacts,
+  rules: PacketRules,
+): { readonly targets: readonly Target[]; readonly reasons: readonly string[] } {
+  const { masquerade, reason } = rules.masquerade(frontend, packet, node, sender);
+  const keepsSource = ({ ip }: Endpoint): boolean =>
+    rules.keepsSourceForOwnEndpoints && packet.origin !== 'node' && isOwnAddress(ip, node);
+  const isMasqueraded = (endpoint: Endpoint): boolean =>
+    !keepsSource(endpoint) && (masquerade || rules.isHairpin(endpoint, packet));
+  const targets = endpoints.map(
+    (endpoint): Target => ({
+      endpoint: endpoint.id,
+      probability: 1 / endpoints.length,
+      masquerade: isMasqueraded(endpoint),
+    }),
+  );
+  const reasons = [reason];
+  if (!masquerade && targets.some((target) => target.masquerade)) {
+    reasons.push(`Still masqueraded where the pod ${packet.source} is sent back to itself.`);
+  }
+  if (masquerade && targets.some((target) => !target.masquerade)) {
+    reasons.push(
+      'Still not masqueraded where the endpoint has an address of this node: the packet stays here.',
+    );
+  }
+  return { targets, reasons };
+}
+
+const refusals = {
+  drop: ['Dropped: the client gets no answer.'],
+  reject: ['Rejected: the client gets the error that the port is unreachable.'],
+  pass: [],
+} as const;
+
+function notForwarded({ action, reasons }: NotForwarded): Result {
+  return { fate: { action }, reasons: [...reasons, ...refusals[action]] };
+}
+
+function choiceReasons({ endpoints }: EndpointChoice, { port }: ServicePlan, rules: PacketRules): string[] {
+  const [only] = endpoints;
+  const scheduler = rules.scheduler === undefined ? '' : ` The scheduler ${rules.scheduler} chooses.`;
+  const chosen =
+    endpoints.length === 1 && only
+      ? `Goes to ${only.id}.`
+      : `Goes to one of ${endpoints.length} endpoints, all equally likely.${scheduler}`;
+  if (port.affinitySeconds === 0) return [chosen];
+  const affinity = `Client affinity: a client that connected within the last ${port.affinitySeconds} s goes to the same endpoint again.`;
+  return [chosen, affinity];
+}
