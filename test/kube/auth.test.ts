@@ -77,7 +77,7 @@ const trusting = (server: ApiServer) => ({
 });
 
 describe('the server', () => {
-  test('is trusted when its CA is known, by data or by file', async () => {
+  test('is trusted with its CA, given as data or as a file', async () => {
     await using secured = await secureServer();
     const { url } = secured.server;
     for (const ca of [
@@ -90,7 +90,7 @@ describe('the server', () => {
     }
   });
 
-  test('is not trusted with another CA, or with none', async () => {
+  test('is not trusted with another CA or without one', async () => {
     await using secured = await secureServer();
     for (const ca of [{ 'certificate-authority-data': base64(stranger.cert) }, {}]) {
       using c = await connected({ server: secured.server.url, ...ca }, { token: 'good' });
@@ -102,7 +102,7 @@ describe('the server', () => {
     assert.equal(secured.server.requests.length, 0);
   });
 
-  test('must have the name it is known by', async () => {
+  test('must have a certificate for its name', async () => {
     await using secured = await secureServer({ tls: authority.server(['DNS:kubernetes']) });
     using nameless = await connected(trusting(secured.server), { token: 'good' });
     await assert.rejects(nameless.client.request(list), { name: 'TransportError' });
@@ -118,7 +118,7 @@ describe('the server', () => {
     await assert.rejects(other.client.request(list), { name: 'TransportError' });
   });
 
-  test('may change its CA while we run', async () => {
+  test('may change its CA at run time', async () => {
     await using secured = await secureServer();
     const ca = file('rotating-ca.crt', authority.cert);
     using c = await connected({ server: secured.server.url, 'certificate-authority': ca }, { token: 'good' });
@@ -132,7 +132,7 @@ describe('the server', () => {
 });
 
 describe('a client certificate', () => {
-  test('is shown, by data or by file, and a stranger is not let in', async () => {
+  test('is sent, from data or from a file; without one, access is refused', async () => {
     await using secured = await secureServer();
     const { cert, key } = authority.client('system:kube-proxy');
     const users = [
@@ -236,7 +236,7 @@ cat "${directory}/${name}.out"
   });
   const env = { PATH: process.env.PATH ?? '' };
 
-  test('is called once, with its arguments, environment and the cluster', async () => {
+  test('runs once, with its arguments, environment and the cluster', async () => {
     await using secured = await secureServer();
     plugin('once');
     answers('once', { token: 'good' });
@@ -267,7 +267,7 @@ cat "${directory}/${name}.out"
     });
   });
 
-  test('is asked again when what it gave has expired or is refused', async () => {
+  test('runs again when its credential has expired or is refused', async () => {
     await using secured = await secureServer();
     const command = plugin('again');
     answers('again', { token: 'good', expirationTimestamp: '2020-01-01T00:00:00Z' });
@@ -342,7 +342,7 @@ cat "${directory}/${name}.out"
 
 describe('a proxy', () => {
   for (const secureProxy of [false, true]) {
-    test(`over ${secureProxy ? 'TLS' : 'plain HTTP'} connects us, with its own login`, async () => {
+    test(`over ${secureProxy ? 'TLS' : 'plain HTTP'} is used, with its own login`, async () => {
       await using secured = await secureServer();
       const proxy = await startConnectProxy(secureProxy ? authority.server() : undefined);
       try {
@@ -373,7 +373,7 @@ describe('a proxy', () => {
     }
   });
 
-  test('that refuses, or is not there, is reported', async () => {
+  test('that refuses or does not answer is reported', async () => {
     await using secured = await secureServer();
     const proxy = await startConnectProxy();
     proxy.status = 407;
@@ -386,7 +386,7 @@ describe('a proxy', () => {
     await assert.rejects(c.client.request(list), { name: 'TransportError', message: /proxy .*ECONNREFUSED/ });
   });
 
-  test('reaches a server without TLS too', async () => {
+  test('is used for a server without TLS, too', async () => {
     const server = await startApiServer();
     const proxy = await startConnectProxy();
     try {

@@ -63,7 +63,7 @@ describe('a request', () => {
     assert.equal(p.server.requests.at(-1)?.headers['content-type'], 'application/merge-patch+json');
   });
 
-  test('says who asks and what it can read', async () => {
+  test('has a User-Agent and an Accept header', async () => {
     await using p = await pair({
       contentTypes: { accept: '', contentType: 'application/vnd.kubernetes.protobuf' },
     });
@@ -78,7 +78,7 @@ describe('a request', () => {
     assert.equal(lines.length, 1);
   });
 
-  test('keeps the path of its server', async () => {
+  test('keeps the path of the server URL', async () => {
     const paths: (string | undefined)[] = [];
     const server = createServer((request, response) => {
       paths.push(request.url);
@@ -104,7 +104,7 @@ describe('a request', () => {
     });
   });
 
-  test('that is answered by something else than Kubernetes still has its status', async () => {
+  test('that is refused by a proxy carries the status', async () => {
     const server = createServer((_, response) => response.writeHead(502).end('<h1>Bad gateway</h1>'));
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     const client = testClient(plainAccess(`http://127.0.0.1:${(server.address() as AddressInfo).port}`));
@@ -118,7 +118,7 @@ describe('a request', () => {
     server.close();
   });
 
-  test('is sent again when the server says when, and given up in the end', async () => {
+  test('is repeated after Retry-After, and given up after ten repetitions', async () => {
     await using p = await pair();
     const busy = { kind: 'status', status: 429, reason: 'TooManyRequests', retryAfter: 0 } as const;
     for (let i = 0; i < 3; i++) p.server.faults.next(busy);
@@ -129,7 +129,7 @@ describe('a request', () => {
     assert.equal(p.server.faults.pending, 9);
   });
 
-  test('that brings nothing readable fails', async () => {
+  test('whose answer is not JSON fails', async () => {
     await using p = await pair();
     p.server.faults.next({ kind: 'garbage' });
     await assert.rejects(p.client.request(nodes), { name: 'TransportError', message: /not JSON/ });
@@ -145,7 +145,7 @@ describe('a request', () => {
     });
   });
 
-  test('fails when its time is up, whether nothing came or not all', async () => {
+  test('fails when its time is up, without an answer or with a part of it', async () => {
     await using p = await pair();
     for (const fault of [{ kind: 'hang' }, { kind: 'stall', afterBytes: 10 }] as const) {
       p.server.faults.next(fault);
@@ -178,7 +178,7 @@ describe('a request', () => {
     await given;
   });
 
-  test('waits for its turn', async () => {
+  test('waits for the rate limiter', async () => {
     const clock = new FakeClock();
     await using p = await pair({ qps: 5, burst: 2, clock });
     const sent = [p.client.request(nodes), p.client.request(nodes), p.client.request(nodes)];
@@ -191,7 +191,7 @@ describe('a request', () => {
 });
 
 describe('connections', () => {
-  test('are kept and used again', async () => {
+  test('are kept alive and reused', async () => {
     await using p = await pair();
     const ports = new Set<number | undefined>();
     for (let i = 0; i < 5; i++) {
@@ -202,7 +202,7 @@ describe('connections', () => {
     assert.equal(ports.size, 1);
   });
 
-  test('that the server closed meanwhile cost a read nothing', async () => {
+  test('that the server has closed do not make a read fail', async () => {
     let answered = 0;
     // Answers one request per connection while promising to stay, as a restarting server does.
     const server = createTcpServer((socket) => {
@@ -238,7 +238,7 @@ describe('a stream', () => {
     plain.close();
   });
 
-  test('fails when nothing comes, and the wait may change on the way', async () => {
+  test('fails after the idle time, which may change', async () => {
     await using p = await pair();
     p.server.put('nodes', node('a'));
     let patience = 5000;
@@ -251,7 +251,7 @@ describe('a stream', () => {
     );
   });
 
-  test('is closed by leaving it', async () => {
+  test('is closed when its consumer leaves the loop', async () => {
     await using p = await pair();
     p.server.put('nodes', node('a'));
     const watch = { ...nodes, query: { watch: 'true' }, idleMs: () => 5000, unthrottled: true };
@@ -259,7 +259,7 @@ describe('a stream', () => {
     await soon('the end of the watch', () => p.server.watches().length === 0);
   });
 
-  test('that is refused fails before it begins', async () => {
+  test('that is refused rejects at once', async () => {
     await using p = await pair();
     p.server.faults.next({ kind: 'status', status: 429, reason: 'TooManyRequests', retryAfter: 3 });
     await assert.rejects(p.client.stream({ ...nodes, idleMs: () => 1000 }), {

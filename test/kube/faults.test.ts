@@ -97,7 +97,7 @@ describe('connecting again survives', () => {
 });
 
 describe('a client that was away', () => {
-  test('resumes where it stopped, without a list', async () => {
+  test('resumes from its last version, without a list', async () => {
     await using bed = await watchedServices();
     await bed.converge();
     const version = String(bed.server.store.version);
@@ -110,7 +110,7 @@ describe('a client that was away', () => {
     assert.equal(bed.mirror.upserts, 22);
   });
 
-  test('resumes from a bookmark, although nothing it watches changed', async () => {
+  test('resumes from a bookmark when no object has changed', async () => {
     await using bed = await watchedServices();
     await bed.converge();
     bed.server.put('nodes', { metadata: { name: 'elsewhere' } });
@@ -146,7 +146,7 @@ describe('a client that was away', () => {
     }
   }
 
-  test('keeps what it knows while the server is gone', async () => {
+  test('removes nothing while the server is away', async () => {
     const bed = await watchedServices();
     await bed.converge();
     await bed.server.close();
@@ -158,7 +158,7 @@ describe('a client that was away', () => {
     bed.client.close();
   });
 
-  test('tries again as soon as another resource gets through', async () => {
+  test('retries as soon as another resource succeeds', async () => {
     const backoff = { initialMs: 60_000, maxMs: 60_000, jitter: 0 };
     await using bed = await testBed({ seed: fill, watch: ['services'], tuning: { backoff } });
     await bed.converge();
@@ -183,7 +183,7 @@ describe('a client that was away', () => {
 });
 
 describe('events', () => {
-  test('that come twice are delivered once', async () => {
+  test('that arrive twice are delivered once', async () => {
     await using bed = await watchedServices();
     await bed.converge();
     const watch = await watchOf(bed);
@@ -200,7 +200,7 @@ describe('events', () => {
     assert.equal(bed.mirror.removals, 1);
   });
 
-  test('of the past change nothing, not even what was deleted since', async () => {
+  test('that are older change nothing and do not restore deleted objects', async () => {
     await using bed = await watchedServices();
     await bed.converge();
     for (let i = 0; i < 5; i++) bed.server.put('services', service('svc-1', 1000 + i));
@@ -216,7 +216,7 @@ describe('events', () => {
     assert.equal(bed.mirror.removals, removals);
   });
 
-  test('of the past do not bring back what went while nobody watched', async () => {
+  test('that are older do not restore objects deleted during an outage', async () => {
     await using bed = await watchedServices();
     await bed.converge();
     const old = bed.server.store.changesSince('services', 0);
@@ -232,7 +232,7 @@ describe('events', () => {
   });
 });
 
-test('one resource that is refused does not hold up the others', async () => {
+test('a refused resource does not delay the others', async () => {
   const isRefused = ({ path }: { path: string }) => path.includes('servicecidrs');
   await using bed = await testBed({
     seed: (server) => {

@@ -34,7 +34,7 @@ const mebibytes = (n: number) => fixed(n / 2 ** 20);
 
 describe(`${services * endpointsEach} endpoints`, () => {
   for (const streamingLists of ['supported', 'refused'] as const) {
-    test(`are listed without holding up other work (streaming lists ${streamingLists})`, async (t) => {
+    test(`are listed without blocking the event loop (streaming lists ${streamingLists})`, async (t) => {
       const server = await startServerThread(streamingLists);
       const client = testClient(plainAccess(server.url));
       const source = kubeSource({ client, nodeName: 'n', clock: systemClock, logger: new LogRecorder() });

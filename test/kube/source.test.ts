@@ -15,8 +15,8 @@ function fill({ put }: TestBed['server']): void {
   put('serviceCIDRs', serviceCIDR('kubernetes', '10.96.0.0/12'));
 }
 
-describe('what is asked for', () => {
-  test('every resource at its path, with its selectors, as a streaming list', async () => {
+describe('requests', () => {
+  test('go to the path of each resource, with selectors, as streaming lists', async () => {
     await using bed = await testBed({ seed: fill });
     await bed.converge();
     const asked = bed.server.requests.map(({ path, query }) => [
@@ -40,7 +40,7 @@ describe('what is asked for', () => {
     }
   });
 
-  test('a resource cannot be watched twice, another one can be added', async () => {
+  test('for a resource cannot be started twice; another resource can be added', async () => {
     await using bed = await testBed({ seed: fill, watch: ['nodes'] });
     await bed.converge();
     assert.throws(() => bed.source.start(['nodes'], bed.mirror), /nodes are already being watched/);
@@ -50,7 +50,7 @@ describe('what is asked for', () => {
 });
 
 describe('objects', () => {
-  test('arrive, change and go', async () => {
+  test('are added, changed and removed', async () => {
     await using bed = await testBed({ seed: fill });
     await bed.converge();
     bed.server.put('services', service('svc-1', 8080));
@@ -63,7 +63,7 @@ describe('objects', () => {
     assert.equal(bed.mirror.removals, 3);
   });
 
-  test('leave and enter with the selector', async () => {
+  test('are removed and added as they match the selector', async () => {
     await using bed = await testBed({ seed: fill });
     await bed.converge();
     bed.server.put('services', service('svc-1', 80, { labels: { [proxyNameLabel]: 'other' } }));
@@ -76,7 +76,7 @@ describe('objects', () => {
     assert.ok(bed.mirror.of('services').has('shop/svc-1'));
   });
 
-  test('of a wrong shape are set aside with one line, and the others go on', async () => {
+  test('that cannot be decoded are ignored and logged once; the others are delivered', async () => {
     const seed = (server: TestBed['server']) => {
       fill(server);
       server.put('services', { metadata: { namespace: 'shop', name: 'odd' }, spec: { ports: 'none' } });
@@ -93,7 +93,7 @@ describe('objects', () => {
     assert.match(lines[0]?.error ?? '', /Service shop\/odd: spec\.ports: want an array, got "none"/);
   });
 
-  test('that lose their shape keep their last good form until they are well or gone', async () => {
+  test('that become invalid keep their last good form until they are corrected or deleted', async () => {
     await using bed = await testBed({ seed: fill, watch: ['services'] });
     await bed.converge();
     const before = bed.mirror.of('services').get('shop/svc-1');
@@ -141,7 +141,7 @@ describe('lists', () => {
     assert.equal(watches.at(-1)?.query.get('sendInitialEvents'), null);
   });
 
-  test('come in pages from a server that has never heard of streaming', async () => {
+  test('come in pages from a server that ignores sendInitialEvents', async () => {
     await using bed = await testBed({
       server: { streamingLists: 'ignored' },
       seed: many,
@@ -151,7 +151,7 @@ describe('lists', () => {
     assert.ok(bed.log.lines.some(({ message }) => message.includes('does not stream lists')));
   });
 
-  test('whose continue token expires are made again in one piece', async () => {
+  test('whose continue token expires are repeated without pages', async () => {
     await using bed = await testBed({
       server: { streamingLists: 'refused' },
       seed: (server) => {
@@ -170,7 +170,7 @@ describe('lists', () => {
     );
   });
 
-  test('that break off are begun again, and nothing is lost or delivered twice', async () => {
+  test('that break off are repeated, and nothing is lost or delivered twice', async () => {
     for (const streamingLists of ['supported', 'refused'] as const) {
       await using bed = await testBed({
         server: { streamingLists },
@@ -190,7 +190,7 @@ describe('lists', () => {
   });
 });
 
-test('stop ends every watch and leaves nothing running', async () => {
+test('stop ends every watch', async () => {
   // No watch is given up as silent and opened again meanwhile.
   await using bed = await testBed({ seed: fill, tuning: { idleMs: 60_000, listIdleMs: 60_000 } });
   await bed.converge();
