@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
-import { API_PATH, type DiffReport, type ServiceList, type StatusReport } from '../../src/inspect/api.ts';
+import type { DiffReport, ServiceList, StatusReport } from '../../src/inspect/api.ts';
 import type { Family } from '../../src/model/ip.ts';
 import type { ApiServer } from '../cluster/apiserver/server.ts';
 import { paced } from '../cluster/lab/pace.ts';
 import { eventually, type Patience } from '../eventually.ts';
+import { inspect, sumOfSamples } from '../program/served-pages.ts';
 import { Site, type StartedProxy } from '../program/started.ts';
 import { type AddressBook, addressBooks } from './address-book.ts';
 import { type Landscape, podDevice, podDevicePrefix } from './landscape.ts';
@@ -21,7 +22,6 @@ import {
 } from './objects.ts';
 import type { ServiceSpec, Setting } from './story.ts';
 
-const METRICS_ADDRESS = 'http://127.0.0.1:10249';
 /** What nobody serves yet is often not answered at all, so the first looks are short. */
 const PROBE_MS = paced(50);
 /** Each look in vain makes the next a bit longer: where everything takes longer, no answer is missed for ever. */
@@ -159,12 +159,8 @@ export class Cluster {
   }
 
   /** The value of a metric, over all labels or those given as the page has them; 0 when it is not there. */
-  async metric(name: string, labels?: string): Promise<number> {
-    const page = await (await fetch(`${METRICS_ADDRESS}/metrics`)).text();
-    const samples = page
-      .split('\n')
-      .filter((line) => line.startsWith(`${name}{${labels ?? ''}`) || line.startsWith(`${name} `));
-    return samples.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' '))), 0);
+  metric(name: string, labels = ''): Promise<number> {
+    return sumOfSamples(`${name}{${labels}`, `${name} `);
   }
 
   /** Waits for it; a failure tells what the program said. */
@@ -202,21 +198,21 @@ export class Cluster {
    */
   async quiet(): Promise<void> {
     const isQuiet = async () => {
-      const { items } = await inspected<ServiceList>('services');
+      const { items } = await inspect<ServiceList>('services');
       if (items.some(({ name }) => name === this.#lastMarker)) return false;
-      const { families } = await inspected<DiffReport>('diff');
+      const { families } = await inspect<DiffReport>('diff');
       return families.every(({ settled, differences }) => settled && differences === 0);
     };
     await this.eventually('nothing is left to do', isQuiet, { everyMs: PROBE_PAUSE_MS });
   }
 
   status(): Promise<StatusReport> {
-    return inspected<StatusReport>('status');
+    return inspect<StatusReport>('status');
   }
 
   /** What the program reports of a service: its ports that lack an address, and who has that. */
   async lostBy(service: NumberedService): Promise<string[]> {
-    const { items } = await inspected<ServiceList>('services');
+    const { items } = await inspect<ServiceList>('services');
     const own = items.filter(({ name }) => name === serviceName(service.n));
     return own.flatMap(({ lost = [] }) => lost.map(({ frontend, owner }) => `${frontend} → ${owner}`));
   }
@@ -245,11 +241,6 @@ export class Cluster {
     };
     await this.eventually('a service put last works', isReached, { everyMs: PROBE_PAUSE_MS });
   }
-}
-
-/** A page of the running program's inspection API. */
-async function inspected<Report>(page: string): Promise<Report> {
-  return (await (await fetch(`${METRICS_ADDRESS}${API_PATH}${page}`)).json()) as Report;
 }
 
 function configOf(mode: string, setting: Setting, books: readonly AddressBook[]): Record<string, unknown> {

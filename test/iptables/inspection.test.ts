@@ -13,9 +13,9 @@ import { systemClock } from '../../src/lib/clock.ts';
 import { type Family, families } from '../../src/model/ip.ts';
 import { silentLogger } from '../../src/obs/log.ts';
 import type { ServicePlan } from '../../src/plan/service-plan.ts';
+import { inNamespace, sh } from '../cluster/lab/namespace.ts';
 import { planOf, plansByKey } from '../cluster/plans.ts';
 import { sendDatagrams } from '../kernel/datagrams.ts';
-import { inNetworkNamespace, sh } from '../kernel/namespace.ts';
 import { type Flavour, flavourUnavailable } from './flavours.ts';
 import { SyncHarness, settingsOf } from './harness.ts';
 
@@ -36,7 +36,7 @@ const dns = planOf({ name: 'dns', clusterIP: '10.96.0.10', port: 53, protocol: '
 ]);
 const empty = planOf({ name: 'empty', clusterIP: '10.96.0.20' });
 
-inNetworkNamespace(import.meta.filename, () => {
+inNamespace(import.meta.url, () => {
   for (const flavour of ['legacy', 'nft'] as const) {
     describe(`iptables-${flavour}`, { skip: flavourUnavailable(flavour) ?? false }, () => {
       test('nothing is written to look', () => lookAtNothing(flavour));

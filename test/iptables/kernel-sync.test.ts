@@ -10,8 +10,8 @@ import { systemClock } from '../../src/lib/clock.ts';
 import { type Family, families } from '../../src/model/ip.ts';
 import { silentLogger } from '../../src/obs/log.ts';
 import type { ServicePlan } from '../../src/plan/service-plan.ts';
+import { inNamespace, sh } from '../cluster/lab/namespace.ts';
 import { planOf } from '../cluster/plans.ts';
-import { inNetworkNamespace, sh } from '../kernel/namespace.ts';
 import { planChange } from './arbitraries.ts';
 import { FakeTables } from './fake-tables.ts';
 import { type Flavour, flavourUnavailable } from './flavours.ts';
@@ -22,7 +22,7 @@ import { chainsOf, savedForm, tableOf } from './normalise.ts';
 const rounds = 25;
 const seed = 42;
 
-inNetworkNamespace(import.meta.filename, () => {
+inNamespace(import.meta.url, () => {
   for (const flavour of ['legacy', 'nft'] as const) {
     const skip = flavourUnavailable(flavour) ?? false;
     describe(`iptables-${flavour}`, { skip }, () => {

@@ -13,15 +13,15 @@ import { runProgram } from '../../src/kernel/program.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { silentLogger } from '../../src/obs/log.ts';
 import { ignoredMetric } from '../../src/obs/metrics.ts';
+import { inNamespace, sh } from '../cluster/lab/namespace.ts';
 import { eventually } from '../eventually.ts';
-import { inNetworkNamespace, sh } from '../kernel/namespace.ts';
 import { flavourUnavailable, useFlavour } from './flavours.ts';
 import { chainsOf, tableOf } from './normalise.ts';
 
 const logger = silentLogger;
 const clock = systemClock;
 
-inNetworkNamespace(import.meta.filename, () => {
+inNamespace(import.meta.url, () => {
   for (const flavour of ['nft', 'legacy'] as const) {
     suite(`with iptables-${flavour}`, { skip: flavourUnavailable(flavour) ?? false }, () => {
       let node: IptablesNode;

@@ -13,10 +13,10 @@ import { type Family, families } from '../../src/model/ip.ts';
 import { nodePortAddresses } from '../../src/model/node-port-addresses.ts';
 import { silentLogger } from '../../src/obs/log.ts';
 import type { ServicePlan } from '../../src/plan/service-plan.ts';
+import { sh } from '../cluster/lab/namespace.ts';
 import { planOf, plansByKey } from '../cluster/plans.ts';
 import { eventuallyEqual } from '../eventually.ts';
 import { sendDatagrams } from '../kernel/datagrams.ts';
-import { sh } from '../kernel/namespace.ts';
 import { settings as settings4 } from './harness.ts';
 import { onIpvsKernel } from './on-ipvs-kernel.ts';
 
@@ -58,7 +58,7 @@ const plans: Readonly<Record<Family, readonly ServicePlan[]>> = {
   ],
 };
 
-await onIpvsKernel(import.meta.filename, () => {
+await onIpvsKernel(import.meta.url, () => {
   let linux: LinuxIpvs;
   before(async () => {
     sh(

@@ -18,7 +18,7 @@ import { runProgram } from '../../src/kernel/program.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { loadLibc } from '../../src/native/koffi-libc.ts';
 import { silentLogger } from '../../src/obs/log.ts';
-import { sh } from '../kernel/namespace.ts';
+import { sh } from '../cluster/lab/namespace.ts';
 import { onIpvsKernel } from './on-ipvs-kernel.ts';
 
 /** IPVS, its device and its addresses on a real kernel, with `ipvsadm` and `ip` as witnesses. */
@@ -36,7 +36,7 @@ const six: VirtualServer = { ...tcp, address: 'fd00::1', protocol: 'UDP', port: 
 const sctp: VirtualServer = { ...tcp, protocol: 'SCTP', scheduler: 'wrr', flags: 0x1, timeout: 10800 };
 const real: RealServer = { address: '10.0.0.1', port: 8080, weight: 1 };
 
-await onIpvsKernel(import.meta.filename, () => {
+await onIpvsKernel(import.meta.url, () => {
   suite('virtual servers', virtualServers);
   suite('the device', device);
   suite('preconditions', preconditions);

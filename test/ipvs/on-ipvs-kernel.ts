@@ -2,7 +2,7 @@ import { test } from 'node:test';
 import { IpvsUnavailableError, openIpvsClient } from '../../src/kernel/ipvs/client.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { loadLibc } from '../../src/native/koffi-libc.ts';
-import { inNetworkNamespace } from '../kernel/namespace.ts';
+import { inNamespace } from '../cluster/lab/namespace.ts';
 
 /** Why ipvs mode cannot be tested here; undefined when it can. */
 export async function ipvsUnavailable(): Promise<string | undefined> {
@@ -15,9 +15,9 @@ export async function ipvsUnavailable(): Promise<string | undefined> {
   }
 }
 
-/** Runs tests in a network namespace of a kernel that has IPVS; otherwise reports why they are skipped. */
-export async function onIpvsKernel(file: string, tests: () => void): Promise<void> {
+/** Defines tests for a network namespace of a kernel that has IPVS; elsewhere, a test that is skipped and says why. */
+export async function onIpvsKernel(moduleURL: string, define: () => void): Promise<void> {
   const skip = await ipvsUnavailable();
-  if (skip === undefined) inNetworkNamespace(file, tests);
+  if (skip === undefined) inNamespace(moduleURL, define);
   else test('on a real kernel', { skip }, () => {});
 }

@@ -6,11 +6,11 @@ import { type AcctClient, openAcctClient } from '../../src/kernel/acct/client.ts
 import { systemClock } from '../../src/lib/clock.ts';
 import { loadLibc } from '../../src/native/koffi-libc.ts';
 import { silentLogger } from '../../src/obs/log.ts';
-import { inNetworkNamespace, sh } from './namespace.ts';
+import { inNamespace, sh } from '../cluster/lab/namespace.ts';
 
 const name = 'localhost_nps_accepted_pkts';
 
-inNetworkNamespace(import.meta.filename, () => {
+inNamespace(import.meta.url, () => {
   suite('nfacct', () => {
     let client: AcctClient;
     before(async () => {

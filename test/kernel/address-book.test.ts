@@ -4,10 +4,10 @@ import { AddressBook } from '../../src/kernel/route/address-book.ts';
 import { openRouteClient } from '../../src/kernel/route/client.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { loadLibc } from '../../src/native/koffi-libc.ts';
+import { inNamespace, sh } from '../cluster/lab/namespace.ts';
 import { eventuallyEqual } from '../eventually.ts';
-import { inNetworkNamespace, sh } from './namespace.ts';
 
-inNetworkNamespace(import.meta.filename, () => {
+inNamespace(import.meta.url, () => {
   let book: AddressBook;
   before(async () => {
     book = AddressBook.open(await loadLibc(), { clock: systemClock });

@@ -18,10 +18,10 @@ import { createProxyMetrics } from '../../src/obs/proxy-metrics.ts';
 import { Registry } from '../../src/obs/registry.ts';
 import { FamilyProxier } from '../../src/proxier/family-proxier.ts';
 import { reconcileFlows } from '../../src/proxier/flows.ts';
+import { inNamespace } from '../cluster/lab/namespace.ts';
 import { eventually, eventuallyEqual } from '../eventually.ts';
 import { nftablesEngine } from '../nftables/engine.ts';
 import { clusterIPOf, endpointOf, flowsLeftOf, services, stale, total } from './flow-crowd.ts';
-import { inNetworkNamespace } from './namespace.ts';
 
 const CONNTRACK = '/proc/sys/net/netfilter/nf_conntrack';
 /** Far above what is needed, far below what the table would take in memory. */
@@ -31,7 +31,7 @@ const SYNCS_BESIDE = 3;
 const room = Number(readFileSync(`${CONNTRACK}_max`, 'utf8'));
 const skip = room > total ? false : `needs nf_conntrack_max above ${total}, has ${room}`;
 
-inNetworkNamespace(import.meta.filename, () => {
+inNamespace(import.meta.url, () => {
   let kernel: KernelInterfaces;
   let flows: ConntrackClient;
   let proxier: FamilyProxier;

@@ -5,11 +5,11 @@ import type { Flow, FlowFilter } from '../../src/kernel/ct/flow.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { formatIP } from '../../src/model/ip.ts';
 import { loadLibc } from '../../src/native/koffi-libc.ts';
-import { inNetworkNamespace, sh } from './namespace.ts';
+import { inNamespace, sh } from '../cluster/lab/namespace.ts';
 
 const UDP = 17;
 
-inNetworkNamespace(import.meta.filename, () => {
+inNamespace(import.meta.url, () => {
   let client: ConntrackClient;
   let received = 0;
 

@@ -5,7 +5,7 @@ import type { HashSet, PortBitmap, SetDefinition } from '../../src/kernel/ipset/
 import { systemClock } from '../../src/lib/clock.ts';
 import { type Family, families } from '../../src/model/ip.ts';
 import { loadLibc } from '../../src/native/koffi-libc.ts';
-import { inNetworkNamespace, sh } from './namespace.ts';
+import { inNamespace, sh } from '../cluster/lab/namespace.ts';
 
 /** Sets on a real kernel; `ipset` looks at them as well where it is installed. */
 
@@ -19,7 +19,7 @@ const hashTypes: readonly HashSet['type'][] = [
 ];
 const ports: PortBitmap = { name: 'kpt-ports', type: 'bitmap:port', from: 0, to: 65535 };
 
-inNetworkNamespace(import.meta.filename, () => {
+inNamespace(import.meta.url, () => {
   let client: IpsetClient;
   const made: SetDefinition[] = [];
   const create = async <T extends SetDefinition>(set: T): Promise<T> => {

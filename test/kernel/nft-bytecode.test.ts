@@ -8,7 +8,7 @@ import { openNftClient } from '../../src/kernel/nft/netlink-client.ts';
 import type { Element, NftSet, Rule } from '../../src/kernel/nft/objects.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { loadLibc } from '../../src/native/koffi-libc.ts';
-import { inNetworkNamespace, sh } from './namespace.ts';
+import { inNamespace, sh } from '../cluster/lab/namespace.ts';
 import { declaredSets } from './nft-declared-sets.ts';
 
 /** What we write is, in the kernel and in the eyes of nft, what nft writes. */
@@ -18,7 +18,7 @@ const text = join(import.meta.dirname, '../../src/kernel/nft/testdata/ip.nft');
 const sets = declaredSets().filter((set) => set.table.family === 'ip');
 const anonymous = sets.find((set) => set.flags?.includes('anonymous'));
 
-inNetworkNamespace(import.meta.filename, () => {
+inNamespace(import.meta.url, () => {
   suite('a ruleset loaded by nft and the same ruleset written by us', () => {
     test('are equal in the kernel and in the output of nft', async () => {
       const client = openNftClient(await loadLibc(), { clock: systemClock });

@@ -15,8 +15,8 @@ import { systemFiles } from '../../src/kernel/system-files.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { loadLibc } from '../../src/native/koffi-libc.ts';
 import type { Libc } from '../../src/native/libc.ts';
+import { inNamespace, sh } from '../cluster/lab/namespace.ts';
 import { eventually } from '../eventually.ts';
-import { inNetworkNamespace, sh } from './namespace.ts';
 import { setInfo } from './nft-declared-sets.ts';
 
 const table = { family: 'ip', name: 'kube-proxy' } as const;
@@ -38,7 +38,7 @@ const clients: NftSet = {
 };
 const version = kernelVersion(systemFiles);
 
-inNetworkNamespace(import.meta.filename, () => {
+inNamespace(import.meta.url, () => {
   let libc: Libc;
   let client: NftClient;
 

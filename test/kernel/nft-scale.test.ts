@@ -6,7 +6,7 @@ import { openNftClient } from '../../src/kernel/nft/netlink-client.ts';
 import type { Element, NftSet } from '../../src/kernel/nft/objects.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { loadLibc } from '../../src/native/koffi-libc.ts';
-import { inNetworkNamespace } from './namespace.ts';
+import { inNamespace } from '../cluster/lab/namespace.ts';
 
 /** Times are printed for people to read; asserted is only that it works and that the event loop keeps turning. */
 
@@ -27,7 +27,7 @@ const endpoints: NftSet = {
   data: [typeOf.ipDaddr, typeOf.thDport],
 };
 
-inNetworkNamespace(import.meta.filename, () => {
+inNamespace(import.meta.url, () => {
   for (const [services, perService] of [
     [1000, 3],
     [10_000, 10],

@@ -3,10 +3,10 @@ import { after, before, test } from 'node:test';
 import { openRouteClient, type RouteClient } from '../../src/kernel/route/client.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { loadLibc } from '../../src/native/koffi-libc.ts';
+import { inNamespace, sh } from '../cluster/lab/namespace.ts';
 import { eventually } from '../eventually.ts';
-import { inNetworkNamespace, sh } from './namespace.ts';
 
-inNetworkNamespace(import.meta.filename, () => {
+inNamespace(import.meta.url, () => {
   let client: RouteClient;
   before(async () => {
     client = openRouteClient(await loadLibc(), { clock: systemClock });

@@ -11,9 +11,9 @@ import { openKernel } from '../../src/kernel/open.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { type Family, families, familyOf } from '../../src/model/ip.ts';
 import type { ServicePlan } from '../../src/plan/service-plan.ts';
+import { inNamespace, sh } from '../cluster/lab/namespace.ts';
 import { type EndpointParts, planOf, plansByKey, type ServicePortParts } from '../cluster/plans.ts';
 import { isBrief } from '../contract/brief.ts';
-import { inNetworkNamespace, sh } from '../kernel/namespace.ts';
 import { NodeUnderTest, nodeIPs, settingsOf, type Variant } from './harness.ts';
 
 /** Addresses of each family under names that are the same in both. */
@@ -165,7 +165,7 @@ function explained(packet: Packet, family: Family, choice: Variant, ...plans: Se
   return explainPacket(packet, plansByKey(...plans), facts, packetRules(localhostNodePorts));
 }
 
-inNetworkNamespace(import.meta.filename, () => {
+inNamespace(import.meta.url, () => {
   let node: NodeUnderTest;
 
   before(async () => {

@@ -3,9 +3,9 @@ import { run } from '../cluster/lab/namespace.ts';
 import { runInNode } from '../contract/node-commands.ts';
 import { eventually, type Patience } from '../eventually.ts';
 import { node } from '../kube/objects.ts';
+import { METRICS_URL, sumOfSamples } from './served-pages.ts';
 import { Site, type StartedProxy } from './started.ts';
 
-const METRICS = 'http://127.0.0.1:10249/metrics';
 const endpointPort = 8080;
 /** Services have addresses in these ranges. */
 const ranges = ['10.96.0.0/16', '198.51.100.0/24'];
@@ -44,7 +44,7 @@ export class SoleNode {
   /** Starts the program in nftables mode. */
   async start(settings: Record<string, unknown> = {}, args: readonly string[] = []): Promise<void> {
     this.#proxy = await this.site.start(this.site.writeConfig({ nftables: settings }), args);
-    await this.#proxy.serves(METRICS);
+    await this.#proxy.serves(METRICS_URL);
   }
 
   async stop(): Promise<void> {
@@ -66,10 +66,8 @@ export class SoleNode {
   }
 
   /** The sum of all samples that begin so. */
-  async metric(start: string): Promise<number> {
-    const page = await (await fetch(METRICS)).text();
-    const samples = page.split('\n').filter((line) => line.startsWith(start));
-    return samples.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' '))), 0);
+  metric(start: string): Promise<number> {
+    return sumOfSamples(start);
   }
 
   /** Whether port 80 of an address answers a new connection, as it has to. */

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { afterEach, before, test } from 'node:test';
+import { inNamespace } from '../cluster/lab/namespace.ts';
 import { eventually } from '../eventually.ts';
-import { inNetworkNamespace } from '../kernel/namespace.ts';
 import { nodeIPs, prepareNode } from './node-under-test.ts';
 import { Cleanups, echoAs, type Peer, talk, tcpPeer } from './peers.ts';
 import { type RunningProgram, startProgram, writeManifests } from './program-under-test.ts';
@@ -112,7 +112,7 @@ async function isAlive(): Promise<void> {
   assert.equal(status, 200);
 }
 
-inNetworkNamespace(import.meta.filename, () => {
+inNamespace(import.meta.url, () => {
   before(prepareNode);
   afterEach(() => cleanups.run());
 

@@ -3,8 +3,8 @@ import { connect } from 'node:net';
 import { afterEach, before, test } from 'node:test';
 import type { Fate, Packet } from '../../src/backends/inspection.ts';
 import { families, joinHostPort } from '../../src/model/ip.ts';
+import { inNamespace, sh } from '../cluster/lab/namespace.ts';
 import { planOf, type ServicePortParts } from '../cluster/plans.ts';
-import { inNetworkNamespace, sh } from '../kernel/namespace.ts';
 import { nodeIPs, prepareNode, strangerIP, UserspaceNode } from './node-under-test.ts';
 import { Cleanups, echoAs, talk, tcpPeer } from './peers.ts';
 
@@ -41,7 +41,7 @@ function reality(
   });
 }
 
-inNetworkNamespace(import.meta.filename, () => {
+inNamespace(import.meta.url, () => {
   before(prepareNode);
   afterEach(() => cleanups.run());
 

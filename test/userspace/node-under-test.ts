@@ -12,8 +12,8 @@ import { nodePortAddresses } from '../../src/model/node-port-addresses.ts';
 import { silentLogger } from '../../src/obs/log.ts';
 import { ignoredMetric } from '../../src/obs/metrics.ts';
 import type { ServicePlan } from '../../src/plan/service-plan.ts';
+import { sh } from '../cluster/lab/namespace.ts';
 import { plansByKey } from '../cluster/plans.ts';
-import { sh } from '../kernel/namespace.ts';
 import type { Cleanups } from './peers.ts';
 
 export const nodeIPs: Readonly<Record<Family, string>> = { IPv4: '192.0.2.10', IPv6: '2001:db8::10' };

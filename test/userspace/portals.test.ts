@@ -4,9 +4,9 @@ import { connect, createServer, type Server } from 'node:net';
 import { afterEach, before, test } from 'node:test';
 import { NftError } from '../../src/kernel/nft/errors.ts';
 import { type Family, families } from '../../src/model/ip.ts';
+import { inNamespace, sh } from '../cluster/lab/namespace.ts';
 import { type EndpointParts, planOf, type ServicePortParts } from '../cluster/plans.ts';
 import { eventually } from '../eventually.ts';
-import { inNetworkNamespace, sh } from '../kernel/namespace.ts';
 import { nodeIPs, prepareNode, strangerIP, UserspaceNode } from './node-under-test.ts';
 import { Cleanups, echoAs, fateOf, freePort, type Peer, talk, tcpPeer, UDPClient, udpPeer } from './peers.ts';
 
@@ -29,7 +29,7 @@ function proxyPort(frontend: string, map = 'portals', family = 'ip'): number {
   return Number(match?.[1] ?? 0);
 }
 
-inNetworkNamespace(import.meta.filename, () => {
+inNamespace(import.meta.url, () => {
   before(prepareNode);
   afterEach(() => cleanups.run());
 

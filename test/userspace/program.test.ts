@@ -6,9 +6,9 @@ import { defaultConfig } from '../../src/config/defaults.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { nodePortAddresses } from '../../src/model/node-port-addresses.ts';
 import { silentLogger } from '../../src/obs/log.ts';
+import { inNamespace, sh } from '../cluster/lab/namespace.ts';
 import { planOf, plansByKey } from '../cluster/plans.ts';
 import { eventuallyEqual } from '../eventually.ts';
-import { inNetworkNamespace, sh } from '../kernel/namespace.ts';
 import { kubeProxy, run } from '../program/run.ts';
 import { nodeIPs, prepareNode } from './node-under-test.ts';
 import { Cleanups, echoAs, type Peer, talk, tcpPeer } from './peers.ts';
@@ -52,7 +52,7 @@ function answers(at: Peer, answer = 'web:!'): Promise<void> {
   return eventuallyEqual(`${at.ip}:${at.port} answers`, ask, answer, { everyMs: 20 });
 }
 
-inNetworkNamespace(import.meta.filename, () => {
+inNamespace(import.meta.url, () => {
   before(prepareNode);
   afterEach(() => cleanups.run());
 

@@ -1,6 +1,8 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync } from 'node:fs';
+import { describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { paced } from './pace.ts';
 
 const insideVariable = 'KPT_LAB_NAMESPACE';
 const namePrefix = 'kpt-';
@@ -9,6 +11,11 @@ const namespacesDirectory = '/var/run/netns';
 /** Runs a command to its end; throws with what it wrote when it fails. */
 export function run(command: string, ...args: readonly string[]): string {
   return runWith('', command, args);
+}
+
+/** Runs a line of shell with the given input; returns its output, throws with what it wrote when it fails. */
+export function sh(line: string, input = ''): string {
+  return runWith(input, 'sh', ['-c', line]);
 }
 
 /** Runs many commands of `ip` in one process, which counts where processes take long to start. */
@@ -69,6 +76,21 @@ export function runInNamespace(moduleURL: string): number {
  */
 export function enterNamespace(moduleURL: string): string {
   return ownNamespace() ?? process.exit(runInNamespace(moduleURL));
+}
+
+/** A file that takes longer hangs. */
+const LIMIT_MS = paced(300_000);
+
+/** Defines tests that run in a network namespace of their own; where there can be none, a test that is skipped says why. */
+export function inNamespace(moduleURL: string, define: () => void): void {
+  const title = 'in a network namespace of its own';
+  const skip = labUnavailable();
+  if (skip !== undefined) {
+    test(title, { skip }, () => {});
+    return;
+  }
+  enterNamespace(moduleURL);
+  describe(title, { timeout: LIMIT_MS }, define);
 }
 
 function removeNamespaces(isToGo: (namespace: string) => boolean): void {

@@ -3,8 +3,9 @@ const [FIRST, LAST] = [23_000, 29_999];
 let last = LAST;
 
 /**
- * For questions over UDP and SCTP. Left to chance, a port comes again after some hundred questions, and the kernel may
- * still know its flow: whoever answered then answers now, whatever rules say. (A new TCP connection ends the old flow.)
+ * Returns a source port for a new flow over UDP or SCTP. A port chosen by the kernel can come again while the kernel
+ * still remembers its old flow: the old endpoint then answers, whatever the rules say, and counters count no new flow.
+ * (A new TCP connection ends the old flow.)
  */
 export function nextSourcePort(): number {
   last = last === LAST ? FIRST : last + 1;
