@@ -111,7 +111,7 @@ function operations(flavour: Flavour, landscape: () => Landscape): void {
     assert.equal(await repairs(), 0, 'its own writes are not taken for those of others');
   });
 
-  test('what others do to its rules is undone, and counted', async (t) => {
+  test('changes of its rules by other programs are undone and counted', async (t) => {
     await cluster.start();
     await scene.apply({ ...web, affinitySeconds: 60 }, 'sticky');
     await scene.apply(web);
@@ -130,7 +130,7 @@ function operations(flavour: Flavour, landscape: () => Landscape): void {
     );
   });
 
-  test('a program that keeps flushing is answered with growing pauses', async () => {
+  test('repairs slow down while another program keeps flushing', async () => {
     await cluster.start();
     await scene.apply(web);
     // More often than is repaired at once.
@@ -143,7 +143,7 @@ function operations(flavour: Flavour, landscape: () => Landscape): void {
     await cluster.eventually('the flush is undone', async () => (await chain()).includes('MASQUERADE'));
   });
 
-  test('what others do beside its rules is none of its business', async () => {
+  test('rules of other programs are left alone', async () => {
     await cluster.start();
     await scene.apply(web);
     await iptables('-t', 'nat', '-N', 'OTHER');
@@ -156,7 +156,7 @@ function operations(flavour: Flavour, landscape: () => Landscape): void {
     assert.equal(await repairs(), 0);
   });
 
-  test('when iptables-restore fails now and then, everything gets there in the end', async () => {
+  test('all changes take effect in the end while iptables-restore fails now and then', async () => {
     const path = process.env.PATH;
     try {
       process.env.PATH = `${failingRestore(cluster.path('failing'))}${delimiter}${path}`;
@@ -217,7 +217,7 @@ function operations(flavour: Flavour, landscape: () => Landscape): void {
     );
   });
 
-  test('to nftables mode and back, each leaves nothing of the other', async () => {
+  test('a change to nftables mode and back leaves only the rules of the current mode', async () => {
     const other = await Cluster.open('nftables', ['IPv4', 'IPv6'], landscape());
     try {
       await cluster.start();

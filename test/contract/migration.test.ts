@@ -130,7 +130,7 @@ function journeys(landscape: () => Landscape): void {
       });
       afterEach(() => scene.close());
 
-      test('removes what upstream wrote in iptables mode and it does not need itself, and nothing of others', async () => {
+      test('removes the iptables rules of upstream that it does not need, and nothing of others', async () => {
         restoreRecorded();
         const recorded = await iptablesLines();
         assert.ok(recorded.length > 100);

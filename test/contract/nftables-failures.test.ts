@@ -85,7 +85,7 @@ describe('nftables mode and failures', { skip }, () => {
     await node.eventually('the end of the report', async () => (await node.metric(SET_ASIDE)) === 0);
   });
 
-  test('what cannot be put right in the table is replaced with it', async () => {
+  test('a table that cannot be repaired is replaced', async () => {
     put(1);
     await node.start();
     await node.eventually('the first service', () => works(1));

@@ -129,7 +129,7 @@ describe('nftables mode in operation', { skip }, () => {
     assert.deepEqual(load.failures, []);
   });
 
-  test('what others do to its rules is undone, and counted; what it does itself is not', async (t) => {
+  test('changes of its rules by other programs are undone and counted, its own are not', async (t) => {
     await cluster.start();
     await scene.apply({ ...web, affinitySeconds: 60 }, 'sticky');
     await scene.apply(web);
@@ -162,7 +162,7 @@ describe('nftables mode in operation', { skip }, () => {
     );
   });
 
-  test('tables of others are none of its business', async () => {
+  test('tables of other programs are left alone', async () => {
     await cluster.start();
     await scene.apply(web);
     await nft('add table ip other; add chain ip other c; add rule ip other c accept; delete table ip other');

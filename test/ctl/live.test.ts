@@ -57,7 +57,7 @@ describe('kube-proxyctl and a proxy in nftables mode', { skip: skip ?? false }, 
   });
   after(() => site.close());
 
-  it('status: mode, health, what was synced, and what cannot be programmed', async () => {
+  it('status shows mode, health, the last sync, and what cannot be programmed', async () => {
     const text = await printed('status');
     assert.match(text, /^kube-proxy v1\.37\.0 in nftables mode on node node-a, up \S+: healthy\n/);
     assert.match(text, /^IPv4 +192\.0\.2\.1 +3 +2 +\S+ ago +\S+ +(full|partial) /m);
@@ -73,7 +73,7 @@ describe('kube-proxyctl and a proxy in nftables mode', { skip: skip ?? false }, 
     }
   });
 
-  it('services: a table of all, or one with its reasons', async () => {
+  it('services lists all Services, or one with its reasons', async () => {
     const table = await printed('services');
     assert.match(table, /^shop\/web:http\/TCP +IPv4 +10\.96\.0\.1:80 +- +- +2 endpoints +-$/m);
     assert.match(table, /^shop\/lonely:http\/TCP +IPv4 +10\.96\.0\.2:80 +- +- +reject +-$/m);
@@ -90,7 +90,7 @@ describe('kube-proxyctl and a proxy in nftables mode', { skip: skip ?? false }, 
     );
   });
 
-  it('endpoints: each with why it is used', async () => {
+  it('endpoints shows why each endpoint is used', async () => {
     const table = await printed('endpoints web');
     assert.match(
       table,
@@ -101,7 +101,7 @@ describe('kube-proxyctl and a proxy in nftables mode', { skip: skip ?? false }, 
     assert.match(await complaint('endpoints nobody'), /no service port is called "nobody"/);
   });
 
-  it('explain: policy and kernel say the same about any packet', async () => {
+  it('explain gets the same answer from policy and kernel for any packet', async () => {
     const report = await json<ExplanationReport>('explain 10.244.0.9 10.96.0.1:80');
     assert.deepEqual(report.kernel?.fate, report.planned.fate);
     assert.deepEqual(report.differences, []);
@@ -128,11 +128,11 @@ describe('kube-proxyctl and a proxy in nftables mode', { skip: skip ?? false }, 
     assert.doesNotMatch(sh('nft', 'list', 'tables'), /trace/);
   });
 
-  it('diff: nothing, as long as nobody interferes', async () => {
+  it('diff finds nothing as long as nobody interferes', async () => {
     assert.equal(await printed('diff'), 'IPv4: no difference\n\nIPv6: no difference\n');
   });
 
-  it('explain and diff say loudly when the kernel was changed, and status when it was repaired', async () => {
+  it('explain and diff report a change of the kernel, and status its repair', async () => {
     sh('ip', 'addr', 'add', '192.0.2.99/32', 'dev', 'lo');
     await eventuallyTold('the new address', async () => (await ctl('diff')).code === 0);
     const { families: before } = await json<StatusReport>('status');
@@ -151,7 +151,7 @@ describe('kube-proxyctl and a proxy in nftables mode', { skip: skip ?? false }, 
     assert.match(await complaint('top'), /nftables mode has no counters per service/);
   });
 
-  it('finds the server by the configuration file, and says when nobody is there', async () => {
+  it('finds the server by the configuration file, and reports when it does not answer', async () => {
     assert.match(await printed(`status --config ${config}`), /healthy/);
     assert.match(
       await complaint('status --server http://127.0.0.1:1'),

@@ -64,7 +64,7 @@ function withoutDirectives(value: unknown): unknown {
 
 describe('manifests', () => {
   for (const file of files) {
-    test(`${file} is as the API has it`, () => {
+    test(`${file} fits the schema of the API`, () => {
       const objects = documents(read(file));
       assert.ok(objects.length > 0);
       const isPatch = file.startsWith('overlays/');
@@ -78,7 +78,9 @@ describe('manifests', () => {
   }
 
   for (const overlay of overlays) {
-    test(`${overlay}: kustomize puts together what the API takes`, { skip: kustomizeUnavailable }, () => {
+    test(`${overlay}: kustomize builds manifests that fit the schema of the API`, {
+      skip: kustomizeUnavailable,
+    }, () => {
       const { stdout, stderr, status } = spawnSync('kubectl', ['kustomize', join(deploy, overlay)], {
         encoding: 'utf8',
       });
@@ -98,7 +100,7 @@ describe('manifests', () => {
       assert.deepEqual(Object.keys(data ?? {}).sort(), ['config.conf', 'kubeconfig.conf']);
     });
 
-    test(`${overlay}: names only files that are there, and all of them`, () => {
+    test(`${overlay}: the kustomization names exactly the files that exist`, () => {
       const kustomization = parse(read(join(overlay, 'kustomization.yaml'))) as {
         resources: string[];
         configMapGenerator?: { files: string[] }[];
@@ -116,7 +118,7 @@ describe('manifests', () => {
     });
   }
 
-  test('a field that does not exist, one of the wrong type and one that is missing are told', () => {
+  test('the schema check reports unknown, wrongly typed and missing fields', () => {
     const daemonSet = parse(read('base/daemon-set.yaml')) as { spec: { template: { spec: object } } };
     daemonSet.spec.template.spec = {
       hostNetwork: 'yes',
@@ -173,7 +175,7 @@ describe('the DaemonSet', () => {
     assert.deepEqual(images, [`kube-proxy-ts:${version}`, `kube-proxy-ts:${version}`]);
   });
 
-  test('has but one capability in the confined variant, after a container that makes the settings and ends', () => {
+  test('has one capability in the confined variant, after an init container for the settings', () => {
     const { initContainers = [], containers } = confined.spec.template.spec;
     assert.deepEqual(
       containers.map(({ securityContext: { privileged, capabilities } }) => ({
@@ -208,5 +210,5 @@ describe('configuration files', () => {
     });
   }
 
-  test('there is one for every mode that has a use for it', () => assert.equal(configs.length, 4));
+  test('every mode that needs a configuration file has one', () => assert.equal(configs.length, 4));
 });

@@ -49,7 +49,7 @@ describe('Prometheus rules', () => {
   const rules = groups.flatMap((group) => group.rules);
 
   for (const { alert, expr, for: duration, labels, annotations } of rules) {
-    test(`${alert} asks for what is there`, () => {
+    test(`${alert} queries metrics and labels that exist`, () => {
       assert.deepEqual(queryProblems(expr, catalogue), []);
       assert.match(expr, / (>|==) [\d.]+$/);
       assert.match(duration, /^\d+m$/);
@@ -78,7 +78,7 @@ describe('Grafana dashboard', () => {
   };
 
   for (const { title, targets } of panels) {
-    test(`${title} asks for what is there`, () => {
+    test(`${title} queries metrics and labels that exist`, () => {
       assert.ok(targets.length > 0);
       for (const { expr, legendFormat } of targets) {
         assert.deepEqual(queryProblems(expr, catalogue), []);
@@ -91,7 +91,7 @@ describe('Grafana dashboard', () => {
     });
   }
 
-  test('variables are declared, and found by metrics that are there', () => {
+  test('variables are declared and use metrics that exist', () => {
     const names = templating.list.map(({ name }) => name);
     const used = JSON.stringify(panels).matchAll(/\$\{?(\w+)/g);
     const builtIn = ['__rate_interval'];
@@ -111,7 +111,7 @@ describe('Grafana dashboard', () => {
   });
 });
 
-test('queries that name what there is not are told', () => {
+test('a query for a metric or label that does not exist is reported', () => {
   const problems = (query: string) => queryProblems(query, catalogue);
   assert.deepEqual(problems('rate(kubeproxy_made_up_total[5m])'), [
     'there is no metric kubeproxy_made_up_total',

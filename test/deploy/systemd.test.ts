@@ -53,7 +53,7 @@ describe('the systemd unit', { skip: skip ?? false }, () => {
     rmSync(directory, { recursive: true });
   });
 
-  test('is understood', { skip: analyzeUnavailable }, () => {
+  test('systemd-analyze accepts the unit', { skip: analyzeUnavailable }, () => {
     const file = join(directory, 'kube-proxy-ts.service');
     writeFileSync(file, unit);
     const { status, stderr } = spawnSync('systemd-analyze', ['verify', file], { encoding: 'utf8' });
@@ -61,14 +61,14 @@ describe('the systemd unit', { skip: skip ?? false }, () => {
     assert.equal(status, 0);
   });
 
-  test('says how to install this version', () => {
+  test('the unit says how to install this version', () => {
     const { version } = JSON.parse(readFileSync(join(project, 'package.json'), 'utf8')) as {
       version: string;
     };
     assert.ok(unit.includes(` kube-proxy-ts-${version}.tgz\n`));
   });
 
-  test('leaves the program no privilege but CAP_NET_ADMIN, nor a user or files of its own', () => {
+  test('the unit leaves the program only CAP_NET_ADMIN, a dynamic user and no files of its own', () => {
     for (const name of ['AmbientCapabilities', 'CapabilityBoundingSet']) {
       assert.deepEqual(settings.get(name), ['CAP_NET_ADMIN']);
     }
@@ -87,7 +87,7 @@ describe('the systemd unit', { skip: skip ?? false }, () => {
     assert.equal(first, `+${settings.get('ExecStart')?.[0]} --init-only`);
   });
 
-  test('runs, first with all privileges for the settings, then with what is left', async () => {
+  test('the unit runs, first with all privileges for the settings, then with the remaining ones', async () => {
     const [prepare = ''] = settings.get('ExecStartPre') ?? [];
     run('sh', '-c', prepare.slice(1));
     const [command = ''] = settings.get('ExecStart') ?? [];

@@ -70,16 +70,16 @@ export function runExplain({ mode, module, tampering }: ExplainOptions): void {
       describe(`with ${JSON.stringify(setting)}`, () => {
         before(() => cluster.start(setting));
         after(() => cluster.stop());
-        test('packets go where they were foretold to go', { timeout: TIMEOUT_MS }, async (context) => {
+        test('packets go where explain says they go', { timeout: TIMEOUT_MS }, async (context) => {
           await sendAll(context, cluster.landscape, packetsTo(placed, seed + nth), fates);
         });
       });
     }
-    test('packets of every fate were among them', () => {
+    test('the packets had every fate among them', () => {
       assert.deepEqual([...fates].sort(), ['drop', 'forward', 'pass', 'reject']);
     });
     if (!tampering) return;
-    describe('when somebody else changes what is in the kernel', () => {
+    describe('when another program changes what is in the kernel', () => {
       before(async () => {
         await cluster.start();
         // The program is going to be halted with nothing left to do.
@@ -87,7 +87,9 @@ export function runExplain({ mode, module, tampering }: ExplainOptions): void {
       });
       after(() => cluster.stop());
       for (const family of families) {
-        test(`that is told, and what is missing is named: ${family}`, { timeout: TIMEOUT_MS }, () => {
+        test(`explain reports the change and names what is missing: ${family}`, {
+          timeout: TIMEOUT_MS,
+        }, () => {
           const [service] = placed;
           assert.ok(service);
           return tamper(tampering, cluster, service, family);

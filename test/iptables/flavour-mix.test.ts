@@ -27,7 +27,7 @@ for (const [inUse, other] of [
     const rules = (flavour: string) =>
       command(`iptables-${flavour}-save`) + command(`ip6tables-${flavour}-save`);
 
-    test('the mix is warned of once, and rules are written where they belong', async () => {
+    test('the program warns of the mix once and writes rules with the flavour in use', async () => {
       command(`iptables-${other}`, '-t', 'nat', '-N', 'KUBE-SERVICES');
       command(`iptables-${other}`, '-t', 'nat', '-N', 'KUBE-SVC-XPGD46QRK7WJZT7O');
       const proxy = await site.start(site.writeConfig({ mode: 'iptables' }));
@@ -39,7 +39,7 @@ for (const [inUse, other] of [
       assert.doesNotMatch(rules(other), /KUBE-PROXY-CANARY|KUBE-POSTROUTING/);
     });
 
-    test('clean-up removes both', async () => {
+    test('clean-up removes the rules of both flavours', async () => {
       for (let i = 0; i < 2; i++) {
         const { code, stderr } = await run(kubeProxy, [
           '--config',
@@ -51,7 +51,7 @@ for (const [inUse, other] of [
       }
     });
 
-    test('without a mix nothing is said', async () => {
+    test('without a mix the program warns of nothing', async () => {
       const proxy = await site.start(site.writeConfig({ mode: 'iptables' }));
       assert.doesNotMatch(proxy.stderr, warning);
       await proxy.kill();

@@ -89,7 +89,7 @@ for (const totalEndpoints of [0, 5000]) {
   }
 }
 
-test('a node that starts again finds what is stale by itself', async () => {
+test('a restarted node finds stale chains by itself', async () => {
   await fc.assert(
     fc.asyncProperty(steps, steps, async (earlier, later) => {
       const { harness } = await play(earlier);

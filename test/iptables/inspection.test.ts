@@ -39,13 +39,13 @@ const empty = planOf({ name: 'empty', clusterIP: '10.96.0.20' });
 inNamespace(import.meta.url, () => {
   for (const flavour of ['legacy', 'nft'] as const) {
     describe(`iptables-${flavour}`, { skip: flavourUnavailable(flavour) ?? false }, () => {
-      test('nothing is written to look', () => lookAtNothing(flavour));
+      test('an inspection writes nothing', () => lookAtNothing(flavour));
       for (const family of families) {
-        test(`${family}: reads back where packets go`, () => askSome(flavour, family));
-        test(`${family}: names what is not as it should be`, () => tamper(flavour, family));
+        test(`${family}: an inspection reads back where packets go`, () => askSome(flavour, family));
+        test(`${family}: an inspection names every difference`, () => tamper(flavour, family));
       }
-      test('counts connections', () => countSome(flavour));
-      test('a rule of unknown meaning is no guess', () => confuse(flavour));
+      test('connections are counted', () => countSome(flavour));
+      test('a rule of unknown meaning is reported as unknown', () => confuse(flavour));
     });
   }
 });

@@ -30,7 +30,7 @@ inNamespace(import.meta.url, () => {
         test(`${family}: partial syncs leave what a full one writes`, () =>
           comparePartialSyncs(flavour, family));
       }
-      test('a service port that the kernel refuses is left out', () => refuseOne(flavour));
+      test('a service port that the kernel refuses is left out of the rules', () => refuseOne(flavour));
       test("a stale chain that somebody else's rule jumps to is emptied", () => keepOne(flavour));
     });
   }

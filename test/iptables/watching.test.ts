@@ -79,7 +79,7 @@ inNamespace(import.meta.url, () => {
         assert.equal(await checkVersion(commands), flavour);
       });
 
-      test('jumps are in upstream’s order, and made again where they were', async () => {
+      test('jumps are in upstream’s order, and restored at their place', async () => {
         const inputs = () => chainsOf(tableOf(sh('iptables-save'), 'filter')).get('INPUT') ?? [];
         const wanted = jumps
           .filter(({ table, from }) => table === 'filter' && from === 'INPUT')
@@ -101,7 +101,7 @@ inNamespace(import.meta.url, () => {
         assert.deepEqual([...(await written.differences(commands))], []);
       });
 
-      test('a flush, a deleted rule, a deleted chain and a deleted jump are', async () => {
+      test('a flush, a deleted rule, a deleted chain and a deleted jump are noticed', async () => {
         const changes = [
           'iptables -t nat -F',
           'iptables -t nat -D KUBE-SVC-A 2',
@@ -117,7 +117,7 @@ inNamespace(import.meta.url, () => {
         }
       });
 
-      test('what others do elsewhere is not', async () => {
+      test('changes by other programs to other chains are not noticed', async () => {
         sh(
           'iptables -t nat -N OTHER; iptables -t nat -I PREROUTING -j OTHER; iptables -t nat -A OTHER -j RETURN',
         );
@@ -126,7 +126,7 @@ inNamespace(import.meta.url, () => {
         assert.deepEqual(reports, []);
       });
 
-      test('the canary tells of a flush of all tables', async () => {
+      test('the canary reveals a flush of all tables', async () => {
         let lost = 0;
         const onLost = () => void lost++;
         const canary = new Canary({ commands, clock, logger, interval: 50, onPlanted() {}, onLost });

@@ -72,15 +72,15 @@ await onIpvsKernel(import.meta.url, () => {
   after(() => linux?.close());
 
   for (const family of families) {
-    test(`${family}: nothing differs from what was written`, () =>
+    test(`${family}: an inspection finds no difference after a sync`, () =>
       inspecting(family, async (inspection) =>
         assert.deepEqual(await inspection.compare(requestOf(family)), []),
       ));
   }
-  test('reads back where packets go', () => inspecting('IPv4', askSome));
-  test('reads back where IPv6 packets go', () => inspecting('IPv6', askSix));
-  test('counts connections', () => inspecting('IPv4', countSome));
-  test('names what is not as it should be', () => inspecting('IPv4', tamper));
+  test('an inspection reads back where IPv4 packets go', () => inspecting('IPv4', askSome));
+  test('an inspection reads back where IPv6 packets go', () => inspecting('IPv6', askSix));
+  test('connections are counted', () => inspecting('IPv4', countSome));
+  test('an inspection names every difference', () => inspecting('IPv4', tamper));
 });
 
 async function askSome(inspection: Inspection): Promise<void> {

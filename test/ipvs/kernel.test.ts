@@ -50,7 +50,7 @@ function virtualServers(): void {
   afterEach(() => client.flush());
   after(() => client.close());
 
-  test('are made, with real servers, as ipvsadm shows them', async () => {
+  test('virtual servers are created with real servers, as ipvsadm shows them', async () => {
     const maglev = { ...six, scheduler: 'mh', flags: 0x11, timeout: 600 };
     const operations: IpvsOperation[] = [
       { verb: 'add', server: tcp },
@@ -72,7 +72,7 @@ function virtualServers(): void {
     ]);
   });
 
-  test('are changed in place and deleted with their real servers', async () => {
+  test('virtual servers are changed in place and deleted with their real servers', async () => {
     await client.apply([
       { verb: 'add', server: tcp },
       { verb: 'add', server: tcp, real },
@@ -87,7 +87,7 @@ function virtualServers(): void {
     assert.deepEqual(await client.listServers(), []);
   });
 
-  test('that somebody else made are listed, those for firewall marks as foreign', async () => {
+  test('virtual servers of other programs are listed, those for firewall marks as foreign', async () => {
     sh('ipvsadm -A -f 7 -s wlc; ipvsadm -A -t 10.9.9.9:443 -s sh -p 300 -M 255.255.255.0');
     sh('ipvsadm -a -t 10.9.9.9:443 -r 10.9.9.1:443 -g -w 3');
     const foreign = { ...tcp, address: '10.9.9.9', port: 443 };
@@ -103,7 +103,7 @@ function virtualServers(): void {
     assert.deepEqual([listed?.forwarding, listed?.weight], ['route', 3]);
   });
 
-  test('are refused with the object and the reason', async () => {
+  test('a refused virtual server is reported with the object and the reason', async () => {
     await client.apply([
       { verb: 'add', server: tcp },
       { verb: 'add', server: tcp, real },
@@ -127,7 +127,7 @@ function virtualServers(): void {
     ]);
   });
 
-  test('by the thousand are listed as they were written', async () => {
+  test('thousands of virtual servers are listed as they were written', async () => {
     const servers = Array.from({ length: 1000 }, (_, i): VirtualServer => {
       const family =
         i % 2 === 0 ? { ...tcp, address: `10.97.${i >> 8}.${i & 255}` } : { ...six, address: `fd00::${i}` };
@@ -168,7 +168,7 @@ function virtualServers(): void {
     assert.deepEqual(await client.listServers(), []);
   });
 
-  test('have timeouts that are set where they are not 0', async () => {
+  test('timeouts are set where they are not 0', async () => {
     await client.setTimeouts({ tcp: 901, tcpFin: 121, udp: 301 });
     await client.setTimeouts({ tcp: 0, tcpFin: 125, udp: 0 });
     assert.match(sh('ipvsadm -L --timeout'), /: 901 125 301$/m);
@@ -185,14 +185,14 @@ function device(): void {
     linux.close();
   });
 
-  test('is made once, and stays down', async () => {
+  test('the dummy device is created once and stays down', async () => {
     const { device } = linux.kernelOf('IPv4');
     await Promise.all([device.ensure(), linux.kernelOf('IPv6').device.ensure()]);
     await device.ensure();
     assert.match(sh(`ip -d link show ${deviceName}`), /<BROADCAST,NOARP>.* state DOWN[\s\S]*\bdummy\b/);
   });
 
-  test('holds addresses that make the node accept packets', async () => {
+  test('addresses of the dummy device make the node accept packets', async () => {
     const { device, nodeAddresses } = linux.kernelOf('IPv4');
     await device.ensure();
     sh('ip address add 192.0.2.5/32 dev lo');
@@ -207,7 +207,7 @@ function device(): void {
     assert.deepEqual(await device.addresses(), ['10.96.0.2']);
   });
 
-  test('is removed, and only if it is a dummy', async () => {
+  test('the device is removed only if it is a dummy', async () => {
     assert.equal(await linux.devices.remove(deviceName), true);
     assert.equal(await linux.devices.remove(deviceName), false);
     await assert.rejects(linux.kernelOf('IPv4').device.bind(['10.96.0.1']), /there is no device kube-ipvs0/);
@@ -224,12 +224,12 @@ function preconditions(): void {
   });
   after(() => linux.close());
 
-  test('hold with every scheduler that this kernel has, and leave nothing', async () => {
+  test('the preconditions hold with every scheduler of this kernel and leave nothing behind', async () => {
     for (const scheduler of ['rr', 'wrr', 'lc', 'sh', 'mh']) await checkUsable(linux, scheduler);
     assert.deepEqual(await linux.ipvs.listServers(), []);
   });
 
-  test('fail with a scheduler that it has not', async () => {
+  test('the preconditions fail with a scheduler that the kernel lacks', async () => {
     await assert.rejects(
       checkUsable(linux, 'foo'),
       /scheduler foo is unusable: .*198\.51\.100\.0:20000.*ENOENT/,

@@ -136,7 +136,7 @@ describe('ipvs mode in operation', { skip }, () => {
     for (const conversation of open) await conversation.close();
   });
 
-  test('it is gone when its last connection has ended, also after a restart', async () => {
+  test('a draining endpoint is removed when its last connection has ended, also after a restart', async () => {
     await running();
     const names = ['web', 'restarted'];
     for (const name of names) await scene.apply({ endpoints: ['A'] }, name);
@@ -186,7 +186,7 @@ describe('ipvs mode in operation', { skip }, () => {
     for (const conversation of open) await conversation.close();
   });
 
-  test('addresses of services are on the device and in the sets, but for those that the node has', async () => {
+  test('service addresses are on the device and in the sets, except those that the node has itself', async () => {
     await running();
     await scene.apply({ ...web, ranges: ['clients'] });
     const { n } = scene.service();
@@ -217,7 +217,7 @@ describe('ipvs mode in operation', { skip }, () => {
     assert.deepEqual(await setEntries('KUBE-LOAD-BALANCER'), []);
   });
 
-  test('another scheduler is given to services where they are', async () => {
+  test('a change of the scheduler is applied to virtual servers in place', async () => {
     await running();
     await scene.apply(web);
     assert.deepEqual(await schedulers(), ['rr']);
@@ -231,7 +231,7 @@ describe('ipvs mode in operation', { skip }, () => {
     await conversation.close();
   });
 
-  test('what others do to it is undone with the next full sync', async () => {
+  test('changes by other programs are undone by the next full sync', async () => {
     await running({ ipvs: { ...often.ipvs, excludeCIDRs: ['10.9.0.0/16'] } });
     await scene.apply(web);
     await runInNode('ipvsadm', '-A', '-t', '10.9.9.9:80', '-s', 'rr');
@@ -265,7 +265,7 @@ describe('ipvs mode in operation', { skip }, () => {
     );
   });
 
-  test('a sync that fails is reported and tried again until it succeeds', async () => {
+  test('a failed sync is reported and retried until it succeeds', async () => {
     await running(often);
     await scene.apply({ endpoints: ['A'] });
     const set = 'KUBE-LOAD-BALANCER-SOURCE-IP';
@@ -277,7 +277,7 @@ describe('ipvs mode in operation', { skip }, () => {
     await scene.eventually({ ...toClusterIP, expect: { B: 'OWN' } });
   });
 
-  test('clean-up leaves nothing of it and all that is of others, also the second time', async () => {
+  test('clean-up removes everything of ipvs mode and nothing of others, also when it is repeated', async () => {
     await runInNode('iptables', '-t', 'nat', '-N', 'OTHER');
     await runInNode('iptables', '-t', 'nat', '-I', 'PREROUTING', '-j', 'OTHER');
     await runInNode('ipset', 'create', 'OTHER', 'hash:ip');

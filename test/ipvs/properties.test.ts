@@ -103,7 +103,7 @@ class World {
   }
 }
 
-test('changes one by one come to the same as everything at once; what drains ends in the end', async () => {
+test('single changes give the same result as one full sync, and draining real servers end', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 15 }), async (steps) => {
       const world = new World();
@@ -133,7 +133,7 @@ const garbage = fc.record({
   weight: fc.nat(2),
 });
 
-test('whatever the kernel held before, a sync makes it right, and the next one changes nothing', async () => {
+test('a sync corrects any earlier state of the kernel, and the next one changes nothing', async () => {
   await fc.assert(
     fc.asyncProperty(plans, plans, garbage, async (before, after, garbage) => {
       const fake = await fresh(before, ['192.0.2.5']);
@@ -187,7 +187,7 @@ const faults = fc.constantFrom(
   /^list node/,
 );
 
-test('after any failure the next full sync makes everything right', async () => {
+test('after any failure the next full sync corrects everything', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(fc.tuple(step, fc.option(faults)), { maxLength: 10 }), async (steps) => {
       const world = new World();

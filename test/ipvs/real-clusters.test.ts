@@ -74,7 +74,7 @@ describe('recorded clusters on a kernel with ip_vs', { skip }, () => {
     });
   }
 
-  test('the last one is removed', async () => {
+  test('clean-up removes the last recorded cluster', async () => {
     // Dozens of programs, of which each takes long to start in an emulated machine.
     const { code, stderr } = await run(kubeProxy, ['--cleanup'], { timeout: paced(60_000) });
     assert.equal(code, 0, stderr);

@@ -18,7 +18,7 @@ inNamespace(import.meta.url, () => {
     });
     after(() => client.close());
 
-    test('counters are made, found again and counted by rules', async (t) => {
+    test('counters are created, found again and counted by rules', async (t) => {
       const counters = await PacketCounters.open(client, silentLogger);
       if (!counters) return t.skip('this kernel has no nfacct counters');
       const both = { invalidDropped: true, localhostAccepted: true };

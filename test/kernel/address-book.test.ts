@@ -19,7 +19,7 @@ inNamespace(import.meta.url, () => {
   /** Waits for notifications to bring the book to this. */
   const becomes = (expected: string[]) => eventuallyEqual(`${expected.length} addresses`, ips, expected);
 
-  test('follows what happens to addresses and interfaces', async () => {
+  test('the address book follows changes of addresses and interfaces', async () => {
     const before = await ips();
     assert.ok(before.includes('127.0.0.1'));
     sh('ip address add 192.0.2.1/32 dev kpt-a; ip address add 2001:db8::1/128 dev kpt-a nodad');
@@ -30,7 +30,7 @@ inNamespace(import.meta.url, () => {
     await becomes(before);
   });
 
-  test('agrees with the kernel after more changes than can wait', async () => {
+  test('the address book agrees with the kernel after more changes than its queue holds', async () => {
     sh('ip link add kpt-c type veth peer name kpt-d');
     const lines = Array.from(
       { length: 5000 },

@@ -58,7 +58,7 @@ inNamespace(import.meta.url, () => {
     kernel?.close();
   });
 
-  test('exactly the stale ones go, in little memory, beside other work and other syncs', {
+  test('exactly the stale flows are deleted, in little memory, beside other work and other syncs', {
     skip,
   }, async () => {
     assert.equal(count(), total);
@@ -86,7 +86,7 @@ inNamespace(import.meta.url, () => {
     assert.ok(deleted >= stale);
   });
 
-  test('a service without endpoints and one that is deleted lose theirs, found by the kernel', {
+  test('a service without endpoints and a deleted one lose their flows, which the kernel finds', {
     skip,
   }, async () => {
     received = 0;

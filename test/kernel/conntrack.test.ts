@@ -39,7 +39,7 @@ inNamespace(import.meta.url, () => {
   };
 
   suite('flows', () => {
-    test('are decoded with who was asked and who answers', async () => {
+    test('flows are decoded with the address that was asked and the one that answers', async () => {
       const [flow] = (await list({ family: 'IPv4', protocol: UDP, mark: { value: 2, mask: 0xff } })) ?? [];
       assert.ok(flow);
       const ip = (bytes: Uint8Array) => formatIP({ family: 'IPv4', bytes });
@@ -49,7 +49,7 @@ inNamespace(import.meta.url, () => {
       assert.deepEqual([flow.protocol, flow.mark, flow.zone], [UDP, 2, 0]);
     });
 
-    test('are filtered', async () => {
+    test('flows are filtered by family, protocol, port, address and mark', async () => {
       const count = async (filter: FlowFilter) => (await list(filter)).length;
       assert.equal(await count({ family: 'IPv4' }), 4);
       assert.equal(await count({ family: 'IPv6' }), 1);
@@ -61,7 +61,7 @@ inNamespace(import.meta.url, () => {
       assert.equal(await count({ family: 'IPv4', mark: { value: 1, mask: 1 } }), 2);
     });
 
-    test('are filtered by IPv6 addresses too', async () => {
+    test('flows are filtered by IPv6 addresses', async () => {
       sh('conntrack -I -p udp -s fd00::1 -d fd00::3 --sport 1001 --dport 53 -t 100');
       const to = (last: number) => Uint8Array.of(0xfd, ...new Array<number>(14).fill(0), last);
       for (const [last, expected] of [
@@ -79,7 +79,7 @@ inNamespace(import.meta.url, () => {
       }
     });
 
-    test('that a filter excludes are not sent by the kernel', async () => {
+    test('the kernel does not send flows that a filter excludes', async () => {
       const bytesFor = async (filter: FlowFilter) => {
         received = 0;
         await list(filter);
@@ -91,7 +91,7 @@ inNamespace(import.meta.url, () => {
       assert.ok(end < 50 && udp > 300 && all > udp, `${end} ${udp} ${all}`);
     });
 
-    test('are deleted; those that are gone count too, a successor with another id stays', async () => {
+    test('flows are deleted; those already gone count as deleted, a successor with another id stays', async () => {
       const flows = await list({ family: 'IPv4', protocol: UDP });
       const [first, ...rest] = flows;
       assert.ok(first);

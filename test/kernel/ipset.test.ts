@@ -36,7 +36,7 @@ inNamespace(import.meta.url, () => {
   after(() => client.close());
   const list = async (name: string) => (await client.list(name))?.entries.toSorted();
 
-  test('the kernel speaks a protocol that we know', async () => {
+  test('the kernel speaks a protocol version that the client knows', async () => {
     assert.ok([6, 7].includes(await client.protocol()));
   });
 
@@ -65,7 +65,7 @@ inNamespace(import.meta.url, () => {
     });
   });
 
-  test('a set is made once, and not with other parameters', async () => {
+  test('a set is created once, and a second one with other parameters is refused', async () => {
     const set = await create(hash('hash:ip,port', 'IPv4'));
     await client.create(set);
     await client.create({ ...set, hashSize: 64 });
@@ -77,7 +77,7 @@ inNamespace(import.meta.url, () => {
     await assert.rejects(client.create({ ...ports, name: set.name }), /EEXIST/);
   });
 
-  test('a set that the tool made is ours, and the other way round', {
+  test('sets made by ipset and by the client are interchangeable', {
     skip: !hasTool && 'ipset is not installed',
   }, async () => {
     sh('ipset create kpt-tool hash:ip,port family inet hashsize 1024 maxelem 65536');
@@ -109,7 +109,7 @@ inNamespace(import.meta.url, () => {
     assert.deepEqual(await list(set.name), good.toSorted());
   });
 
-  test('a full set says so', async () => {
+  test('an addition to a full set is refused with that reason', async () => {
     const set = await create({ ...hash('hash:ip', 'IPv4'), maxElements: 4 });
     const failures = await client.add(
       set,

@@ -36,7 +36,7 @@ inNamespace(import.meta.url, () => {
       }
     });
 
-    test('is removed by us without a trace', async () => {
+    test('a ruleset is removed without a trace', async () => {
       const client = openNftClient(await loadLibc(), { clock: systemClock });
       try {
         await client.commit(new NftBatch().destroy('table', table).destroy('table', table));

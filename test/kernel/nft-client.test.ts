@@ -64,7 +64,7 @@ inNamespace(import.meta.url, () => {
   };
 
   suite('reading', () => {
-    test('a missing table is nothing, in every list', async () => {
+    test('every list of a missing table is empty', async () => {
       const missing = { family: 'ip6', name: 'kube-proxy' } as const;
       assert.equal(await client.getTable(missing), undefined);
       assert.deepEqual(await client.listChains(missing), []);
@@ -96,7 +96,7 @@ inNamespace(import.meta.url, () => {
       assert.deepEqual(found, { ...element, timeoutMs: 30_000, expiresMs: found.expiresMs });
     });
 
-    test('one element by its key, and the range that an address is in', async () => {
+    test('an element is found by its key, and a range by an address in it', async () => {
       const ranges: NftSet = { table, name: 'ranges', key: [types.ipv4Addr], flags: ['interval'] };
       await client.commit(
         new NftBatch()
@@ -116,7 +116,7 @@ inNamespace(import.meta.url, () => {
       assert.equal(await client.getElement(ranges, Uint8Array.of(10, 95, 0, 0)), undefined);
     });
 
-    test('many elements come complete', async () => {
+    test('a list of many elements is complete', async () => {
       const many = Array.from({ length: 20_000 }, (_, i) => element(i));
       await client.commit(new NftBatch().addElements(frontends, many));
       // Compared by digest: a difference between long lists takes the test runner minutes and gigabytes to print.
@@ -134,7 +134,7 @@ inNamespace(import.meta.url, () => {
   });
 
   suite('writing', () => {
-    test('is all or nothing, and every failure names its object', async () => {
+    test('a commit is all or nothing, and every failure names its object', async () => {
       await client.commit(new NftBatch().addElements(frontends, [1, 2, 3].map(element)));
       const before = sh('nft list ruleset');
       const batch = new NftBatch()
@@ -237,7 +237,7 @@ inNamespace(import.meta.url, () => {
       await client.commit(new NftBatch().delete('table', other));
     });
 
-    test('intervals of one field, as nft shows them', async () => {
+    test('intervals of one field are written as nft shows them', async () => {
       const cidrs: NftSet = { table, name: 'cidrs', key: [types.ipv4Addr], flags: ['interval'] };
       const range = (from: number[], end: number[]): Element[] => [
         { key: Uint8Array.from(from) },
@@ -251,7 +251,7 @@ inNamespace(import.meta.url, () => {
       );
     });
 
-    test('wrong privileges are reported as such', async () => {
+    test('missing privileges are reported', async () => {
       const script = `
         const { loadLibc } = await import('./src/native/koffi-libc.ts');
         const { openNftClient } = await import('./src/kernel/nft/netlink-client.ts');
@@ -280,7 +280,7 @@ inNamespace(import.meta.url, () => {
 
     const isGeneration = (e: NftEvent | 'overrun' | undefined) => e !== 'overrun' && e?.type === 'generation';
 
-    test('foreign changes are told with their author, our own are not', async () => {
+    test('changes by other programs are reported with their author, our own are not', async () => {
       const { log, subscription } = listen(client);
       await client.commit(new NftBatch().add('chain', { table, name: 'ours' }));
       sh(`nft 'add element ip kube-proxy frontends { 10.0.0.1 . tcp . 80 : goto target }'`);
@@ -296,7 +296,7 @@ inNamespace(import.meta.url, () => {
       subscription.close();
     });
 
-    test('a flushed ruleset is told', async () => {
+    test('a flush of the ruleset is reported', async () => {
       const { log, subscription } = listen(client);
       sh('nft flush ruleset');
       await eventually('the flush is told', () => isGeneration(log.at(-1)));
@@ -305,7 +305,7 @@ inNamespace(import.meta.url, () => {
       subscription.close();
     });
 
-    test('a large commit of our own is silent, and what follows it is not', async () => {
+    test('a large commit of our own is not reported, a foreign change after it is', async () => {
       const { log, subscription } = listen(client);
       const many = Array.from({ length: 20_000 }, (_, i) => element(i));
       await client.commit(new NftBatch().addElements(frontends, many));
@@ -315,7 +315,7 @@ inNamespace(import.meta.url, () => {
       subscription.close();
     });
 
-    test('when too much happens that is told, and what follows is told again', async () => {
+    test('an overrun is reported, and so are the changes after it', async () => {
       const small = () => openTransport(libc, NETLINK_NETFILTER, { receiveBuffer: 16_384 });
       const narrow = new NetlinkNftClient(small, { clock: systemClock });
       const { log } = listen(narrow);

@@ -33,7 +33,7 @@ inNamespace(import.meta.url, () => {
     [10_000, 10],
     [50_000, 10],
   ] as const) {
-    test(`${services} services with ${perService} endpoints each`, async () => {
+    test(`${services} services with ${perService} endpoints each are committed and listed`, async () => {
       const client = openNftClient(await loadLibc(), { clock: systemClock });
       const quiet = { event: () => {}, overrun: () => {}, failed: assert.fail };
       client.subscribe(quiet);

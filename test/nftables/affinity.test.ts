@@ -89,7 +89,7 @@ describe('nftables client affinity', { skip }, () => {
     assert.deepEqual([...chosen].sort(), ['A', 'B']);
   });
 
-  test('40: a record dies with its endpoint and does not come back with it', async () => {
+  test('40: a record ends with its endpoint and does not come back with it', async () => {
     const service = freshService();
     const both = { A, B };
     await program(service, [A, B]);
@@ -155,7 +155,7 @@ describe('nftables client affinity', { skip }, () => {
     }
   });
 
-  test('turning affinity off and on again forgets', async () => {
+  test('turning affinity off and on again removes all records', async () => {
     const chosen = new Set<string>();
     for (let i = 0; i < 24 && chosen.size < 2; i++) {
       const service = freshService();
@@ -168,7 +168,7 @@ describe('nftables client affinity', { skip }, () => {
     assert.deepEqual([...chosen].sort(), ['A', 'B']);
   });
 
-  test('IPv6', async () => {
+  test('IPv6 clients stay with their endpoint', async () => {
     const service = freshService({ clusterIP: 'fd00:96::77' });
     await program(service, [A6, B6]);
     const first = await choice('pod', service.clusterIP);

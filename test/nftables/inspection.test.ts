@@ -248,7 +248,7 @@ inNamespace(import.meta.url, () => {
       await node.program([web], {}, 'all');
     });
 
-    test('as it should be: every element on the way is shown', async () => {
+    test('an intact table shows every element on the way of a packet', async () => {
       const { answer, differences } = await look();
       assert.deepEqual(differences, []);
       assert.deepEqual(answer.evidence, [
@@ -260,7 +260,7 @@ inNamespace(import.meta.url, () => {
       ]);
     });
 
-    test('an endpoint that is missing is named', async () => {
+    test('a missing endpoint is named', async () => {
       sh('nft delete element ip kube-proxy endpoints { 10.96.0.1 . tcp . 80 . 1 }');
       const { answer, differences } = await look();
       assert.deepEqual(answer.fate, {
@@ -283,14 +283,14 @@ inNamespace(import.meta.url, () => {
       ]);
     });
 
-    test('nothing was written by looking', async () => {
+    test('an inspection writes nothing', async () => {
       await node.program([web], {}, 'all');
       const before = sh('nft -s list ruleset');
       await look();
       assert.equal(sh('nft -s list ruleset'), before);
     });
 
-    test('elements that nobody wants belong to the service at whose frontend they are', async () => {
+    test('surplus elements are attributed to the service whose frontend they use', async () => {
       sh('nft add element ip kube-proxy endpoints { 10.96.0.1 . tcp . 80 . 7 : 10.9.9.9 . 99 }');
       sh('nft add element ip kube-proxy cluster-addresses { 10.96.0.99 }');
       const { differences } = await look();
@@ -303,7 +303,7 @@ inNamespace(import.meta.url, () => {
       );
     });
 
-    test('rules that are not ours, or missing', async () => {
+    test('foreign and missing rules are reported', async () => {
       await node.program([web], {}, 'all');
       sh('nft insert rule ip kube-proxy cluster-pick-2 drop');
       const { answer, differences } = await look();
@@ -314,7 +314,7 @@ inNamespace(import.meta.url, () => {
       );
     });
 
-    test('no table at all', async () => {
+    test('a missing table is reported', async () => {
       sh('nft delete table ip kube-proxy');
       const { answer, differences } = await look();
       assert.deepEqual(answer, {
@@ -333,7 +333,7 @@ inNamespace(import.meta.url, () => {
     });
   });
 
-  test('a record of client affinity is what counts for its client', async () => {
+  test('an affinity record decides for its client', async () => {
     const sticky = planOf({ clusterIP: '10.96.0.1', affinitySeconds: 600 }, [
       { ip: '10.244.1.21' },
       { ip: '10.244.2.30' },

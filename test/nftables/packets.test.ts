@@ -71,7 +71,7 @@ describe('nftables packet stories', { skip }, () => {
       assert.deepEqual(direct, { kind: 'answered', by: 'A', source: '10.244.1.21' });
     });
 
-    test('6: masqueradeAll', async () => {
+    test('6: masqueradeAll masquerades local pods', async () => {
       await program(web, [A, B], { masqueradeAll: true });
       assert.deepEqual(await scene.answers('pod', vip), { A: 'MASQ', B: 'MASQ' });
     });
@@ -82,7 +82,7 @@ describe('nftables packet stories', { skip }, () => {
       assert.deepEqual(seen, { A: '203.0.113.5', B: '203.0.113.5' });
     });
 
-    test('detectors by interface: name and prefix', async () => {
+    test('local traffic is detected by the name or the prefix of an interface', async () => {
       for (const localDetector of [
         { kind: 'interface', name: 'podveth0' },
         { kind: 'prefix', prefix: 'podveth' },
@@ -121,7 +121,7 @@ describe('nftables packet stories', { skip }, () => {
       assert.equal(await scene.fate('node', unallocated), 'silence');
     });
 
-    test('11: in IPv6 too, and without a ServiceCIDR it is left alone', async () => {
+    test('11: an unallocated IPv6 address is dropped, and left alone without a ServiceCIDR', async () => {
       const unallocated = { address: 'fd00:96::dead', port: 80, transport: 'udp' } as const;
       await program({ clusterIP: 'fd00:96::41' }, [A6]);
       assert.equal(await scene.fate('pod', unallocated), 'silence');
@@ -129,7 +129,7 @@ describe('nftables packet stories', { skip }, () => {
       assert.deepEqual(await scene.answers('pod', unallocated), { outside: 'fd00:244:1::5' });
     });
 
-    test('IPv6: balanced, masqueraded, hairpin', async () => {
+    test('IPv6 connections are balanced and masqueraded, also from a pod to itself', async () => {
       await program({ clusterIP: 'fd00:96::41' }, [A6, B6]);
       const vip6 = { address: 'fd00:96::41', port: 80 };
       assert.deepEqual(await scene.answers('pod', vip6), { A: 'fd00:244:1::5', B: 'fd00:244:1::5' });
@@ -202,18 +202,18 @@ describe('nftables packet stories', { skip }, () => {
     };
     const vip = { address: '10.96.0.42', port: 53, transport: 'udp' } as const;
 
-    test('12: only endpoints on this node', async () => {
+    test('12: internal policy Local uses only endpoints on this node', async () => {
       await program(dns, [A, B]);
       assert.deepEqual(await scene.answers('pod', vip), { A: '10.244.1.5' });
       assert.deepEqual(await scene.answers('node', vip), { A: 'MASQ' });
     });
 
-    test('13: dropped when there are none here', async () => {
+    test('13: internal policy Local drops when this node has no endpoint', async () => {
       await program(dns, [B]);
       assert.equal(await scene.fate('pod', vip), 'silence');
     });
 
-    test('14: external addresses are not affected', async () => {
+    test('14: internal policy Local leaves external addresses alone', async () => {
       await program({ ...dns, nodePort: 30053 }, [B]);
       const nodePort = { address: '192.0.2.10', port: 30053, transport: 'udp', from: '203.0.113.5' } as const;
       assert.deepEqual(await scene.answers('outside', nodePort), { B: 'MASQ' });
@@ -227,7 +227,7 @@ describe('nftables packet stories', { skip }, () => {
     const localPort = { address: '192.0.2.10', port: 30081 };
     const outside = { from: '203.0.113.5' };
 
-    test('15, 16: policy Cluster masquerades everybody', async () => {
+    test('15, 16: policy Cluster masquerades every client of a node port', async () => {
       await program(web, [A, B]);
       assert.deepEqual(await scene.answers('outside', { ...nodePort, ...outside }), { A: 'MASQ', B: 'MASQ' });
       assert.deepEqual(await scene.answers('pod', nodePort), { A: 'MASQ', B: 'MASQ' });
@@ -250,33 +250,33 @@ describe('nftables packet stories', { skip }, () => {
       assert.deepEqual(await scene.answers('outside', second), { A: 'MASQ' });
     });
 
-    test('20: without endpoints it is rejected', async () => {
+    test('20: a node port without endpoints is rejected', async () => {
       await program(web, []);
       assert.equal(await scene.fate('outside', { ...nodePort, ...outside }), 'rejected');
       assert.equal(await scene.fate('node', nodePort), 'rejected');
     });
 
-    test('21, 22: policy Local serves the world from here, and pods from everywhere, with their own address', async () => {
+    test('21, 22: policy Local serves outside clients from this node and pods from every node, and keeps their addresses', async () => {
       await program(local, [A, B]);
       assert.deepEqual(await scene.answers('outside', { ...localPort, ...outside }), { A: '203.0.113.5' });
       assert.deepEqual(await scene.answers('pod', localPort), { A: '10.244.1.5', B: '10.244.1.5' });
     });
 
-    test('23, 24: without an endpoint here the world is dropped; pods and node are served', async () => {
+    test('23, 24: policy Local without an endpoint on this node drops outside clients and serves pods and the node', async () => {
       await program(local, [B]);
       assert.equal(await scene.fate('outside', { ...localPort, ...outside }), 'silence');
       assert.deepEqual(await scene.answers('pod', localPort), { B: '10.244.1.5' });
       assert.deepEqual(await scene.answers('node', localPort), { B: 'MASQ' });
     });
 
-    test('25: a remote pod is the world, unless the detector covers all pods', async () => {
+    test('25: policy Local treats a remote pod as an outside client unless the detector covers all pods', async () => {
       await program(local, [B]);
       assert.equal(await scene.fate('remote', localPort), 'silence');
       await program(local, [B], { localDetector: { kind: 'cidr', cidr: '10.244.0.0/16' } });
       assert.deepEqual(await scene.answers('remote', localPort), { B: '10.244.2.5' });
     });
 
-    test('26: without a detector a pod is the world too', async () => {
+    test('26: policy Local without a detector treats a local pod as an outside client', async () => {
       await program(local, [A, B], { localDetector: { kind: 'none' } });
       assert.deepEqual(await scene.answers('pod', localPort), { A: '10.244.1.5' });
     });
@@ -301,14 +301,14 @@ describe('nftables packet stories', { skip }, () => {
     };
     const draining: EndpointParts = { ...A, state: 'draining' };
 
-    test('27: a draining endpoint here serves the world, a ready one elsewhere the cluster', async () => {
+    test('27: a draining endpoint here serves outside clients while a ready one elsewhere serves the cluster', async () => {
       await program(balanced, [draining, B]);
       const world = await scene.answers('outside', { ...outside, address: '198.18.0.1', port: 443 });
       assert.deepEqual(world, { A: '203.0.113.5' });
       assert.deepEqual(await scene.answers('pod', { address: '10.96.0.43', port: 443 }), { B: '10.244.1.5' });
     });
 
-    test('28, 29: all draining serve; all gone reject', async () => {
+    test('28, 29: draining endpoints serve when there are no others, and without any the address rejects', async () => {
       const both = { address: '10.96.0.43', port: 443 };
       await program(balanced, [draining, { ...B, state: 'draining' }]);
       assert.deepEqual(await scene.answers('pod', both), { A: '10.244.1.5', B: '10.244.1.5' });
@@ -360,13 +360,13 @@ describe('nftables packet stories', { skip }, () => {
       }
     });
 
-    test('33: they come before the rejection for want of endpoints', async () => {
+    test('33: source ranges come before the rejection for want of endpoints', async () => {
       await program(guarded(['203.0.113.0/25']), []);
       assert.equal(await scene.fate('outside', { ...vip, from: '203.0.113.5' }), 'rejected');
       assert.equal(await scene.fate('outside', { ...vip, from: '203.0.113.200' }), 'silence');
     });
 
-    test('34: in IPv6', async () => {
+    test('34: source ranges work in IPv6', async () => {
       const v6 = {
         clusterIP: 'fd00:96::44',
         loadBalancerVIPs: ['2001:db8:1::2'],
@@ -378,7 +378,7 @@ describe('nftables packet stories', { skip }, () => {
       assert.equal(await scene.fate('outside', { ...vip6, from: '2001:db8:eeee::1' }), 'silence');
     });
 
-    test('35: overlapping and repeated ranges', async () => {
+    test('35: source ranges may overlap and repeat', async () => {
       await program(guarded(['10.0.0.0/8', '10.1.0.0/16', '10.1.0.0/16']), [A]);
       assert.deepEqual(await scene.answers('outside', { ...vip, from: '10.1.2.3' }), { A: 'MASQ' });
       assert.equal(await scene.fate('outside', { ...vip, from: '198.18.9.9' }), 'silence');
@@ -389,7 +389,7 @@ describe('nftables packet stories', { skip }, () => {
     const web: ServicePortParts = { clusterIP: '10.96.0.41', nodePort: 30080 };
     const dns: ServicePortParts = { ...web, name: 'dns', protocol: 'UDP', nodePort: 30053 };
 
-    test('47: rejected and counted', async () => {
+    test('47: node ports at loopback are rejected and counted', async () => {
       const variant = { localhostNodePorts: true };
       await node.program([planOf(web, [A]), planOf(dns, [A])], variant);
       assert.equal(await scene.fate('node', { address: '127.0.0.1', port: 30080 }), 'rejected');
@@ -439,7 +439,7 @@ describe('nftables packet stories', { skip }, () => {
   });
 
   describe('topology hints', () => {
-    test('51: narrow the cluster list, never the local one', async () => {
+    test('51: topology hints narrow the list of cluster endpoints, never the local one', async () => {
       const hinted = [
         { ...A, zoneHints: ['zone-b'] },
         { ...B, zoneHints: ['zone-a'] },

@@ -64,7 +64,7 @@ describe('nftables table', { skip }, () => {
     return node;
   };
 
-  test('stock nft shows all of it, in both families and as JSON', async () => {
+  test('stock nft lists the whole table, in both families and as JSON', async () => {
     await current().program(everything, { localhostNodePorts: true });
     await current().program(everything6, { localhostNodePorts: true });
     for (const line of [
@@ -242,7 +242,7 @@ describe('nftables table', { skip }, () => {
     assert.match(listing(), /hook output priority -100/);
   });
 
-  test('service networks change in any way, and the table with its records stays', async () => {
+  test('any change of service networks leaves the table and its records in place', async () => {
     const tableHandle = () =>
       /^table .* # handle \d+$/m.exec(run('nft', '-a', 'list', 'table', 'ip', 'kube-proxy'))?.[0];
     const networks = [
@@ -303,7 +303,7 @@ describe('nftables table', { skip }, () => {
     assert.deepEqual(others, []);
   });
 
-  test('shared chains that nothing uses go with the next full sync', async () => {
+  test('unused shared chains are removed by the next full sync', async () => {
     await current().program([planOf({ clusterIP: '10.96.0.1' }, [A, B])]);
     await current().program([planOf({ clusterIP: '10.96.0.1' }, [A])]);
     assert.match(listing(), /chain cluster-pick-2/);
@@ -315,7 +315,7 @@ describe('nftables table', { skip }, () => {
     assert.match(listing(), /chain cluster-pick-1/);
   });
 
-  test('cleanup removes both tables, and nothing there is success', async () => {
+  test('clean-up removes both tables, and succeeds when there are none', async () => {
     await current().program(everything);
     await current().program(everything6);
     nft('add table ip other');
@@ -324,7 +324,7 @@ describe('nftables table', { skip }, () => {
     await nftablesMode.cleanup(silentLogger);
   });
 
-  test('foreign changes are told with who made them; our own are not; addresses of the node are followed', async () => {
+  test('changes by other programs are reported with their author, our own are not, and node addresses are followed', async () => {
     let requests = 0;
     const registry = new Registry({ clock: systemClock, onCollectError: assert.fail });
     const settings = settingsOf('IPv4', { nodePortAddresses: ['198.51.100.0/24'] });

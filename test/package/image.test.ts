@@ -88,7 +88,7 @@ describe('the images', { skip }, () => {
     assert.equal(Number.parseInt(effective ?? '', 16), mask);
   }
 
-  test('the small one has no shell and no program but its own', () => {
+  test('the small image has no shell and no program but its own', () => {
     const programs = globSync('{,usr/,usr/local/}{bin,sbin}/*', { cwd: roots.nftables });
     assert.deepEqual(programs.map((path) => path.split('/').at(-1)).sort(), [
       'kube-proxy',
@@ -97,7 +97,7 @@ describe('the images', { skip }, () => {
     ]);
   });
 
-  test('the other has both kinds of iptables', () => {
+  test('the full image has both flavours of iptables', () => {
     const programs = globSync('usr/local/lib/iptables/{nft,legacy}/*', { cwd: roots.full });
     assert.equal(programs.length, 12);
     for (const program of programs) {
@@ -106,7 +106,7 @@ describe('the images', { skip }, () => {
     }
   });
 
-  test('what needs all privileges is done by --init-only; nftables mode then runs with CAP_NET_ADMIN', async () => {
+  test('--init-only does what needs all privileges; nftables mode then runs with CAP_NET_ADMIN', async () => {
     const early = start('nftables', 'nftables', { capabilities: ['net_admin'] });
     assert.match(
       (await ended(early)).log,
@@ -128,7 +128,7 @@ describe('the images', { skip }, () => {
     assert.match(container.status(), new RegExp(`^Uid:\\s+${NONROOT}\\s`, 'm'));
   });
 
-  test('nftables mode without any privilege says what it may not do', async () => {
+  test('nftables mode without any privilege names the privilege it lacks', async () => {
     await ended(start('nftables', 'nftables', undefined, '--init-only'));
     const { code, log } = await ended(start('nftables', 'nftables', { capabilities: [] }));
     assert.equal(code, 1);

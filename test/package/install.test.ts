@@ -77,7 +77,7 @@ describe('the package', { skip }, () => {
     assert.match(stdout, /^Kubernetes v1\./);
   });
 
-  test('it serves the example manifests to anybody', async () => {
+  test('the package serves the example manifests for any user', async () => {
     const command = join(local, 'node_modules/.bin/kube-proxy-ts');
     await assertServes([command], examples);
   });

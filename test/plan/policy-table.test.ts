@@ -139,7 +139,7 @@ const elsewhere: readonly (readonly [
   [{ nodeName: 'n9', zone: 'zz' }, '1R@n2/za!n2 2R@n3/zb!n3', '1 2', 'none'],
 ];
 
-test('hints as other nodes see them', () => {
+test('topology hints are evaluated for the node that plans', () => {
   for (const [context, shorthand, cluster, mode] of elsewhere) {
     const plan = planServicePort(servicePort(), endpoints(shorthand), { ...here, ...context });
     const name = `${JSON.stringify(context)} ${shorthand}`;

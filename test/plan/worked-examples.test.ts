@@ -34,7 +34,7 @@ async function run(
 
 const nodePortLocal = service({ type: 'NodePort', externalTrafficPolicy: 'Local' }, [{ nodePort: 31000 }]);
 
-test('plain ClusterIP', async () => {
+test('a plain ClusterIP Service uses its ready endpoints', async () => {
   const { plan } = await run(service(), [slice('s', '1R@n1 2R@n2 3X@n2')]);
   assert.deepEqual(
     [numbers(plan.cluster), numbers(plan.all), plan.usesLocalEndpoints],
@@ -43,7 +43,7 @@ test('plain ClusterIP', async () => {
   assert.equal(plan.hasAnyEndpoints, true);
 });
 
-test('order and duplicates', async () => {
+test('endpoints are sorted and duplicates merged', async () => {
   for (const [one, two] of [
     ['s1', 's2'],
     ['s2', 's1'],
@@ -59,7 +59,7 @@ test('order and duplicates', async () => {
   }
 });
 
-test('external policy Local without local pods', async () => {
+test('external policy Local without local endpoints drops outside traffic', async () => {
   const lb = service(
     {
       type: 'LoadBalancer',
@@ -79,7 +79,7 @@ test('external policy Local without local pods', async () => {
   );
 });
 
-test('internal policy Local, internal only', async () => {
+test('internal policy Local narrows internal traffic only', async () => {
   const local = service({ internalTrafficPolicy: 'Local' });
   const { plan, planner } = await run(local, [slice('s', '2R@n2')]);
   assert.deepEqual([plan.usesClusterEndpoints, numbers(plan.all), plan.hasAnyEndpoints], [false, '', true]);
@@ -88,7 +88,7 @@ test('internal policy Local, internal only', async () => {
   assert.equal((await run(local, [])).plan.internal.action, 'reject');
 });
 
-test('zone hints', async () => {
+test('zone hints choose the endpoints of this zone', async () => {
   const hinted = [slice('s', '1R@n1/za 2R@n2/zb 3X@n2')];
   assert.equal(numbers((await run(service(), hinted)).plan.cluster), '1');
   assert.equal((await run(service(), hinted)).plan.topology.mode, 'PreferSameZone');
@@ -98,7 +98,7 @@ test('zone hints', async () => {
   assert.deepEqual([elsewhere.topology.mode, numbers(elsewhere.cluster)], ['none', '1 2']);
 });
 
-test('node hints', async () => {
+test('node hints choose the endpoints of this node', async () => {
   const hinted = [slice('s', '1R@n2/za!n2 2R@n3/zb!n3')];
   const here = (await run(service(), hinted)).plan;
   assert.deepEqual([here.topology.mode, numbers(here.cluster)], ['PreferSameZone', '1']);
@@ -112,7 +112,7 @@ test('terminating endpoints step in for each set on its own', async () => {
   assert.equal(state.localReadyCounts().get('a/web'), undefined);
 });
 
-test('topology conflicts with locality', async () => {
+test('topology hints do not narrow the list of local endpoints', async () => {
   const { plan } = await run(nodePortLocal, [slice('s', '1R@n1/zb 2R@n2/za')]);
   assert.deepEqual(
     [plan.topology.mode, numbers(plan.cluster), numbers(plan.local)],
@@ -121,7 +121,7 @@ test('topology conflicts with locality', async () => {
   assert.equal(numbers(plan.all), '1 2');
 });
 
-test('source ranges across families', async () => {
+test('source ranges are split by family', async () => {
   const ranges = async (loadBalancerSourceRanges: string[], family: Family) => {
     const { plan } = await run(service({ type: 'LoadBalancer', loadBalancerSourceRanges }), [], { family });
     return plan.port.sourceRanges;
@@ -131,7 +131,7 @@ test('source ranges across families', async () => {
   assert.deepEqual(await ranges([' 203.0.113.5/24 ', 'bogus', '0.0.0.0/0'], 'IPv4'), []);
 });
 
-test('ipMode and types', async () => {
+test('ipMode and the type of a Service decide which addresses are served', async () => {
   const object = service({
     loadBalancerIngress: [
       { ip: '192.0.2.1', ipMode: 'Proxy' },

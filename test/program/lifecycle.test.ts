@@ -33,7 +33,7 @@ describe('the life of the program', { skip: skip ?? false }, () => {
   afterEach(() => site.stopAll());
   after(() => site.close());
 
-  it('programs the kernel, and leaves the rules there when it is told to end', async () => {
+  it('programs the kernel, and leaves the rules in place when it ends', async () => {
     for (const signal of ['SIGTERM', 'SIGINT'] as const) {
       const proxy = await site.start(site.writeConfig());
       await eventually('the rules', isProgrammed);
@@ -43,7 +43,7 @@ describe('the life of the program', { skip: skip ?? false }, () => {
     }
   });
 
-  it('--cleanup removes them, and finds nothing to do the second time', async () => {
+  it('--cleanup removes the rules, and finds nothing to do the second time', async () => {
     for (let i = 0; i < 2; i++) {
       const { code, stderr } = await run(kubeProxy, ['--config', site.writeConfig(), '--cleanup']);
       assert.equal(code, 0, stderr);
@@ -57,7 +57,7 @@ describe('the life of the program', { skip: skip ?? false }, () => {
     assert.throws(() => command('nft', ...table), /No such file/);
   });
 
-  it('without a mode it is iptables, and says that this will change', async () => {
+  it('runs in iptables mode when no mode is set, and warns that this will change', async () => {
     const isProgrammedInIptables = () =>
       command('iptables-save', '-t', 'nat').includes('shop/web:http cluster IP');
     const proxy = await site.start(site.writeConfig({ mode: '' }));
@@ -70,7 +70,7 @@ describe('the life of the program', { skip: skip ?? false }, () => {
     assert.ok(!isProgrammedInIptables());
   });
 
-  it('--init-only in iptables mode sets what it has to and writes no rule', async () => {
+  it('--init-only in iptables mode sets sysctls and writes no rule', async () => {
     writeFileSync('/proc/sys/net/ipv4/conf/all/route_localnet', '0');
     command('nft', 'flush', 'ruleset');
     const config = site.writeConfig({ mode: 'iptables' });
@@ -80,7 +80,7 @@ describe('the life of the program', { skip: skip ?? false }, () => {
     assert.doesNotMatch(command('iptables-save'), /KUBE-/);
   });
 
-  it('a machine without iptables is told so', async () => {
+  it('iptables mode without the iptables programs fails with that reason', async () => {
     const launcher = resolve(kubeProxy, '../launch.js');
     const args = [launcher, 'kube-proxy', '--config', site.writeConfig({ mode: 'iptables' })];
     const { code, stderr } = await run(process.execPath, args, { env: { PATH: site.directory } });
@@ -121,7 +121,7 @@ describe('the life of the program', { skip: skip ?? false }, () => {
     assert.equal((await fetch('http://127.0.0.1:10256/livez')).status, 200);
   });
 
-  it('tries again when an address is taken, and ends at once when told to be hard about it', async () => {
+  it('retries when an address is taken, and ends at once when bind failures are fatal', async () => {
     const squatter = createServer().listen(10256, '::');
     await new Promise((done) => squatter.once('listening', done));
     try {
@@ -166,7 +166,7 @@ describe('the life of the program', { skip: skip ?? false }, () => {
     site.api.put('nodes', raw);
   });
 
-  it('sets a wrong Service aside by name, in an event and a metric, and programs the others', async () => {
+  it('reports a wrong Service by name, in an event and a metric, and programs the others', async () => {
     const wrong = service('wrong', 80, { clusterIP: '10.96.0.9' });
     const spec = {
       ...(wrong.spec as object),
@@ -202,7 +202,7 @@ describe('the life of the program', { skip: skip ?? false }, () => {
     }
   });
 
-  it('runs with no cluster at all on manifests, and follows them', async () => {
+  it('runs on manifests without a cluster, and follows their changes', async () => {
     mkdirSync(site.path('manifests'));
     const list = (address: string) =>
       JSON.stringify({
@@ -250,7 +250,7 @@ describe('the commands', () => {
     rmSync(file);
   });
 
-  it('usage errors: flags with usage, arguments without, both exit 1', async () => {
+  it('usage errors exit 1, for flags with the usage text, for arguments without it', async () => {
     const flag = await run(kubeProxy, ['--no-such']);
     assert.equal(flag.code, 1);
     assert.match(

@@ -79,7 +79,7 @@ describe('pages, as recorded from upstream in nftables mode', { skip: skip ?? fa
     }
   });
 
-  it('the start event', async () => {
+  it('the start event is the one that upstream sends', async () => {
     const [recorded] = events;
     // Sent in the background.
     await eventually('the event', () => site.api.store.list('events').length > 0);

@@ -96,19 +96,19 @@ describe('npm start', { skip: skip ?? false }, () => {
   });
   after(() => installation.remove());
 
-  it('as root: nftables mode in a namespace of its own', async () => {
+  it('runs nftables mode in a namespace of its own as root', async () => {
     const demonstration = start(ROOT);
     await demonstration.shows(/runs in nftables mode, in a network namespace of its own/);
     await followsAnEdit(demonstration, '10.96.0.10:8080', '192.0.2.1:30080');
   });
 
-  it('as an unprivileged user: userspace mode at loopback', async () => {
+  it('runs userspace mode at loopback as an unprivileged user', async () => {
     const demonstration = start(NOBODY);
     await demonstration.shows(/runs in userspace mode, at loopback .*: not running as root/);
     await followsAnEdit(demonstration, '127.0.0.1:8080', '127.0.0.1:30080');
   });
 
-  it('as root that can make no namespace: userspace mode at loopback, and no rule is written', async () => {
+  it('runs userspace mode at loopback and writes no rule as root that can make no namespace', async () => {
     const demonstration = start(ROOT, ['setpriv', '--bounding-set=-sys_admin']);
     await demonstration.shows(/runs in userspace mode, at loopback .*: no network namespace can be made/);
     await demonstration.shows(/web, cluster IP/);
@@ -116,7 +116,7 @@ describe('npm start', { skip: skip ?? false }, () => {
     await followsAnEdit(demonstration, '127.0.0.1:8080', '127.0.0.1:30080');
   });
 
-  it('as root on a kernel that is too old: userspace mode in a namespace of its own', async () => {
+  it('runs userspace mode in a namespace of its own as root on a kernel that is too old', async () => {
     const script = `${oldKernel} && rm "$TMPDIR/osrelease" && exec "$@"`;
     const demonstration = start(ROOT, ['unshare', '--mount', 'sh', '-c', script, 'sh']);
     await demonstration.shows(/runs in userspace mode, in a network namespace .* requires kernel 5\.13/);

@@ -50,7 +50,7 @@ describe('the script of the emulated machine', () => {
     }
   });
 
-  test('goes on after a file that failed, and fails', () => {
+  test('goes on after a file that failed, and fails in the end', () => {
     const { status, calls, output } = runScript('a.test.ts');
     assert.equal(status, 1);
     assert.equal(calls.length, 2);

@@ -20,47 +20,47 @@ const textOf = (...lines: readonly ReportLine[]): string =>
 const isGood = (text: string | undefined): boolean => succeeded([readReport('a.test.ts', text)]);
 
 describe('a report', () => {
-  test('of tests that passed or were skipped is good', () => {
+  test('a report of passed and skipped tests is good', () => {
     assert.ok(isGood(textOf(passed, skipped, end)));
   });
 
-  test('with a failed test is not', () => {
+  test('a report with a failed test is not good', () => {
     assert.ok(!isGood(textOf(passed, failed, { ...end, success: false })));
     assert.ok(!isGood(textOf(passed, failed, end)), 'whatever its end says');
   });
 
-  test('of a file that failed outside its tests is not', () => {
+  test('a report of a file that failed outside its tests is not good', () => {
     assert.deepEqual(readReport('a.test.ts', textOf(passed, { ...end, success: false })).problems, [
       'failed outside its tests',
     ]);
   });
 
-  test('of no test, or skipped ones only, is not', () => {
+  test('a report of no test, or of skipped ones only, is not good', () => {
     assert.deepEqual(readReport('a.test.ts', textOf({ ...end, tests: 0 })).problems, ['ran no test']);
     assert.deepEqual(readReport('a.test.ts', textOf(skipped, end)).problems, ['ran no test']);
   });
 
-  test('that lacks a test is not', () => {
+  test('a report that lacks a test is not good', () => {
     assert.deepEqual(readReport('a.test.ts', textOf(passed, { ...end, tests: 2 })).problems, [
       'reported 1 of 2 tests',
     ]);
   });
 
-  test('that is missing or empty is not', () => {
+  test('a missing or empty report is not good', () => {
     for (const text of [undefined, '', '\n']) {
       assert.deepEqual(readReport('a.test.ts', text).problems, ['left no report']);
       assert.ok(!isGood(text));
     }
   });
 
-  test('that was cut short anywhere is not', () => {
+  test('a report that was cut short anywhere is not good', () => {
     const whole = textOf(passed, passed, skipped, end);
     for (let length = 0; length < whole.length - 1; length++) {
       assert.ok(!isGood(whole.slice(0, length)), `cut after ${length} characters`);
     }
   });
 
-  test('of anything at all is read without an exception, and is not good', () => {
+  test('a report of arbitrary text is read without an exception, and is not good', () => {
     fc.assert(
       fc.property(
         fc.oneof(
@@ -75,12 +75,12 @@ describe('a report', () => {
     );
   });
 
-  test('of no file is not good', () => {
+  test('reports of no file are not good', () => {
     assert.ok(!succeeded([]));
   });
 });
 
-test('results are told with what failed, why, what was skipped and the sum', () => {
+test('rendered results show failures with reasons, skips and the sum', () => {
   const results: FileResult[] = [
     readReport('a.test.ts', textOf(passed, failed, skipped, { ...end, success: false })),
     readReport('b.test.ts', textOf(passed)),
@@ -124,7 +124,7 @@ describe('the reporter', () => {
     yield* events;
   }
 
-  test('names tests with the suites they are in', async () => {
+  test('the reporter names tests with their suites', async () => {
     const suite = { details: { duration_ms: 3, type: 'suite' } };
     const lines = await linesOf(
       start(0, 'outer'),
@@ -142,7 +142,7 @@ describe('the reporter', () => {
     ]);
   });
 
-  test('tells the error of a test, and of a suite whose hook failed', async () => {
+  test('the reporter writes the error of a test, and of a suite whose hook failed', async () => {
     const wrapped = (failureType: string, type: string) => ({
       details: {
         duration_ms: 1,
@@ -161,7 +161,7 @@ describe('the reporter', () => {
     ]);
   });
 
-  test('ends only with the summary of the whole run', async () => {
+  test('the reporter ends only with the summary of the whole run', async () => {
     assert.deepEqual(await linesOf(summary({ file: 'a.test.ts' })), []);
   });
 });

@@ -45,7 +45,7 @@ export const addressStories: readonly Story[] = [
     given: { headless: true, endpoints: ['A', 'B'] },
     packets: [{ from: 'pod', to: 'clusterIP', expect: 'DROP', ...unclaimed }],
   }),
-  story('addresses/other proxy', 'a service that another proxy serves is none of ours', {
+  story('addresses/other proxy', 'a service that is labelled for another proxy is not served', {
     given: { ...web, labels: { 'service.kubernetes.io/service-proxy-name': 'other' } },
     packets: [
       { from: 'pod', to: 'clusterIP', expect: 'DROP', ...unclaimed },
@@ -61,13 +61,13 @@ export const addressStories: readonly Story[] = [
       { from: 'client', to: 'external', transport, expect: everybody } as const,
     ]),
   }),
-  story('addresses/silent conditions', 'an endpoint that says nothing of its condition is ready', {
+  story('addresses/silent conditions', 'an endpoint without conditions counts as ready', {
     given: { ...web, endpoints: [{ at: 'A', state: 'silent' }] },
     packets: [{ from: 'pod', to: 'clusterIP', expect: { A: 'OWN' } }],
   }),
   scripted(
     'addresses/shadowed',
-    'a process of the node that listens on a node port is shadowed',
+    'a node port takes precedence over a process that listens on the same port',
     async (scene) => {
       await scene.apply(web);
       const node = scene.cluster.landscape.host('node');
@@ -84,7 +84,7 @@ export const addressStories: readonly Story[] = [
   ),
   scripted(
     'addresses/left to the node',
-    'a process at an address that serves no node ports answers itself',
+    'a process at an address that serves no node ports still answers',
     async (scene) => {
       await scene.apply({ ...web, protocols: ['UDP'] });
       const node = scene.cluster.landscape.host('node');
@@ -101,7 +101,7 @@ export const addressStories: readonly Story[] = [
   ),
   story(
     'addresses/second only',
-    'only the addresses that are configured serve node ports',
+    'only the configured addresses serve node ports',
     {
       given: web,
       packets: [
@@ -116,7 +116,7 @@ export const addressStories: readonly Story[] = [
   ),
   scripted(
     'addresses/new address',
-    'an address that the node gets later serves when it is covered',
+    'an address that the node gets later serves node ports when the configuration covers it',
     async (scene) => {
       await scene.apply(web);
       const address = scene.book.family === 'IPv4' ? '198.51.100.77' : '2001:db8:0:2::77';
@@ -133,7 +133,7 @@ export const addressStories: readonly Story[] = [
   ),
   story(
     'addresses/loopback only',
-    'loopback alone means no address at all',
+    'a configuration with loopback only serves node ports at no address',
     {
       given: web,
       packets: [
@@ -147,7 +147,7 @@ export const addressStories: readonly Story[] = [
   ),
   story(
     'addresses/no external IPs',
-    'external IPs can be switched off for good',
+    'external IPs can be switched off',
     {
       given: web,
       packets: [
@@ -159,7 +159,7 @@ export const addressStories: readonly Story[] = [
   ),
   story(
     'addresses/masquerade bit',
-    'any mark bit will do to masquerade',
+    'any mark bit can be configured for masquerading',
     {
       given: web,
       packets: [
@@ -173,7 +173,7 @@ export const addressStories: readonly Story[] = [
   ),
   scripted(
     'addresses/health check',
-    'the health check port counts the endpoints that are ready here',
+    'the health check port reports the number of ready endpoints on this node',
     async (scene) => {
       const local: ServiceSpec = { ...web, externalPolicy: 'Local' };
       await scene.apply({ ...local, endpoints: ['A', 'C', 'B'] });

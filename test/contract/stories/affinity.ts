@@ -65,7 +65,7 @@ export const affinityStories: readonly Story[] = [
   }),
   scripted(
     'C40',
-    'a record dies with its endpoint; the one made meanwhile counts when the endpoint is back',
+    'a record ends with its endpoint; the newer record counts when the endpoint is back',
     async (scene) => {
       await scene.apply(sticky);
       assertSpread(await choices(scene));
@@ -82,7 +82,7 @@ export const affinityStories: readonly Story[] = [
     await scene.apply(sticky);
     assertSpread(await choices(scene));
   }),
-  scripted('C41', 'all addresses of a service port share the records', async (scene) => {
+  scripted('C41', 'all addresses of a service port share its affinity records', async (scene) => {
     await scene.apply(withFrontends);
     const first = await choices(scene);
     assertSpread(first);
@@ -92,7 +92,7 @@ export const affinityStories: readonly Story[] = [
   }),
   scripted(
     'C42',
-    'records survive a restart',
+    'affinity records survive a restart',
     async (scene) => {
       await scene.apply(sticky);
       const first = await choices(scene);
@@ -110,13 +110,13 @@ export const affinityStories: readonly Story[] = [
     assert.deepEqual(await choices(scene), first);
     assert.deepEqual(await choices(scene, 'nodePort'), first);
   }),
-  scripted('affinity/per port', 'ports of one service have records of their own', async (scene) => {
+  scripted('affinity/per port', 'each port of a service has its own affinity records', async (scene) => {
     await scene.apply({ ...sticky, protocols: ['TCP', 'UDP'] });
     const first = await choices(scene);
     assert.notDeepEqual(await choices(scene, 'clusterIP', { transport: 'udp' }), first);
     assert.deepEqual(await choices(scene), first);
   }),
-  scripted('affinity/per service', 'services have records of their own', async (scene) => {
+  scripted('affinity/per service', 'each service has its own affinity records', async (scene) => {
     await scene.apply(sticky);
     await scene.apply(sticky, 'other');
     assert.notDeepEqual(await choices(scene), await choices(scene, 'clusterIP', { of: 'other' }));
@@ -137,7 +137,7 @@ export const affinityStories: readonly Story[] = [
   ),
   scripted(
     'affinity/more endpoints',
-    'endpoints that join take nobody away from the others',
+    'endpoints that join take no client away from the others',
     async (scene) => {
       await scene.apply(sticky);
       const first = await choices(scene);
@@ -149,7 +149,7 @@ export const affinityStories: readonly Story[] = [
   ),
   scripted(
     'affinity/other changes',
-    'records outlive changes that leave their endpoint in place',
+    'affinity records outlive changes that leave their endpoint in place',
     async (scene) => {
       await scene.apply(withFrontends);
       const first = await choices(scene);
@@ -159,7 +159,7 @@ export const affinityStories: readonly Story[] = [
       assert.deepEqual(await choices(scene), first);
     },
   ),
-  scripted('affinity/off', 'turning affinity off forgets everything', async (scene) => {
+  scripted('affinity/off', 'turning affinity off removes all records', async (scene) => {
     await scene.apply({ ...sticky, endpoints: ['A'] });
     await allAt(scene, 'A');
     const { affinitySeconds: _, ...free } = sticky;
@@ -169,7 +169,7 @@ export const affinityStories: readonly Story[] = [
     await scene.apply(sticky);
     assertSpread(await choices(scene));
   }),
-  scripted('affinity/on', 'turning affinity on makes clients stay', async (scene) => {
+  scripted('affinity/on', 'clients stay with their endpoint after affinity is turned on', async (scene) => {
     const { affinitySeconds: _, ...free } = sticky;
     await scene.apply(free);
     assertSpread(await choices(scene));
@@ -192,12 +192,16 @@ export const affinityStories: readonly Story[] = [
     await scene.apply(sticky);
     assertSpread(await choices(scene));
   }),
-  scripted('affinity/masqueraded', 'clients are told apart before they are masqueraded', async (scene) => {
-    await scene.apply(withFrontends);
-    const first = await choices(scene, 'nodePort');
-    assertSpread(first);
-    await scene.expect({ from: 'client', to: 'nodePort', expect: await ownChoice(scene, 'nodePort') });
-  }),
+  scripted(
+    'affinity/masqueraded',
+    'affinity uses the client address from before masquerading',
+    async (scene) => {
+      await scene.apply(withFrontends);
+      const first = await choices(scene, 'nodePort');
+      assertSpread(first);
+      await scene.expect({ from: 'client', to: 'nodePort', expect: await ownChoice(scene, 'nodePort') });
+    },
+  ),
 ];
 
 /** A client's one endpoint, as an expectation for its further connections. */

@@ -24,7 +24,7 @@ const unclaimed = withoutServiceNetwork(IGNORE);
 export const changeStories: readonly Story[] = [
   scripted(
     'changes/deleted',
-    'a service that was deleted is served nowhere; made again, everywhere',
+    'a deleted service is served nowhere, and everywhere after it is created again',
     async (scene) => {
       for (let i = 0; i < 2; i++) {
         await scene.apply(web);
@@ -115,7 +115,7 @@ export const changeStories: readonly Story[] = [
       ],
     },
   ]),
-  story('changes/policy', 'policies come and go', [
+  story('changes/policy', 'a change of traffic policies takes effect', [
     {
       given: { ...web, externalPolicy: 'Local' },
       packets: [
@@ -136,7 +136,7 @@ export const changeStories: readonly Story[] = [
     },
     { given: web, packets: [{ from: 'pod', to: 'clusterIP', expect: own }] },
   ]),
-  story('changes/endpoints', 'endpoints come, go, drain and return', [
+  story('changes/endpoints', 'packets follow endpoints that come, go, drain and return', [
     {
       given: { ...web, endpoints: ['A'] },
       packets: [{ from: 'pod', to: 'clusterIP', expect: { A: 'OWN' } }],
@@ -165,7 +165,7 @@ export const changeStories: readonly Story[] = [
       packets: [{ from: 'pod', to: 'clusterIP', expect: { D: 'OWN' } }],
     },
   ]),
-  scripted('changes/neighbour', 'a service is not touched by what happens to another', async (scene) => {
+  scripted('changes/neighbour', 'a change of one service leaves another one alone', async (scene) => {
     await scene.apply(web);
     await scene.apply(web, 'other');
     await scene.apply({ ...web, endpoints: [] }, 'other');
@@ -181,7 +181,7 @@ export const changeStories: readonly Story[] = [
   }),
   scripted(
     'changes/service network',
-    'addresses of the service network are dropped as soon as it is known, and no longer',
+    'unused addresses of the service network are dropped exactly while the network is known',
     async (scene) => {
       const { cluster } = scene;
       await scene.apply(web);
@@ -218,7 +218,7 @@ export const changeStories: readonly Story[] = [
   ),
   scripted(
     'changes/while away',
-    'what changed while the program was away is in effect when it is back',
+    'changes made while the program was stopped are in effect after its start',
     async (scene) => {
       const { cluster } = scene;
       await scene.apply(web);
@@ -241,7 +241,7 @@ export const changeStories: readonly Story[] = [
   ),
   scripted(
     'C52',
-    'rules that somebody flushed come back with the next change, at the latest',
+    'flushed rules come back with the next change at the latest',
     async (scene) => {
       await scene.apply(web);
       await scene.apply({ ...web, endpoints: ['A'] }, 'other');
@@ -262,7 +262,7 @@ export const changeStories: readonly Story[] = [
   }),
   scripted(
     'C54',
-    'clean-up leaves nothing behind, also the second time',
+    'clean-up leaves nothing behind, also when it is repeated',
     async (scene) => {
       const { cluster } = scene;
       await scene.apply(web);

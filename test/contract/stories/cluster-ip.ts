@@ -23,7 +23,7 @@ const EVEN_DRAWS = 600;
 const DRAWS_AT_ONCE = 10;
 
 export const clusterIPStories: readonly Story[] = [
-  story('C1', 'a pod of this node reaches every endpoint, with its own address', {
+  story('C1', 'a pod of this node reaches every endpoint and keeps its address', {
     given: web,
     packets: [{ from: 'pod', ...toWeb, expect: { A: 'OWN', B: 'OWN' } }],
   }),
@@ -56,11 +56,11 @@ export const clusterIPStories: readonly Story[] = [
   }),
   story(
     'C4 with ClusterCIDR',
-    'a pod of another node counts as local where all pods do',
+    'a pod of another node is not masqueraded when all pods count as local',
     { given: web, packets: [{ from: 'remote', ...toWeb, expect: { A: 'OWN', B: 'OWN' } }] },
     { setting: { detectLocal: 'ClusterCIDR' } },
   ),
-  story('C5', 'a pod that reaches itself is masqueraded, and only then', {
+  story('C5', 'a pod is masqueraded when it reaches itself, and only then', {
     given: web,
     packets: [{ from: 'A', ...toWeb, expect: { A: 'MASQ', B: 'OWN' } }],
   }),
@@ -72,7 +72,7 @@ export const clusterIPStories: readonly Story[] = [
   ),
   story(
     'C7',
-    'nobody is masqueraded where local traffic cannot be told',
+    'nobody is masqueraded when local traffic cannot be detected',
     { given: web, packets: [{ from: 'client', ...toWeb, expect: { A: 'OWN', B: 'OWN' } }] },
     { setting: { detectLocal: 'none' } },
   ),
@@ -87,14 +87,14 @@ export const clusterIPStories: readonly Story[] = [
   }),
   scripted(
     'C8 with ICMP',
-    'so is ICMP',
+    'ICMP to a cluster IP is rejected',
     async (scene) => {
       await scene.apply(web);
       assert.match(await scene.ping({ from: 'pod', ...toWeb }), /[Pp]ort [Uu]nreachable/);
     },
     { unavailable: hasProgram('ping', '-V') ? undefined : 'needs the program ping (package iputils-ping)' },
   ),
-  story('C9', 'without endpoints it is rejected by ICMP', {
+  story('C9', 'a cluster IP without endpoints is rejected by ICMP', {
     given: { endpoints: [] },
     packets: [
       { from: 'pod', ...toWeb, expect: 'REJECT' },
@@ -110,13 +110,13 @@ export const clusterIPStories: readonly Story[] = [
       { from: 'client', to: 'unallocated', expect: 'DROP', ...unclaimed },
     ],
   }),
-  story('C11', 'datagrams to them, too', {
+  story('C11', 'datagrams to addresses of the service network that no service has are dropped', {
     given: web,
     packets: [{ from: 'pod', to: 'unallocated', transport: 'udp', expect: 'DROP', ...unclaimed }],
   }),
   story(
     'C11 without ServiceCIDR',
-    'and they are left alone where the service network is not known',
+    'addresses that no service has are left alone when the service network is not known',
     {
       given: web,
       packets: [
@@ -127,14 +127,14 @@ export const clusterIPStories: readonly Story[] = [
     },
     { setting: { serviceCIDRs: 'none' } },
   ),
-  story('C12', 'internal policy Local: only endpoints on this node', {
+  story('C12', 'internal policy Local uses only endpoints on this node', {
     given: dns,
     packets: [
       { from: 'pod', ...toWeb, expect: { A: 'OWN' } },
       { from: 'node', ...toWeb, expect: { A: 'MASQ' } },
     ],
   }),
-  story('C13', 'internal policy Local without an endpoint here: dropped', {
+  story('C13', 'internal policy Local without an endpoint on this node drops packets', {
     given: { ...dns, endpoints: ['B'] },
     packets: [{ from: 'pod', ...toWeb, expect: 'DROP' }],
   }),

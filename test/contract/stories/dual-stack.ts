@@ -59,7 +59,7 @@ export const dualStackStories: readonly Story[] = [
   ),
   scripted(
     'dual/affinity',
-    'records of one family say nothing about the other',
+    'affinity records of one family do not count in the other',
     async (scene) => {
       await scene.apply({ ...web, affinitySeconds: 600, endpoints: ['A'] });
       await scene.expect({ from: 'pod', to: 'clusterIP', expect: { A: 'OWN' } });

@@ -52,19 +52,19 @@ const alone = { alone: true };
 const datagramStories: readonly Story[] = [
   scripted(
     'C43',
-    'a flow to an endpoint that left goes on to another',
+    'a UDP flow moves to another endpoint when its endpoint leaves',
     follow('clusterIP', dns, { ...dns, endpoints: ['B'] }, { B: 'OWN' }),
     alone,
   ),
   scripted(
     'C44',
-    'a flow is rejected when no endpoint is left',
+    'a UDP flow is rejected when no endpoint is left',
     follow('clusterIP', dns, { ...dns, endpoints: [] }, 'REJECT'),
     alone,
   ),
   scripted(
     'flows/slices deleted',
-    'or when the slices are deleted',
+    'a UDP flow is rejected when the slices are deleted',
     async (scene) => {
       await scene.apply(dns);
       const flow = flowTo('clusterIP');
@@ -76,7 +76,7 @@ const datagramStories: readonly Story[] = [
   ),
   scripted(
     'flows/service deleted',
-    'a flow of a service that was deleted is dropped',
+    'a UDP flow of a deleted service is dropped',
     // Where nothing is dropped it goes out into the world, where nobody listens.
     follow('clusterIP', dns, undefined, 'DROP', 'pod', withoutServiceNetwork('REJECT')),
     alone,
@@ -89,13 +89,13 @@ const datagramStories: readonly Story[] = [
   ),
   scripted(
     'flows/node port',
-    'flows to node ports move',
+    'a UDP flow to a node port moves when its endpoint leaves',
     follow('nodePort', dnsEverywhere, { ...dnsEverywhere, endpoints: ['B'] }, { B: 'MASQ' }),
     alone,
   ),
   scripted(
     'flows/node port local',
-    'under policy Local they end when the endpoint here leaves',
+    'a UDP flow to a node port under policy Local ends when the endpoint on this node leaves',
     follow(
       'nodePort',
       { ...dnsEverywhere, externalPolicy: 'Local' },
@@ -107,19 +107,19 @@ const datagramStories: readonly Story[] = [
   ),
   scripted(
     'flows/external',
-    'flows to external IPs move',
+    'a UDP flow to an external IP moves when its endpoint leaves',
     follow('external', dnsEverywhere, { ...dnsEverywhere, endpoints: ['B'] }, { B: 'MASQ' }),
     alone,
   ),
   scripted(
     'flows/load balancer',
-    'flows to balancers move',
+    'a UDP flow to a load balancer IP moves when its endpoint leaves',
     follow('loadBalancer', dnsEverywhere, { ...dnsEverywhere, endpoints: ['B'] }, { B: 'MASQ' }, 'client'),
     alone,
   ),
   scripted(
     'flows/node',
-    'flows of the node itself move',
+    'a UDP flow of the node itself moves when its endpoint leaves',
     follow('clusterIP', dns, { ...dns, endpoints: ['B'] }, { B: 'MASQ' }, 'node'),
     alone,
   ),
@@ -227,7 +227,7 @@ const connectionStories: readonly Story[] = [
   ),
   scripted(
     'connections/restart',
-    'a restart of the program leaves them alone',
+    'a restart of the program leaves established connections alone',
     async (scene) => {
       await scene.apply({ endpoints: ['A'] });
       const conversation = await scene.open({ from: 'pod', to: 'clusterIP' });

@@ -12,14 +12,18 @@ const guarded: ServiceSpec = { loadBalancer: true, nodePort: true, ranges: ['cli
 const to = 'loadBalancer';
 
 export const loadBalancerStories: readonly Story[] = [
-  story('C27', 'an endpoint that drains here serves the world, a ready one elsewhere the cluster', {
-    given: balanced,
-    packets: [
-      { from: 'client', to, expect: { A: 'OWN' } },
-      { from: 'pod', to: 'clusterIP', expect: { B: 'OWN' } },
-    ],
-  }),
-  story('C28', 'when all drain, all serve', {
+  story(
+    'C27',
+    'a draining endpoint here serves outside clients while a ready one elsewhere serves the cluster',
+    {
+      given: balanced,
+      packets: [
+        { from: 'client', to, expect: { A: 'OWN' } },
+        { from: 'pod', to: 'clusterIP', expect: { B: 'OWN' } },
+      ],
+    },
+  ),
+  story('C28', 'when all endpoints drain, all of them serve', {
     given: {
       ...balanced,
       endpoints: [
@@ -29,7 +33,7 @@ export const loadBalancerStories: readonly Story[] = [
     },
     packets: [{ from: 'pod', to: 'clusterIP', expect: { A: 'OWN', B: 'OWN' } }],
   }),
-  story('C29', 'endpoints that terminate and do not serve are none', {
+  story('C29', 'endpoints that terminate and do not serve do not count as endpoints', {
     given: {
       ...balanced,
       endpoints: [
@@ -78,7 +82,7 @@ export const loadBalancerStories: readonly Story[] = [
   }),
   scripted(
     'C34',
-    'ranges of one family leave the other open',
+    'source ranges of one family leave the other family open',
     async (scene) => {
       await scene.apply({ ...guarded, rangeFamilies: ['IPv6'] });
       await scene.expect({ from: 'stranger', to, expect: { A: 'MASQ' } });
@@ -89,7 +93,7 @@ export const loadBalancerStories: readonly Story[] = [
     },
     { families: ['IPv4'], dualStackOnly: true },
   ),
-  story('C35', 'ranges that overlap, repeat or allow everyone', [
+  story('C35', 'source ranges may overlap, repeat or allow everyone', [
     {
       given: { ...guarded, ranges: ['everyone', 'clients'] },
       packets: [{ from: 'stranger', to, expect: { A: 'MASQ' } }],
@@ -111,7 +115,7 @@ export const loadBalancerStories: readonly Story[] = [
   }),
   story(
     'C37',
-    'an external IP captures its port of SCTP only',
+    'an SCTP external IP captures only its own port',
     {
       given: { external: true, protocols: ['SCTP'], endpoints: ['A'] },
       packets: [

@@ -78,13 +78,13 @@ export const localTrafficStories: readonly Story[] = [
   ),
   story(
     'local/one bridge',
-    'a pod on another device is not',
+    'a pod on another device than the bridge is not local',
     { given: everywhere, packets: [{ from: 'C', to: 'clusterIP', expect: { A: 'MASQ', B: 'MASQ' } }] },
     { setting: { detectLocal: 'BridgeInterface' } },
   ),
   story(
     'local/untold',
-    'untold, pods are the world: policy Local drops them, policy Cluster masquerades them',
+    'when local traffic cannot be detected, policy Local drops pods and policy Cluster masquerades them',
     [
       {
         given: elsewhere,
@@ -107,7 +107,7 @@ export const localTrafficStories: readonly Story[] = [
   ),
   story(
     'masquerade all/external',
-    'masqueradeAll is about cluster IPs only',
+    'masqueradeAll applies to cluster IPs only',
     {
       given: local,
       packets: [
@@ -122,7 +122,7 @@ export const localTrafficStories: readonly Story[] = [
   ),
   story(
     'masquerade all/udp',
-    'masqueradeAll masquerades datagrams, and those of internal policy Local',
+    'masqueradeAll masquerades datagrams, also under internal policy Local',
     {
       given: { protocols: ['UDP'], internalPolicy: 'Local', endpoints: ['A', 'B'] },
       packets: [{ from: 'pod', to: 'clusterIP', expect: { A: 'MASQ' } }],
@@ -137,19 +137,27 @@ export const localTrafficStories: readonly Story[] = [
     given: local,
     packets: throughEverything({ A: 'MASQ', B: 'OWN' }),
   }),
-  story('hairpin/policy Cluster', 'where everybody is masqueraded, so is it', {
-    given: everywhere,
-    packets: throughEverything({ A: 'MASQ', B: 'MASQ' }),
-  }),
-  story('hairpin/internal policy Local', 'internal policy Local', {
-    given: { internalPolicy: 'Local', endpoints: ['A', 'C', 'B'] },
-    packets: [{ from: 'A', to: 'clusterIP', expect: { A: 'MASQ', C: 'OWN' } }],
-  }),
+  story(
+    'hairpin/policy Cluster',
+    'a pod that reaches itself through policy Cluster is masqueraded like everybody else',
+    {
+      given: everywhere,
+      packets: throughEverything({ A: 'MASQ', B: 'MASQ' }),
+    },
+  ),
+  story(
+    'hairpin/internal policy Local',
+    'a pod that reaches itself under internal policy Local is masqueraded',
+    {
+      given: { internalPolicy: 'Local', endpoints: ['A', 'C', 'B'] },
+      packets: [{ from: 'A', to: 'clusterIP', expect: { A: 'MASQ', C: 'OWN' } }],
+    },
+  ),
   story('hairpin/draining', 'a pod that drains can reach itself', {
     given: { endpoints: [{ at: 'A', state: 'draining' }] },
     packets: [{ from: 'A', to: 'clusterIP', expect: { A: 'MASQ' } }],
   }),
-  story('hairpin/others', 'a pod that is no endpoint, or the endpoint of something else, keeps its address', {
+  story('hairpin/others', 'a pod that is not an endpoint of the service keeps its address', {
     given: { endpoints: ['A', 'C'] },
     packets: [
       { from: 'pod', to: 'clusterIP', expect: { A: 'OWN', C: 'OWN' } },

@@ -21,13 +21,13 @@ async function rejected(scene: Scene, protocol: string): Promise<number> {
 
 /** Node ports at loopback addresses. */
 export const loopbackStories: readonly Story[] = [
-  story('C46', 'they are left alone', {
+  story('C46', 'node ports at loopback addresses are left alone', {
     given: web,
     packets: [{ from: 'node', to: 'loopback', expect: 'RESET', ...servedInIPv4 }],
   }),
   story(
     'C46 with all addresses',
-    'also where all addresses serve',
+    'node ports at loopback addresses are left alone when all addresses serve node ports',
     {
       given: web,
       packets: [
@@ -39,7 +39,7 @@ export const loopbackStories: readonly Story[] = [
   ),
   scripted(
     'C47',
-    'with the gate they are rejected and counted',
+    'with the feature gate, node ports at loopback addresses are rejected and counted',
     async (scene) => {
       await scene.apply(web);
       await scene.apply({ ...dns, endpoints: [] }, 'dns');
@@ -60,7 +60,7 @@ export const loopbackStories: readonly Story[] = [
   ),
   scripted(
     'C48',
-    'where loopback is configured, TCP and UDP are served at one address',
+    'TCP and UDP node ports are served at the loopback address that is configured',
     async (scene) => {
       await scene.apply(web);
       await scene.apply(dns, 'dns');
@@ -78,7 +78,7 @@ export const loopbackStories: readonly Story[] = [
   ),
   scripted(
     'C49',
-    'policy Local serves loopback from here only',
+    'policy Local serves loopback clients from this node only',
     async (scene) => {
       await scene.apply({ ...web, externalPolicy: 'Local' });
       await scene.ready({ from: 'node', to: 'loopback' });
@@ -91,7 +91,7 @@ export const loopbackStories: readonly Story[] = [
   ),
   scripted(
     'C50',
-    'listener and open connections end with the service',
+    'the loopback listener and its open connections end with the service',
     async (scene) => {
       await scene.apply(web);
       await scene.ready({ from: 'node', to: 'loopback' });
@@ -106,7 +106,7 @@ export const loopbackStories: readonly Story[] = [
   ),
   scripted(
     'loopback/follows endpoints',
-    'new connections go to new endpoints, open ones stay',
+    'new loopback connections go to new endpoints, open ones stay',
     async (scene) => {
       await scene.apply({ ...web, endpoints: ['A'] });
       await scene.ready({ from: 'node', to: 'loopback' });
@@ -122,7 +122,7 @@ export const loopbackStories: readonly Story[] = [
   ),
   scripted(
     'loopback/affinity',
-    'with affinity all of loopback is one client',
+    'with affinity all loopback addresses count as one client',
     async (scene) => {
       await scene.apply({ ...web, affinitySeconds: 600 });
       await scene.ready({ from: 'node', to: 'loopback' });

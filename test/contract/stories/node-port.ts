@@ -27,7 +27,7 @@ export const nodePortStories: readonly Story[] = [
   }),
   story(
     'C17 with all addresses',
-    'unless all addresses do',
+    'every address of the node serves node ports when all addresses are configured',
     {
       given: web,
       packets: [
@@ -41,7 +41,7 @@ export const nodePortStories: readonly Story[] = [
   ),
   story(
     'C18',
-    'a node port of SCTP',
+    'an SCTP node port is served',
     {
       given: { ...web, protocols: ['SCTP'] },
       packets: [{ from: 'client', to, expect: { A: 'MASQ', B: 'MASQ' } }],
@@ -50,7 +50,7 @@ export const nodePortStories: readonly Story[] = [
   ),
   story(
     'C19',
-    'every address serves in a family in which the Node has none',
+    'every address serves node ports in a family in which the Node object has no address',
     {
       given: { ...web, endpoints: ['A'] },
       packets: [
@@ -60,7 +60,7 @@ export const nodePortStories: readonly Story[] = [
     },
     { setting: { nodeFamilies: ['IPv4'] }, families: ['IPv6'], dualStackOnly: true },
   ),
-  story('C20', 'without endpoints it is rejected', {
+  story('C20', 'a node port without endpoints is rejected', {
     given: { ...web, endpoints: [] },
     packets: [
       { from: 'client', to, expect: 'REJECT' },
@@ -68,38 +68,38 @@ export const nodePortStories: readonly Story[] = [
       { from: 'pod', to, expect: 'REJECT' },
     ],
   }),
-  story('C21', 'policy Local serves the world from here, with its own address', {
+  story('C21', 'policy Local sends outside clients to endpoints of this node and keeps their address', {
     given: local,
     packets: [{ from: 'client', to, expect: { A: 'OWN' } }],
   }),
-  story('C22', 'policy Local serves local pods from everywhere', {
+  story('C22', 'policy Local sends local pods to endpoints of every node', {
     given: local,
     packets: [{ from: 'pod', to, expect: { A: 'OWN', B: 'OWN' } }],
   }),
-  story('C23', 'policy Local without an endpoint here drops the world', {
+  story('C23', 'policy Local without an endpoint on this node drops outside clients', {
     given: elsewhere,
     packets: [{ from: 'client', to, expect: 'DROP' }],
   }),
-  story('C24', 'and goes on serving pods and processes of the node', {
+  story('C24', 'policy Local without an endpoint on this node serves local pods and processes of the node', {
     given: elsewhere,
     packets: [
       { from: 'pod', to, expect: { B: 'OWN' } },
       { from: 'node', to, expect: { B: 'MASQ' } },
     ],
   }),
-  story('C25', 'a pod of another node is the world', {
+  story('C25', 'policy Local treats a pod of another node as an outside client', {
     given: elsewhere,
     packets: [{ from: 'remote', to, expect: 'DROP' }],
   }),
   story(
     'C25 with ClusterCIDR',
-    'unless all pods count as local',
+    'policy Local treats a pod of another node as local when all pods count as local',
     { given: elsewhere, packets: [{ from: 'remote', to, expect: { B: 'OWN' } }] },
     { setting: { detectLocal: 'ClusterCIDR' } },
   ),
   story(
     'C26',
-    'where local traffic cannot be told, a pod is the world too',
+    'policy Local treats a local pod as an outside client when local traffic cannot be detected',
     {
       given: local,
       packets: [

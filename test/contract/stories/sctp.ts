@@ -16,37 +16,49 @@ const everybody = { A: 'MASQ', B: 'MASQ' } as const;
 
 /** What other stories tell of TCP and UDP, of SCTP. */
 export const sctpStories: readonly Story[] = [
-  sctp('sctp/policy Cluster', 'every endpoint answers at every address', async (scene) => {
-    await scene.apply(exposed);
-    await scene.expect(
-      { from: 'pod', to: 'clusterIP', expect: { A: 'OWN', B: 'OWN' } },
-      { from: 'node', to: 'clusterIP', expect: everybody },
-      { from: 'client', to: 'clusterIP', expect: everybody },
-      ...externalAddresses.flatMap((to) => [
-        { from: 'pod', to, expect: everybody } as const,
-        { from: 'node', to, expect: everybody } as const,
-        { from: 'client', to, expect: everybody } as const,
-      ]),
-    );
-  }),
-  sctp('sctp/policy Local', 'the world is served from here, with its own address', async (scene) => {
-    await scene.apply(local);
-    await scene.expect(
-      { from: 'pod', to: 'clusterIP', expect: { A: 'OWN' } },
-      ...externalAddresses.flatMap((to) => [
-        { from: 'pod', to, expect: { A: 'OWN', B: 'OWN' } } as const,
-        { from: 'client', to, expect: { A: 'OWN' } } as const,
-      ]),
-    );
-  }),
-  sctp('sctp/policy Local elsewhere', 'without an endpoint here the world is dropped', async (scene) => {
-    await scene.apply({ ...local, endpoints: ['B'] });
-    await scene.expect(
-      { from: 'pod', to: 'clusterIP', expect: 'DROP' },
-      ...externalAddresses.map((to) => ({ from: 'client', to, expect: 'DROP' }) as const),
-    );
-  }),
-  sctp('sctp/no endpoints', 'without endpoints every address rejects', async (scene) => {
+  sctp(
+    'sctp/policy Cluster',
+    'SCTP under policy Cluster reaches every endpoint at every address',
+    async (scene) => {
+      await scene.apply(exposed);
+      await scene.expect(
+        { from: 'pod', to: 'clusterIP', expect: { A: 'OWN', B: 'OWN' } },
+        { from: 'node', to: 'clusterIP', expect: everybody },
+        { from: 'client', to: 'clusterIP', expect: everybody },
+        ...externalAddresses.flatMap((to) => [
+          { from: 'pod', to, expect: everybody } as const,
+          { from: 'node', to, expect: everybody } as const,
+          { from: 'client', to, expect: everybody } as const,
+        ]),
+      );
+    },
+  ),
+  sctp(
+    'sctp/policy Local',
+    'SCTP under policy Local serves outside clients from this node and keeps their address',
+    async (scene) => {
+      await scene.apply(local);
+      await scene.expect(
+        { from: 'pod', to: 'clusterIP', expect: { A: 'OWN' } },
+        ...externalAddresses.flatMap((to) => [
+          { from: 'pod', to, expect: { A: 'OWN', B: 'OWN' } } as const,
+          { from: 'client', to, expect: { A: 'OWN' } } as const,
+        ]),
+      );
+    },
+  ),
+  sctp(
+    'sctp/policy Local elsewhere',
+    'SCTP under policy Local without an endpoint on this node drops outside clients',
+    async (scene) => {
+      await scene.apply({ ...local, endpoints: ['B'] });
+      await scene.expect(
+        { from: 'pod', to: 'clusterIP', expect: 'DROP' },
+        ...externalAddresses.map((to) => ({ from: 'client', to, expect: 'DROP' }) as const),
+      );
+    },
+  ),
+  sctp('sctp/no endpoints', 'SCTP without endpoints is rejected at every address', async (scene) => {
     await scene.apply({ ...exposed, endpoints: [] });
     await scene.expect(
       ...everyAddress.flatMap((to) => [
@@ -56,7 +68,7 @@ export const sctpStories: readonly Story[] = [
       ]),
     );
   }),
-  sctp('sctp/ranges', 'source ranges guard the balancer', async (scene) => {
+  sctp('sctp/ranges', 'source ranges guard the balancer address for SCTP', async (scene) => {
     await scene.apply({ ...exposed, ranges: ['clients'] });
     await scene.expect(
       { from: 'client', to: 'loadBalancer', expect: everybody },
@@ -64,15 +76,21 @@ export const sctpStories: readonly Story[] = [
       { from: 'stranger', to: 'nodePort', expect: everybody },
     );
   }),
-  sctp('sctp/affinity', 'a client stays with its endpoint at every address', async (scene) => {
-    const sticky: ServiceSpec = { ...exposed, affinitySeconds: 600 };
-    await scene.apply({ ...sticky, endpoints: ['A'] });
-    await scene.expect({ from: 'client', to: 'clusterIP', expect: { A: 'MASQ' } });
-    await scene.apply(sticky);
-    await scene.expect(...everyAddress.map((to) => ({ from: 'client', to, expect: { A: 'MASQ' } }) as const));
-    await scene.apply({ ...sticky, endpoints: ['B'] });
-    await scene.expect({ from: 'client', to: 'clusterIP', expect: { B: 'MASQ' } });
-  }),
+  sctp(
+    'sctp/affinity',
+    'an SCTP client with affinity stays with its endpoint at every address',
+    async (scene) => {
+      const sticky: ServiceSpec = { ...exposed, affinitySeconds: 600 };
+      await scene.apply({ ...sticky, endpoints: ['A'] });
+      await scene.expect({ from: 'client', to: 'clusterIP', expect: { A: 'MASQ' } });
+      await scene.apply(sticky);
+      await scene.expect(
+        ...everyAddress.map((to) => ({ from: 'client', to, expect: { A: 'MASQ' } }) as const),
+      );
+      await scene.apply({ ...sticky, endpoints: ['B'] });
+      await scene.expect({ from: 'client', to: 'clusterIP', expect: { B: 'MASQ' } });
+    },
+  ),
   sctp('sctp/all protocols', 'one port of each protocol leads to the same endpoints', async (scene) => {
     await scene.apply({ ...exposed, protocols: ['TCP', 'UDP', 'SCTP'] });
     await scene.expect(

@@ -12,7 +12,7 @@ const everybody = { A: 'MASQ', B: 'MASQ' } as const;
 
 /** Who may use a balancer's address. */
 export const sourceRangeStories: readonly Story[] = [
-  story('ranges/udp', 'datagrams are guarded as well', {
+  story('ranges/udp', 'source ranges guard datagrams', {
     given: { ...guarded, protocols: ['UDP'] },
     packets: [
       { from: 'client', to, expect: everybody },
@@ -20,7 +20,7 @@ export const sourceRangeStories: readonly Story[] = [
       { from: 'stranger', to: 'nodePort', expect: everybody },
     ],
   }),
-  story('ranges/other addresses', 'cluster IP, external IP and node port are not guarded', {
+  story('ranges/other addresses', 'source ranges do not guard cluster IP, external IP and node port', {
     given: guarded,
     packets: [
       { from: 'stranger', to: 'external', expect: everybody },
@@ -29,7 +29,7 @@ export const sourceRangeStories: readonly Story[] = [
       { from: 'pod', to: 'clusterIP', expect: { A: 'OWN', B: 'OWN' } },
     ],
   }),
-  story('ranges/policy Local', 'policy Local serves those who are allowed, with their own address', {
+  story('ranges/policy Local', 'policy Local serves allowed sources and keeps their address', {
     given: { ...guarded, externalPolicy: 'Local' },
     packets: [
       { from: 'client', to, expect: { A: 'OWN' } },
@@ -38,7 +38,7 @@ export const sourceRangeStories: readonly Story[] = [
       { from: 'pod', to, expect: 'DROP' },
     ],
   }),
-  story('ranges/pods', 'pods may be allowed', {
+  story('ranges/pods', 'source ranges may allow pods', {
     given: { ...guarded, ranges: ['pods'] },
     packets: [
       { from: 'pod', to, expect: everybody },
@@ -48,14 +48,14 @@ export const sourceRangeStories: readonly Story[] = [
       { from: 'node', to, expect: 'DROP', ...inIpvs(everybody) },
     ],
   }),
-  scripted('ranges/nodes', 'the node may be allowed', async (scene) => {
+  scripted('ranges/nodes', 'source ranges may allow the node', async (scene) => {
     await scene.apply({ ...guarded, ranges: ['nodes'] });
     await scene.expect(
       { from: 'node', to, source: scene.book.node, expect: everybody },
       { from: 'client', to, expect: 'DROP' },
     );
   }),
-  story('ranges/several', 'several ranges allow all their sources', {
+  story('ranges/several', 'several source ranges allow all of their sources', {
     given: { ...guarded, ranges: ['clients', 'some tenants'] },
     packets: [
       { from: 'client', to, expect: everybody },
@@ -63,21 +63,25 @@ export const sourceRangeStories: readonly Story[] = [
       { from: 'stranger', to, expect: 'DROP' },
     ],
   }),
-  story('ranges/policy Local elsewhere', 'what is allowed is dropped for want of an endpoint here', {
-    given: { ...guarded, externalPolicy: 'Local', ranges: ['clients', 'pods'], endpoints: ['B'] },
-    packets: [
-      { from: 'client', to, expect: 'DROP', ...inIpvs({ B: 'OWN' }) },
-      { from: 'pod', to, expect: { B: 'OWN' } },
-    ],
-  }),
-  story('ranges/both protocols', 'every port of the service is guarded', {
+  story(
+    'ranges/policy Local elsewhere',
+    'an allowed source is dropped when policy Local has no endpoint on this node',
+    {
+      given: { ...guarded, externalPolicy: 'Local', ranges: ['clients', 'pods'], endpoints: ['B'] },
+      packets: [
+        { from: 'client', to, expect: 'DROP', ...inIpvs({ B: 'OWN' }) },
+        { from: 'pod', to, expect: { B: 'OWN' } },
+      ],
+    },
+  ),
+  story('ranges/both protocols', 'source ranges guard every port of the service', {
     given: { ...guarded, protocols: ['TCP', 'UDP'] },
     packets: (['tcp', 'udp'] as const).flatMap((transport) => [
       { from: 'client', to, transport, expect: everybody } as const,
       { from: 'stranger', to, transport, expect: 'DROP' } as const,
     ]),
   }),
-  story('ranges/change', 'ranges come, change and go', [
+  story('ranges/change', 'source ranges can be added, changed and removed', [
     {
       given: { ...guarded, ranges: [] },
       packets: [
@@ -108,7 +112,7 @@ export const sourceRangeStories: readonly Story[] = [
       packets: [{ from: 'stranger', to, expect: everybody }],
     },
   ]),
-  story('ranges/affinity', 'affinity and ranges together', {
+  story('ranges/affinity', 'affinity and source ranges work together', {
     given: { ...guarded, affinitySeconds: 60, endpoints: ['A'] },
     packets: [
       { from: 'client', to, expect: { A: 'MASQ' } },

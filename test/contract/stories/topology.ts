@@ -9,7 +9,7 @@ const web: ServiceSpec = { nodePort: true, loadBalancer: true, endpoints: crosse
 
 /** Endpoints that are meant for clients in certain zones or on certain nodes. */
 export const topologyStories: readonly Story[] = [
-  story('C51', 'hints narrow the list of the cluster, never that of this node', {
+  story('C51', 'hints narrow the list of cluster endpoints, never that of local endpoints', {
     given: { ...web, externalPolicy: 'Local' },
     packets: [
       { from: 'pod', to: 'clusterIP', expect: { B: 'OWN' } },
@@ -36,7 +36,7 @@ export const topologyStories: readonly Story[] = [
     given: { endpoints: [...crossed, 'D'] },
     packets: [{ from: 'pod', to: 'clusterIP', expect: { A: 'OWN', B: 'OWN', D: 'OWN' } }],
   }),
-  story('topology/not for us', 'and only when an endpoint is meant for this zone', {
+  story('topology/not for us', 'hints count only when an endpoint is meant for this zone', {
     given: { endpoints: [hinted('A', zones.there), hinted('B', zones.there)] },
     packets: [{ from: 'pod', to: 'clusterIP', expect: { A: 'OWN', B: 'OWN' } }],
   }),
@@ -59,7 +59,7 @@ export const topologyStories: readonly Story[] = [
     },
     packets: [{ from: 'pod', to: 'clusterIP', expect: { A: 'OWN' } }],
   }),
-  story('topology/other nodes', 'hints for other nodes only leave the zones to decide', {
+  story('topology/other nodes', 'hints for other nodes only leave the choice to the zone hints', {
     given: {
       distribution: 'PreferSameNode',
       endpoints: [
