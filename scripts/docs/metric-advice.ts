@@ -53,5 +53,5 @@ export const metricAdvice: Readonly<Record<string, string>> = {
     'Uneven between endpoints of one Service: affinity, or few long connections.',
   kubeproxy_ts_userspace_dial_failures_total: 'The endpoint is ready but does not answer. Check the pod.',
   kubeproxy_ts_userspace_open_connections:
-    'Near the limit that the log tells at start ("Room for connections"): raise the limit of open files.',
+    'Near the limit that the log shows at the start ("Connection limits"): raise the limit on open files.',
 };

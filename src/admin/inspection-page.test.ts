@@ -36,7 +36,7 @@ async function ask(port: number, page: string, method = 'GET') {
   return { status: response.statusCode, headers: response.headers, body };
 }
 
-/** Many service ports without being slow to make: one plan under many keys. */
+/** Many service ports that are quick to make: one plan under many keys. */
 function many(count: number): Map<string, PlannedPort> {
   return new Map(Array.from({ length: count }, (_, i) => [`shop/web-${i}/TCP`, web]));
 }

@@ -14,7 +14,7 @@ import { pprofRoutes } from './pprof-page.ts';
 
 type Field = [number: number, value: bigint | Uint8Array];
 
-/** Reads the fields of one message; only what our writer produces is understood. */
+/** Reads the fields of one message, as far as our writer uses the format. */
 function readMessage(bytes: Uint8Array): Field[] {
   const fields: Field[] = [];
   let at = 0;
@@ -165,7 +165,7 @@ function busyWork(n: number): number {
   return n < 2 ? n : busyWork(n - 1) + busyWork(n - 2);
 }
 
-/** Asks for a profile of what is done meanwhile; time stands still, so that no stall of the machine is all there is. */
+/** Takes a profile during `work`. The clock stands still, so that a stall of the machine cannot end the profile early. */
 async function profileOf(t: TestContext, kind: string, work: () => void): Promise<Response> {
   const clock = new FakeClock();
   const response = fetch(`${await serve(t, clock)}/debug/pprof/${kind}?seconds=1`);

@@ -24,16 +24,16 @@ const EINTR = 4;
 const EPERM = 1;
 const serving = new Set(['10.1.0.5:53']);
 
-/** What may go wrong with a walk: entries of its only datagram are seen all the same. */
+/** Faults of a dump; the entries of its only datagram arrive nevertheless. */
 type Fault = 'interrupted' | 'refused' | 'overrun' | 'failed';
 
-/** A conntrack table of flows to 10.96.0.10:53, by the last byte of who answers, and faults of its next walks. */
+/** A conntrack table of flows to 10.96.0.10:53, given by the last byte of the answering address; it can have faults. */
 class Table {
   flows: number[] = [];
   faults: Fault[] = [];
   refusesToDelete = false;
   walks = 0;
-  /** Flows that are gone, by their number. */
+  /** Numbers of the deleted flows. */
   readonly deleted = new Set<number>();
 
   open(): FakeNetlink {

@@ -114,7 +114,7 @@ test('a change made during a pass gets another pass once it is programmed', asyn
   reconciler.reconcile();
   await clock.advance(0);
   assert.equal(state.passes, 1);
-  // Until rules have changed, flows go where they went.
+  // Until the rules have changed, new flows still go to the old endpoint.
   state.entries = [flowTo('10.1.0.5')];
   reconciler.reconcile();
   await clock.advance(0);

@@ -6,7 +6,7 @@ import { freePort } from '../../test/free-port.ts';
 import { silentLogger } from '../obs/log.ts';
 import { type BindFailure, type ServiceHealthOptions, ServiceHealthServers } from './service-health.ts';
 
-/** Loopback addresses of this process alone, so that no other test takes a port in between. */
+/** Loopback addresses that only this process uses, so that no other test can take a port. */
 const [home, second] = [1, 2].map((n) => `127.${90 + n}.${(process.pid >> 8) & 255}.${process.pid & 255}`);
 assert.ok(home && second);
 

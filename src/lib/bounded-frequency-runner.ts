@@ -3,11 +3,11 @@ import type { Clock, Timer } from './clock.ts';
 interface RunnerOptions {
   /** The work; a rejection schedules a retry. */
   readonly work: () => Promise<void>;
-  /** At least this long between the end of a run and the start of the next, in ms. */
+  /** Shortest time between the end of a run and the start of the next, in ms. */
   readonly minInterval: number;
-  /** After a failed run, try again after this long even if nobody asks. */
+  /** After a failed run, retry after this time without a request. */
   readonly retryInterval: number;
-  /** Run at least this often. */
+  /** Longest time between runs. */
   readonly maxInterval: number;
   readonly onError: (error: unknown) => void;
   readonly clock: Clock;

@@ -74,7 +74,7 @@ export class StoredHistogram implements Histogram {
     this.#table.clear();
   }
 
-  /** Returns the first bucket whose bound is not below the value */
+  /** Returns the first bucket whose bound is not below the value. */
   #bucketOf(value: number): number {
     let low = 0;
     let high = this.#bounds.length;

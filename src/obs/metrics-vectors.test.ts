@@ -18,7 +18,7 @@ interface Recorded {
   le?: string[];
 }
 
-/** Metrics upstream shows that we leave out on purpose. */
+/** Upstream metrics that we omit on purpose. */
 const leftOut: readonly { pattern: RegExp; reason: string }[] = [
   { pattern: /^go_/, reason: 'describes the Go runtime; ours is described by nodejs_*' },
   { pattern: /^apiserver_/, reason: 'API server library linked into upstream; always zero in a proxy' },

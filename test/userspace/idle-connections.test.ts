@@ -67,7 +67,7 @@ async function start(
     }),
   );
   const flags = ['--conntrack-max-per-core=0'];
-  const program = await startProgram(cleanups, manifests, /Room for connections/, { through, flags });
+  const program = await startProgram(cleanups, manifests, /Connection limits/, { through, flags });
   await eventually(
     'the services work',
     async () => (await talk(other, '!').catch(String)) === 'web:!',
@@ -89,7 +89,7 @@ function atEndpoints(servers: readonly Crowd[]): number {
 
 /** Returns the connection limit that the proxy logged. */
 function room(program: RunningProgram): number {
-  return Number(/"Room for connections".* connections=(\d+)/.exec(program.stderr())?.[1]);
+  return Number(/"Connection limits".* connections=(\d+)/.exec(program.stderr())?.[1]);
 }
 
 /** CAP_SYS_RESOURCE: without it the hard limit on open files applies. */

@@ -141,7 +141,7 @@ async function openShared({ portRange, udpIdleMs }: UserspaceOptions, logger: Lo
     report: ({ problem, detail, times }) => logger.info(problem, { detail, times }),
   });
   if (node.problem !== undefined) logger.info(node.problem);
-  logger.info('Room for connections', node.room);
+  logger.info('Connection limits', node.room);
   return { node, pool: new PortPool(portRange, Math.random) };
 }
 
