@@ -1,7 +1,7 @@
 /**
- * Bundles each command into one file under dist/. koffi stays outside, and is copied beside the bundles with its binary
- * for this platform, so that dist/ runs by itself wherever there is a Node. Beside each bundle stands a table that leads
- * from its lines back to the sources, for the positions in log records.
+ * Bundles each command into one file under dist/. koffi is not bundled but copied beside the bundles, with its binary
+ * for this platform, so that dist/ runs wherever Node.js is installed. A table beside each bundle maps its lines to the
+ * sources, for the positions in log records.
  * With --optional (after an install) a missing esbuild is no failure: the commands then run from their sources.
  */
 import { chmodSync, cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -13,7 +13,7 @@ const dist = join(root, 'dist');
 const commands = {
   'kube-proxy': './src/main.ts',
   'kube-proxyctl': './src/ctl/main.ts',
-  // No command: what the threads of userspace mode run (src/forwarder/thread.ts).
+  // Not a command: the code of userspace mode's threads (src/forwarder/thread.ts).
   'forwarder-worker': './src/forwarder/thread-main.ts',
 };
 const banner =
@@ -50,25 +50,25 @@ async function main(): Promise<void> {
     console.log(`dist/${command}.js  ${(text.length / 1024).toFixed(0)} KiB`);
   }
   cpSync(join(root, 'LICENSE'), join(dist, 'LICENSE'));
-  // The one library that is part of the bundles.
+  // The only library in the bundles.
   cpSync(join(root, 'node_modules/yaml/LICENSE'), join(dist, 'LICENSE.yaml'));
   writeFileSync(join(dist, 'package.json'), `${JSON.stringify({ type: 'module' })}\n`);
   copyFFILibrary(join(root, 'node_modules'), join(dist, 'node_modules'));
 }
 
 /**
- * Only comments still have other characters; a single one would have Node decode the file character by character and
- * hold twice the memory for it.
+ * Only comments contain other characters. A single one would make Node.js decode the file character by character and
+ * use twice the memory for it.
  */
 function inASCII(text: string): string {
   return text.replaceAll(/\P{ASCII}/gu, '?');
 }
 
-/** Stands for "no file" in the table. */
+/** Means "no file" in the table. */
 const NOWHERE = 0xffff;
 
 /**
- * Turns the source map into what the logger reads (src/obs/bundle-lines.ts): the number of lines (32 bits), for every
+ * Converts the source map to the table that the logger reads (src/obs/bundle-lines.ts): the number of lines (32 bits), for every
  * line a file and a line in it (16 bits each), then the names of the files.
  */
 function writeLineTable(outfile: string): void {

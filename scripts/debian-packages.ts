@@ -3,8 +3,8 @@ import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';
 
 /**
- * Makes sure that commands are there: `tools` maps each to the Debian package that brings it. Installs what is
- * missing and says so; throws when it cannot.
+ * Makes sure that commands are installed: `tools` maps each to its Debian package. Installs missing packages and says
+ * so. Throws when that fails.
  */
 export function installMissing(tools: Readonly<Record<string, string>>): void {
   const missing = Object.keys(tools).filter((command) => !onPath(command));
@@ -15,7 +15,7 @@ export function installMissing(tools: Readonly<Record<string, string>>): void {
   }
   console.log(`installing Debian packages: ${packages.join(' ')}`);
   aptGet('update', '-qq');
-  // A machine that has just started may be updating itself, and keep others from installing until it is done.
+  // A machine that has just started may be updating itself and hold the package lock meanwhile.
   aptGet('install', '-y', '-qq', '--no-install-recommends', '-o', 'DPkg::Lock::Timeout=600', ...packages);
 }
 

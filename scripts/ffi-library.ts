@@ -1,7 +1,7 @@
 import { cpSync, mkdirSync, readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
-/** What of koffi is needed to run: the rest are its C++ sources and documents. */
+/** The files of koffi that are needed at run time. The rest are C++ sources and documents. */
 const koffiFiles = [
   'package.json',
   'LICENSE.txt',

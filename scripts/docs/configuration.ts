@@ -51,7 +51,7 @@ function typeText(type: Type): string {
   return type.kind;
 }
 
-/** Empty for what is empty: the description then says what that means. */
+/** Empty for an empty default: the description then says what it means. */
 function defaultText(type: Type, value: unknown): string {
   if (value === undefined || value === null || value === '') return '';
   const scalar = type.kind === 'nullable' ? type.of : type;
@@ -86,7 +86,7 @@ function byName(a: ProxyFlag, b: ProxyFlag): number {
   return a.name < b.name ? -1 : 1;
 }
 
-/** The gates that change something here with what they change; then all others by stage, name after name. */
+/** The gates with an effect here, and that effect; then all others by stage. */
 export function gateReference(): string {
   const gates = knownGates();
   const rows = Object.entries(gateEffects).map(([name, effect]) => {

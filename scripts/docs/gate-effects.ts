@@ -1,4 +1,4 @@
-/** What a feature gate changes in this program. A test compares the names with those that the sources ask for. */
+/** The effect of each feature gate on this program. A test compares the names with those that the sources use. */
 export const gateEffects: Readonly<Record<string, string>> = {
   AllAlpha: 'Sets every alpha gate that is not set by name.',
   AllBeta: 'Sets every beta gate that is not set by name.',

@@ -1,4 +1,4 @@
-/** A table in Markdown. Cells may hold Markdown; only what would end a cell is escaped. */
+/** A table in Markdown. Cells may contain Markdown; only characters that would end a cell are escaped. */
 export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const line = (cells: readonly string[]) =>
     `| ${cells.map((cell) => cell.replaceAll('|', '\\|').replaceAll('\n', ' ')).join(' | ')} |`;
@@ -9,7 +9,7 @@ export function code(text: string): string {
   return `\`${text}\``;
 }
 
-/** Puts content between the markers of a section. Throws when the page does not have them, or twice. */
+/** Puts content between the markers of a section. Throws when the page lacks them or has them twice. */
 export function replaceSection(page: string, name: string, content: string): string {
   const begin = `<!-- generated: ${name} (npm run docs) -->`;
   const end = `<!-- end of ${name} -->`;

@@ -1,4 +1,4 @@
-/** What an operator does about each metric of the proxy. A test compares the names with the declared ones. */
+/** Advice for operators about each metric of the proxy. A test compares the names with the declared ones. */
 export const metricAdvice: Readonly<Record<string, string>> = {
   kubeproxy_conntrack_reconciler_deleted_entries_total:
     'Nothing: it grows when endpoints of UDP Services are removed.',

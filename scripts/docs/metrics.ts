@@ -29,7 +29,7 @@ interface Declared {
 /** Every metric that /metrics can have, in any mode, by its name. */
 export async function declaredMetrics(): Promise<ReadonlyMap<string, Declared>> {
   const all = new Map<string, Declared>();
-  // Without the gate last, so that what is only there with it stays marked.
+  // Without the gate last, so that a metric which needs it stays marked.
   for (const localhostNodePorts of [true, false]) {
     for (const mode of modes) {
       const registry = declareAll(mode, localhostNodePorts);

@@ -6,28 +6,28 @@ interface InstalledPackage {
   readonly name: string;
   readonly isEssential: boolean;
   readonly provides: readonly string[];
-  /** Each of them one of several names. */
+  /** Each entry lists alternatives. */
   readonly depends: readonly (readonly string[])[];
 }
 
-/** What every Debian image has beside essential packages. */
+/** Packages of every Debian image besides the essential ones. */
 const alwaysThere = ['apt'];
-/** Slim images leave these out, too. */
+/** Slim images leave these files out, too. */
 const leftOut = /^\/usr\/share\/(doc|man|info|locale|lintian)(\/|$)/;
 
 /**
- * Makes a Debian root file system in a directory: essential packages, those named, and what they depend on, each file
- * copied from this machine. Throws when this machine has no such package. Scripts of packages do not run.
+ * Makes a Debian root file system in a directory: the essential packages, the named ones and their dependencies, copied
+ * file by file from this machine. Throws when this machine lacks a package. Does not run the packages' scripts.
  */
 export function copyDebian(directory: string, packages: readonly string[]): void {
   mkdirSync(directory, { recursive: true });
   for (const name of ['bin', 'sbin', 'lib', 'lib64']) mergeIntoUsr(directory, name);
   const files = execFileSync('dpkg-query', ['--listfiles', ...closure(packages)], { encoding: 'utf8' });
-  // Lines that are no paths tell of diversions.
+  // A line that is not a path is about a diversion.
   const paths = [...new Set(files.split('\n'))].filter((path) => /^\/[^.]/.test(path) && !leftOut.test(path));
   const list = ['/etc/passwd', '/etc/group', ...paths].map((path) => path.slice(1)).join('\n');
   const archive = join(directory, '.files.tar');
-  // A configuration file that somebody removed is in the list, and not on the disk.
+  // A removed configuration file is still in the list.
   const options = [
     '--create',
     '--no-recursion',
@@ -51,7 +51,7 @@ export function copyDebian(directory: string, packages: readonly string[]): void
     mkdirSync(join(directory, name), { recursive: true });
 }
 
-/** Packages still have files in /lib and such, which are links into /usr. */
+/** Packages still have files in /lib and similar directories, which are links into /usr. */
 function mergeIntoUsr(directory: string, name: string): void {
   if (!lstatSync(`/${name}`, { throwIfNoEntry: false })?.isSymbolicLink()) return;
   mkdirSync(join(directory, readlinkSync(`/${name}`)), { recursive: true });

@@ -3,7 +3,7 @@ export interface Instruction {
   readonly line: number;
   readonly name: 'COPY' | 'RUN' | 'WORKDIR' | 'ENV' | 'ENTRYPOINT';
   readonly flags: ReadonlyMap<string, string>;
-  /** What follows the name and the flags. */
+  /** The words after the name and the flags. */
   readonly text: string;
 }
 

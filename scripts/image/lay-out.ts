@@ -1,6 +1,6 @@
 /**
- * `lay-out.ts DIRECTORY`: lays out the files of the images, one directory below DIRECTORY for each, as they go into `/`.
- * Wants `npm run build` to have run. The Dockerfile has the other steps.
+ * `lay-out.ts DIRECTORY`: makes a directory below DIRECTORY for each image, with the files for its `/`. Run
+ * `npm run build` before. The Dockerfile has the other steps.
  */
 import { execFileSync } from 'node:child_process';
 import {
@@ -18,7 +18,7 @@ import { dirname, join, resolve } from 'node:path';
 
 const project = resolve(import.meta.dirname, '../..');
 const library = 'usr/local/lib/kube-proxy-ts';
-/** A small young generation, as in bin/launch; without `env`, which an image need not have. */
+/** A small young generation, as in bin/launch; without `env`, which an image may lack. */
 const interpreter = '#!/usr/local/bin/node --max-semi-space-size=2';
 const users = {
   passwd: ['root:x:0:0::/:', 'nonroot:x:65532:65532::/:'],
@@ -31,7 +31,7 @@ function main(directory: string): void {
   layOutFull(join(directory, 'full'));
 }
 
-/** Everything there is in the image: the program and the shared libraries it needs. */
+/** The whole image: the program and the shared libraries that it needs. */
 function layOutNftables(root: string): void {
   layOutProgram(root);
   symlinkSync(`/${library}/kube-proxy.js`, join(root, 'usr/local/bin/kube-proxy'));
@@ -43,12 +43,12 @@ function layOutNftables(root: string): void {
     mkdirSync(join(root, 'etc'), { recursive: true });
     writeFileSync(join(root, 'etc', file), `${lines.join('\n')}\n`);
   }
-  // What a container engine mounts, and would otherwise have to make.
+  // Mount points, which a container engine would otherwise have to make.
   for (const name of ['proc', 'sys', 'dev', 'run', 'tmp']) mkdirSync(join(root, name));
   chmodSync(join(root, 'tmp'), 0o1777);
 }
 
-/** What comes on top of Debian with iptables. */
+/** The files on top of Debian with iptables. */
 function layOutFull(root: string): void {
   layOutProgram(root);
   copy(join(project, 'deploy/image/kube-proxy'), join(root, 'usr/local/bin/kube-proxy'));
@@ -75,7 +75,7 @@ function layOutProgram(root: string): void {
   symlinkSync(`/${library}/kube-proxyctl.js`, join(root, 'usr/local/bin/kube-proxyctl'));
 }
 
-/** Paths of what the dynamic linker loads for a program or library, the linker itself included. */
+/** Paths of the libraries that the dynamic linker loads for a program or library, and of the linker itself. */
 function sharedLibraries(file: string): string[] {
   const text = execFileSync('ldd', [file], { encoding: 'utf8' });
   const missing = /^\s*(\S+) => not found/m.exec(text)?.[1];

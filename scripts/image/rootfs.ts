@@ -1,7 +1,7 @@
 /**
  * `rootfs.ts TARGET DIRECTORY`: makes the root file system of an image in a directory, by the steps of the Dockerfile, on
- * a Debian machine without a container engine. This machine stands for the images that stages begin with: the stage
- * that builds runs on it, and packages that a stage installs are copied from it.
+ * a Debian machine without a container engine. This machine takes the place of the base images: the build stage runs on
+ * it, and packages that a stage installs are copied from it.
  */
 import { spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
@@ -16,7 +16,7 @@ const debianImage = /^debian:/;
 const installation =
   /^apt-get update && apt-get install -y --no-install-recommends ([\w. -]+) && rm -rf \S+$/;
 
-/** What the container engine would be told about a stage. */
+/** The settings that a stage gives to the container engine. */
 export interface ImageSettings {
   readonly entrypoint: readonly string[];
   readonly env: Readonly<Record<string, string>>;
@@ -36,13 +36,13 @@ export function settingsOf({ instructions }: Stage): ImageSettings {
   };
 }
 
-/** Makes root file systems; the stages that others copy from are made once. */
+/** Makes root file systems. A stage from which others copy is made once. */
 export class RootFileSystems {
   readonly #stages = imageStages();
   readonly #directory = mkdtempSync(join(tmpdir(), 'kpt-image-'));
   readonly #made = new Map<string, string>();
 
-  /** Makes that of a stage, and returns its directory, which belongs to this object. */
+  /** Makes the root file system of a stage and returns its directory, which this object owns. */
   make(name: string): string {
     const made = this.#made.get(name);
     if (made !== undefined) return made;

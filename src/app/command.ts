@@ -1,3 +1,4 @@
+import { constants } from 'node:os';
 import { parseCommandLine } from '../cli/command-line.ts';
 import { helpText, usageText } from '../cli/help.ts';
 import { flagMessages, type Options } from '../cli/options.ts';
@@ -16,7 +17,6 @@ import { type Completed, complete, gateReport } from './complete.ts';
 import { configuredLogger, startLogger } from './logging.ts';
 import { loadMode } from './modes.ts';
 import { buildServer } from './server.ts';
-import { endOnSignals } from './signals.ts';
 
 /** Runs kube-proxy with these arguments. Returns the exit code, and does not return while the proxy runs. */
 export async function runCommand(argv: readonly string[]): Promise<number> {
@@ -107,5 +107,19 @@ async function run(options: Options, completed: Completed, logger: RootLogger): 
   } catch (error) {
     logger.error(error, 'Error running ProxyServer');
     throw error;
+  }
+}
+
+/**
+ * Makes SIGTERM and SIGINT end the process by the signal itself, after `lastWords`. The rules stay in the kernel. The
+ * kernel ignores such a signal for process 1 of a container, which therefore exits with the corresponding code.
+ */
+function endOnSignals(lastWords: () => void): void {
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+    process.once(signal, () => {
+      lastWords();
+      process.kill(process.pid, signal);
+      setImmediate(() => process.exit(128 + constants.signals[signal]));
+    });
   }
 }

@@ -2,14 +2,14 @@ import type { Family } from '../model/ip.ts';
 import type { Protocol } from '../model/objects.ts';
 import type { SyncRequest } from './backend.ts';
 
-/** The first packet of a connection, as it meets this node. Addresses are canonical and of one family. */
+/** The first packet of a connection, when it reaches this node. Addresses are canonical and of one family. */
 export interface Packet {
   readonly family: Family;
   readonly protocol: Protocol;
   readonly source: string;
   readonly destination: string;
   readonly port: number;
-  /** Made by the node itself, or received by the interface of that name; '' where that is not known. */
+  /** Sent by the node itself, or received on the interface of that name; '' when that is unknown. */
   readonly origin: 'node' | { readonly interface: string };
 }
 
@@ -24,33 +24,33 @@ export interface Target {
 }
 
 /**
- * What becomes of a packet. `pass`: no service is concerned with it, it takes the way it would take without a proxy.
+ * The fate of a packet. `pass`: no service has the destination, and the packet is routed as if there were no proxy.
  * `targets` are sorted by endpoint.
  */
 export type Fate =
   | { readonly action: 'forward'; readonly targets: readonly Target[]; readonly affinitySeconds: number }
   | { readonly action: 'drop' | 'reject' | 'pass' };
 
-/** What the kernel (or the forwarder of this process) does with a packet, read from what it holds now. */
+/** The fate of a packet by the current state of the kernel, or of the forwarder of this process. */
 export interface KernelAnswer {
   readonly fate: Fate;
-  /** The map elements, rules or entries that lead there, in the packet's order, as the usual tools print them. */
+  /** The map elements, rules or entries on the packet's way, in its order, as the usual tools print them. */
   readonly evidence: readonly string[];
 }
 
-/** One thing that is not in the kernel as it should be. */
+/** One object that differs between the kernel and the plans. */
 export interface Difference {
-  /** Key of the service port it belongs to; undefined for what is shared by all. */
+  /** Key of the service port that owns it; undefined for a shared object. */
   readonly service: string | undefined;
-  /** What kind of thing, and which: `element` `frontends 10.96.0.1 . tcp . 80`, `chain` `nat KUBE-SVC-…`. */
+  /** For example `element` and `frontends 10.96.0.1 . tcp . 80`, or `chain` and `nat KUBE-SVC-…`. */
   readonly kind: string;
   readonly object: string;
-  /** How it should be, and how it is; undefined where it should not be there, or is not. */
+  /** The wanted and the actual state; undefined when it should not be there, or is not there. */
   readonly wanted: string | undefined;
   readonly found: string | undefined;
 }
 
-/** What the kernel counted for one service port since some moment; what it does not count is undefined. */
+/** The counters of one service port since some moment; undefined where the mode does not count. */
 export interface ServiceCounters {
   readonly service: string;
   readonly connections: number | undefined;
@@ -59,14 +59,14 @@ export interface ServiceCounters {
 }
 
 /**
- * Looks at what one mode has written in one family. Reads only, over sockets of its own, and never while a sync waits
- * for it: slow answers are fine.
+ * Inspects what one mode has written in one family. Only reads, over sockets of its own. No sync waits for it, so slow
+ * answers are fine.
  */
 export interface Inspection {
   ask(packet: Packet): Promise<KernelAnswer>;
-  /** Everything that a sync of this request would write: empty when the kernel holds just that. */
+  /** Everything that a sync of this request would change; empty when the kernel agrees with the plans. */
   compare(request: Omit<SyncRequest, 'changed'>): Promise<readonly Difference[]>;
-  /** Undefined where the mode has no counters per service. The plans say whose the counters are, where needed. */
+  /** Undefined in a mode without counters per service. A mode may need the plans to find the owner of a counter. */
   counters?(request: Pick<SyncRequest, 'plans'>): Promise<readonly ServiceCounters[]>;
   close(): Promise<void>;
 }

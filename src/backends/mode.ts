@@ -10,7 +10,7 @@ import type { Backend } from './backend.ts';
 import type { Inspection } from './inspection.ts';
 import type { PacketRules } from './packet-rules.ts';
 
-/** What a mode is told about the node when it makes the backend of one family. */
+/** Everything that a mode needs to create the backend of one family. */
 export interface BackendContext {
   readonly family: Family;
   readonly config: Omit<ProxyConfig, 'mode'>;
@@ -21,11 +21,11 @@ export interface BackendContext {
   readonly metrics: ProxyMetrics;
   readonly logger: Logger;
   readonly clock: Clock;
-  /** Called when the kernel no longer holds what was written: everything is then synced again at once. */
+  /** The backend calls it when the kernel no longer holds what was written. A full sync follows at once. */
   readonly requestFullSync: () => void;
 }
 
-/** What looking takes: everything but the means to report and to ask for syncs. */
+/** Everything that a mode needs to inspect the kernel. */
 export type InspectionContext = Omit<BackendContext, 'metrics' | 'requestFullSync'>;
 
 /**
@@ -47,12 +47,12 @@ export interface Mode {
   metricGroups(gateEnabled: (gate: string) => boolean): readonly MetricGroup[];
   /** How packets are treated in this mode, with these settings. */
   packetRules(context: Pick<InspectionContext, 'config' | 'gateEnabled'>): PacketRules;
-  /** Families this node can serve in this mode; logs why one cannot be, throws when none can. */
+  /** The families that this node can serve in this mode. Logs why it cannot serve one, throws when it can serve none. */
   supportedFamilies(logger: Logger): Promise<ReadonlySet<Family>>;
   /** Checks the preconditions of the mode in this family; throws the reason when one fails. */
   create(context: BackendContext): Promise<Backend>;
-  /** Opens what it takes to look at this mode's state in this family. Writes nothing, needs no backend to run. */
+  /** Opens an inspection of this mode's state in this family. Writes nothing and needs no running backend. */
   inspect(context: InspectionContext): Promise<Inspection>;
-  /** Removes everything this mode, here or upstream, may have left. Nothing there is success. */
+  /** Removes everything that this mode, here or upstream, may have left. Succeeds when there is nothing. */
   cleanup(logger: Logger): Promise<void>;
 }

@@ -61,7 +61,7 @@ export interface InspectorOptions {
 
 type HeadOf<Report extends { readonly items: unknown }> = Omit<Report, 'items'>;
 
-/** A report with so many items that they are sent in pieces. */
+/** A report whose items are sent in pieces, because there may be many. */
 export interface LongReport<Report extends { readonly items: readonly unknown[] }> {
   readonly head: HeadOf<Report>;
   readonly items: Iterable<Report['items'][number]>;
