@@ -129,6 +129,16 @@ test('a backend cannot choose endpoints: it reaches no module that computes thei
   for (const chooser of choosers) assert.equal(reached.get(chooser), undefined);
 });
 
+/** What a plan's decisions and frontends follow from. */
+const inputsOfPolicy = /\b(internalPolicyLocal|externalPolicyLocal|externalIPs|loadBalancerVIPs)\b/;
+
+test('a backend decides nothing: it takes destinations and decisions from the frontends of a plan', () => {
+  for (const file of productFiles().filter((name) => relative(src, name).startsWith('backends/'))) {
+    const found = inputsOfPolicy.exec(readFileSync(file, 'utf8'))?.[0];
+    assert.equal(found, undefined, `${relative(src, file)} reads ${found}; see plan/frontend.ts`);
+  }
+});
+
 function productFiles(): string[] {
   return sourceFiles(src).filter((file) => !/(\.test|\/testing)\.ts$/.test(file));
 }

@@ -98,8 +98,9 @@ function dispatchNodePort(
 }
 
 /** The load balancer addresses are open to the given source ranges only. */
-export function usesFirewallChain({ hasAnyEndpoints, port }: ServicePlan): boolean {
-  return hasAnyEndpoints && port.loadBalancerVIPs.length > 0 && port.sourceRanges.length > 0;
+export function usesFirewallChain(plan: ServicePlan): boolean {
+  if (!plan.hasAnyEndpoints || plan.port.sourceRanges.length === 0) return false;
+  return frontendsOf(plan).some(({ kind }) => kind === 'load balancer IP');
 }
 
 /** The match on one address and port of a service. */

@@ -18,7 +18,7 @@ export function restoreInput(settings: IpvsSettings, isUsed: IsUsed, outFilter: 
     ...rules.loadBalancer(),
     ...rules.nodePorts(),
     ...rules.clusterIPs(),
-    ...rules.externalIPs(),
+    ...rules.externalAddresses(),
     ...rules.accepts(),
     ...masqueradeMarked(settings.masqueradeBit),
   ];
@@ -98,7 +98,7 @@ class Rules {
     });
   }
 
-  externalIPs(): string[] {
+  externalAddresses(): string[] {
     const rulesFor = (set: SetName, targets: readonly string[]) =>
       this.#ifUsed(set, (match) => targets.map((target) => `-A KUBE-SERVICES ${match('dst,dst')} ${target}`));
     return [
