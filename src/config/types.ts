@@ -1,4 +1,5 @@
 import type { ProxyMode } from '../model/proxy-mode.ts';
+import type { V1Alpha1 } from './v1alpha1.ts';
 
 /** A duration in nanoseconds, as in Go. */
 export type Duration = bigint;
@@ -14,77 +15,32 @@ export interface ProxyConfig extends ConfigDraft {
   mode: ProxyMode;
 }
 
+type SyncPeriods = 'syncPeriod' | 'minSyncPeriod';
+
+/** Fields of the file that are elsewhere, or of another type, in `ConfigDraft`. */
+type Moved =
+  | ('kind' | 'apiVersion' | 'portRange' | 'clusterCIDR' | 'oomScoreAdj' | 'conntrack')
+  | ('featureGates' | 'logging' | 'iptables' | 'ipvs' | 'nftables' | 'detectLocal');
+
 /**
- * A configuration before validation, in the layout of the program (upstream's internal one): one pair of sync periods
- * and one masqueradeAll for any mode. `mode` and `detectLocalMode` are strings because validation checks them, not
- * decoding.
+ * A configuration before validation, in the layout of the program (upstream's internal one): the fields of the file
+ * (v1alpha1.ts), but one pair of sync periods and one masqueradeAll for any mode. `mode` and `detectLocalMode` are
+ * strings because validation checks them, not decoding.
  */
-export interface ConfigDraft {
+export interface ConfigDraft extends Omit<V1Alpha1, Moved> {
   featureGates: Record<string, boolean>;
-  clientConnection: {
-    kubeconfig: string;
-    acceptContentTypes: string;
-    contentType: string;
-    qps: number;
-    burst: number;
-  };
   logging: LoggingConfig;
-  hostnameOverride: string;
-  bindAddress: string;
-  healthzBindAddress: string;
-  metricsBindAddress: string;
-  bindAddressHardFail: boolean;
-  enableProfiling: boolean;
-  showHiddenMetricsForVersion: string;
-  mode: string;
-  iptables: { masqueradeBit: number | null; localhostNodePorts: boolean | null };
-  ipvs: {
-    scheduler: string;
-    excludeCIDRs: string[] | null;
-    strictARP: boolean;
-    tcpTimeout: Duration;
-    tcpFinTimeout: Duration;
-    udpTimeout: Duration;
-  };
-  nftables: { masqueradeBit: number | null };
-  winkernel: {
-    networkName: string;
-    sourceVip: string;
-    enableDSR: boolean;
-    rootHnsEndpointName: string;
-    forwardHealthCheckVip: boolean;
-  };
-  detectLocalMode: string;
-  detectLocal: { bridgeInterface: string; interfaceNamePrefix: string; clusterCIDRs: string[] };
-  nodePortAddresses: string[] | null;
+  iptables: Omit<V1Alpha1['iptables'], SyncPeriods | 'masqueradeAll'>;
+  ipvs: Omit<V1Alpha1['ipvs'], SyncPeriods>;
+  nftables: Omit<V1Alpha1['nftables'], SyncPeriods | 'masqueradeAll'>;
+  detectLocal: V1Alpha1['detectLocal'] & { clusterCIDRs: string[] };
   syncPeriod: Duration;
   minSyncPeriod: Duration;
-  configSyncPeriod: Duration;
-  linux: {
-    masqueradeAll: boolean;
-    oomScoreAdj: number | null;
-    conntrack: {
-      maxPerCore: number | null;
-      min: number | null;
-      tcpEstablishedTimeout: Duration | null;
-      tcpCloseWaitTimeout: Duration | null;
-      tcpBeLiberal: boolean;
-      udpTimeout: Duration;
-      udpStreamTimeout: Duration;
-    };
-  };
-  windowsRunAsService: boolean;
+  linux: Pick<V1Alpha1, 'oomScoreAdj' | 'conntrack'> & { masqueradeAll: boolean };
   /** Settings that only userspace mode has, as written; absent when there are none. */
   userspace?: { portRange?: string; udpIdleTimeout?: string };
 }
 
-export interface LoggingConfig {
-  format: string;
-  flushFrequency: Nanoseconds;
-  verbosity: number;
-  vmodule: { filePattern: string; verbosity: number }[];
-  options: {
-    text: { splitStream: boolean; infoBufferSize: Quantity };
-    json: { splitStream: boolean; infoBufferSize: Quantity };
-  };
-}
+export type LoggingConfig = Omit<V1Alpha1['logging'], 'vmodule'> & {
+  vmodule: NonNullable<V1Alpha1['logging']['vmodule']>;
+};

@@ -1,6 +1,7 @@
 import type { ServiceCounters } from '../backends/inspection.ts';
 import { API_VERSION, type CountersReport } from '../inspect/api.ts';
 import { toMillis } from '../lib/duration.ts';
+import { sleep } from '../lib/sleep.ts';
 import { type CommandContext, print } from './command.ts';
 import { EXIT_OK, type ExitCode } from './terminal.ts';
 import { tableText } from './text.ts';
@@ -31,7 +32,7 @@ export async function watchTop(context: CommandContext): Promise<ExitCode> {
   const rows = isLive && stdout.rows !== undefined ? stdout.rows - spareLines : Number.POSITIVE_INFINITY;
   let before = counted(await source.counters());
   for (let round = 0; round < rounds; round++) {
-    await new Promise<void>((resolve) => clock.setTimeout(resolve, toMillis(options.interval)));
+    await sleep(clock, toMillis(options.interval));
     const after = counted(await source.counters());
     const items = ratesOf(before, after);
     const report = { apiVersion: API_VERSION, kind: 'Rates', mode: after.mode, time: after.time, items };

@@ -1,4 +1,5 @@
 import type { Clock } from '../lib/clock.ts';
+import { sleep } from '../lib/sleep.ts';
 import type { FamilyView } from './family-view.ts';
 
 export interface Settled<T> {
@@ -31,7 +32,7 @@ export async function compareSettled<T>(
 /** Waits some seconds for a running sync to end; returns whether none runs. */
 async function standsStill({ activity }: FamilyView, clock: Clock): Promise<boolean> {
   for (let i = 0; i < waits && activity.isSyncing; i++) {
-    await new Promise<void>((resolve) => clock.setTimeout(resolve, waitMs));
+    await sleep(clock, waitMs);
   }
   return !activity.isSyncing;
 }

@@ -1,4 +1,5 @@
 import type { Clock } from '../lib/clock.ts';
+import { sleep } from '../lib/sleep.ts';
 import { hasCode } from '../lib/thrown.ts';
 import type { SystemFiles } from './system-files.ts';
 
@@ -14,7 +15,7 @@ export async function applyOOMScoreAdj(score: number, files: SystemFiles, clock:
       return;
     } catch (error) {
       if (hasCode(error, 'ENOENT') || attempt === TRIES) throw error;
-      await new Promise<void>((resolve) => clock.setTimeout(resolve, PAUSE_MS));
+      await sleep(clock, PAUSE_MS);
     }
   }
 }

@@ -6,8 +6,7 @@ import { type ServicePort, sameServicePort } from '../model/service-port.ts';
 import { servicePortsOf } from '../model/service-ports.ts';
 import { type Delta, Ledger } from './ledger.ts';
 import { ServiceRecord } from './service-record.ts';
-import { SliceTracker } from './slice-tracker.ts';
-import { takeFirst } from './take-first.ts';
+import { SliceTracker, takeFirst } from './slice-tracker.ts';
 
 export interface FamilyStateOptions {
   readonly family: Family;

@@ -4,8 +4,7 @@ import { endpointObjects, numbers, slice } from '../../test/plan/builders.ts';
 import { sameEndpoint } from '../model/endpoint.ts';
 import { describeProblem } from '../model/object-problem.ts';
 import type { EndpointSliceObject, SlicePortObject } from '../model/objects.ts';
-import { sameSlice } from './same-slice.ts';
-import { readSlice, type SliceEntry } from './slice-entry.ts';
+import { readSlice, type SliceEntry, sameSlice } from './slice-entry.ts';
 
 function read(object: EndpointSliceObject, previous?: SliceEntry): { entry: SliceEntry; problems: string[] } {
   const problems: string[] = [];

@@ -1,9 +1,7 @@
 import type { EndpointSliceObject } from '../model/objects.ts';
 import type { Ledger } from './ledger.ts';
-import { sameSlice } from './same-slice.ts';
 import type { SliceChange } from './service-record.ts';
-import { problemOf, readSlice, type SliceContext, type SliceEntry } from './slice-entry.ts';
-import { takeFirst } from './take-first.ts';
+import { problemOf, readSlice, type SliceContext, type SliceEntry, sameSlice } from './slice-entry.ts';
 import { parseTriggerTime } from './trigger-time.ts';
 
 /** The newest version of every slice of one family, and which of them wait to be applied. */
@@ -109,4 +107,14 @@ function changeOf(changes: Map<string, SliceChange>, entry: SliceEntry): SliceCh
   const change: SliceChange = { removed: [], added: [] };
   changes.set(service, change);
   return change;
+}
+
+/** Removes and yields up to `limit` entries of a map, oldest first. */
+export function* takeFirst<K, V>(map: Map<K, V>, limit: number): Iterable<[K, V]> {
+  let left = limit;
+  for (const entry of map) {
+    if (left-- <= 0) return;
+    map.delete(entry[0]);
+    yield entry;
+  }
 }

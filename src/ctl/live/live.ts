@@ -4,6 +4,7 @@ import type { ExplanationReport } from '../../inspect/api.ts';
 import { followTraces, type TraceStep } from '../../kernel/nft/trace.ts';
 import { type KernelInterfaces, openKernel } from '../../kernel/open.ts';
 import type { Clock } from '../../lib/clock.ts';
+import { sleep } from '../../lib/sleep.ts';
 import { messageOf } from '../../lib/thrown.ts';
 import { joinHostPort } from '../../model/ip.ts';
 import { loadLibc } from '../../native/koffi-libc.ts';
@@ -64,7 +65,7 @@ async function trace(connection: Connection, sender: Sender, { nft }: KernelInte
   try {
     const outcome = await whileTraced(nft, connection, async () => {
       const seen = await sender.send();
-      await new Promise<void>((resolve) => clock.setTimeout(resolve, settleMs));
+      await sleep(clock, settleMs);
       return seen;
     });
     if (failures[0]) throw failures[0];

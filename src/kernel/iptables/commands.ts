@@ -1,4 +1,5 @@
 import type { Clock } from '../../lib/clock.ts';
+import { sleep } from '../../lib/sleep.ts';
 import { hasCode } from '../../lib/thrown.ts';
 import type { Family } from '../../model/ip.ts';
 import type { Logger } from '../../obs/log.ts';
@@ -174,7 +175,7 @@ export class Commands {
       if (attempt === lockAttempts || !new CommandError(program, args, end).isResourceProblem) return end;
       const command = [program, ...args].join(' ');
       logger.info('iptables is busy; trying again', { ipFamily: family, command, output: end.output.trim() });
-      await new Promise<void>((resolve) => clock.setTimeout(resolve, lockPauseMs * attempt));
+      await sleep(clock, lockPauseMs * attempt);
     }
   }
 
