@@ -61,7 +61,7 @@ suite('libc over FFI', { skip: process.platform !== 'linux' && 'needs Linux' }, 
       watch.close();
       watch.close();
       const seen = calls;
-      // What was to be read is still there, so an open watch would call back in every turn.
+      // The datagram is still unread, so an open watch would call back in every turn.
       for (let turn = 0; turn < 5; turn++) await new Promise((resolve) => setImmediate(resolve));
       assert.equal(calls, seen);
     } finally {

@@ -5,7 +5,7 @@ import type { MessageWriter } from '../../src/kernel/netlink/writer.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { loadLibc } from '../../src/native/koffi-libc.ts';
 
-/** An IPv4 UDP flow of a client to a service, by where it was sent to and who answers. */
+/** An IPv4 UDP flow of a client to a service: the service address and the endpoint that answers. */
 export interface FlowToMake {
   readonly client: Uint8Array;
   readonly clientPort: number;
@@ -20,7 +20,7 @@ const UDP = 17;
 const CT_NEW = 1 << 8;
 const [TUPLE_ORIG, TUPLE_REPLY, TIMEOUT] = [1, 2, 7];
 const lifetimeSeconds = 3600;
-/** Their receipts must fit into the receive buffer. */
+/** Their acknowledgements must fit into the receive buffer. */
 const atOnce = 512;
 
 /** Puts flows into the connection tracking table of this network namespace, as fast as the kernel takes them. */

@@ -14,7 +14,7 @@ const sources: HashSet = { name: 'KUBE-SOURCES', type: 'hash:ip,port,net', famil
 const addresses6: HashSet = { name: 'KUBE-6-IPVS-IPS', type: 'hash:ip', family: 'IPv6', ...size };
 const ports: PortBitmap = { name: 'KUBE-NODE-PORT-TCP', type: 'bitmap:port', from: 0, to: 65535 };
 
-/** Everything the client can do, as a kernel once answered it; the requests must be the same bytes. */
+/** Calls of the client, with recorded answers of a kernel; requests must be the same bytes. */
 test('ipset requests and answers match those recorded with a kernel', async () => {
   const text = readFileSync(join(import.meta.dirname, 'testdata/conversation.hex'), 'utf8');
   const { kernel, remaining } = recordedNetlink(text);

@@ -40,7 +40,7 @@ suite('changes', () => {
       return { verb: 'add', server: { ...server, port } };
     });
     const failures = await client.apply(operations);
-    // One datagram asked for the number of the family.
+    // The first datagram asks for the number of the family.
     assert.equal(kernel.sent.length, 1 + 3);
     // The eighth of every hundred of a datagram: 512, 512 and 176 changes.
     const expected = [0, 512].flatMap((from) => [7, 107, 207, 307, 407, 507].map((at) => from + at));
@@ -182,7 +182,7 @@ function recordedReplies(): Uint8Array[] {
 
 type To = { sequence: number; port: number };
 
-/** A client of a kernel that has IPVS, and answers other requests as told. */
+/** A client of a kernel with IPVS; `answer` is its answer to IPVS requests. */
 async function connect(answer: (request: readonly NetlinkMessage[], to: To) => Uint8Array[]) {
   const kernel = new FakeNetlink((request, { portId }) => {
     const to = { sequence: request[0]?.sequence ?? 0, port: portId };

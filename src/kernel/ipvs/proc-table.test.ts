@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { parseRealServerTable } from './proc-table.ts';
 
-/** As kernel 6.1 writes it. */
+/** Text of kernel 6.1. */
 const text = `IP Virtual Server version 1.2.1 (size=4096)
 Prot LocalAddress:Port Scheduler Flags
   -> RemoteAddress:Port Forward Weight ActiveConn InActConn

@@ -28,7 +28,7 @@ const udp6: VirtualServer = {
 const sctp: VirtualServer = { ...tcp, protocol: 'SCTP', scheduler: 'wrr', flags: 1, timeout: 10800 };
 const absent: VirtualServer = { ...tcp, port: 81 };
 
-/** Everything the client can do, as a kernel once answered it; the requests must be the same bytes. */
+/** Calls of the client, with recorded answers of a kernel; requests must be the same bytes. */
 test('IPVS requests and answers match those recorded with a kernel', async () => {
   const text = readFileSync(join(import.meta.dirname, 'testdata/conversation.hex'), 'utf8');
   const { kernel, remaining } = recordedNetlink(text);

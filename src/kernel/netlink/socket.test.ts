@@ -18,7 +18,7 @@ import { type NetlinkRequest, NetlinkSocket } from './socket.ts';
 const OBJECT = 100;
 const request: NetlinkRequest = { type: 99, flags: 0x800, name: 'get object', write: (w) => w.u32(1, 42) };
 
-/** A socket whose kernel answers a request to it by a list of replies. */
+/** A socket whose kernel answers every request with a list of replies. */
 function connect(answer: (to: { sequence: number; port: number }, nth: number) => readonly FakeReply[]) {
   const clock = new FakeClock();
   let nth = 0;

@@ -30,7 +30,7 @@ const IP_FAMILY = 2;
 
 type Answer = (request: readonly NetlinkMessage[], to: { sequence: number; port: number }) => FakeReply[];
 
-/** A client whose sockets, in the order of opening, are collected; `answer` speaks for the kernel. */
+/** A client, and its sockets in the order of opening; `answer` is the kernel. */
 function connect(answer: Answer, generation: () => number = () => 5) {
   const kernels: FakeNetlink[] = [];
   const open = () => {
@@ -58,7 +58,7 @@ function reply(
   });
 }
 
-/** The receipt that the last operation of a batch asks for. */
+/** The acknowledgement that the last operation of a batch requests. */
 const receipt: Answer = (request, { port }) => {
   const last = request.findLast((message) => message.flags & 0x4);
   return last ? [fakeAck({ sequence: last.sequence, port })] : [];

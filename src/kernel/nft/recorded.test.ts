@@ -10,7 +10,7 @@ import { readChain, readCounterObject, readRule, readTable } from './codec/objec
 import { readSet } from './codec/set.ts';
 import { messageKind, NFT_MSG } from './constants.ts';
 
-/** What nft 1.0.6 sent, decoded, written again by us, and compared byte by byte. */
+/** Messages of nft 1.0.6 are decoded, written again by this program, and compared byte by byte. */
 
 const ip = recording('ip.hex');
 const ip6 = recording('ip6.hex');
@@ -47,7 +47,7 @@ suite('elements', () => {
       const written = only(new NftBatch().addElements(set, elements));
       assert.ok(elements.length > 0);
       assert.deepEqual(readElements(written), elements);
-      // nft numbers the elements of a list and names the set's id, neither of which the kernel looks at.
+      // nft numbers the elements of a list and adds the set's id; the kernel ignores both.
       assert.equal(written.length + 8, message.length);
     });
   }
@@ -110,7 +110,7 @@ test('an offset within a recorded message finds its element', () => {
   assert.equal(elementIndexAt(bytes, 0, 9999), -1);
 });
 
-/** In these nft says what is the default anyway, or leaves a default out, depending on how the rule was phrased. */
+/** Rules in which nft writes or omits a default, depending on the syntax of the rule. */
 function isSentWithRedundantDetail(message: NetlinkMessage): boolean {
   const bytes = hex(message);
   const bitwiseWithoutOp = /6269747769736500.{8}.{16}.{16}080003/.test(bytes);

@@ -133,7 +133,7 @@ test('a socket filter drops the messages of the given ports and no others', () =
   assert.throws(() => ignorePorts(Array(201).fill(1)), RangeError);
 });
 
-/** What loading the word in network order gives on a machine that stores the low byte first. */
+/** The word that a filter loads in network byte order on a little-endian machine. */
 function swapped(port: number): number {
   const view = new DataView(new ArrayBuffer(4));
   view.setUint32(0, port, true);

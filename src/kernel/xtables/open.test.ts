@@ -10,7 +10,7 @@ import { xtablesKernel } from './open.ts';
 
 const EPROTONOSUPPORT = 93;
 
-/** A kernel that has sockets of some netlink protocols only; `open` are those in use. */
+/** A kernel with sockets of some netlink protocols only; `open` has those in use. */
 function kernelWith(...protocols: readonly number[]) {
   const open = new Set<number>();
   const libc = {
