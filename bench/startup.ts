@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { startApiServer } from '../test/cluster/apiserver/server.ts';
-import { node } from '../test/kube/objects.ts';
+import { apiNode } from '../test/cluster/objects.ts';
 import type { Bench } from './part.ts';
 import { handBack, inNamespace, taskOf } from './programs/namespace.ts';
 import { ownProgram } from './programs/program.ts';
@@ -35,7 +35,7 @@ async function inside(peer: string | null | undefined): Promise<Measurement[]> {
   const directory = mkdtempSync(join(tmpdir(), 'kpt-bench-'));
   const api = await startApiServer();
   try {
-    api.put('nodes', node('node-a'));
+    api.put('nodes', apiNode('node-a'));
     const config = writeConfig(directory, api.url);
     const figuresOf = async (program: string, path: string) => {
       const { milliseconds, residentMB } = await median(path, config);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { service } from '../../test/plan/builders.ts';
+import { service } from '../../test/cluster/objects.ts';
 import type { Family } from './ip.ts';
 import { describeProblem } from './object-problem.ts';
 import type { ServiceObject, ServicePortObject } from './objects.ts';

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type EndpointParts, planOf } from '../../test/cluster/plans.ts';
+import type { EndpointParts } from '../../test/cluster/objects.ts';
+import { planOf } from '../../test/cluster/plans.ts';
 import { distinctFrontends, type Frontend } from './frontend.ts';
 
 const here: EndpointParts = { ip: '10.244.1.21', port: 8080, local: true };

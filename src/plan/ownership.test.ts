@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import fc from 'fast-check';
-import { endpoint, planOf, type ServicePortParts, servicePort } from '../../test/cluster/plans.ts';
+import { endpoint, type ServicePortParts, servicePort } from '../../test/cluster/objects.ts';
+import { planOf } from '../../test/cluster/plans.ts';
 import { timeSlice } from '../../test/plan/time-slice.ts';
 import type { ServicePort } from '../model/service-port.ts';
 import { frontendsOf } from './frontend.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { endpoints, numbers, webPort } from '../../test/cluster/objects.ts';
 import { FakeClock } from '../../test/fake-clock.ts';
-import { endpoints, numbers, servicePort } from '../../test/plan/builders.ts';
 import { timeSlice } from '../../test/plan/time-slice.ts';
 import { TimeSlice } from '../lib/time-slice.ts';
 import type { Endpoint } from '../model/endpoint.ts';
@@ -32,7 +32,7 @@ function input(world: World): PlannerInput {
       const clusterIP = clusterIPOf(name);
       const ports = Object.entries(found.ports).map(([portName, shorthand]): ServicePort => {
         const key = `${name}:${portName}/TCP`;
-        return servicePort(shorthand, {
+        return webPort(shorthand, {
           key,
           namespace,
           name: service,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { endpoints, servicePort } from '../../test/plan/builders.ts';
+import { endpoints, webPort } from '../../test/cluster/objects.ts';
 import { planServicePort } from './plan.ts';
 import { endpointReason } from './reasons.ts';
 
@@ -10,7 +10,7 @@ type Row = readonly [port: string, endpoints: string, reason: string];
 
 function check(subject: 'internal' | 'external' | 'topology', rows: readonly Row[], context = here): void {
   for (const [port, shorthand, reason] of rows) {
-    const plan = planServicePort(servicePort(port), endpoints(shorthand), context);
+    const plan = planServicePort(webPort(port), endpoints(shorthand), context);
     assert.equal(plan[subject].reason, reason, `port "${port}", endpoints "${shorthand}"`);
   }
 }
@@ -113,7 +113,7 @@ test('every endpoint knows why it is used or not', () => {
     ['', '1R@n1!n1 2R@n2!n2', ['used under policy Cluster', 'hinted for other nodes']],
   ];
   for (const [port, shorthand, reasons] of rows) {
-    const plan = planServicePort(servicePort(port), endpoints(shorthand), here);
+    const plan = planServicePort(webPort(port), endpoints(shorthand), here);
     assert.deepEqual(
       plan.endpoints.map((endpoint) => endpointReason(plan, endpoint)),
       reasons,
@@ -123,7 +123,7 @@ test('every endpoint knows why it is used or not', () => {
 });
 
 test('a decision is serialised with its reason', () => {
-  const { internal, topology } = planServicePort(servicePort(), endpoints('1R@n1'), here);
+  const { internal, topology } = planServicePort(webPort(), endpoints('1R@n1'), here);
   assert.deepEqual(JSON.parse(JSON.stringify({ internal, topology })), {
     internal: {
       action: 'forward',

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { servicePort } from '../../test/cluster/plans.ts';
+import { servicePort } from '../../test/cluster/objects.ts';
 import { cidrContains, formatIP, parseCIDR, parseIP } from '../model/ip.ts';
 import { type AddressRange, admittedSources, mergeRanges, rangeOfNode } from './source-ranges.ts';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { service, slice } from '../../test/cluster/objects.ts';
 import { FakeClock } from '../../test/fake-clock.ts';
-import { service, slice } from '../../test/plan/builders.ts';
 import type { ObjectProblem } from '../model/object-problem.ts';
 import { PlannedFamily } from './planned-family.ts';
 

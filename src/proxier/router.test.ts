@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { slice } from '../../test/plan/builders.ts';
+import { slice } from '../../test/cluster/objects.ts';
 import { families } from '../model/ip.ts';
 import { silentLogger } from '../obs/log.ts';
 import { type FamilySink, Router } from './router.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { service, slice } from '../../test/plan/builders.ts';
+import { service, slice } from '../../test/cluster/objects.ts';
 import { FamilyState } from './family-state.ts';
 import type { Delta } from './ledger.ts';
 

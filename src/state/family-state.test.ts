@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { numbers, service, slice } from '../../test/plan/builders.ts';
+import { numbers, service, slice } from '../../test/cluster/objects.ts';
 import { endpointsOf, portsOf } from '../../test/plan/state-queries.ts';
 import { describeProblem } from '../model/object-problem.ts';
 import type { EndpointSliceObject, ServiceObject } from '../model/objects.ts';

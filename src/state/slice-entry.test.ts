@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { endpointObjects, numbers, slice } from '../../test/plan/builders.ts';
+import { endpointObjects, numbers, slice } from '../../test/cluster/objects.ts';
 import { sameEndpoint } from '../model/endpoint.ts';
 import { describeProblem } from '../model/object-problem.ts';
 import type { EndpointSliceObject, SlicePortObject } from '../model/objects.ts';

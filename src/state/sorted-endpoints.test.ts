@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { endpoints, numbers } from '../../test/plan/builders.ts';
+import { endpoints, numbers } from '../../test/cluster/objects.ts';
 import { byId, findEndpoint, mergeLists, noEndpoints, patchList, sortUnique } from './sorted-endpoints.ts';
 
 test('endpoints are sorted byte-wise by ip:port', () => {

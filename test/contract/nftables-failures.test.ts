@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { after, afterEach, before, describe, test } from 'node:test';
 import { enterNamespace, hasProgram, labUnavailable } from '../cluster/lab/namespace.ts';
-import { service, slice } from '../kube/objects.ts';
+import { apiService, apiSlice } from '../cluster/objects.ts';
 import { SoleNode } from '../program/sole-node.ts';
 
 const skip = labUnavailable() ?? (hasProgram('nft', '--version') ? false : 'needs the program nft');
@@ -38,13 +38,13 @@ describe('nftables mode and failures', { skip }, () => {
 
   /** Puts the n-th service, which this process answers for; `more` goes into its spec and status. */
   function put(n: number, more: { spec?: object; status?: object } = {}): void {
-    const { metadata, spec, status } = service(`s${n}`, 80, { clusterIP: addressOf(n) });
+    const { metadata, spec, status } = apiService(`s${n}`, 80, { clusterIP: addressOf(n) });
     node.site.api.put('services', {
       metadata,
       spec: { ...(spec as object), ...more.spec },
       status: { ...(status as object), ...more.status },
     });
-    node.site.api.put('endpointSlices', slice(`s${n}`, [SoleNode.address]));
+    node.site.api.put('endpointSlices', apiSlice(`s${n}`, [SoleNode.address]));
   }
 
   function eventsAbout(name: string): string[] {

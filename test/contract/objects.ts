@@ -1,5 +1,6 @@
 import type { Family } from '../../src/model/ip.ts';
 import type { RawObject } from '../cluster/apiserver/store.ts';
+import { conditions } from '../cluster/objects.ts';
 import { type AddressBook, addressBooks } from './address-book.ts';
 import type { EndpointPlace, EndpointSpec, ServiceSpec } from './story.ts';
 
@@ -135,7 +136,7 @@ function endpointObject({ at, state, zoneHints, nodeHints }: EndpointSpec, book:
   const isHere = at === 'A' || at === 'C' || at === 'node';
   return {
     addresses: [addressOf(at, book)],
-    conditions: conditions[state ?? 'ready'],
+    conditions: state === 'silent' ? {} : conditions[state ?? 'ready'],
     nodeName: isHere ? thisNode : otherNode,
     zone: isHere ? zones.here : zones.there,
     ...((zoneHints || nodeHints) && {
@@ -146,14 +147,6 @@ function endpointObject({ at, state, zoneHints, nodeHints }: EndpointSpec, book:
     }),
   };
 }
-
-const conditions: Readonly<Record<NonNullable<EndpointSpec['state']>, object>> = {
-  ready: { ready: true, serving: true, terminating: false },
-  draining: { ready: false, serving: true, terminating: true },
-  gone: { ready: false, serving: false, terminating: true },
-  unready: { ready: false, serving: false, terminating: false },
-  silent: {},
-};
 
 function addressOf(at: EndpointPlace, book: AddressBook): string {
   if (at === 'node' || at === 'nobody') return book[at];

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, describe, it } from 'node:test';
 import { enterNamespace, labUnavailable, run as sh } from '../cluster/lab/namespace.ts';
-import { service, slice } from '../kube/objects.ts';
+import { apiService, apiSlice } from '../cluster/objects.ts';
 import { kubeProxy, type Outcome, run } from '../program/run.ts';
 import { Site } from '../program/started.ts';
 import { ctl, eventuallyTold } from './ctl.ts';
@@ -16,8 +16,8 @@ describe('kube-proxy --dry-run', { skip: skip ?? false }, () => {
 
   before(async () => {
     site = await Site.open();
-    site.api.put('services', service('web'));
-    site.api.put('endpointSlices', slice('web', ['10.244.0.5']));
+    site.api.put('services', apiService('web'));
+    site.api.put('endpointSlices', apiSlice('web', ['10.244.0.5']));
     config = site.writeConfig({ conntrack: { tcpEstablishedTimeout: '77s', maxPerCore: 0 } });
   });
   after(() => site.close());
@@ -50,8 +50,8 @@ describe('kube-proxy --dry-run', { skip: skip ?? false }, () => {
   it('tells a change of the cluster by its service, and what cannot be programmed', async () => {
     await site.stopAll();
     const before = sh('nft', 'list', 'ruleset');
-    site.api.put('endpointSlices', slice('web', ['10.244.0.6']));
-    const { spec, ...rest } = service('odd', 80, { clusterIP: '10.96.0.3' });
+    site.api.put('endpointSlices', apiSlice('web', ['10.244.0.6']));
+    const { spec, ...rest } = apiService('odd', 80, { clusterIP: '10.96.0.3' });
     site.api.put('services', { ...rest, spec: { ...(spec as object), externalIPs: ['bogus'] } });
     const { code, stdout, stderr } = await dryRun();
     assert.equal(code, 2, stderr);

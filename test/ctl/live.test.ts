@@ -4,7 +4,7 @@ import { parse as parseYaml } from 'yaml';
 import type { LiveReport } from '../../src/ctl/live/live.ts';
 import type { DiffReport, ExplanationReport, ServiceList, StatusReport } from '../../src/inspect/api.ts';
 import { enterNamespace, labUnavailable, run as sh } from '../cluster/lab/namespace.ts';
-import { service, slice } from '../kube/objects.ts';
+import { apiService, apiSlice } from '../cluster/objects.ts';
 import { Site } from '../program/started.ts';
 import { complaint, ctl, eventuallyTold, printed } from './ctl.ts';
 
@@ -41,10 +41,10 @@ describe('kube-proxyctl and a proxy in nftables mode', { skip: skip ?? false }, 
   before(async () => {
     sh('ip', 'addr', 'add', '192.0.2.1/32', 'dev', 'lo');
     site = await Site.open();
-    site.api.put('services', service('web'));
-    site.api.put('endpointSlices', slice('web', ['10.244.0.5', '10.244.0.6']));
-    site.api.put('services', service('lonely', 80, { clusterIP: '10.96.0.2' }));
-    const { spec, ...rest } = service('odd', 80, { clusterIP: '10.96.0.3' });
+    site.api.put('services', apiService('web'));
+    site.api.put('endpointSlices', apiSlice('web', ['10.244.0.5', '10.244.0.6']));
+    site.api.put('services', apiService('lonely', 80, { clusterIP: '10.96.0.2' }));
+    const { spec, ...rest } = apiService('odd', 80, { clusterIP: '10.96.0.3' });
     const odd = { ...(spec as object), loadBalancerSourceRanges: ['bogus'] };
     site.api.put('services', { ...rest, spec: odd });
     config = site.writeConfig({ metricsBindAddress: '0.0.0.0:10249', clusterCIDR: '10.244.0.0/16' });

@@ -19,6 +19,7 @@ import { Registry } from '../../src/obs/registry.ts';
 import { FamilyProxier } from '../../src/proxier/family-proxier.ts';
 import { reconcileFlows } from '../../src/proxier/flows.ts';
 import { inNamespace } from '../cluster/lab/namespace.ts';
+import { conditions, service, slice } from '../cluster/objects.ts';
 import { eventually, eventuallyEqual } from '../eventually.ts';
 import { nftablesEngine } from '../nftables/engine.ts';
 import { clusterIPOf, endpointOf, flowsLeftOf, services, stale, total } from './flow-crowd.ts';
@@ -50,8 +51,8 @@ inNamespace(import.meta.url, () => {
     };
     flows = openConntrackClient(await loadLibc(), { clock: systemClock, onDatagram });
     proxier = makeProxier();
-    for (let i = 0; i < services; i++) proxier.updateService(undefined, service(i));
-    for (let i = 0; i < services; i++) proxier.updateSlice(slice(i, [endpointOf(i)]), false);
+    for (let i = 0; i < services; i++) proxier.updateService(undefined, serviceOf(i));
+    for (let i = 0; i < services; i++) proxier.updateSlice(sliceOf(i, [endpointOf(i)]), false);
   });
   after(async () => {
     await proxier?.stop();
@@ -69,7 +70,7 @@ inNamespace(import.meta.url, () => {
     proxier.synced('endpointSlices');
     for (let i = 1; i <= SYNCS_BESIDE; i++) {
       await happened('sync', i);
-      proxier.updateSlice(slice(0, [endpointOf(0), `10.244.9.${i}`]), false);
+      proxier.updateSlice(sliceOf(0, [endpointOf(0), `10.244.9.${i}`]), false);
     }
     await happened('pass', 1);
     const { turns, growth } = watch.stop();
@@ -90,8 +91,8 @@ inNamespace(import.meta.url, () => {
     skip,
   }, async () => {
     received = 0;
-    proxier.updateSlice(slice(7, []), false);
-    proxier.updateService(service(8), undefined);
+    proxier.updateSlice(sliceOf(7, []), false);
+    proxier.updateService(serviceOf(8), undefined);
     // Each of the two has a sync of its own, and so a pass.
     await countBecomes(total - stale - 2 * flowsLeftOf);
     assert.ok(received < 1e6, `${received} bytes were read to find ${2 * flowsLeftOf} flows`);
@@ -102,7 +103,7 @@ inNamespace(import.meta.url, () => {
   test('a failed sync loses no clean-up', { skip }, async () => {
     const before = count();
     failure = new Error('refused');
-    proxier.updateService(service(9), undefined);
+    proxier.updateService(serviceOf(9), undefined);
     await happened('failure', 1);
     assert.equal(count(), before, 'flows go only after the kernel has the new rules');
     failure = undefined;
@@ -231,37 +232,20 @@ function backendOn({ nft }: KernelInterfaces): Backend {
   });
 }
 
-function service(i: number): ServiceObject {
+function serviceOf(i: number): ServiceObject {
   const clusterIP = clusterIPOf(i);
-  return {
-    namespace: 'default',
-    name: `dns-${i}`,
-    resourceVersion: '1',
-    uid: '',
-    createdAt: 0,
-    type: 'ClusterIP',
-    clusterIP,
-    clusterIPs: [clusterIP],
-    ipFamilies: ['IPv4'],
-    externalIPs: [],
-    loadBalancerIngress: [],
-    loadBalancerSourceRanges: [],
-    externalTrafficPolicy: 'Cluster',
-    internalTrafficPolicy: 'Cluster',
-    healthCheckNodePort: 0,
-    sessionAffinity: 'None',
-    ports: [{ name: '', protocol: 'UDP', port: 53, nodePort: 0 }],
-  };
+  const families = { clusterIP, clusterIPs: [clusterIP], ipFamilies: ['IPv4'] };
+  return service({ namespace: 'default', name: `dns-${i}`, ...families }, [
+    { name: '', protocol: 'UDP', port: 53 },
+  ]);
 }
 
-function slice(i: number, addresses: readonly string[]): EndpointSliceObject {
-  return {
+function sliceOf(i: number, addresses: readonly string[]): EndpointSliceObject {
+  return slice(`dns-${i}-1`, '', {
     namespace: 'default',
-    name: `dns-${i}-1`,
     resourceVersion: addresses.join(),
     serviceName: `dns-${i}`,
-    addressType: 'IPv4',
-    endpoints: addresses.map((address) => ({ address, ready: true, serving: true, terminating: false })),
+    endpoints: addresses.map((address) => ({ address, ...conditions.ready })),
     ports: [{ name: '', protocol: 'UDP', port: 53 }],
-  };
+  });
 }

@@ -7,10 +7,10 @@ import type { RestClient } from '../../src/kube/rest-client.ts';
 import type { RestMetrics } from '../../src/kube/rest-metrics.ts';
 import type { Labels } from '../../src/obs/metrics.ts';
 import { type ApiServer, type ApiServerOptions, startApiServer } from '../cluster/apiserver/server.ts';
+import { apiNode, apiService } from '../cluster/objects.ts';
 import { FakeClock } from '../fake-clock.ts';
 import { LogRecorder } from '../log-recorder.ts';
 import { plainAccess, soon, testClient } from './harness.ts';
-import { node, service } from './objects.ts';
 
 interface Pair {
   readonly server: ApiServer;
@@ -46,7 +46,7 @@ async function textOf(chunks: AsyncIterable<Uint8Array>): Promise<string> {
 describe('a request', () => {
   test('reads, creates and patches', async () => {
     await using p = await pair();
-    p.server.put('nodes', node('a'));
+    p.server.put('nodes', apiNode('a'));
     const read = await p.client.request({ ...nodes, path: '/api/v1/nodes/a' });
     assert.deepEqual((read.body as { kind: string }).kind, 'Node');
     const event = { metadata: { name: 'e.1', namespace: 'default' }, reason: 'Starting' };
@@ -228,7 +228,7 @@ describe('connections', () => {
 describe('a stream', () => {
   test('is decompressed', async () => {
     await using p = await pair({}, { gzip: true });
-    for (let i = 0; i < 300; i++) p.server.put('services', service(`svc-${i}`));
+    for (let i = 0; i < 300; i++) p.server.put('services', apiService(`svc-${i}`));
     const plain = testClient({ ...plainAccess(p.server.url), disableCompression: true });
     const request = { method: 'GET', path: '/api/v1/services', idleMs: () => 1000 } as const;
     const packed = await textOf(await p.client.stream(request));
@@ -240,7 +240,7 @@ describe('a stream', () => {
 
   test('fails after the idle time, which may change', async () => {
     await using p = await pair();
-    p.server.put('nodes', node('a'));
+    p.server.put('nodes', apiNode('a'));
     let patience = 5000;
     const watch = { ...nodes, query: { watch: 'true' }, idleMs: () => patience, unthrottled: true };
     await assert.rejects(
@@ -253,7 +253,7 @@ describe('a stream', () => {
 
   test('is closed when its consumer leaves the loop', async () => {
     await using p = await pair();
-    p.server.put('nodes', node('a'));
+    p.server.put('nodes', apiNode('a'));
     const watch = { ...nodes, query: { watch: 'true' }, idleMs: () => 5000, unthrottled: true };
     for await (const _ of await p.client.stream(watch)) break;
     await soon('the end of the watch', () => p.server.watches().length === 0);

@@ -3,11 +3,11 @@ import { describe, test } from 'node:test';
 import type { Fault } from '../cluster/apiserver/faults.ts';
 import type { ApiServerOptions } from '../cluster/apiserver/server.ts';
 import type { Watch } from '../cluster/apiserver/watch.ts';
+import { apiService } from '../cluster/objects.ts';
 import { soon, type TestBed, testBed } from './harness.ts';
-import { service } from './objects.ts';
 
 function fill({ put }: TestBed['server']): void {
-  for (let i = 0; i < 20; i++) put('services', service(`svc-${i}`));
+  for (let i = 0; i < 20; i++) put('services', apiService(`svc-${i}`));
 }
 
 function watchedServices(server: ApiServerOptions = {}): Promise<TestBed> {
@@ -23,9 +23,9 @@ async function watchOf({ server }: TestBed): Promise<Watch> {
 
 /** Changes of every kind, among them a deletion that a client can only infer if it was not looking. */
 function change({ server }: TestBed): void {
-  server.put('services', service('svc-1', 8080));
+  server.put('services', apiService('svc-1', 8080));
   server.delete('services', 'shop', 'svc-2');
-  server.put('services', service('new'));
+  server.put('services', apiService('new'));
 }
 
 const disturbances: Record<string, (watch: Watch) => void> = {
@@ -188,13 +188,13 @@ describe('events', () => {
     await bed.converge();
     const watch = await watchOf(bed);
     for (let i = 0; i < 10; i++) {
-      bed.server.put('services', service('svc-1', 1000 + i));
+      bed.server.put('services', apiService('svc-1', 1000 + i));
       watch.duplicate();
       watch.duplicate();
     }
     bed.server.delete('services', 'shop', 'svc-1');
     watch.duplicate();
-    bed.server.put('services', service('end'));
+    bed.server.put('services', apiService('end'));
     await bed.converge();
     assert.equal(bed.mirror.upserts, 20 + 10 + 1);
     assert.equal(bed.mirror.removals, 1);
@@ -203,14 +203,14 @@ describe('events', () => {
   test('that are older change nothing and do not restore deleted objects', async () => {
     await using bed = await watchedServices();
     await bed.converge();
-    for (let i = 0; i < 5; i++) bed.server.put('services', service('svc-1', 1000 + i));
+    for (let i = 0; i < 5; i++) bed.server.put('services', apiService('svc-1', 1000 + i));
     bed.server.delete('services', 'shop', 'svc-1');
-    bed.server.put('services', service('svc-2', 99));
+    bed.server.put('services', apiService('svc-2', 99));
     await bed.converge();
     const { upserts, removals } = bed.mirror;
     const watch = await watchOf(bed);
     for (const old of bed.server.store.changesSince('services', 0)) watch.replay(old);
-    bed.server.put('services', service('end'));
+    bed.server.put('services', apiService('end'));
     await bed.converge();
     assert.equal(bed.mirror.upserts, upserts + 1);
     assert.equal(bed.mirror.removals, removals);
@@ -226,7 +226,7 @@ describe('events', () => {
     await bed.converge();
     const watch = await watchOf(bed);
     for (const past of old) watch.replay(past);
-    bed.server.put('services', service('end'));
+    bed.server.put('services', apiService('end'));
     await bed.converge();
     assert.ok(!bed.mirror.of('services').has('shop/svc-1'));
   });

@@ -4,8 +4,8 @@ import type { ResourceName } from '../../src/model/objects.ts';
 import type { Fault } from '../cluster/apiserver/faults.ts';
 import type { ApiServer } from '../cluster/apiserver/server.ts';
 import type { Watch } from '../cluster/apiserver/watch.ts';
+import { apiNode, apiService, apiServiceCIDR, apiSlice } from '../cluster/objects.ts';
 import { testBed, testNode } from './harness.ts';
-import { node, service, serviceCIDR, slice } from './objects.ts';
 
 const operations = 2000;
 const seeds = Number(process.env.KPT_SEEDS ?? 10);
@@ -44,24 +44,24 @@ class Chaos {
     const i = this.#below(30);
     const port = 1 + this.#below(60_000);
     const edit = this.#pick<() => void>([
-      () => this.#server.put('services', service(`svc-${i}`, port)),
+      () => this.#server.put('services', apiService(`svc-${i}`, port)),
       () =>
         this.#server.put(
           'services',
-          service(`svc-${i}`, port, { clusterIP: this.#pick(['None', '10.96.0.9']) }),
+          apiService(`svc-${i}`, port, { clusterIP: this.#pick(['None', '10.96.0.9']) }),
         ),
       () =>
         this.#server.put(
           'services',
-          service(`svc-${i}`, port, { labels: this.#label('service-proxy-name') }),
+          apiService(`svc-${i}`, port, { labels: this.#label('service-proxy-name') }),
         ),
       () => this.#server.delete('services', 'shop', `svc-${i}`),
-      () => this.#server.put('endpointSlices', slice(`svc-${i}`, [`10.1.${i}.${this.#below(250)}`])),
-      () => this.#server.put('endpointSlices', slice(`svc-${i}`, ['10.1.0.1', '10.1.0.2'], 1)),
+      () => this.#server.put('endpointSlices', apiSlice(`svc-${i}`, [`10.1.${i}.${this.#below(250)}`])),
+      () => this.#server.put('endpointSlices', apiSlice(`svc-${i}`, ['10.1.0.1', '10.1.0.2'], 1)),
       () => this.#server.delete('endpointSlices', 'shop', `svc-${i}-${this.#below(2)}`),
-      () => this.#server.put('nodes', node(this.#pick([testNode, 'node-b']), `z${i}`)),
+      () => this.#server.put('nodes', apiNode(this.#pick([testNode, 'node-b']), `z${i}`)),
       () => this.#server.delete('nodes', '', testNode),
-      () => this.#server.put('serviceCIDRs', serviceCIDR(`cidr-${i % 3}`, `10.${i}.0.0/16`)),
+      () => this.#server.put('serviceCIDRs', apiServiceCIDR(`cidr-${i % 3}`, `10.${i}.0.0/16`)),
       () => this.#server.delete('serviceCIDRs', '', `cidr-${i % 3}`),
     ]);
     edit();

@@ -1,18 +1,18 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { apiNode, apiService, apiServiceCIDR, apiSlice } from '../cluster/objects.ts';
 import { soon, type TestBed, testBed, testNode } from './harness.ts';
-import { node, service, serviceCIDR, slice } from './objects.ts';
 
 const proxyNameLabel = 'service.kubernetes.io/service-proxy-name';
 
 function fill({ put }: TestBed['server']): void {
   for (let i = 0; i < 5; i++) {
-    put('services', service(`svc-${i}`));
-    put('endpointSlices', slice(`svc-${i}`, ['10.1.0.1', '10.1.0.2']));
+    put('services', apiService(`svc-${i}`));
+    put('endpointSlices', apiSlice(`svc-${i}`, ['10.1.0.1', '10.1.0.2']));
   }
-  put('nodes', node(testNode));
-  put('nodes', node('node-b'));
-  put('serviceCIDRs', serviceCIDR('kubernetes', '10.96.0.0/12'));
+  put('nodes', apiNode(testNode));
+  put('nodes', apiNode('node-b'));
+  put('serviceCIDRs', apiServiceCIDR('kubernetes', '10.96.0.0/12'));
 }
 
 describe('requests', () => {
@@ -53,11 +53,11 @@ describe('objects', () => {
   test('are added, changed and removed', async () => {
     await using bed = await testBed({ seed: fill });
     await bed.converge();
-    bed.server.put('services', service('svc-1', 8080));
-    bed.server.put('services', service('new'));
+    bed.server.put('services', apiService('svc-1', 8080));
+    bed.server.put('services', apiService('new'));
     bed.server.delete('services', 'shop', 'svc-2');
     bed.server.delete('endpointSlices', 'shop', 'svc-2-0');
-    bed.server.put('nodes', node(testNode, 'zb'));
+    bed.server.put('nodes', apiNode(testNode, 'zb'));
     bed.server.delete('serviceCIDRs', '', 'kubernetes');
     await bed.converge();
     assert.equal(bed.mirror.removals, 3);
@@ -66,12 +66,12 @@ describe('objects', () => {
   test('are removed and added as they match the selector', async () => {
     await using bed = await testBed({ seed: fill });
     await bed.converge();
-    bed.server.put('services', service('svc-1', 80, { labels: { [proxyNameLabel]: 'other' } }));
-    bed.server.put('services', service('svc-2', 80, { clusterIP: 'None' }));
+    bed.server.put('services', apiService('svc-1', 80, { labels: { [proxyNameLabel]: 'other' } }));
+    bed.server.put('services', apiService('svc-2', 80, { clusterIP: 'None' }));
     await bed.converge();
     assert.ok(!bed.mirror.of('services').has('shop/svc-1'));
     assert.ok(!bed.mirror.of('services').has('shop/svc-2'));
-    bed.server.put('services', service('svc-1', 81));
+    bed.server.put('services', apiService('svc-1', 81));
     await bed.converge();
     assert.ok(bed.mirror.of('services').has('shop/svc-1'));
   });
@@ -85,7 +85,7 @@ describe('objects', () => {
     await soon('synced', () => bed.mirror.syncedResources.length === 1);
     assert.equal(bed.mirror.of('services').size, 5);
     bed.server.disconnect();
-    bed.server.put('services', service('after'));
+    bed.server.put('services', apiService('after'));
     bed.server.store.compact();
     await soon('after is there', () => bed.mirror.of('services').has('shop/after'));
     const lines = bed.log.lines.filter(({ message }) => message.startsWith('Object ignored'));
@@ -98,15 +98,15 @@ describe('objects', () => {
     await bed.converge();
     const before = bed.mirror.of('services').get('shop/svc-1');
     bed.server.put('services', { metadata: { namespace: 'shop', name: 'svc-1' }, spec: 5 });
-    bed.server.put('services', service('after'));
+    bed.server.put('services', apiService('after'));
     await soon('after is there', () => bed.mirror.of('services').has('shop/after'));
     assert.equal(bed.mirror.of('services').get('shop/svc-1'), before);
     bed.server.disconnect();
-    bed.server.put('services', service('later'));
+    bed.server.put('services', apiService('later'));
     bed.server.store.compact();
     await soon('later is there', () => bed.mirror.of('services').has('shop/later'));
     assert.equal(bed.mirror.of('services').get('shop/svc-1'), before);
-    bed.server.put('services', service('svc-1', 99));
+    bed.server.put('services', apiService('svc-1', 99));
     await bed.converge();
     bed.server.put('services', { metadata: { namespace: 'shop', name: 'svc-1' }, spec: 5 });
     bed.server.delete('services', 'shop', 'svc-1');
@@ -116,7 +116,7 @@ describe('objects', () => {
 
 describe('lists', () => {
   const many = (server: TestBed['server']) => {
-    for (let i = 0; i < 1200; i++) server.put('services', service(`svc-${i}`));
+    for (let i = 0; i < 1200; i++) server.put('services', apiService(`svc-${i}`));
   };
 
   test('come in pages of 500 from a server that does not stream them', async () => {
@@ -135,7 +135,7 @@ describe('lists', () => {
         ['500', true],
       ],
     );
-    bed.server.put('services', service('svc-1', 99));
+    bed.server.put('services', apiService('svc-1', 99));
     await bed.converge();
     const watches = bed.server.requests.filter(({ query }) => query.has('watch'));
     assert.equal(watches.at(-1)?.query.get('sendInitialEvents'), null);
@@ -197,6 +197,6 @@ test('stop ends every watch', async () => {
   assert.equal(bed.server.watches().length, 4);
   await bed.source.stop();
   await soon('no watch is open', () => bed.server.watches().length === 0);
-  bed.server.put('services', service('late'));
+  bed.server.put('services', apiService('late'));
   assert.ok(!bed.mirror.of('services').has('shop/late'));
 });

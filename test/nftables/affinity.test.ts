@@ -3,7 +3,8 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { enterNamespace, labUnavailable } from '../cluster/lab/namespace.ts';
-import { type EndpointParts, planOf, type ServicePortParts } from '../cluster/plans.ts';
+import type { EndpointParts, ServicePortParts } from '../cluster/objects.ts';
+import { planOf } from '../cluster/plans.ts';
 import { NodeUnderTest } from './harness.ts';
 import { A, A6, B, B6, Scene } from './scene.ts';
 

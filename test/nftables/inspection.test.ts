@@ -12,7 +12,8 @@ import { systemClock } from '../../src/lib/clock.ts';
 import { type Family, families, familyOf } from '../../src/model/ip.ts';
 import type { ServicePlan } from '../../src/plan/service-plan.ts';
 import { inNamespace, sh } from '../cluster/lab/namespace.ts';
-import { type EndpointParts, planOf, plansByKey, type ServicePortParts } from '../cluster/plans.ts';
+import type { EndpointParts, ServicePortParts } from '../cluster/objects.ts';
+import { planOf, plansByKey } from '../cluster/plans.ts';
 import { isBrief } from '../contract/brief.ts';
 import { NodeUnderTest, nodeIPs, settingsOf, type Variant } from './harness.ts';
 

@@ -11,7 +11,8 @@ import type { ServicePlan } from '../../src/plan/service-plan.ts';
 import { questionOf } from '../cluster/lab/host.ts';
 import { enterNamespace, hasProgram, labUnavailable, run } from '../cluster/lab/namespace.ts';
 import { converse } from '../cluster/lab/traffic.ts';
-import { type EndpointParts, planOf, plansByKey, type ServicePortParts } from '../cluster/plans.ts';
+import type { EndpointParts, ServicePortParts } from '../cluster/objects.ts';
+import { planOf, plansByKey } from '../cluster/plans.ts';
 import { NodeUnderTest, settingsOf, type Variant } from './harness.ts';
 import { A, A6, B, B6, Scene } from './scene.ts';
 

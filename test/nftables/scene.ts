@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { type Ask, Host } from '../cluster/lab/host.ts';
 import { Lab } from '../cluster/lab/lab.ts';
 import type { Outcome } from '../cluster/lab/traffic.ts';
-import type { EndpointParts } from '../cluster/plans.ts';
+import type { EndpointParts } from '../cluster/objects.ts';
 
 /** The endpoints of the stories: A on this node, B on another. */
 export const A: EndpointParts = { ip: '10.244.1.21', local: true };

@@ -6,7 +6,7 @@ import type {
   SlicePortObject,
 } from '../../src/model/objects.ts';
 import type { PlanContext } from '../../src/plan/plan.ts';
-import { service } from './builders.ts';
+import { service } from '../cluster/objects.ts';
 
 const nodes = ['n1', 'n2', 'n3'];
 const zones = ['za', 'zb'];

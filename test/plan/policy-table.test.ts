@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type PlanContext, planServicePort } from '../../src/plan/plan.ts';
-import { endpoints, numbers, servicePort } from './builders.ts';
+import { endpoints, numbers, webPort } from '../cluster/objects.ts';
 
 const here: PlanContext = { nodeName: 'n1', zone: 'za', allowExternalIPs: true };
 
@@ -83,7 +83,7 @@ for (const [port, uses] of policies) {
     const usesCluster = uses.includes('cluster');
     const usesLocal = uses.includes('local');
     for (const world of worlds) {
-      const plan = planServicePort(servicePort(port), endpoints(world.endpoints), here);
+      const plan = planServicePort(webPort(port), endpoints(world.endpoints), here);
       const cluster = usesCluster ? world.cluster : '';
       const local = usesLocal ? world.local : '';
       assert.deepEqual(
@@ -141,7 +141,7 @@ const elsewhere: readonly (readonly [
 
 test('topology hints are evaluated for the node that plans', () => {
   for (const [context, shorthand, cluster, mode] of elsewhere) {
-    const plan = planServicePort(servicePort(), endpoints(shorthand), { ...here, ...context });
+    const plan = planServicePort(webPort(), endpoints(shorthand), { ...here, ...context });
     const name = `${JSON.stringify(context)} ${shorthand}`;
     assert.equal(numbers(plan.cluster), cluster, name);
     assert.equal(plan.topology.mode, mode, name);
@@ -153,26 +153,26 @@ test('a node without a zone label is in no zone, not even one without a name', (
     ...endpoint,
     zoneHints: [i === 0 ? '' : 'zb'],
   }));
-  const plan = planServicePort(servicePort(), hinted, { ...here, zone: '' });
+  const plan = planServicePort(webPort(), hinted, { ...here, zone: '' });
   assert.deepEqual([numbers(plan.cluster), plan.topology.mode], ['1 2', 'none']);
 });
 
 test('AllowServiceExternalIPs off hides external IPs and still counts them as access', () => {
-  const plan = planServicePort(servicePort('iL xip'), endpoints('1R@n2'), {
+  const plan = planServicePort(webPort('iL xip'), endpoints('1R@n2'), {
     ...here,
     allowExternalIPs: false,
   });
   assert.deepEqual(plan.externalIPs, []);
   assert.equal(plan.externallyAccessible, true);
   assert.equal(numbers(plan.cluster), '1');
-  assert.deepEqual(planServicePort(servicePort('xip'), [], here).externalIPs, ['198.51.100.1']);
+  assert.deepEqual(planServicePort(webPort('xip'), [], here).externalIPs, ['198.51.100.1']);
 });
 
 test('lists that leave nothing out are shared with the endpoints they came from', () => {
   const list = endpoints('1R@n1 2R@n1');
-  const plan = planServicePort(servicePort('eL np'), list, here);
+  const plan = planServicePort(webPort('eL np'), list, here);
   for (const set of [plan.cluster, plan.local, plan.all, plan.endpoints]) assert.equal(set, list);
-  assert.equal(planServicePort(servicePort('iL'), list, here).all, list);
+  assert.equal(planServicePort(webPort('iL'), list, here).all, list);
 });
 
 function outcome(decision: { action: string; endpoints?: string }): string {

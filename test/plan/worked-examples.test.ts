@@ -5,7 +5,7 @@ import type { EndpointSliceObject, ServiceObject } from '../../src/model/objects
 import { type PlanContext, planServicePort } from '../../src/plan/plan.ts';
 import { Planner } from '../../src/plan/planner.ts';
 import { FamilyState } from '../../src/state/family-state.ts';
-import { numbers, service, slice } from './builders.ts';
+import { numbers, service, slice } from '../cluster/objects.ts';
 import { endpointsOf, portsOf } from './state-queries.ts';
 import { timeSlice } from './time-slice.ts';
 

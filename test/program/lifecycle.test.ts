@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { after, afterEach, before, describe, it } from 'node:test';
 import { run as command, enterNamespace, labUnavailable } from '../cluster/lab/namespace.ts';
+import { apiNode, apiService, apiSlice } from '../cluster/objects.ts';
 import { eventually } from '../eventually.ts';
-import { node, service, slice } from '../kube/objects.ts';
 import { kubeProxy, kubeProxyctl, run } from './run.ts';
 import { Site } from './started.ts';
 
@@ -27,8 +27,8 @@ describe('the life of the program', { skip: skip ?? false }, () => {
 
   before(async () => {
     site = await Site.open();
-    site.api.put('services', service('web'));
-    site.api.put('endpointSlices', slice('web', ['10.244.0.5']));
+    site.api.put('services', apiService('web'));
+    site.api.put('endpointSlices', apiSlice('web', ['10.244.0.5']));
   });
   afterEach(() => site.stopAll());
   after(() => site.close());
@@ -143,7 +143,7 @@ describe('the life of the program', { skip: skip ?? false }, () => {
 
   it('ends when the node gets another address, and when it is deleted', async () => {
     const moved = await site.start(site.writeConfig());
-    const raw = node('node-a');
+    const raw = apiNode('node-a');
     site.api.put('nodes', { ...raw, status: { addresses: [{ type: 'InternalIP', address: '192.0.2.99' }] } });
     assert.equal((await moved.exited).code, 1);
     const deleted = await site.start(site.writeConfig());
@@ -154,7 +154,7 @@ describe('the life of the program', { skip: skip ?? false }, () => {
 
   it('a tainted node is not eligible but the proxy is alive', async () => {
     await site.start(site.writeConfig());
-    const raw = node('node-a');
+    const raw = apiNode('node-a');
     const spec = {
       podCIDRs: ['10.244.0.0/24'],
       taints: [{ key: 'ToBeDeletedByClusterAutoscaler', effect: 'NoSchedule' }],
@@ -167,14 +167,14 @@ describe('the life of the program', { skip: skip ?? false }, () => {
   });
 
   it('reports a wrong Service by name, in an event and a metric, and programs the others', async () => {
-    const wrong = service('wrong', 80, { clusterIP: '10.96.0.9' });
+    const wrong = apiService('wrong', 80, { clusterIP: '10.96.0.9' });
     const spec = {
       ...(wrong.spec as object),
       loadBalancerSourceRanges: ['bogus'],
       externalIPs: ['300.1.2.3'],
     };
     site.api.put('services', { ...wrong, spec });
-    site.api.put('endpointSlices', slice('wrong', ['10.244.0.6']));
+    site.api.put('endpointSlices', apiSlice('wrong', ['10.244.0.6']));
     const proxy = await site.start(site.writeConfig());
     await eventually(
       'both services',
@@ -209,8 +209,8 @@ describe('the life of the program', { skip: skip ?? false }, () => {
         apiVersion: 'v1',
         kind: 'List',
         items: [
-          { apiVersion: 'v1', kind: 'Service', ...service('web') },
-          { apiVersion: 'discovery.k8s.io/v1', kind: 'EndpointSlice', ...slice('web', [address]) },
+          { apiVersion: 'v1', kind: 'Service', ...apiService('web') },
+          { apiVersion: 'discovery.k8s.io/v1', kind: 'EndpointSlice', ...apiSlice('web', [address]) },
         ],
       });
     writeFileSync(site.path('manifests/shop.json'), list('10.244.0.7'));

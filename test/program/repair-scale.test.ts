@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { enterNamespace, hasProgram, labUnavailable } from '../cluster/lab/namespace.ts';
-import { service, slice } from '../kube/objects.ts';
+import { apiService, apiSlice } from '../cluster/objects.ts';
 import { SoleNode } from './sole-node.ts';
 
 const skip = labUnavailable() ?? (hasProgram('nft', '--version') ? false : 'needs the program nft');
@@ -29,8 +29,8 @@ describe('nftables mode with 10,000 Services', { skip }, () => {
     for (let i = 0; i < SERVICES; i++) {
       const name = `service-${i}`;
       const elsewhere = Array.from({ length: ENDPOINTS }, (_, e) => `10.${128 + e}.${i >> 8}.${i & 255}`);
-      api.put('services', service(name, 80, { clusterIP: clusterIPOf(i) }));
-      api.put('endpointSlices', slice(name, i === watched ? [SoleNode.address] : elsewhere));
+      api.put('services', apiService(name, 80, { clusterIP: clusterIPOf(i) }));
+      api.put('endpointSlices', apiSlice(name, i === watched ? [SoleNode.address] : elsewhere));
     }
   });
   afterEach(() => node.stop());

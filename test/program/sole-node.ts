@@ -1,8 +1,8 @@
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { run } from '../cluster/lab/namespace.ts';
+import { apiNode } from '../cluster/objects.ts';
 import { runInNode } from '../contract/node-commands.ts';
 import { eventually, type Patience } from '../eventually.ts';
-import { node } from '../kube/objects.ts';
 import { METRICS_URL, sumOfSamples } from './served-pages.ts';
 import { Site, type StartedProxy } from './started.ts';
 
@@ -26,7 +26,7 @@ export class SoleNode {
     run('ip', 'addr', 'add', `${SoleNode.address}/32`, 'dev', 'lo');
     for (const range of ranges) run('ip', 'route', 'add', range, 'dev', 'lo');
     const site = await Site.open();
-    site.api.put('nodes', node('node-a'));
+    site.api.put('nodes', apiNode('node-a'));
     return new SoleNode(site);
   }
 

@@ -3,8 +3,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type ApiServer, startApiServer } from '../cluster/apiserver/server.ts';
+import { apiNode } from '../cluster/objects.ts';
 import { eventually } from '../eventually.ts';
-import { node } from '../kube/objects.ts';
 import { kubeProxy } from './run.ts';
 
 /** Settings that leave the machine's own connection tracking alone. */
@@ -29,7 +29,7 @@ export class Site {
   /** An API server that knows one node, `node-a`. */
   static async open(): Promise<Site> {
     const api = await startApiServer();
-    api.put('nodes', node('node-a'));
+    api.put('nodes', apiNode('node-a'));
     return new Site(api);
   }
 

@@ -4,7 +4,8 @@ import { afterEach, before, test } from 'node:test';
 import type { Fate, Packet } from '../../src/backends/inspection.ts';
 import { families, joinHostPort } from '../../src/model/ip.ts';
 import { inNamespace, sh } from '../cluster/lab/namespace.ts';
-import { planOf, type ServicePortParts } from '../cluster/plans.ts';
+import type { ServicePortParts } from '../cluster/objects.ts';
+import { planOf } from '../cluster/plans.ts';
 import { nodeIPs, prepareNode, strangerIP, UserspaceNode } from './node-under-test.ts';
 import { Cleanups, echoAs, talk, tcpPeer } from './peers.ts';
 

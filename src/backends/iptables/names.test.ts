@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { servicePort } from '../../../test/cluster/plans.ts';
+import { servicePort } from '../../../test/cluster/objects.ts';
 import { endpointChain, isServiceChain, serviceNames } from './names.ts';
 
 const known = [

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { type EndpointParts, planOf, type ServicePortParts } from '../../../test/cluster/plans.ts';
+import type { EndpointParts, ServicePortParts } from '../../../test/cluster/objects.ts';
+import { planOf } from '../../../test/cluster/plans.ts';
 import { settingsOf } from '../../../test/iptables/harness.ts';
 import { planServicePort } from '../../plan/plan.ts';
 import type { ServicePlan } from '../../plan/service-plan.ts';

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { planOf, type ServicePortParts } from '../../../test/cluster/plans.ts';
+import type { ServicePortParts } from '../../../test/cluster/objects.ts';
+import { planOf } from '../../../test/cluster/plans.ts';
 import { settings } from '../../../test/ipvs/harness.ts';
 import { formatRealServer, formatVirtualServer, type VirtualServer } from '../../kernel/ipvs/objects.ts';
 import { parseCIDR } from '../../model/ip.ts';

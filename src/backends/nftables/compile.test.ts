@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { type EndpointParts, planOf, type ServicePortParts } from '../../../test/cluster/plans.ts';
+import type { EndpointParts, ServicePortParts } from '../../../test/cluster/objects.ts';
+import { planOf } from '../../../test/cluster/plans.ts';
 import { describeElement } from '../../kernel/nft/describe-element.ts';
 import { nodePortAddresses } from '../../model/node-port-addresses.ts';
 import { distinctFrontends } from '../../plan/frontend.ts';

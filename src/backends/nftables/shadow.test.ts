@@ -1,12 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import {
-  type EndpointParts,
-  planOf,
-  plansByKey,
-  type ServicePortParts,
-} from '../../../test/cluster/plans.ts';
+import type { EndpointParts, ServicePortParts } from '../../../test/cluster/objects.ts';
+import { planOf, plansByKey } from '../../../test/cluster/plans.ts';
 import { describeElement } from '../../kernel/nft/describe-element.ts';
 import { nodePortAddresses } from '../../model/node-port-addresses.ts';
 import type { ServicePlan } from '../../plan/service-plan.ts';

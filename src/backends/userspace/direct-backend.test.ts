@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { afterEach, test } from 'node:test';
-import { planOf, plansByKey, type ServicePortParts } from '../../../test/cluster/plans.ts';
+import type { ServicePortParts } from '../../../test/cluster/objects.ts';
+import { planOf, plansByKey } from '../../../test/cluster/plans.ts';
 import { FakeAddresses } from '../../../test/kernel/fake-addresses.ts';
 import {
   Cleanups,
