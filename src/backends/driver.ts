@@ -53,7 +53,7 @@ export interface Driver<Belief> {
   /** See Backend. */
   readonly skipsHourlySync?: boolean;
   /** Milliseconds from one full sync to the next, where no watch tells of changes by other programs. */
-  readonly fullSyncPeriodMs?: number;
+  readonly fullSyncPeriodMs?: number | undefined;
   /**
    * Writes what changed. Resolves to undefined when everything has to be written instead. `belief` is valid again only
    * when this resolves to it.

@@ -4,10 +4,11 @@ import { after, afterEach, before, beforeEach, suite, test } from 'node:test';
 import { Canary } from '../../src/backends/iptables/canary.ts';
 import { type Changes, changesOf } from '../../src/backends/iptables/changes.ts';
 import { DamageReporter } from '../../src/backends/iptables/damage-reporter.ts';
-import { ensureJumps, jumps, savedRule } from '../../src/backends/iptables/jumps.ts';
+import { jumpStructure, jumps } from '../../src/backends/iptables/jumps.ts';
 import { IptablesNode } from '../../src/backends/iptables/node.ts';
 import { checkVersion } from '../../src/backends/iptables/preconditions.ts';
 import { WrittenRules } from '../../src/backends/iptables/written-rules.ts';
+import { ensureJumps, savedRule } from '../../src/backends/jumps.ts';
 import { Commands } from '../../src/kernel/iptables/commands.ts';
 import { runProgram } from '../../src/kernel/program.ts';
 import { systemClock } from '../../src/lib/clock.ts';
@@ -49,7 +50,7 @@ inNamespace(import.meta.url, () => {
           logger,
           onDamage: (report) => reports.push(report),
         });
-        await ensureJumps(commands);
+        await ensureJumps(commands, jumpStructure);
         written.expectJumps();
         unwatch = changes.watch({
           owns: (table, chain) => written.owns(table, chain),
@@ -87,8 +88,8 @@ inNamespace(import.meta.url, () => {
         assert.deepEqual(inputs(), wanted.reverse());
         sh('iptables -D INPUT -j KUBE-FIREWALL');
         sh('iptables -A KUBE-NODEPORTS -p tcp --dport 1 -j ACCEPT');
-        await ensureJumps(commands);
-        await ensureJumps(commands);
+        await ensureJumps(commands, jumpStructure);
+        await ensureJumps(commands, jumpStructure);
         assert.deepEqual(inputs(), wanted);
         assert.match(sh('iptables -S KUBE-NODEPORTS'), /dport 1 -j ACCEPT/);
       });
@@ -112,7 +113,7 @@ inNamespace(import.meta.url, () => {
           reports.length = 0;
           sh(change);
           await eventually(`notice of ${change}`, () => reports.length > 0);
-          await ensureJumps(commands);
+          await ensureJumps(commands, jumpStructure);
           await write(3);
         }
       });

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { IpvsBackend } from '../../src/backends/ipvs/backend.ts';
 import { type Family, families } from '../../src/model/ip.ts';
 import { silentLogger } from '../../src/obs/log.ts';
 import { FakeClock } from '../fake-clock.ts';
 import { plansOf } from '../plan/recorded-cluster.ts';
 import { FakeKernel } from './fake-kernel.ts';
+import { ipvsEngine } from './harness.ts';
 import {
   interfaceAddresses,
   type RecordedIpvsCluster,
@@ -50,15 +50,16 @@ async function program(cluster: RecordedIpvsCluster): Promise<FakeKernel> {
   const fake = new FakeKernel();
   fake.onNode = interfaceAddresses;
   for (const family of families) {
-    const backend = new IpvsBackend({
-      settings: settingsOf(cluster, family),
-      kernel: fake.kernel,
-      metrics: { iptablesRestoreFailures: { inc: () => assert.fail('rules were refused') } },
-      logger: silentLogger,
-      clock: new FakeClock(),
-      requestFullSync: () => assert.fail('something failed'),
-      retryMs: 30_000,
-    });
+    const backend = ipvsEngine(
+      {
+        settings: settingsOf(cluster, family),
+        kernel: fake.kernel,
+        metrics: { iptablesRestoreFailures: { inc: () => assert.fail('rules were refused') } },
+        logger: silentLogger,
+        clock: new FakeClock(),
+      },
+      () => assert.fail('something failed'),
+    );
     const plans = new Map((await plansOf(cluster, family)).map((plan) => [plan.port.key, plan]));
     const { refused } = await backend.sync({ plans, changed: 'all', serviceCIDRs: [], totalEndpoints: 0 });
     assert.deepEqual(refused, []);

@@ -1,7 +1,6 @@
 import { IpvsInspection } from '../../src/backends/ipvs/inspection.ts';
-import { jumpRule } from '../../src/backends/ipvs/iptables-programs.ts';
-import type { Table } from '../../src/backends/ipvs/kernel.ts';
 import type { IpvsSettings } from '../../src/backends/ipvs/settings.ts';
+import { comment, type JumpTable, savedRule } from '../../src/backends/jumps.ts';
 import type { AnyTable } from '../../src/kernel/iptables/commands.ts';
 import { SavedTable } from '../../src/kernel/iptables/saved-table.ts';
 import type { VirtualServerCounts } from '../../src/kernel/ipvs/objects.ts';
@@ -34,8 +33,8 @@ function tableOf(fake: FakeKernel, rules: string, name: AnyTable): SavedTable {
   const start = lines.indexOf(`*${name}`);
   if (start >= 0) for (const line of lines.slice(start, lines.indexOf('COMMIT', start))) table.take(line);
   for (const jump of fake.jumps) {
-    const [, on = '', from = '', to = '', comment = ''] = /^(\S+) (\S+) (\S+) (.*)$/.exec(jump) ?? [];
-    if (on === name) table.take(jumpRule({ table: on as Table, from, to, comment }));
+    const [, on = '', from = '', to = '', text = ''] = /^(\S+) (\S+) (\S+) (.*)$/.exec(jump) ?? [];
+    if (on === name) table.take(savedRule({ table: on as JumpTable, from, to, match: comment(text) }));
   }
   return table;
 }

@@ -1,4 +1,5 @@
 import type { IpvsKernel, OperationFailure } from '../../src/backends/ipvs/kernel.ts';
+import type { Jump } from '../../src/backends/jumps.ts';
 import { canonicalEntry } from '../../src/kernel/ipset/entry.ts';
 import type { SetDefinition } from '../../src/kernel/ipset/objects.ts';
 import {
@@ -133,17 +134,15 @@ export class FakeKernel {
       },
     },
     iptables: {
-      ensureChain: async (table, chain) => {
-        if (this.chains.has(`${table} ${chain}`)) return;
-        this.#check(`chain ${table} ${chain}`);
-        this.chains.add(`${table} ${chain}`);
-      },
-      ensureJump: async ({ table, from, to, comment }) => {
-        const jump = `${table} ${from} ${to} ${comment}`;
-        if (this.jumps.includes(jump)) return;
-        this.#check(`jump ${jump}`);
-        if (!this.chains.has(`${table} ${to}`)) throw new Error(`no chain ${to} in ${table}`);
-        this.jumps.unshift(jump);
+      ensure: async ({ chains, jumps }) => {
+        for (const table of ['nat', 'filter'] as const) {
+          for (const chain of chains?.[table] ?? []) this.#ensureChain(`${table} ${chain}`);
+        }
+        return jumps.flatMap((jump) => {
+          const { table, from, to } = jump;
+          const error = errorOf(() => this.#ensureJump(jump));
+          return error ? new Error(`jump from ${from} to ${to} in table ${table}: ${error.message}`) : [];
+        });
       },
       restore: async (input) => {
         this.#check('restore');
@@ -156,6 +155,20 @@ export class FakeKernel {
       return this.onNode;
     },
   };
+
+  #ensureChain(chain: string): void {
+    if (this.chains.has(chain)) return;
+    this.#check(`chain ${chain}`);
+    this.chains.add(chain);
+  }
+
+  #ensureJump({ table, from, to, match }: Jump): void {
+    const jump = `${table} ${from} ${to} ${match.at(-1)}`;
+    if (this.jumps.includes(jump)) return;
+    this.#check(`jump ${jump}`);
+    if (!this.chains.has(`${table} ${to}`)) throw new Error(`no chain ${to} in ${table}`);
+    this.jumps.unshift(jump);
+  }
 
   #listReals(server: VirtualServerKey) {
     const key = formatVirtualServer(server);

@@ -1,7 +1,10 @@
 import type { SyncResult } from '../../src/backends/backend.ts';
-import { IpvsBackend } from '../../src/backends/ipvs/backend.ts';
+import { SyncEngine } from '../../src/backends/engine.ts';
+import type { CurrentState } from '../../src/backends/ipvs/current.ts';
+import { IpvsDriver, type IpvsOptions } from '../../src/backends/ipvs/driver.ts';
 import type { IpvsSettings } from '../../src/backends/ipvs/settings.ts';
 import { nodePortAddresses } from '../../src/model/node-port-addresses.ts';
+import { ignoredMetric } from '../../src/obs/metrics.ts';
 import type { ServicePlan } from '../../src/plan/service-plan.ts';
 import { plansByKey } from '../cluster/plans.ts';
 import { FakeClock } from '../fake-clock.ts';
@@ -21,27 +24,48 @@ export const settings: IpvsSettings = {
 
 export const retryMs = 30_000;
 
+/** ipvs mode that asks for syncs with `requestSync`; addresses are listed and not watched. */
+export function ipvsEngine(
+  options: IpvsOptions,
+  requestSync: () => void,
+  retry = retryMs,
+): SyncEngine<CurrentState> {
+  const { settings, kernel, logger, clock } = options;
+  return new SyncEngine({
+    family: settings.family,
+    driver: new IpvsDriver(options),
+    addresses: { list: () => kernel.nodeAddresses(), watch: () => ({ close() {} }) },
+    retryMs: retry,
+    metrics: { repairs: ignoredMetric },
+    logger,
+    clock,
+    requestSync,
+  });
+}
+
 /** A backend on a kernel in memory. */
 export class Node {
   readonly fake: FakeKernel;
   readonly clock = new FakeClock();
   readonly log = new LogRecorder();
-  readonly backend: IpvsBackend;
+  readonly backend: SyncEngine<CurrentState>;
   restoreFailures = 0;
   requests = 0;
   #plans = new Map<string, ServicePlan>();
 
   constructor(overrides: Partial<IpvsSettings> = {}, fake = new FakeKernel(), retry = retryMs) {
     this.fake = fake;
-    this.backend = new IpvsBackend({
-      settings: { ...settings, ...overrides },
-      kernel: fake.kernel,
-      metrics: { iptablesRestoreFailures: { inc: () => void this.restoreFailures++ } },
-      logger: this.log,
-      clock: this.clock,
-      requestFullSync: () => void this.requests++,
-      retryMs: retry,
-    });
+    this.backend = ipvsEngine(
+      {
+        settings: { ...settings, ...overrides },
+        kernel: fake.kernel,
+        metrics: { iptablesRestoreFailures: { inc: () => void this.restoreFailures++ } },
+        logger: this.log,
+        clock: this.clock,
+      },
+      () => void this.requests++,
+      retry,
+    );
   }
 
   /** Syncs everything to exactly these plans. */

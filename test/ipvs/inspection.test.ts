@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { Difference, Inspection, Packet } from '../../src/backends/inspection.ts';
-import { IpvsBackend } from '../../src/backends/ipvs/backend.ts';
 import { openInspection } from '../../src/backends/ipvs/inspection.ts';
 import { type LinuxIpvs, openLinuxIpvs } from '../../src/backends/ipvs/linux-kernel.ts';
 import { Commands } from '../../src/kernel/iptables/commands.ts';
@@ -17,7 +16,7 @@ import { sh } from '../cluster/lab/namespace.ts';
 import { planOf, plansByKey } from '../cluster/plans.ts';
 import { eventuallyEqual } from '../eventually.ts';
 import { sendDatagrams } from '../kernel/datagrams.ts';
-import { settings as settings4 } from './harness.ts';
+import { ipvsEngine, settings as settings4 } from './harness.ts';
 import { onIpvsKernel } from './on-ipvs-kernel.ts';
 
 /** What is read back from a real kernel that has IPVS, with `ipvsadm`, `ipset` and `ip` to spoil it. */
@@ -163,15 +162,16 @@ async function openLinux(mayLoad = true): Promise<LinuxIpvs> {
 }
 
 async function synced(linux: LinuxIpvs, family: Family): Promise<void> {
-  const backend = new IpvsBackend({
-    settings: settings[family],
-    kernel: linux.kernelOf(family),
-    metrics: { iptablesRestoreFailures: { inc: () => assert.fail('rules were refused') } },
-    logger: silentLogger,
-    clock: systemClock,
-    requestFullSync: () => {},
-    retryMs: 60_000,
-  });
+  const backend = ipvsEngine(
+    {
+      settings: settings[family],
+      kernel: linux.kernelOf(family),
+      metrics: { iptablesRestoreFailures: { inc: () => assert.fail('rules were refused') } },
+      logger: silentLogger,
+      clock: systemClock,
+    },
+    () => {},
+  );
   const { refused } = await backend.sync({ ...requestOf(family), changed: 'all' });
   assert.deepEqual(refused, []);
   await backend.close();

@@ -5,7 +5,6 @@
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { IpvsBackend } from '../../src/backends/ipvs/backend.ts';
 import type { IpvsKernel } from '../../src/backends/ipvs/kernel.ts';
 import { type LinuxIpvs, openLinuxIpvs } from '../../src/backends/ipvs/linux-kernel.ts';
 import { ipvsOpeners } from '../../src/kernel/ipvs/openers.ts';
@@ -21,6 +20,7 @@ import { plansOf } from '../plan/recorded-cluster.ts';
 import { kubeProxy, run } from '../program/run.ts';
 import { Site } from '../program/started.ts';
 import { FakeKernel } from './fake-kernel.ts';
+import { ipvsEngine } from './harness.ts';
 import { boundAddresses } from './node-state.ts';
 import { ipvsUnavailable } from './on-ipvs-kernel.ts';
 import {
@@ -104,15 +104,16 @@ async function replay(cluster: RecordedIpvsCluster, wanted: State): Promise<void
 
 async function sync(cluster: RecordedIpvsCluster, kernelOf: (family: Family) => IpvsKernel): Promise<void> {
   for (const family of families) {
-    const backend = new IpvsBackend({
-      settings: settingsOf(cluster, family),
-      kernel: kernelOf(family),
-      metrics: { iptablesRestoreFailures: { inc: () => assert.fail('rules were refused') } },
-      logger: silentLogger,
-      clock: systemClock,
-      requestFullSync: () => assert.fail('something failed'),
-      retryMs: 30_000,
-    });
+    const backend = ipvsEngine(
+      {
+        settings: settingsOf(cluster, family),
+        kernel: kernelOf(family),
+        metrics: { iptablesRestoreFailures: { inc: () => assert.fail('rules were refused') } },
+        logger: silentLogger,
+        clock: systemClock,
+      },
+      () => assert.fail('something failed'),
+    );
     const plans = new Map((await plansOf(cluster, family)).map((plan) => [plan.port.key, plan]));
     const result = await backend.sync({ plans, changed: 'all', serviceCIDRs: [], totalEndpoints: 0 });
     assert.deepEqual(result.refused, []);

@@ -1,5 +1,5 @@
 import { chains } from '../../src/backends/ipvs/chains.ts';
-import type { Table } from '../../src/backends/ipvs/kernel.ts';
+import type { JumpTable } from '../../src/backends/jumps.ts';
 import type { Family } from '../../src/model/ip.ts';
 
 /** Rules by chain, each in order, as `iptables-save` prints them. */
@@ -8,7 +8,7 @@ export type SavedRules = Readonly<Record<string, readonly string[]>>;
 /** What `iptables-save` would print of one table after this restore input and these jumps. */
 export function savedRules(
   family: Family,
-  table: Table,
+  table: JumpTable,
   input: string,
   jumps: readonly string[],
 ): SavedRules {

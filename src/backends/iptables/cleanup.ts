@@ -2,9 +2,10 @@ import { CommandError } from '../../kernel/iptables/command-error.ts';
 import { Commands } from '../../kernel/iptables/commands.ts';
 import { type Flavour, flavourOf } from '../../kernel/iptables/table-reader.ts';
 import { type Family, families } from '../../model/ip.ts';
+import { chainNames, removeJumps } from '../jumps.ts';
 import { canaryChain } from './canary.ts';
 import { type FlavourContext, kubeProxyChains, otherThan } from './flavour.ts';
-import { chainNames, removeJumps } from './jumps.ts';
+import { ownJumps } from './jumps.ts';
 import { isServiceChain } from './names.ts';
 import type { TableName } from './tables.ts';
 
@@ -69,7 +70,7 @@ async function removeFrom(commands: Commands, { logger }: FlavourContext): Promi
       logger.error(error, 'Failed to remove rules', { ipFamily: commands.family, what });
     }
   };
-  await attempt('jumps', () => removeJumps(commands));
+  await attempt('jumps', () => removeJumps(commands, ownJumps));
   await attempt('table nat', () => removeChains(commands, 'nat'));
   await attempt('table filter', () => removeChains(commands, 'filter'));
   await removeMangleCanary(commands);

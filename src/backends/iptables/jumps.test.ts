@@ -4,7 +4,8 @@ import { FakeClock } from '../../../test/fake-clock.ts';
 import { type FakeEnd, FakePrograms } from '../../../test/iptables/fake-programs.ts';
 import { Commands } from '../../kernel/iptables/commands.ts';
 import { silentLogger } from '../../obs/log.ts';
-import { ensureJumps, jumps, removeJumps, savedRule } from './jumps.ts';
+import { ensureJumps, removeJumps, savedRule } from '../jumps.ts';
+import { jumpStructure, jumps, ownJumps } from './jumps.ts';
 
 function commandsWith(answer: (command: string) => FakeEnd | undefined) {
   const programs = new FakePrograms(answer);
@@ -25,14 +26,14 @@ function listed(command: string, held: typeof jumps): readonly string[] {
 
 test('when all jumps are there, six questions are all it takes', async () => {
   const { programs, commands } = commandsWith((command) => ({ lines: listed(command, jumps) }));
-  await ensureJumps(commands);
+  await ensureJumps(commands, jumpStructure);
   assert.equal(programs.started.length, 6);
   assert.ok(programs.commands.every((command) => command.includes(' -S ')));
 });
 
 test('on a clean host everything comes in one go, each jump in front of those before it', async () => {
   const { programs, commands } = commandsWith(() => undefined);
-  await ensureJumps(commands);
+  await ensureJumps(commands, jumpStructure);
   assert.equal(programs.commands.filter((command) => command.includes('restore')).length, 1);
   const restored = programs.started.at(-1)?.input.split('\n') ?? [];
   assert.deepEqual(restored.slice(0, 8), [
@@ -54,7 +55,7 @@ test('a chain that is there is not declared again, which would empty it', async 
   const { programs, commands } = commandsWith((command) => ({
     lines: command.startsWith('iptables-save') ? [':KUBE-SERVICES - [0:0]'] : listed(command, kept),
   }));
-  await ensureJumps(commands);
+  await ensureJumps(commands, jumpStructure);
   assert.equal(
     programs.started.at(-1)?.input,
     '*nat\n-I PREROUTING -m comment --comment "kubernetes service portals" -j KUBE-SERVICES\nCOMMIT\n',
@@ -65,7 +66,7 @@ test('the chain that the kubelet uses is never emptied, even when it makes it at
   const { programs, commands } = commandsWith((command) =>
     command.includes(' -N ') ? { status: 1, text: 'iptables: Chain already exists.' } : undefined,
   );
-  await ensureJumps(commands);
+  await ensureJumps(commands, jumpStructure);
   const made = programs.commands.filter((command) => command.includes(' -N '));
   assert.deepEqual(made, ['iptables -w 5 -N KUBE-FIREWALL -t filter']);
   assert.ok(programs.commands.indexOf(made[0] ?? '') < programs.started.length - 1);
@@ -78,17 +79,18 @@ test('a rule in other words is not added again when the program knows it', async
   const { programs, commands } = commandsWith((command) => ({
     lines: listed(command, jumps).map((rule) => rule.replace('-m conntrack', '-m state')),
   }));
-  await ensureJumps(commands);
+  await ensureJumps(commands, jumpStructure);
   assert.ok(programs.commands.some((command) => command.includes(' -C ')));
   assert.ok(!programs.commands.some((command) => command.includes('restore')));
 });
 
 test('removing asks first, and leaves the chain that the kubelet uses', async () => {
   const { programs, commands } = commandsWith((command) => {
-    if (command.includes(' -C ') && command.includes('FORWARD')) return { status: 1 };
+    const isDeleted = programs.commands.includes(command.replace(' -C ', ' -D '));
+    if (command.includes(' -C ') && (isDeleted || command.includes('FORWARD'))) return { status: 1 };
     return command.includes(' -S ') ? { lines: listed(command, jumps) } : undefined;
   });
-  await removeJumps(commands);
+  await removeJumps(commands, ownJumps);
   const deleted = programs.commands.filter((command) => command.includes(' -D '));
   assert.equal(deleted.length, 8);
   assert.ok(!programs.commands.some((command) => command.includes('KUBE-FIREWALL')));
@@ -96,14 +98,14 @@ test('removing asks first, and leaves the chain that the kubelet uses', async ()
 
 test('where there are no jumps, removing takes six questions', async () => {
   const { programs, commands } = commandsWith(() => ({ lines: ['-A INPUT -j ACCEPT'] }));
-  await removeJumps(commands);
+  await removeJumps(commands, ownJumps);
   assert.equal(programs.started.length, 6);
 });
 
 test('removing does not mind what is not there, and minds everything else', async () => {
   const answer = (text: string) => (command: string) =>
     command.includes(' -S ') ? { lines: listed(command, jumps) } : { status: 2, text };
-  await removeJumps(commandsWith(answer("Chain 'KUBE-SERVICES' does not exist")).commands);
+  await removeJumps(commandsWith(answer("Chain 'KUBE-SERVICES' does not exist")).commands, ownJumps);
   const broken = commandsWith(answer('Permission denied'));
-  await assert.rejects(removeJumps(broken.commands), /Permission denied/);
+  await assert.rejects(removeJumps(broken.commands, ownJumps), /Permission denied/);
 });

@@ -2,8 +2,9 @@ import { CommandError } from '../../kernel/iptables/command-error.ts';
 import type { Commands } from '../../kernel/iptables/commands.ts';
 import type { Flavour } from '../../kernel/iptables/table-reader.ts';
 import type { Logger } from '../../obs/log.ts';
+import { chainNames, ensureJumps } from '../jumps.ts';
 import type { PacketCounters } from './counters.ts';
-import { chainNames, ensureJumps } from './jumps.ts';
+import { jumpStructure } from './jumps.ts';
 import { type Counters, RestoreError, type TableName, type Tables } from './tables.ts';
 import type { WrittenRules } from './written-rules.ts';
 
@@ -32,7 +33,8 @@ export class KernelTables implements Tables {
   }
 
   async ensureJumps(): Promise<void> {
-    await ensureJumps(this.#options.commands);
+    const [error] = await ensureJumps(this.#options.commands, jumpStructure);
+    if (error) throw error;
     this.#options.written.expectJumps();
   }
 

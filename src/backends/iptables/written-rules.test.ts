@@ -4,7 +4,8 @@ import { FakeClock } from '../../../test/fake-clock.ts';
 import { FakePrograms } from '../../../test/iptables/fake-programs.ts';
 import { Commands } from '../../kernel/iptables/commands.ts';
 import { silentLogger } from '../../obs/log.ts';
-import { jumps, savedRule } from './jumps.ts';
+import { savedRule } from '../jumps.ts';
+import { jumps } from './jumps.ts';
 import { WrittenRules } from './written-rules.ts';
 
 const input = [

@@ -35,7 +35,7 @@ interface Step {
 /** Writes changes to the kernel, many at a time. A failure stops nothing but what depends on it. */
 export class Application {
   readonly #options: ApplyOptions;
-  /** The first error of each service port that is not programmed as it asks. */
+  /** The first error of each service port that is not (fully) programmed. */
   readonly failures = new Map<string, Error>();
   /** Things that are wrong for everybody. */
   readonly problems: Error[] = [];
@@ -217,9 +217,7 @@ export class Application {
   }
 
   #fail(owner: string, error: Error): void {
-    if (this.failures.has(owner)) return;
-    this.failures.set(owner, error);
-    this.#options.logger.error(error, 'Service port not programmed as it asks', { servicePort: owner });
+    if (!this.failures.has(owner)) this.failures.set(owner, error);
   }
 
   /** Nobody's traffic depends on it; it is tried again with the next full sync. */

@@ -1,7 +1,7 @@
-import type { Jump, Table } from './kernel.ts';
+import { comment, type Jump, type JumpTable } from '../jumps.ts';
 
 /** Our chains in the order in which they are made and flushed. */
-export const chains: Readonly<Record<Table, readonly string[]>> = {
+export const chains: Readonly<Record<JumpTable, readonly string[]>> = {
   nat: ['KUBE-SERVICES', 'KUBE-POSTROUTING', 'KUBE-NODE-PORT', 'KUBE-LOAD-BALANCER', 'KUBE-MARK-MASQ'],
   filter: [
     'KUBE-FORWARD',
@@ -13,21 +13,26 @@ export const chains: Readonly<Record<Table, readonly string[]>> = {
   ],
 };
 
-export const tables: readonly Table[] = ['nat', 'filter'];
+export const tables: readonly JumpTable[] = ['nat', 'filter'];
 
-const portals = 'kubernetes service portals';
-const firewall = 'kube-proxy firewall rules';
-const accessFilter = 'kubernetes ipvs access filter';
+const portals = comment('kubernetes service portals');
+const firewall = comment('kube-proxy firewall rules');
+const accessFilter = comment('kubernetes ipvs access filter');
 
 /** Each is prepended: what comes later here runs earlier. */
 export const jumps: readonly Jump[] = [
-  { table: 'nat', from: 'OUTPUT', to: 'KUBE-SERVICES', comment: portals },
-  { table: 'nat', from: 'PREROUTING', to: 'KUBE-SERVICES', comment: portals },
-  { table: 'nat', from: 'POSTROUTING', to: 'KUBE-POSTROUTING', comment: 'kubernetes postrouting rules' },
-  { table: 'filter', from: 'FORWARD', to: 'KUBE-FORWARD', comment: 'kubernetes forwarding rules' },
-  { table: 'filter', from: 'INPUT', to: 'KUBE-NODE-PORT', comment: 'kubernetes health check rules' },
-  { table: 'filter', from: 'INPUT', to: 'KUBE-PROXY-FIREWALL', comment: firewall },
-  { table: 'filter', from: 'FORWARD', to: 'KUBE-PROXY-FIREWALL', comment: firewall },
-  { table: 'filter', from: 'INPUT', to: 'KUBE-IPVS-FILTER', comment: accessFilter },
-  { table: 'filter', from: 'OUTPUT', to: 'KUBE-IPVS-OUT-FILTER', comment: accessFilter },
+  { table: 'nat', from: 'OUTPUT', to: 'KUBE-SERVICES', match: portals },
+  { table: 'nat', from: 'PREROUTING', to: 'KUBE-SERVICES', match: portals },
+  {
+    table: 'nat',
+    from: 'POSTROUTING',
+    to: 'KUBE-POSTROUTING',
+    match: comment('kubernetes postrouting rules'),
+  },
+  { table: 'filter', from: 'FORWARD', to: 'KUBE-FORWARD', match: comment('kubernetes forwarding rules') },
+  { table: 'filter', from: 'INPUT', to: 'KUBE-NODE-PORT', match: comment('kubernetes health check rules') },
+  { table: 'filter', from: 'INPUT', to: 'KUBE-PROXY-FIREWALL', match: firewall },
+  { table: 'filter', from: 'FORWARD', to: 'KUBE-PROXY-FIREWALL', match: firewall },
+  { table: 'filter', from: 'INPUT', to: 'KUBE-IPVS-FILTER', match: accessFilter },
+  { table: 'filter', from: 'OUTPUT', to: 'KUBE-IPVS-OUT-FILTER', match: accessFilter },
 ];

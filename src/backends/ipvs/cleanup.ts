@@ -6,8 +6,8 @@ import type { Clock } from '../../lib/clock.ts';
 import { asError, messageOf } from '../../lib/thrown.ts';
 import { type Family, families } from '../../model/ip.ts';
 import type { Logger } from '../../obs/log.ts';
+import { removeChains } from '../jumps.ts';
 import { chains, jumps, tables } from './chains.ts';
-import { IptablesPrograms } from './iptables-programs.ts';
 import { deviceName } from './kernel.ts';
 import { kernelName, setNames } from './sets.ts';
 
@@ -60,17 +60,12 @@ async function removeDevice({ open }: CleanupContext): Promise<void> {
 async function removeRules(family: Family, { run, clock, logger }: CleanupContext): Promise<void> {
   const commands = new Commands({ family, run, clock, logger });
   const present = await commands.leftoverChains();
-  const iptables = new IptablesPrograms(commands);
   for (const table of tables) {
     if (!chains[table].some((chain) => present?.has(chain))) continue;
     // iptables mode has chains of the same names, which it removes itself.
-    const left = await iptables.removeChains(
-      table,
-      chains[table],
-      jumps.filter((jump) => jump.table === table),
-    );
+    const left = await removeChains(commands, table, { chains, jumps });
     if (left.length > 0)
-      logger.v(2).info('Chains are left to iptables mode', { ip_family: family, table, chains: left });
+      logger.v(2).info('Chains are left to iptables mode', { ipFamily: family, table, chains: left });
   }
 }
 

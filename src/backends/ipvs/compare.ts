@@ -4,6 +4,7 @@ import type { Clock } from '../../lib/clock.ts';
 import { TimeSlice } from '../../lib/time-slice.ts';
 import type { SyncRequest } from '../backend.ts';
 import type { Difference } from '../inspection.ts';
+import { type JumpTable, savedRule } from '../jumps.ts';
 import { chainDifferences, missingJump } from '../rule-differences.ts';
 import { chains, jumps, tables as tableNames } from './chains.ts';
 import type { CurrentState } from './current.ts';
@@ -11,8 +12,7 @@ import { DesiredState } from './desired.ts';
 import { diffServers, diffShared, everything, type ServerChange } from './diff.ts';
 import { isAbsent } from './errors.ts';
 import { interfaceFacts } from './interface-facts.ts';
-import { jumpRule } from './iptables-programs.ts';
-import { deviceName, type IpvsKernel, type Table } from './kernel.ts';
+import { deviceName, type IpvsKernel } from './kernel.ts';
 import { readCurrent } from './read.ts';
 import { realServerText, serverText } from './server-text.ts';
 import { kernelName, setNames } from './sets.ts';
@@ -23,7 +23,7 @@ const onDevice = `on ${deviceName}`;
 /** What is compared with. */
 export interface ComparedKernel {
   readonly kernel: Pick<IpvsKernel, 'servers' | 'sets' | 'device' | 'nodeAddresses'>;
-  readonly tables: Readonly<Record<Table, SavedTable>>;
+  readonly tables: Readonly<Record<JumpTable, SavedTable>>;
   readonly clock: Clock;
 }
 
@@ -84,7 +84,7 @@ async function ruleDifferences(
 ): Promise<Difference[]> {
   const { family } = desired.settings;
   const differences = jumps.flatMap((jump) =>
-    missingJump(tables[jump.table], jump.from, jumpRule(jump), family),
+    missingJump(tables[jump.table], jump.from, savedRule(jump), family),
   );
   for (const name of tableNames) {
     const lines = Map.groupBy(linesOf(desired.rules(), name), (line) => line.split(' ', 2)[1] ?? '');
@@ -99,7 +99,7 @@ async function ruleDifferences(
 }
 
 /** The rules of one table in restore input. */
-function linesOf(input: string, table: Table): string[] {
+function linesOf(input: string, table: JumpTable): string[] {
   const lines = input.split('\n');
   const start = lines.indexOf(`*${table}`);
   return lines.slice(start, lines.indexOf('COMMIT', start)).filter((line) => line.startsWith('-A '));

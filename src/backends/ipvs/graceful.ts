@@ -7,6 +7,7 @@ import {
 } from '../../kernel/ipvs/objects.ts';
 import type { Clock, Timer } from '../../lib/clock.ts';
 import type { Logger } from '../../obs/log.ts';
+import type { CurrentState } from './current.ts';
 import { isAbsent } from './errors.ts';
 import type { IpvsServers } from './kernel.ts';
 import { type Pair, type Removal, removalOf, TerminationList } from './termination-list.ts';
@@ -21,10 +22,8 @@ export interface GracefulOptions {
   readonly servers: IpvsServers;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Runs a look while nothing else writes. */
-  readonly exclusively: (work: () => Promise<void>) => Promise<void>;
-  /** A real server that was draining is not in the kernel any more. */
-  readonly onGone: (serverKey: string, realKey: string) => void;
+  /** Runs work while nothing else writes, on what the kernel is believed to hold, if that is known. */
+  readonly exclusively: (work: (current: CurrentState | undefined) => Promise<void>) => Promise<void>;
 }
 
 /** What became of a real server that was to be removed. */
@@ -151,9 +150,9 @@ export class GracefulTermination {
 
   async #poll(): Promise<void> {
     try {
-      await this.#options.exclusively(() => this.#look());
+      await this.#options.exclusively((current) => this.#look(current));
     } catch (error) {
-      this.#options.logger.error(error, 'Failed to look after draining real servers');
+      this.#options.logger.error(error, 'Failed to check draining real servers');
     } finally {
       this.#timer = undefined;
       this.#arm();
@@ -161,7 +160,7 @@ export class GracefulTermination {
   }
 
   /** What cannot be read or deleted stays for the next look. */
-  async #look(): Promise<void> {
+  async #look(current: CurrentState | undefined): Promise<void> {
     if (this.#isClosed) return;
     const pairs = this.#list.pairs();
     const listing = await this.#read(pairs);
@@ -172,7 +171,7 @@ export class GracefulTermination {
       const serverKey = formatVirtualServer(pair.server);
       const realKey = formatRealServer(pair.real);
       this.#list.drop(serverKey, realKey);
-      this.#options.onGone(serverKey, realKey);
+      current?.servers.get(serverKey)?.reals.delete(realKey);
     }
   }
 }

@@ -11,10 +11,11 @@ import type { Clock } from '../../lib/clock.ts';
 import { CoalescedRead } from '../../lib/coalesced-read.ts';
 import type { SyncRequest } from '../backend.ts';
 import type { Difference, Inspection, KernelAnswer, Packet, ServiceCounters } from '../inspection.ts';
+import type { JumpTable } from '../jumps.ts';
 import { type AskedNode, ask } from './ask.ts';
 import { compare, desiredState } from './compare.ts';
 import { isAbsent } from './errors.ts';
-import type { IpvsKernel, Table } from './kernel.ts';
+import type { IpvsKernel } from './kernel.ts';
 import { serviceCounters } from './service-counters.ts';
 import { SetLookup } from './set-lookup.ts';
 import type { IpvsSettings } from './settings.ts';
@@ -98,7 +99,7 @@ export class IpvsInspection implements Inspection {
 
   async #tables() {
     const { tables } = this.#options;
-    const read = (table: Table) => tables.read(table);
+    const read = (table: JumpTable) => tables.read(table);
     return { nat: await read('nat'), filter: await read('filter') };
   }
 

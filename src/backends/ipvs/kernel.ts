@@ -7,9 +7,10 @@ import type {
   RealServer,
   VirtualServerKey,
 } from '../../kernel/ipvs/objects.ts';
+import type { JumpStructure } from '../jumps.ts';
 
 /**
- * IPVS of this network namespace, both families; an IpvsClient is one. Rejects only when the kernel cannot be asked:
+ * IPVS of this network namespace, both families; IpvsClient implements it. Rejects only when the kernel cannot be asked:
  * what it refuses are failures.
  */
 export interface IpvsServers {
@@ -27,7 +28,7 @@ export interface OperationFailure {
   readonly error: Error;
 }
 
-/** ipsets of this network namespace; an IpsetClient is such. Entries are canonical texts. */
+/** ipsets of this network namespace; IpsetClient implements it. Entries are canonical texts. */
 export interface IpSets {
   /** Makes the set unless it is there; rejects when there is one of that name with other parameters. */
   create(set: SetDefinition): Promise<void>;
@@ -60,22 +61,10 @@ export interface ServiceDevice {
   unbind(addresses: readonly string[]): Promise<readonly AddressFailure[]>;
 }
 
-export type Table = 'nat' | 'filter';
-
-/** A rule in a built-in chain that leads to one of ours. */
-export interface Jump {
-  readonly table: Table;
-  readonly from: string;
-  readonly to: string;
-  readonly comment: string;
-}
-
 /** iptables, or ip6tables, of this network namespace. */
 export interface Iptables {
-  /** Makes the chain unless it is there. */
-  ensureChain(table: Table, chain: string): Promise<void>;
-  /** Prepends the rule unless the chain has it, wherever that is. */
-  ensureJump(jump: Jump): Promise<void>;
+  /** Makes chains and jumps that are missing; see `ensureJumps`. */
+  ensure(structure: JumpStructure): Promise<readonly Error[]>;
   /** Runs `iptables-restore -w 5 --noflush --counters` on this input. */
   restore(input: string): Promise<void>;
 }

@@ -12,12 +12,12 @@ import type { Device, DummyDevices } from '../../kernel/route/dummy-device.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Family } from '../../model/ip.ts';
 import type { Logger } from '../../obs/log.ts';
-import { chains, jumps } from './chains.ts';
+import { ensureJumps } from '../jumps.ts';
 import { AbsentError } from './errors.ts';
-import { IptablesPrograms } from './iptables-programs.ts';
 import {
   type AddressFailure,
   deviceName,
+  type Iptables,
   type IpvsKernel,
   type IpvsServers,
   type ServiceDevice,
@@ -71,13 +71,14 @@ export async function openLinuxIpvs(options: LinuxOptions): Promise<LinuxIpvs> {
       listAllRealServers: readRealServerTable,
       apply: (operations) => ipvs.apply(operations),
     };
-    const kernelOf = (family: Family): IpvsKernel => ({
-      servers,
-      sets,
-      device,
-      iptables: new IptablesPrograms(new Commands({ family, run, clock, logger }), { chains, jumps }),
-      nodeAddresses: nodeAddresses.list,
-    });
+    const kernelOf = (family: Family): IpvsKernel => {
+      const commands = new Commands({ family, run, clock, logger });
+      const iptables: Iptables = {
+        ensure: (structure) => ensureJumps(commands, structure),
+        restore: (input) => commands.restore([input]),
+      };
+      return { servers, sets, device, iptables, nodeAddresses: nodeAddresses.list };
+    };
     return { ipvs, sets, devices, nodeAddresses, kernelOf, close };
   } catch (error) {
     close();

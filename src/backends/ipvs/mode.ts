@@ -10,18 +10,17 @@ import { type Family, families } from '../../model/ip.ts';
 import type { Logger } from '../../obs/log.ts';
 import type { MetricGroup } from '../../obs/proxy-metrics.ts';
 import type { Backend } from '../backend.ts';
+import { SyncEngine } from '../engine.ts';
 import type { Inspection } from '../inspection.ts';
 import type { BackendContext, InspectionContext, Mode } from '../mode.ts';
 import type { PacketRules } from '../packet-rules.ts';
 import { SharedByFamilies } from '../shared-by-families.ts';
-import { IpvsBackend } from './backend.ts';
 import { removeAll } from './cleanup.ts';
+import { IpvsDriver } from './driver.ts';
 import { openInspection } from './inspection.ts';
 import { serviceableAddresses } from './interface-facts.ts';
-import { IptablesPrograms } from './iptables-programs.ts';
 import { type LinuxIpvs, openLinuxIpvs } from './linux-kernel.ts';
 import { packetRules } from './packet-rules.ts';
-import { PeriodicBackend } from './periodic-backend.ts';
 import { checkUsable, withMissingModules } from './preconditions.ts';
 import { settingsOf } from './settings.ts';
 import { setSysctls } from './sysctls.ts';
@@ -77,20 +76,25 @@ class IpvsMode implements Mode {
       await this.#release();
       throw error;
     }
-    const kernel = linux.kernelOf(family);
-    const retryMs = toMillis(config.minSyncPeriod);
-    const backend = new IpvsBackend({ settings, kernel, metrics, logger, clock, requestFullSync, retryMs });
-    return new PeriodicBackend({
-      backend,
-      clock,
+    const driver = new IpvsDriver({
+      settings,
+      kernel: linux.kernelOf(family),
+      metrics,
       logger,
-      addresses: {
-        addresses: linux.nodeAddresses,
-        relevant: (listed) => serviceableAddresses(family, listed),
-      },
-      periodMs: toMillis(config.syncPeriod),
-      requestFullSync,
+      clock,
+      fullSyncPeriodMs: toMillis(config.syncPeriod),
       onClose: () => this.#release(),
+    });
+    const relevant = (listed: readonly string[]) => serviceableAddresses(family, listed);
+    return new SyncEngine({
+      family,
+      driver,
+      addresses: { ...linux.nodeAddresses, relevant },
+      retryMs: toMillis(config.minSyncPeriod),
+      metrics,
+      logger,
+      clock,
+      requestSync: requestFullSync,
     });
   }
 
@@ -135,7 +139,7 @@ async function unavailable(family: Family, logger: Logger): Promise<string | und
   if (family === 'IPv6' && !hasIPv6(systemFiles)) return 'this kernel has no IPv6, or it is switched off';
   try {
     const commands = new Commands({ family, run: runProgram, clock: systemClock, logger });
-    await new IptablesPrograms(commands).check();
+    await commands.rules('nat', 'POSTROUTING');
     return undefined;
   } catch (error) {
     return messageOf(error);

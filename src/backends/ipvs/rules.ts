@@ -1,6 +1,6 @@
+import type { JumpTable } from '../jumps.ts';
 import { forwardRules, masqueradeMarked, podSource } from '../rule-text.ts';
 import { chains } from './chains.ts';
-import type { Table } from './kernel.ts';
 import { kernelName, type SetName, setComment } from './sets.ts';
 import type { IpvsSettings } from './settings.ts';
 
@@ -31,7 +31,7 @@ export function restoreInput(settings: IpvsSettings, isUsed: IsUsed, outFilter: 
   return tableInput('nat', nat) + tableInput('filter', filter);
 }
 
-function tableInput(table: Table, rules: readonly string[]): string {
+function tableInput(table: JumpTable, rules: readonly string[]): string {
   const declarations = chains[table].map((chain) => `:${chain} - [0:0]`);
   return [`*${table}`, ...declarations, ...rules, 'COMMIT', ''].join('\n');
 }

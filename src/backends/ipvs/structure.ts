@@ -1,6 +1,6 @@
 import { messageOf } from '../../lib/thrown.ts';
 import type { Family } from '../../model/ip.ts';
-import { chains, jumps, tables } from './chains.ts';
+import { chains, jumps } from './chains.ts';
 import { deviceName, type IpvsKernel } from './kernel.ts';
 import { setDefinition, setNames } from './sets.ts';
 
@@ -12,18 +12,8 @@ import { setDefinition, setNames } from './sets.ts';
  * flush.
  */
 export async function ensureStructure(kernel: IpvsKernel, family: Family, problems: Error[]): Promise<void> {
-  for (const table of tables) {
-    for (const chain of chains[table]) {
-      await naming(
-        `failed to create chain ${chain} in table ${table}`,
-        kernel.iptables.ensureChain(table, chain),
-      );
-    }
-  }
-  for (const jump of jumps) {
-    const what = `failed to add a jump from ${jump.from} to ${jump.to} in table ${jump.table}`;
-    await naming(what, kernel.iptables.ensureJump(jump)).catch((error: Error) => problems.push(error));
-  }
+  const ensured = kernel.iptables.ensure({ chains, jumps });
+  problems.push(...(await naming('failed to create chains', ensured)));
   await naming(`failed to create device ${deviceName}`, kernel.device.ensure());
   for (const set of setNames) {
     const definition = setDefinition(set, family);
@@ -31,9 +21,9 @@ export async function ensureStructure(kernel: IpvsKernel, family: Family, proble
   }
 }
 
-async function naming(what: string, work: Promise<void>): Promise<void> {
+async function naming<T>(what: string, work: Promise<T>): Promise<T> {
   try {
-    await work;
+    return await work;
   } catch (cause) {
     throw new Error(`${what}: ${messageOf(cause)}`, { cause });
   }

@@ -4,33 +4,16 @@ import type { RunProgram } from '../../kernel/program.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { families } from '../../model/ip.ts';
 import type { Logger } from '../../obs/log.ts';
+import { comment, type Jump, removeJump } from '../jumps.ts';
 
-/** A jump that upstream's userspace mode made. */
-interface Jump {
-  readonly table: 'nat' | 'filter';
-  readonly from: string;
-  readonly to: string;
-  readonly match: readonly string[];
-}
-
-const portals = [
-  '-m',
-  'comment',
-  '--comment',
-  'handle ClusterIPs; NOTE: this must be before the NodePort rules',
-];
+const portals = comment('handle ClusterIPs; NOTE: this must be before the NodePort rules');
 const nodePorts = [
-  '-m',
-  'addrtype',
-  '--dst-type',
-  'LOCAL',
-  '-m',
-  'comment',
-  '--comment',
-  'handle service NodePorts; NOTE: this must be the last rule in the chain',
+  ...['-m', 'addrtype', '--dst-type', 'LOCAL'],
+  ...comment('handle service NodePorts; NOTE: this must be the last rule in the chain'),
 ];
-const nonLocal = ['-m', 'comment', '--comment', 'Ensure that non-local NodePort traffic can flow'];
+const nonLocal = comment('Ensure that non-local NodePort traffic can flow');
 
+/** The jumps that upstream's userspace mode made. */
 const jumps: readonly Jump[] = [
   { table: 'nat', from: 'OUTPUT', to: 'KUBE-PORTALS-HOST', match: portals },
   { table: 'nat', from: 'PREROUTING', to: 'KUBE-PORTALS-CONTAINER', match: portals },
@@ -68,9 +51,8 @@ export async function removeOldChains(context: OldChainsContext): Promise<void> 
 }
 
 /** Empties the chain first: whatever else fails, it leads nowhere then. */
-async function removeOne(commands: Commands, { table, from, to, match }: Jump): Promise<void> {
-  const rule = [...match, '-j', to];
-  await commands.flushChain(table, to);
-  while (await commands.ruleExists(table, from, rule)) await commands.deleteRule(table, from, rule);
-  await commands.deleteChain(table, to);
+async function removeOne(commands: Commands, jump: Jump): Promise<void> {
+  await commands.flushChain(jump.table, jump.to);
+  await removeJump(commands, jump);
+  await commands.deleteChain(jump.table, jump.to);
 }

@@ -1,0 +1,152 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { FakeClock } from '../../test/fake-clock.ts';
+import { Commands } from '../kernel/iptables/commands.ts';
+import type { RunProgram } from '../kernel/program.ts';
+import { silentLogger } from '../obs/log.ts';
+import { comment, ensureJumps, type Jump, removeChains } from './jumps.ts';
+
+const jump: Jump = {
+  table: 'nat',
+  from: 'OUTPUT',
+  to: 'KUBE-SERVICES',
+  match: comment('kubernetes service portals'),
+};
+const structure = { chains: { nat: ['KUBE-SERVICES', 'KUBE-POSTROUTING'], filter: [] }, jumps: [jump] };
+const rule = 'OUTPUT -t nat -m comment --comment kubernetes service portals -j KUBE-SERVICES';
+
+const listing = ':OUTPUT ACCEPT [0:0]\n:KUBE-SERVICES - [0:0]\n-A OUTPUT -j OTHER\n';
+const listed = '-A OUTPUT -m comment --comment "kubernetes service portals" -j KUBE-SERVICES\n';
+const otherWords = '-A OUTPUT --comment portals -j KUBE-SERVICES\n';
+
+describe('chains and jumps that are missing', () => {
+  test('are made in one restore, after one listing of each table', async () => {
+    const { programs, commands, inputs } = play({ 'iptables-save': listing });
+    assert.deepEqual(await ensureJumps(programs, structure), []);
+    assert.deepEqual(inputs, [`*nat\n:KUBE-POSTROUTING - [0:0]\n-I${listed.slice(2)}COMMIT\n`]);
+    assert.deepEqual(commands, ['iptables-save -t nat', 'iptables-restore -w 5 --noflush --counters']);
+  });
+
+  test('are none when all are there, also when the listing has a jump in other words', async () => {
+    const whole = `${listing}:KUBE-POSTROUTING - [0:0]\n`;
+    const there = play({ 'iptables-save': whole + listed });
+    await ensureJumps(there.programs, structure);
+    assert.deepEqual(there.commands, ['iptables-save -t nat']);
+    const known = play({ 'iptables-save': whole + otherWords, '-C': 0 });
+    await ensureJumps(known.programs, structure);
+    assert.deepEqual(known.commands.slice(1), [`iptables -w 5 -C ${rule}`]);
+    const unknown = play({ 'iptables-save': whole + otherWords, '-C': 1 });
+    await ensureJumps(unknown.programs, structure);
+    assert.deepEqual(unknown.inputs, [`*nat\n-I${listed.slice(2)}COMMIT\n`]);
+  });
+
+  test('are looked for again in every call', async () => {
+    const { programs, commands } = play({
+      'iptables-save': `${listing}:KUBE-POSTROUTING - [0:0]\n${listed}`,
+    });
+    for (let round = 0; round < 2; round++) await ensureJumps(programs, structure);
+    assert.deepEqual(commands, ['iptables-save -t nat', 'iptables-save -t nat']);
+  });
+
+  test('are made one by one when the restore is refused', async () => {
+    const { programs, commands } = play({ 'iptables-save': listing, '--noflush': 2 });
+    assert.deepEqual(await ensureJumps(programs, structure), []);
+    assert.deepEqual(commands.slice(2), [
+      'iptables -w 5 -N KUBE-POSTROUTING -t nat',
+      `iptables -w 5 -I ${rule}`,
+    ]);
+  });
+
+  test('and cannot be made are an error for a chain, and one of the result for a jump', async () => {
+    const chain = play({ 'ip6tables-save': listing, '--noflush': 2, '-N': 2 }, 'IPv6');
+    await assert.rejects(ensureJumps(chain.programs, structure), {
+      message: 'ip6tables -w 5 -N KUBE-POSTROUTING -t nat: exit status 2: its words',
+      status: 2,
+    });
+    const jumping = play({ 'iptables-save': listing, '--noflush': 2, '-I': 1 });
+    const [error, ...others] = await ensureJumps(jumping.programs, structure);
+    assert.match(
+      error?.message ?? '',
+      /jump from OUTPUT to KUBE-SERVICES in table nat: .*-I .*exit status 1/,
+    );
+    assert.deepEqual(others, []);
+  });
+
+  test('are not tried one by one while another program holds the lock', async () => {
+    const { programs, commands } = play({ 'iptables-save': listing, '--noflush': 4 });
+    await assert.rejects(ensureJumps(programs, structure), /exit status 4/);
+    assert.ok(!commands.some((command) => command.includes(' -N ')));
+  });
+
+  test('are not looked for where tables cannot be listed', async () => {
+    const { programs } = play({ 'iptables-save': 2 });
+    await assert.rejects(ensureJumps(programs, structure), /iptables-save .*exit status 2/);
+  });
+
+  test('may be made by another program meanwhile', async () => {
+    const { programs } = play({ 'iptables-save': listing, '--noflush': 2, '-N': 1 });
+    assert.deepEqual(await ensureJumps(programs, structure), []);
+  });
+});
+
+describe('chains that are removed', () => {
+  test('go with every copy of the jumps to them', async () => {
+    const { programs, commands, inputs } = play({ 'iptables-save': listing + listed + listed });
+    assert.deepEqual(await removeChains(programs, 'nat', structure), []);
+    const deletion = `-D${listed.slice(2)}`;
+    assert.deepEqual(inputs, [
+      `*nat\n:KUBE-SERVICES - [0:0]\n${deletion}${deletion}COMMIT\n`,
+      '*nat\n-X KUBE-SERVICES\nCOMMIT\n',
+    ]);
+    assert.equal(commands.length, 3);
+  });
+
+  test('are none where none is there', async () => {
+    const { programs, commands } = play({ 'iptables-save': ':OUTPUT ACCEPT [0:0]\n' });
+    assert.deepEqual(await removeChains(programs, 'nat', structure), []);
+    assert.equal(commands.length, 1);
+  });
+
+  test('stay when rules of other programs lead to them, which is not the same as a lock', async () => {
+    const chains = { nat: ['KUBE-MARK-MASQ'], filter: [] };
+    const ended = (status: number, output: string): RunProgram => {
+      return async (_, args, { input, onLine }) => {
+        onLine?.(':KUBE-MARK-MASQ - [0:0]');
+        const isRemoval =
+          args.includes('-X') || [...((input as Iterable<string>) ?? [])].join('').includes('-X');
+        return { status: isRemoval ? status : 0, timedOut: false, output };
+      };
+    };
+    const busy = 'iptables v1.8.9 (nf_tables):  CHAIN_DEL failed (Device or resource busy): chain X';
+    for (const run of [ended(1, 'iptables: Too many links.'), ended(4, busy)]) {
+      assert.deepEqual(await removeChains(over(run), 'nat', { chains, jumps: [] }), ['KUBE-MARK-MASQ']);
+    }
+    const locked = over(ended(4, 'Another app is currently holding the xtables lock'));
+    await assert.rejects(removeChains(locked, 'nat', { chains, jumps: [] }), /-X .*exit status 4/);
+  });
+});
+
+/** Programs that answer a command, named by an option, with a status or an output; all else succeeds. */
+function play(answers: Readonly<Record<string, number | string>>, family: 'IPv4' | 'IPv6' = 'IPv4') {
+  const commands: string[] = [];
+  const inputs: string[] = [];
+  const run: RunProgram = async (program, args, { input, onLine }) => {
+    commands.push([program, ...args].join(' '));
+    if (input) inputs.push([...(input as Iterable<string>)].join(''));
+    const answer = [program, ...args].map((word) => answers[word]).find((found) => found !== undefined) ?? 0;
+    if (typeof answer === 'number') return { status: answer, timedOut: false, output: 'its words\n' };
+    for (const line of answer.split('\n')) onLine?.(line);
+    return { status: 0, timedOut: false, output: '' };
+  };
+  return { programs: over(run, family), commands, inputs };
+}
+
+function over(run: RunProgram, family: 'IPv4' | 'IPv6' = 'IPv4'): Commands {
+  const clock = new FakeClock();
+  // Nothing here is about how long a lock is waited for.
+  clock.setTimeout = (callback) => {
+    callback();
+    return { cancel: () => {} };
+  };
+  return new Commands({ family, run, clock, logger: silentLogger });
+}
