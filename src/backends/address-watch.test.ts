@@ -4,15 +4,16 @@ import { FakeClock } from '../../test/fake-clock.ts';
 import { FakeAddresses } from '../../test/kernel/fake-addresses.ts';
 import { nodePortAddresses } from '../model/node-port-addresses.ts';
 import { silentLogger } from '../obs/log.ts';
-import { AddressWatch, servingNodePorts } from './address-watch.ts';
+import { AddressWatch, nodePortSource } from './address-watch.ts';
 
-async function start(cidrs: string[]) {
+async function start(...cidrs: string[]) {
   const addresses = new FakeAddresses('192.0.2.10');
   const clock = new FakeClock();
+  const { relevant } = nodePortSource(addresses, nodePortAddresses('IPv4', cidrs)) ?? assert.fail();
   let changes = 0;
   const watch = new AddressWatch({
-    addresses,
-    relevant: servingNodePorts(nodePortAddresses('IPv4', cidrs)),
+    source: addresses,
+    relevant: relevant ?? assert.fail(),
     clock,
     logger: silentLogger,
     onChange: () => changes++,
@@ -22,7 +23,7 @@ async function start(cidrs: string[]) {
 }
 
 test('an address that serves node ports comes or goes: told once per burst', async () => {
-  const { addresses, clock, changes } = await start(['192.0.2.0/24']);
+  const { addresses, clock, changes } = await start('192.0.2.0/24');
   assert.equal(changes(), 0);
   addresses.current = ['192.0.2.10', '192.0.2.11'];
   for (let i = 0; i < 5; i++) addresses.onChange();
@@ -32,20 +33,19 @@ test('an address that serves node ports comes or goes: told once per burst', asy
 });
 
 test('other addresses do not matter', async () => {
-  const { addresses, clock, changes } = await start(['192.0.2.0/24']);
+  const { addresses, clock, changes } = await start('192.0.2.0/24');
   addresses.current = ['192.0.2.10', '169.254.1.1', 'fe80::1'];
   addresses.onChange();
   await clock.advance(1_000);
   assert.equal(changes(), 0);
 });
 
-test('where every address serves node ports, nothing is watched', async () => {
-  const { addresses } = await start([]);
-  assert.equal(addresses.watches, 0);
+test('where every address serves node ports, none is listed or watched', () => {
+  assert.equal(nodePortSource(new FakeAddresses(), nodePortAddresses('IPv4', [])), undefined);
 });
 
 test('a watch that fails is taken up again and nothing is missed', async () => {
-  const { addresses, clock, watch, changes } = await start(['192.0.2.0/24']);
+  const { addresses, clock, watch, changes } = await start('192.0.2.0/24');
   addresses.onFailure(new Error('socket'));
   addresses.current = [];
   await clock.advance(6_000);

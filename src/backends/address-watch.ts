@@ -5,17 +5,21 @@ import { type NodePortAddresses, nodePortIPs } from '../model/node-port-addresse
 import type { Logger } from '../obs/log.ts';
 import { LastingSubscription } from './lasting-subscription.ts';
 
-/** The node's addresses, and which of them matter to a mode. */
+/** Addresses on the node's interfaces. */
 export interface AddressSource extends Pick<InterfaceAddresses, 'watch'> {
-  /** Addresses on the node's interfaces at this moment. */
   list(): Promise<readonly string[]>;
-  /** Those of the listed addresses whose change calls for a sync; absent when none does. */
+}
+
+/** The node's addresses, and which of them matter to a mode. */
+export interface NodeAddresses {
+  readonly source: AddressSource;
+  /** Those of the listed addresses whose change calls for a sync; undefined when none does. */
   readonly relevant?: ((listed: readonly string[]) => readonly string[]) | undefined;
 }
 
 export interface AddressWatchOptions {
-  readonly addresses: Pick<AddressSource, 'list' | 'watch'>;
-  readonly relevant: AddressSource['relevant'];
+  readonly source: AddressSource;
+  readonly relevant: NonNullable<NodeAddresses['relevant']>;
   readonly clock: Clock;
   readonly logger: Logger;
   /** Called when other addresses than before matter. */
@@ -26,34 +30,24 @@ export interface AddressWatchOptions {
 const settleMs = 100;
 const relistMs = 5_000;
 
-/** What matters where node ports are served at some of the node's addresses; undefined when they are at all of them. */
-export function servingNodePorts(set: NodePortAddresses): AddressSource['relevant'] {
-  return set.matchAll ? undefined : (listed) => nodePortIPs(set, listed);
-}
-
-/** The node's addresses for a mode in which only node ports depend on them; undefined when they are at all of them. */
-export function nodePortSource(
-  addresses: Pick<InterfaceAddresses, 'list' | 'watch'>,
-  set: NodePortAddresses,
-): AddressSource | undefined {
-  const relevant = servingNodePorts(set);
-  return relevant && { list: () => addresses.list(), watch: (...args) => addresses.watch(...args), relevant };
+/** Where only node ports depend on the node's addresses; undefined when they are served at all of them. */
+export function nodePortSource(source: AddressSource, set: NodePortAddresses): NodeAddresses | undefined {
+  return set.matchAll ? undefined : { source, relevant: (listed) => nodePortIPs(set, listed) };
 }
 
 /** Reports when addresses of the node that matter change. */
 export class AddressWatch {
   readonly #options: AddressWatchOptions;
-  readonly #subscription: LastingSubscription<Closable> | undefined;
+  readonly #subscription: LastingSubscription<Closable>;
   #timer: Timer | undefined;
   #last: string | undefined;
 
   constructor(options: AddressWatchOptions) {
-    const { addresses, clock, logger } = options;
+    const { source, clock, logger } = options;
     this.#options = options;
-    if (!options.relevant) return;
     this.#subscription = new LastingSubscription({
       topic: 'address changes',
-      open: (onLost) => addresses.watch(() => this.#schedule(settleMs), onLost),
+      open: (onLost) => source.watch(() => this.#schedule(settleMs), onLost),
       onReopened: () => this.#schedule(0),
       clock,
       logger,
@@ -63,7 +57,7 @@ export class AddressWatch {
 
   close(): void {
     this.#timer?.cancel();
-    this.#subscription?.close();
+    this.#subscription.close();
   }
 
   #schedule(ms: number): void {
@@ -72,9 +66,9 @@ export class AddressWatch {
   }
 
   async #compare(): Promise<void> {
-    const { addresses, relevant, onChange, logger } = this.#options;
+    const { source, relevant, onChange, logger } = this.#options;
     try {
-      const now = relevant?.(await addresses.list())
+      const now = relevant(await source.list())
         .toSorted()
         .join();
       const hasChanged = this.#last !== undefined && this.#last !== now;

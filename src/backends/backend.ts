@@ -56,7 +56,7 @@ export interface Backend {
    * endpoints themselves; `none` where no flow is rewritten.
    */
   readonly flows?: { answerers(key: string): ReadonlySet<string> } | 'none' | undefined;
-  readonly condition?: Condition;
+  readonly condition: Condition;
   sync(request: SyncRequest): Promise<SyncResult>;
   close(): Promise<void>;
 }

@@ -92,11 +92,7 @@ function fixture({ relevant = true } = {}) {
   const engine = new SyncEngine({
     family: 'IPv6',
     driver,
-    addresses: {
-      list: () => addresses.list(),
-      watch: (...args) => addresses.watch(...args),
-      relevant: relevant ? (listed) => listed : undefined,
-    },
+    addresses: { source: addresses, relevant: relevant ? (listed) => listed : undefined },
     retryMs: 0,
     metrics: { repairs: { inc: (labels, by) => void counted.push([labels, by]) } },
     logger: log,
@@ -272,6 +268,18 @@ describe('retries', () => {
     assert.equal(requests(), 1);
     await sync();
     assert.deepEqual(calls(), ['watch', 'all', 'changes b of w1', 'all']);
+  });
+
+  test('stay due for what a full sync left, until one leaves nothing', async () => {
+    const { clock, driver, sync, full, requests, engine } = fixture();
+    driver.kernel = () => ({ retry: 'something is left' });
+    await sync();
+    driver.kernel = () => undefined;
+    await sync('a');
+    await clock.advance(1000);
+    assert.equal(requests(), 1);
+    await full();
+    assert.deepEqual(engine.condition, {});
   });
 
   test('are for failures that pass; others wait for a change', async () => {

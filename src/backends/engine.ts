@@ -3,7 +3,7 @@ import { messageOf } from '../lib/thrown.ts';
 import type { Family } from '../model/ip.ts';
 import type { Logger } from '../obs/log.ts';
 import type { Counter } from '../obs/metrics.ts';
-import { type AddressSource, AddressWatch } from './address-watch.ts';
+import { AddressWatch, type NodeAddresses } from './address-watch.ts';
 import type { Backend, Condition, SyncRequest, SyncResult } from './backend.ts';
 import type { Closable, Driver, Wanted, WantedChanges, Written } from './driver.ts';
 import { type ForeignChange, Repairs } from './repairs.ts';
@@ -16,7 +16,7 @@ export interface EngineOptions<Belief> {
   readonly usesServiceCIDRs?: boolean;
   readonly flows?: Backend['flows'];
   /** Where the node's addresses come from; absent when nothing depends on them. */
-  readonly addresses?: AddressSource | undefined;
+  readonly addresses?: NodeAddresses | undefined;
   /** Milliseconds from a sync that left something to do to the next; see Retry. */
   readonly retryMs: number;
   readonly metrics: { readonly repairs: Counter };
@@ -55,6 +55,8 @@ export class SyncEngine<Belief> implements Backend {
   #damage: Suspects | undefined;
   /** Service ports that are not (fully) programmed. */
   readonly #refused = new Map<string, Error>();
+  /** What the last full sync, or one after it, left to do. */
+  #leftover: string | undefined;
   #addresses: readonly string[] = [];
   #watches: Closable[] | undefined;
   #periodic: Timer | undefined;
@@ -190,7 +192,8 @@ export class SyncEngine<Belief> implements Backend {
   #accept({ belief, failures, retry }: Written<Belief>, isPartial: boolean, addressError?: string): void {
     this.#belief = belief;
     for (const [key, error] of failures) this.#refused.set(key, error);
-    const reason = retry ?? addressError ?? this.#temporaryRefusal();
+    if (retry !== undefined || !isPartial) this.#leftover = retry;
+    const reason = this.#leftover ?? addressError ?? this.#temporaryRefusal();
     if (reason === undefined) this.#retry.reset();
     // A retry that is pending still comes in time: partial syncs do not put it off.
     else if (!this.#isClosed && !(isPartial && this.#retry.pending)) this.#retry.schedule(reason);
@@ -205,7 +208,7 @@ export class SyncEngine<Belief> implements Backend {
   async #listAddresses(): Promise<string | undefined> {
     const { addresses, logger } = this.#options;
     try {
-      if (addresses) this.#addresses = await addresses.list();
+      if (addresses) this.#addresses = await addresses.source.list();
       return undefined;
     } catch (error) {
       logger.error(error, 'Failed to list interface addresses; using those known', this.#label);
@@ -221,11 +224,12 @@ export class SyncEngine<Belief> implements Backend {
       requestFullSync: onChange,
       exclusively: (work) => this.#exclusively(() => work(this.#belief)),
     });
-    const relevant = addresses?.relevant;
-    return [
-      ...(watched ?? []),
-      ...(addresses && relevant ? [new AddressWatch({ addresses, relevant, clock, logger, onChange })] : []),
-    ];
+    const watches = [...(watched ?? [])];
+    if (addresses?.relevant) {
+      const { source, relevant } = addresses;
+      watches.push(new AddressWatch({ source, relevant, clock, logger, onChange }));
+    }
+    return watches;
   }
 
   #noteDamage(change: ForeignChange): void {

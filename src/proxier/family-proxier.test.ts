@@ -53,6 +53,7 @@ class RecordingBackend implements Backend {
   readonly requests: { changed: string[] | 'all'; endpoints: Record<string, string[]> }[] = [];
   skipsHourlySync = false;
   usesServiceCIDRs = true;
+  readonly condition = {};
   failure: Error | undefined;
   result: SyncResult = { refused: [] };
 
@@ -219,7 +220,7 @@ test('a new zone is planned for and synced in full; the same zone is not', async
   );
 });
 
-test('a repair is a full sync that does not wait for the minimum interval', async () => {
+test('a repair names only changes, counts as a full sync, and does not wait for the minimum interval', async () => {
   const { clock, backend, proxier } = harness();
   proxier.start();
   listed(proxier);
@@ -228,8 +229,9 @@ test('a repair is a full sync that does not wait for the minimum interval', asyn
   await clock.advance(1);
   assert.deepEqual(
     backend.requests.map(({ changed }) => changed),
-    ['all', 'all'],
+    ['all', []],
   );
+  assert.deepEqual([proxier.activity.syncs, proxier.activity.lastSync?.kind], [2, 'full']);
 });
 
 test('tells what its syncs came to', async () => {
@@ -303,9 +305,10 @@ test('a backend that has no use for a full sync every hour is spared it, but not
   await clock.advance(7300 * SECOND);
   assert.ok(backend.requests.length >= 3);
   assert.ok(backend.requests.slice(1).every(({ changed }) => changed !== 'all'));
+  assert.equal(proxier.activity.lastSync?.kind, 'partial');
   proxier.repair();
   await clock.advance(2 * SECOND);
-  assert.equal(backend.requests.at(-1)?.changed, 'all');
+  assert.equal(proxier.activity.lastSync?.kind, 'full');
 });
 
 test('pending gauges follow events and fall to zero with a sync', async () => {

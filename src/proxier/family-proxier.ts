@@ -78,6 +78,8 @@ export class FamilyProxier implements FamilyView, FamilySink {
   #zone = '';
   #serviceCIDRs: readonly string[] = [];
   #needsFullSync = true;
+  /** The backend asked for a sync. */
+  #isRepairDue = false;
   #lastFullSync = 0;
 
   constructor(options: FamilyProxierOptions) {
@@ -152,9 +154,9 @@ export class FamilyProxier implements FamilyView, FamilySink {
     if (this.#options.backend.usesServiceCIDRs) this.#requestSync();
   }
 
-  /** The kernel no longer holds what was written: everything is compared with it and put right, at once. */
+  /** The backend asks for a sync, at once: it knows what in the kernel has to be put right. Counts as a full sync. */
   repair(): void {
-    this.#needsFullSync = true;
+    this.#isRepairDue = true;
     this.#requestSync(true);
   }
 
@@ -211,11 +213,13 @@ export class FamilyProxier implements FamilyView, FamilySink {
     const { backend, metrics, clock } = this.#options;
     const started = clock.monotonic();
     const isHourUp = clock.now() - this.#lastFullSync >= HOUR_MS && backend.skipsHourlySync !== true;
-    const isFull = this.#needsFullSync || isHourUp;
+    const scope = this.#needsFullSync || isHourUp ? 'all' : 'changes';
+    const isFull = scope === 'all' || this.#isRepairDue;
     this.#needsFullSync = false;
+    this.#isRepairDue = false;
     this.#log.begin();
     try {
-      const changed = await this.#write(isFull);
+      const changed = await this.#write(scope);
       const now = clock.now();
       if (isFull) this.#lastFullSync = now;
       this.#log.succeeded({
@@ -237,7 +241,7 @@ export class FamilyProxier implements FamilyView, FamilySink {
   }
 
   /** Returns how many plans changed. */
-  async #write(isFull: boolean): Promise<number> {
+  async #write(scope: 'all' | 'changes'): Promise<number> {
     const { backend, flows, nodeName, allowExternalIPs, onRefused, clock } = this.#options;
     const timeSlice = new TimeSlice(clock);
     const delta = await this.#takeDelta(timeSlice);
@@ -248,7 +252,7 @@ export class FamilyProxier implements FamilyView, FamilySink {
     flows.note(changed, plans);
     const result = await backend.sync({
       plans,
-      changed: isFull ? 'all' : changed,
+      changed: scope === 'all' ? 'all' : changed,
       serviceCIDRs: this.#serviceCIDRs,
       totalEndpoints: this.#state.totalEndpoints,
     });

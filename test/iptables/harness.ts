@@ -72,7 +72,7 @@ export class SyncHarness<T extends Tables = FakeTables> {
     this.backend = new SyncEngine({
       family: settings.family,
       driver: new IptablesDriver({ settings, tables, metrics, logger, clock }),
-      addresses: { list: () => this.interfaceAddresses(), watch: () => ({ close() {} }) },
+      addresses: { source: { list: () => this.interfaceAddresses(), watch: () => ({ close() {} }) } },
       retryMs: 0,
       metrics,
       logger,

@@ -34,7 +34,7 @@ export function ipvsEngine(
   return new SyncEngine({
     family: settings.family,
     driver: new IpvsDriver(options),
-    addresses: { list: () => kernel.nodeAddresses(), watch: () => ({ close() {} }) },
+    addresses: { source: { list: () => kernel.nodeAddresses(), watch: () => ({ close() {} }) } },
     retryMs: retry,
     metrics: { repairs: ignoredMetric },
     logger,

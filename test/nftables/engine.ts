@@ -20,7 +20,7 @@ export function nftablesEngine({ list = async () => [], ...parts }: Parts): Sync
     ...options,
     family: parts.settings.family,
     driver: new NftablesDriver(options),
-    addresses: { list, watch: () => ({ close() {} }) },
+    addresses: { source: { list, watch: () => ({ close() {} }) } },
     retryMs: 0,
     metrics: { repairs: ignoredMetric },
     requestSync: () => {},

@@ -1,5 +1,8 @@
+import { nodePortSource } from '../../src/backends/address-watch.ts';
+import type { Backend } from '../../src/backends/backend.ts';
+import { SyncEngine } from '../../src/backends/engine.ts';
 import { UserspaceInspection } from '../../src/backends/userspace/inspection/userspace-inspection.ts';
-import { PortalBackend } from '../../src/backends/userspace/portal-backend.ts';
+import { PortalDriver } from '../../src/backends/userspace/portal-driver.ts';
 import { ProxySockets } from '../../src/backends/userspace/proxy-sockets.ts';
 import type { UserspaceSettings } from '../../src/backends/userspace/settings.ts';
 import type { NodeForwarder } from '../../src/forwarder/open.ts';
@@ -39,7 +42,7 @@ export type Variant = Partial<Omit<UserspaceSettings, 'nodePortAddresses'>> & {
 
 /** A node in this namespace with userspace mode with portals in one family. */
 export class UserspaceNode {
-  readonly backend: PortalBackend;
+  readonly backend: Backend;
   readonly node: NodeForwarder;
   readonly kernel: KernelInterfaces;
   /** Inspects this node through the backend's own sockets. */
@@ -70,21 +73,30 @@ export class UserspaceNode {
     const pool = new PortPool(portRange, Math.random);
     this.kernel = kernel;
     this.node = node;
-    this.backend = new PortalBackend({
+    const common = { logger: silentLogger, clock: systemClock };
+    const driver = new PortalDriver({
+      ...common,
       settings,
       kernel,
       sockets: new ProxySockets({ forwarder: node.forwarder, pool, choice }),
       claim: node.claim,
-      metrics: { repairs: ignoredMetric },
-      logger: silentLogger,
-      clock: systemClock,
-      requestFullSync: () => void this.#repair(),
       onClose: () => kernel.close(),
+    });
+    const source = kernel.addresses;
+    this.backend = new SyncEngine({
+      ...common,
+      family: settings.family,
+      driver,
+      addresses: { source, ...nodePortSource(source, settings.nodePortAddresses) },
+      flows: driver.flows,
+      retryMs: 60_000,
+      metrics: { repairs: ignoredMetric },
+      requestSync: () => void this.#repair(),
     });
     this.inspection = new UserspaceInspection({
       settings,
       kernel,
-      running: () => ({ backend: this.backend, forwarder: node.forwarder }),
+      running: () => ({ driver, forwarder: node.forwarder }),
     });
   }
 
@@ -138,7 +150,6 @@ function settingsOf(variant: Variant): UserspaceSettings {
     localDetector: { kind: 'none' },
     portRange: undefined,
     choice: 'round-robin',
-    retryMs: 60_000,
     ...rest,
     nodePortAddresses: nodePortAddresses(family, addresses),
   };

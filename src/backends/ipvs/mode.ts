@@ -89,7 +89,7 @@ class IpvsMode implements Mode {
     return new SyncEngine({
       family,
       driver,
-      addresses: { ...linux.nodeAddresses, relevant },
+      addresses: { source: linux.nodeAddresses, relevant },
       retryMs: toMillis(config.minSyncPeriod),
       metrics,
       logger,

@@ -11,19 +11,21 @@ import { toMillis } from '../../lib/duration.ts';
 import { type Family, families } from '../../model/ip.ts';
 import type { Logger } from '../../obs/log.ts';
 import type { MetricGroup } from '../../obs/proxy-metrics.ts';
+import { nodePortSource } from '../address-watch.ts';
 import type { Backend } from '../backend.ts';
+import { SyncEngine } from '../engine.ts';
 import type { Inspection } from '../inspection.ts';
 import type { BackendContext, InspectionContext, Mode } from '../mode.ts';
 import type { PacketRules } from '../packet-rules.ts';
 import { SharedByFamilies } from '../shared-by-families.ts';
 import { tryCapture } from './capture.ts';
-import { DirectBackend } from './direct-backend.ts';
+import { DirectDriver, listenableAddresses } from './direct-driver.ts';
 import { checkBindAddress, hostAddress } from './host-address.ts';
 import { type Running, UserspaceInspection } from './inspection/userspace-inspection.ts';
 import { removeOldChains } from './old-chains.ts';
 import { type UserspaceOptions, userspaceOptions } from './options.ts';
 import { packetRules } from './packet-rules.ts';
-import { PortalBackend } from './portal-backend.ts';
+import { PortalDriver } from './portal-driver.ts';
 import { removePortals } from './portals/portals.ts';
 import { ProxySockets } from './proxy-sockets.ts';
 import type { UserspaceSettings } from './settings.ts';
@@ -69,9 +71,7 @@ class UserspaceMode implements Mode {
     const { node, pool } = await this.#shared.acquire(() => openShared(options, context.logger));
     try {
       showTraffic(node.forwarder, context.metrics);
-      const backend = await this.#createBackend(context, options, node, pool);
-      this.#running.set(context.family, { backend, forwarder: node.forwarder });
-      return backend;
+      return await this.#engine(context, options, node, pool);
     } catch (error) {
       this.#release(context.family);
       throw error;
@@ -102,26 +102,37 @@ class UserspaceMode implements Mode {
     for (const removal of removals) if (removal.status === 'rejected') throw removal.reason;
   }
 
-  async #createBackend(
+  async #engine(
     context: BackendContext,
     options: UserspaceOptions,
-    node: NodeForwarder,
+    { forwarder, claim }: NodeForwarder,
     pool: PortPool,
-  ): Promise<DirectBackend | PortalBackend> {
-    const { family, logger, clock, requestFullSync, metrics } = context;
+  ): Promise<Backend> {
+    const { family, config, logger, clock, metrics, requestFullSync } = context;
     const settings = settingsOf(context, options);
-    const sockets = new ProxySockets({ forwarder: node.forwarder, pool, choice: options.choice });
+    const sockets = new ProxySockets({ forwarder, pool, choice: options.choice });
     const captured = await tryCapture(settings, context);
-    const common = { settings, sockets, logger, clock, requestFullSync };
     const onClose = () => {
       captured.close();
       this.#release(family);
     };
+    const parts = { settings, sockets, logger, clock, onClose };
+    const retryMs = toMillis(config.minSyncPeriod);
+    const common = { family, retryMs, metrics, logger, clock, requestSync: requestFullSync };
     if ('reason' in captured) {
-      const { reason, addresses } = captured;
-      return new DirectBackend({ ...common, reason, addresses, onClose });
+      const driver = new DirectDriver({ ...parts, reason: captured.reason });
+      this.#running.set(family, { driver, forwarder });
+      const addresses = listenableAddresses(captured.addresses, family);
+      // No packet is rewritten, so there is nothing for conntrack to remember wrongly.
+      return new SyncEngine({ ...common, driver, addresses, flows: 'none' });
     }
-    return new PortalBackend({ ...common, kernel: captured, claim: node.claim, metrics, onClose });
+    const driver = new PortalDriver({ ...parts, kernel: captured, claim });
+    this.#running.set(family, { driver, forwarder });
+    const { flows } = driver;
+    const source = captured.addresses;
+    // Ports are held at the node's addresses also where node ports are served at all of them.
+    const addresses = { source, ...nodePortSource(source, settings.nodePortAddresses) };
+    return new SyncEngine({ ...common, driver, addresses, flows, usesServiceCIDRs: true });
   }
 
   /** What the families have in common goes with the last of them. */
@@ -162,6 +173,5 @@ function settingsOf(context: InspectionContext, options: UserspaceOptions): User
     nodePortAddresses,
     portRange: options.portRange,
     choice: options.choice,
-    retryMs: toMillis(config.syncPeriod),
   };
 }

@@ -14,6 +14,13 @@ export interface PlacingOptions {
   readonly claim: NodeForwarder['claim'];
 }
 
+/** No later attempt can succeed. */
+export class UnsupportedProtocolError extends Error {
+  constructor() {
+    super('protocol SCTP is not supported in userspace mode');
+  }
+}
+
 /** A service port as it is served now. */
 export interface Served {
   readonly plan: ServicePlan;
@@ -78,7 +85,7 @@ export class Placing {
   /** The frontends that the service port can have: those that no other program uses. */
   #frontends(key: string, plan: ServicePlan, addresses: readonly string[], problems: Error[]): Frontend[] {
     if (plan.port.protocol === 'SCTP') {
-      problems.push(new Error('protocol SCTP is not supported in userspace mode'));
+      problems.push(new UnsupportedProtocolError());
       return [];
     }
     return servableFrontends(plan).filter((frontend) => {

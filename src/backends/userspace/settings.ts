@@ -16,6 +16,4 @@ export interface UserspaceSettings {
   /** Ports of proxy sockets; the system chooses when undefined. */
   readonly portRange: PortRange | undefined;
   readonly choice: Choice;
-  /** Milliseconds after which what failed is tried again. */
-  readonly retryMs: number;
 }

@@ -11,7 +11,7 @@ import { nodePortAddresses } from '../../../model/node-port-addresses.ts';
 import { silentLogger } from '../../../obs/log.ts';
 import type { ServicePlan } from '../../../plan/service-plan.ts';
 import type { Packet } from '../../inspection.ts';
-import { DirectBackend } from '../direct-backend.ts';
+import { DirectDriver } from '../direct-driver.ts';
 import { ProxySockets } from '../proxy-sockets.ts';
 import type { UserspaceSettings } from '../settings.ts';
 import { UserspaceInspection } from './userspace-inspection.ts';
@@ -27,7 +27,6 @@ const settings: UserspaceSettings = {
   nodePortAddresses: nodePortAddresses('IPv4', ['127.0.0.0/8']),
   portRange: undefined,
   choice: 'round-robin',
-  retryMs: 60_000,
 };
 const addresses = new FakeAddresses('127.0.0.1');
 const kernel = { reason: 'no privileges', addresses, close: () => {} };
@@ -37,22 +36,19 @@ async function open() {
   const options = { dialTimeouts: [5_000], udpIdleMs: 30_000, clock, random: Math.random, report: () => {} };
   const forwarder = await openLocalForwarder(options);
   const pool = new PortPool(undefined, Math.random);
-  const backend = new DirectBackend({
+  const driver = new DirectDriver({
     settings,
     sockets: new ProxySockets({ forwarder, pool, choice: 'round-robin' }),
-    addresses,
     reason: 'no privileges',
     logger: silentLogger,
-    clock,
-    requestFullSync: () => {},
     onClose: () => {},
   });
   cleanups.add(() => forwarder.close());
-  cleanups.add(() => backend.close());
-  const running = () => ({ backend, forwarder });
+  const running = () => ({ driver, forwarder });
   const inspection = new UserspaceInspection({ settings, running, kernel });
-  const program = (...plans: ServicePlan[]) => backend.sync({ ...request(...plans), changed: 'all' });
-  return { backend, inspection, program };
+  const program = (...plans: ServicePlan[]) =>
+    driver.writeAll({ ...request(...plans), addresses: addresses.current }).attempt(new Map());
+  return { driver, inspection, program };
 }
 
 function request(...plans: ServicePlan[]) {
@@ -64,14 +60,14 @@ function packet(destination: string, port: number): Packet {
 }
 
 test('a listener is asked at its own address; a service address passes, with where it is served instead', async () => {
-  const { backend, inspection, program } = await open();
+  const { driver, inspection, program } = await open();
   const [port, nodePort] = [await freePort(), await freePort()];
   const { ip, port: at } = await tcpPeer(cleanups, echoAs('a'));
   await program(planOf({ clusterIP: '10.96.0.1', port, nodePort }, [{ ip, port: at }]));
   const target = { endpoint: joinHostPort(ip, at), probability: 1, masquerade: true };
   const forward = { action: 'forward', targets: [target], affinitySeconds: 0 };
   assert.deepEqual((await inspection.ask(packet('127.0.0.1', nodePort))).fate, forward);
-  const { address } = backend.addressRows()[0] ?? { address: '' };
+  const { address } = driver.addressRows()[0] ?? { address: '' };
   assert.deepEqual((await inspection.ask(packet('127.0.0.1', port))).fate, forward);
   assert.deepEqual(await inspection.ask(packet('10.96.0.1', port)), {
     fate: { action: 'pass' },

@@ -4,7 +4,7 @@ import { isLoopback, joinHostPort, toIP } from '../../../model/ip.ts';
 import type { ServicePlan } from '../../../plan/service-plan.ts';
 import type { SyncRequest } from '../../backend.ts';
 import type { Difference, KernelAnswer, Packet } from '../../inspection.ts';
-import type { DirectlyServed } from '../direct-backend.ts';
+import type { DirectlyServed } from '../direct-driver.ts';
 import { listeningName, listeningsOf } from '../direct-places.ts';
 import { servableFrontends } from '../frontends.ts';
 import type { ProxySocket } from '../proxy-sockets.ts';

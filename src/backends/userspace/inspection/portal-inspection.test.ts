@@ -23,7 +23,6 @@ const settings: UserspaceSettings = {
   nodePortAddresses: nodePortAddresses('IPv4', []),
   portRange: { first: 40_000, last: 40_009 },
   choice: 'round-robin',
-  retryMs: 1_000,
 };
 const table = portalTable('IPv4');
 const proxyPorts = new Map([

@@ -3,16 +3,16 @@ import type { KernelInterfaces } from '../../../kernel/open.ts';
 import type { SyncRequest } from '../../backend.ts';
 import type { Difference, Inspection, KernelAnswer, Packet, ServiceCounters } from '../../inspection.ts';
 import type { Uncaptured } from '../capture.ts';
-import { DirectBackend } from '../direct-backend.ts';
-import type { PortalBackend } from '../portal-backend.ts';
+import { DirectDriver } from '../direct-driver.ts';
+import type { PortalDriver } from '../portal-driver.ts';
 import { serviceName } from '../proxy-sockets.ts';
 import type { UserspaceSettings } from '../settings.ts';
 import { askListeners, compareListeners, type DirectInspectionOptions } from './direct-inspection.ts';
 import { askPortals, comparePortals, type PortalInspectionOptions } from './portal-inspection.ts';
 
-/** A backend of this process, and the forwarder that it uses. */
+/** A driver of this process, and the forwarder that it uses. */
 export interface Running {
-  readonly backend: DirectBackend | PortalBackend;
+  readonly driver: DirectDriver | PortalDriver;
   readonly forwarder: Forwarder;
 }
 
@@ -51,7 +51,7 @@ export class UserspaceInspection implements Inspection {
     const running = this.#options.running();
     if (!running) return [];
     const traffic = await running.forwarder.traffic();
-    return [...running.backend.served()].map(([service, { plan }]) => {
+    return [...running.driver.served].map(([service, { plan }]) => {
       const lists = (['cluster', 'local'] as const).flatMap(
         (list) => traffic.get(serviceName(plan.port, list)) ?? [],
       );
@@ -72,10 +72,10 @@ export class UserspaceInspection implements Inspection {
     const { running, kernel } = this.#options;
     const now = running();
     if (!now) return 'reason' in kernel ? this.#listeners(kernel.reason) : this.#portals();
-    const { backend, forwarder } = now;
-    return backend instanceof DirectBackend
-      ? this.#listeners(backend.reason, { served: backend.served(), forwarder })
-      : this.#portals({ served: backend.served(), forwarder });
+    const { driver, forwarder } = now;
+    return driver instanceof DirectDriver
+      ? this.#listeners(driver.reason, { served: driver.served, forwarder })
+      : this.#portals({ served: driver.served, forwarder });
   }
 
   #listeners(reason: string, running?: DirectInspectionOptions['running']): Subject {

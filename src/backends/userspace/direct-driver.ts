@@ -1,27 +1,21 @@
-import type { InterfaceAddresses } from '../../kernel/route/addresses.ts';
-import type { Clock } from '../../lib/clock.ts';
 import { messageOf } from '../../lib/thrown.ts';
 import { type Family, familyOf, isLinkLocalIPv6, joinHostPort } from '../../model/ip.ts';
 import type { Logger } from '../../obs/log.ts';
 import { distinctFrontends, type Frontend, lostFrontends } from '../../plan/frontend.ts';
 import type { ServicePlan } from '../../plan/service-plan.ts';
-import { AddressWatch } from '../address-watch.ts';
-import type { Backend, SyncRequest, SyncResult } from '../backend.ts';
+import type { AddressSource, NodeAddresses } from '../address-watch.ts';
+import type { Driver, FullWrite, Wanted, WantedChanges, Written } from '../driver.ts';
 import { type AddressRow, addressRow, refusalNote, renderAddressTable } from './address-table.ts';
 import { frontendOfListening, type Listening, listeningName, listeningsOf } from './direct-places.ts';
 import type { ProxySocket, ProxySockets } from './proxy-sockets.ts';
-import { Retry } from './retry.ts';
 import type { UserspaceSettings } from './settings.ts';
 
-export interface DirectBackendOptions {
+export interface DirectOptions {
   readonly settings: UserspaceSettings;
   readonly sockets: ProxySockets;
-  readonly addresses: Pick<InterfaceAddresses, 'list' | 'watch'>;
   /** Why packets cannot be captured. */
   readonly reason: string;
   readonly logger: Logger;
-  readonly clock: Clock;
-  readonly requestFullSync: () => void;
   readonly onClose: () => void;
 }
 
@@ -33,45 +27,38 @@ export interface DirectlyServed {
   readonly rows: readonly AddressRow[];
 }
 
+/** Any address of the family may be a service's, except link-local ones, at which one listens only by naming the link. */
+export function listenableAddresses(source: AddressSource, family: Family): NodeAddresses {
+  const isRelevant = (ip: string): boolean => familyOf(ip) === family && !isLinkLocalIPv6(ip);
+  return { source, relevant: (listed) => listed.filter(isRelevant) };
+}
+
 /**
  * Userspace mode where packets cannot be captured, for want of privileges or of nftables. It listens where it may:
  * at node ports, at service addresses that are this node's own, and at loopback in place of cluster IPs.
  */
-export class DirectBackend implements Backend {
-  readonly family: Family;
-  /** No packet is rewritten, so there is nothing for conntrack to remember wrongly. */
-  readonly flows = 'none' as const;
-  readonly #options: DirectBackendOptions;
+export class DirectDriver implements Driver<'listening'> {
+  readonly subject = 'listeners';
+  readonly #options: DirectOptions;
   readonly #served = new Map<string, DirectlyServed>();
-  readonly #retry: Retry;
   #isAnnounced = false;
-  #watch: AddressWatch | undefined;
 
-  constructor(options: DirectBackendOptions) {
+  constructor(options: DirectOptions) {
     this.#options = options;
-    this.family = options.settings.family;
-    this.#retry = new Retry(options.clock, options.settings.retryMs, options.requestFullSync);
   }
 
-  async sync({ plans, changed }: SyncRequest): Promise<SyncResult> {
-    this.#watch ??= this.#watchAddresses();
-    const sorted = [
-      ...new Set(changed === 'all' ? [...this.#served.keys(), ...plans.keys()] : changed),
-    ].sort();
-    // What is given up is free for others in the same sync, whatever their order.
-    for (const key of sorted) this.#giveUp(key, plans.get(key));
-    const addresses = await this.#options.addresses.list();
-    const told: AddressRow[] = [];
-    for (const key of sorted) {
-      const plan = plans.get(key);
-      if (!plan) continue;
-      const before = this.#served.get(key);
-      const served = await this.#serve(key, plan, addresses);
-      this.#served.set(key, served);
-      if (JSON.stringify(served.rows) !== JSON.stringify(before?.rows)) told.push(...served.rows);
-    }
-    this.#tell(told);
-    return { refused: [] };
+  writeChanges(_: 'listening', wanted: WantedChanges): Promise<Written<'listening'>> {
+    return this.#write(wanted.changed, wanted);
+  }
+
+  writeAll(wanted: Wanted): FullWrite<'listening'> {
+    const attempt = () => this.#write([...this.#served.keys(), ...wanted.plans.keys()], wanted);
+    return { attempt, remedy: async () => undefined };
+  }
+
+  /** Nothing is written that anybody could refuse as a whole. */
+  isRefusal(): boolean {
+    return false;
   }
 
   /** Why packets are not captured. */
@@ -85,27 +72,31 @@ export class DirectBackend implements Backend {
   }
 
   /** What is served now, to compare with. */
-  served(): ReadonlyMap<string, DirectlyServed> {
+  get served(): ReadonlyMap<string, DirectlyServed> {
     return new Map(this.#served);
   }
 
-  async close(): Promise<void> {
-    this.#retry.cancel();
-    this.#watch?.close();
+  close(): void {
     this.#options.onClose();
   }
 
-  /** Any address of the family may be a service's; nobody can listen at a link-local one without naming the link. */
-  #watchAddresses(): AddressWatch {
-    const { addresses, clock, logger, requestFullSync } = this.#options;
-    const isRelevant = (ip: string): boolean => familyOf(ip) === this.family && !isLinkLocalIPv6(ip);
-    return new AddressWatch({
-      addresses,
-      relevant: (listed) => listed.filter(isRelevant),
-      clock,
-      logger,
-      onChange: requestFullSync,
-    });
+  async #write(keys: Iterable<string>, { plans, addresses }: Wanted): Promise<Written<'listening'>> {
+    const sorted = [...new Set(keys)].sort();
+    // What is given up is free for others in the same sync, whatever their order.
+    for (const key of sorted) this.#giveUp(key, plans.get(key));
+    const changed: AddressRow[] = [];
+    const failures: string[] = [];
+    for (const key of sorted) {
+      const plan = plans.get(key);
+      if (!plan) continue;
+      const before = this.#served.get(key);
+      const served = await this.#serve(key, plan, addresses, failures);
+      this.#served.set(key, served);
+      if (JSON.stringify(served.rows) !== JSON.stringify(before?.rows)) changed.push(...served.rows);
+    }
+    this.#announce(changed);
+    const [retry] = failures;
+    return { belief: 'listening', failures: new Map(), ...(retry !== undefined && { retry }) };
   }
 
   /** Closes the sockets of a service port that is gone, and those for frontends that it no longer has. */
@@ -122,7 +113,13 @@ export class DirectBackend implements Backend {
     else this.#served.delete(key);
   }
 
-  async #serve(key: string, plan: ServicePlan, addresses: readonly string[]): Promise<DirectlyServed> {
+  /** Listens where it may; reasons why it cannot, and should try again, go to `failures`. */
+  async #serve(
+    key: string,
+    plan: ServicePlan,
+    addresses: readonly string[],
+    failures: string[],
+  ): Promise<DirectlyServed> {
     const before = this.#served.get(key)?.sockets ?? new Map<string, ProxySocket>();
     const sockets = new Map<string, ProxySocket>();
     const rows: AddressRow[] = [];
@@ -134,7 +131,7 @@ export class DirectBackend implements Backend {
         continue;
       }
       for (const listening of listeningsOf(frontend, addresses, this.#options.settings)) {
-        rows.push(await this.#listen(plan, listening, before, sockets));
+        rows.push(await this.#listen(plan, listening, before, sockets, failures));
       }
       if (!rows.some((row) => row.frontend === name))
         rows.push(addressRow(plan, name, '', this.#uncaptured()));
@@ -151,6 +148,7 @@ export class DirectBackend implements Backend {
     listening: Listening,
     before: ReadonlyMap<string, ProxySocket>,
     sockets: Map<string, ProxySocket>,
+    failures: string[],
   ): Promise<AddressRow> {
     const { frontend, list, places } = listening;
     const { name } = frontend;
@@ -167,7 +165,7 @@ export class DirectBackend implements Backend {
       }
     }
     if (!socket) {
-      this.#retry.schedule();
+      failures.push(failure);
       return addressRow(plan, name, '', failure);
     }
     sockets.set(id, socket);
@@ -180,10 +178,10 @@ export class DirectBackend implements Backend {
     return `not captured: ${this.#options.reason}`;
   }
 
-  #tell(rows: readonly AddressRow[]): void {
+  #announce(rows: readonly AddressRow[]): void {
     const { logger, reason } = this.#options;
     if (!this.#isAnnounced) {
-      logger.info('Service addresses are not captured; services are reachable at the addresses told below', {
+      logger.info('Service addresses are not captured; services are reachable at the addresses below', {
         reason,
       });
     }

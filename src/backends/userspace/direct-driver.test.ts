@@ -17,9 +17,11 @@ import { openLocalForwarder } from '../../forwarder/open.ts';
 import { PortPool } from '../../forwarder/port-pool.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { nodePortAddresses } from '../../model/node-port-addresses.ts';
-import { silentLogger } from '../../obs/log.ts';
+import { type Logger, silentLogger } from '../../obs/log.ts';
+import { ignoredMetric } from '../../obs/metrics.ts';
 import type { ServicePlan } from '../../plan/service-plan.ts';
-import { DirectBackend } from './direct-backend.ts';
+import { SyncEngine } from '../engine.ts';
+import { DirectDriver, listenableAddresses } from './direct-driver.ts';
 import { ProxySockets } from './proxy-sockets.ts';
 
 const cleanups = new Cleanups();
@@ -34,7 +36,11 @@ async function open() {
     report: () => {},
   });
   const told: string[] = [];
-  const backend = new DirectBackend({
+  const logger: Logger = {
+    ...silentLogger,
+    info: (_message, attributes) => void told.push(String(attributes?.table)),
+  };
+  const driver = new DirectDriver({
     settings: {
       family: 'IPv4',
       hostIP: '127.0.0.1',
@@ -43,26 +49,32 @@ async function open() {
       nodePortAddresses: nodePortAddresses('IPv4', ['127.0.0.0/8']),
       portRange: undefined,
       choice: 'round-robin',
-      retryMs: 60_000,
     },
     sockets: new ProxySockets({
       forwarder,
       pool: new PortPool(undefined, Math.random),
       choice: 'round-robin',
     }),
-    addresses: new FakeAddresses('127.0.0.1'),
     reason: 'no privileges',
-    logger: { ...silentLogger, info: (_message, attributes) => void told.push(String(attributes?.table)) },
-    clock: systemClock,
-    requestFullSync: () => {},
+    logger,
     onClose: () => {},
+  });
+  const backend = new SyncEngine({
+    family: 'IPv4',
+    driver,
+    addresses: listenableAddresses(new FakeAddresses('127.0.0.1'), 'IPv4'),
+    retryMs: 0,
+    metrics: { repairs: ignoredMetric },
+    logger,
+    clock: systemClock,
+    requestSync: () => {},
   });
   cleanups.add(() => forwarder.close());
   cleanups.add(() => backend.close());
   const program = async (...plans: ServicePlan[]): Promise<void> => {
     await backend.sync({ plans: plansByKey(...plans), changed: 'all', serviceCIDRs: [], totalEndpoints: 0 });
   };
-  return { backend, program, told };
+  return { driver, backend, program, told };
 }
 
 async function planFor(name: string, parts: Partial<ServicePortParts> = {}): Promise<ServicePlan> {
@@ -75,10 +87,10 @@ function portOf(address: string): number {
 }
 
 test('a cluster IP is served at loopback, at its own port when that can be had', async () => {
-  const { backend, program, told } = await open();
+  const { driver, program, told } = await open();
   const port = await freePort();
   await program(await planFor('a', { port }), await planFor('b', { port, clusterIP: '10.96.0.2' }));
-  const [a, b] = backend.addressRows();
+  const [a, b] = driver.addressRows();
   assert.equal(a?.address, `127.0.0.1:${port}`);
   assert.match(a?.note ?? '', /not captured: no privileges/);
   assert.equal(await talk({ ip: '127.0.0.1', port }, 'x'), 'a:x');
@@ -103,7 +115,7 @@ test('node ports are served where they are configured, TCP and UDP', async () =>
 });
 
 test('what cannot be served is told with the reason, and a service that goes is closed', async () => {
-  const { backend, program } = await open();
+  const { driver, program } = await open();
   const nodePort = await freePort();
   const plan = await planFor('a', {
     nodePort,
@@ -112,21 +124,21 @@ test('what cannot be served is told with the reason, and a service that goes is 
     sourceRanges: ['203.0.113.0/24'],
   });
   await program(plan, planOf({ name: 'empty', clusterIP: '10.96.0.9' }, []));
-  const notes = new Map(backend.addressRows().map(({ frontend, note }) => [frontend, note]));
+  const notes = new Map(driver.addressRows().map(({ frontend, note }) => [frontend, note]));
   assert.match(notes.get('198.51.100.7:80/TCP') ?? '', /not captured/);
   assert.match(notes.get('198.51.100.8:80/TCP') ?? '', /source ranges/);
   assert.match(notes.get('10.96.0.9:80/TCP') ?? '', /^rejected: /);
   await program();
   assert.equal(await fateOf({ ip: '127.0.0.1', port: nodePort }), 'ECONNREFUSED');
-  assert.deepEqual(backend.addressRows(), []);
+  assert.deepEqual(driver.addressRows(), []);
 });
 
 test('endpoints change under an address that stays', async () => {
-  const { backend, program } = await open();
+  const { driver, program } = await open();
   await program(await planFor('a'));
-  const address = backend.addressRows()[0]?.address ?? '';
+  const address = driver.addressRows()[0]?.address ?? '';
   await program(await planFor('b', { name: 'a' }));
-  assert.equal(backend.addressRows()[0]?.address, address);
+  assert.equal(driver.addressRows()[0]?.address, address);
   assert.equal(await talk({ ip: '127.0.0.1', port: portOf(address) }), 'b:');
 });
 
