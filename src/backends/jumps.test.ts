@@ -145,7 +145,7 @@ function over(run: RunProgram, family: 'IPv4' | 'IPv6' = 'IPv4'): Commands {
   const clock = new FakeClock();
   // Nothing here is about how long a lock is waited for.
   clock.setTimeout = (callback) => {
-    callback();
+    queueMicrotask(callback);
     return { cancel: () => {} };
   };
   return new Commands({ family, run, clock, logger: silentLogger });
