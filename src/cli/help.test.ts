@@ -45,11 +45,11 @@ test('without a width, a flag has its type, description and default on one line'
 test('every default other than zero is shown', () => {
   const text = usageText({ gates });
   for (const flag of allFlags.filter((f) => f.deprecated === undefined)) {
-    const told = new RegExp(`--${flag.name}(?: \\S+)? {2,}.*\\(default "?([^")]+)"?\\)$`, 'm').exec(
+    const shown = new RegExp(`--${flag.name}(?: \\S+)? {2,}.*\\(default "?([^")]+)"?\\)$`, 'm').exec(
       text,
     )?.[1];
     const zero = ['', '0', '0s', '[]', 'false'].includes(flag.defaultText);
-    assert.equal(told, zero ? undefined : flag.defaultText, flag.name);
+    assert.equal(shown, zero ? undefined : flag.defaultText, flag.name);
   }
 });
 

@@ -15,7 +15,7 @@ export async function readConfigFile(path: string): Promise<string> {
   return readText(path);
 }
 
-/** Writes a configuration file over whatever is there. Rejects with a FileError. */
+/** Writes a configuration file, replacing an existing one. Rejects with a FileError. */
 export async function writeConfigFile(path: string, text: string): Promise<void> {
   try {
     await writeFile(path, text);

@@ -154,7 +154,7 @@ export const v1alpha1 = struct('v1alpha1.KubeProxyConfiguration', {
   winkernel: field(winkernel, 'Accepted for Windows nodes that share the file.'),
   detectLocalMode: field(
     scalar('string', 'v1alpha1.LocalMode'),
-    'How local pod traffic is told: `ClusterCIDR`, `NodeCIDR`, `BridgeInterface` or `InterfaceNamePrefix`.',
+    'How traffic of local pods is recognised: `ClusterCIDR`, `NodeCIDR`, `BridgeInterface` or `InterfaceNamePrefix`.',
   ),
   detectLocal: field(detectLocal, 'What the detection needs.'),
   clusterCIDR: field(string, 'Pod addresses of the cluster: one CIDR, or one per family, comma-separated.'),

@@ -138,19 +138,19 @@ users:
   test("passes the server as written to an exec plugin, and tls-server-name only for the file's server", async () => {
     const apiVersion = 'client.authentication.k8s.io/v1';
     const answer = JSON.stringify({ kind: 'ExecCredential', apiVersion, status: { token: 'x' } });
-    const told = join(directory, 'told');
+    const infoFile = join(directory, 'infoFile');
     const command = file(
       'plugin',
-      `#!/bin/sh\nprintf %s "$KUBERNETES_EXEC_INFO" > "${told}"\necho '${answer}'\n`,
+      `#!/bin/sh\nprintf %s "$KUBERNETES_EXEC_INFO" > "${infoFile}"\necho '${answer}'\n`,
     );
     chmodSync(command, 0o755);
     const exec = { apiVersion, command, interactiveMode: 'Never', provideClusterInfo: true };
     const cluster = { server: 'https://API.example.com:443/', 'tls-server-name': 'kubernetes' };
     const path = file('exec', config(cluster, { exec }));
     await (await access(path)).credentials.current();
-    assert.deepEqual(JSON.parse(readFileSync(told, 'utf8')).spec.cluster, cluster);
+    assert.deepEqual(JSON.parse(readFileSync(infoFile, 'utf8')).spec.cluster, cluster);
     await (await access(path, 'https://192.0.2.1:443')).credentials.current();
-    assert.deepEqual(JSON.parse(readFileSync(told, 'utf8')).spec.cluster, {
+    assert.deepEqual(JSON.parse(readFileSync(infoFile, 'utf8')).spec.cluster, {
       server: 'https://192.0.2.1:443',
     });
   });

@@ -6,12 +6,12 @@ import { silentLogger } from '../obs/log.ts';
 import { ObjectIntake } from './object-intake.ts';
 
 function setup() {
-  const complaints: unknown[] = [];
+  const logged: unknown[] = [];
   const intake = new ObjectIntake({
     resource: 'services',
     sink: { upsert() {}, remove() {}, synced() {} },
     intern: (text) => text,
-    logger: { ...silentLogger, error: (_error, _message, said) => complaints.push(said?.object) },
+    logger: { ...silentLogger, error: (_error, _message, said) => logged.push(said?.object) },
   });
   let version = 0;
   const list = async (...names: string[]) => {
@@ -19,33 +19,33 @@ function setup() {
     for (const name of names) intake.upsert(misshapen(name));
     await intake.endListing(String(++version), new TimeSlice(new FakeClock()));
   };
-  return { intake, list, complaints };
+  return { intake, list, logged };
 }
 
 const misshapen = (name: string) => ({ metadata: { name, namespace: 'n', resourceVersion: '1' }, spec: 5 });
 
 test('an object that cannot be decoded is logged once, also over several lists', async () => {
-  const { intake, list, complaints } = setup();
+  const { intake, list, logged } = setup();
   await list('a', 'b');
   intake.upsert(misshapen('a'));
   await list('a', 'b');
   await list('b', 'a');
-  assert.deepEqual(complaints, ['n/a', 'n/b']);
+  assert.deepEqual(logged, ['n/a', 'n/b']);
 });
 
 test('an object that cannot be decoded is forgotten when a list does not contain it', async () => {
-  const { intake, list, complaints } = setup();
+  const { intake, list, logged } = setup();
   await list('a', 'b');
   await list('b');
   intake.upsert(misshapen('a'));
   intake.upsert(misshapen('b'));
-  assert.deepEqual(complaints, ['n/a', 'n/b', 'n/a']);
+  assert.deepEqual(logged, ['n/a', 'n/b', 'n/a']);
 });
 
 test('an incomplete list removes nothing', async () => {
-  const { intake, list, complaints } = setup();
+  const { intake, list, logged } = setup();
   await list('a');
   intake.beginListing();
   await list('a');
-  assert.deepEqual(complaints, ['n/a']);
+  assert.deepEqual(logged, ['n/a']);
 });

@@ -17,7 +17,7 @@ import type { ObjectHandler } from './source.ts';
 
 const all: readonly ResourceName[] = ['nodes', 'serviceCIDRs', 'services', 'endpointSlices'];
 
-/** Keeps what it is told and checks that the source keeps its word about previous objects. */
+/** Records deliveries and checks the previous object of each. */
 class Follower implements ObjectHandler {
   readonly objects = new Map<string, Resources[ResourceName]>();
   readonly calls: string[] = [];
@@ -89,9 +89,9 @@ function service(name: string, clusterIP: string): string {
 const node = 'apiVersion: v1\nkind: Node\nmetadata: {name: n1}\n';
 const broken = `${service('a', '10.96.0.9')}---\nkind: [\n`;
 
-/** Waits until the source has told it. */
-function told({ calls }: Follower, call: string): Promise<void> {
-  return eventually(call, () => calls.includes(call), { onTimeout: () => `told: ${calls}` });
+/** Waits until the source has made this call. */
+function delivered({ calls }: Follower, call: string): Promise<void> {
+  return eventually(call, () => calls.includes(call), { onTimeout: () => `delivered: ${calls}` });
 }
 
 test('manifest files of a directory are read in order, other files are not', async (t) => {
@@ -320,16 +320,16 @@ test('the swap of a ConfigMap volume is followed', async (t) => {
   assert.ok(follower.calls.includes('add services default/a'));
   symlinkSync('..v2', join(path, '..data_tmp'));
   renameSync(join(path, '..data_tmp'), join(path, '..data'));
-  await told(follower, 'update services default/a');
+  await delivered(follower, 'update services default/a');
 });
 
 test('writes are noticed by the watch', async (t) => {
   const path = folder(t);
   const { source, follower } = await follow(t, path, systemClock);
   writeFileSync(join(path, 'a.yaml'), service('a', '10.96.0.1'));
-  await told(follower, 'add services default/a');
+  await delivered(follower, 'add services default/a');
   unlinkSync(join(path, 'a.yaml'));
-  await told(follower, 'remove services default/a');
+  await delivered(follower, 'remove services default/a');
   await source.stop();
   follower.news();
   writeFileSync(join(path, 'a.yaml'), service('a', '10.96.0.1'));
@@ -348,7 +348,7 @@ test('changes that the kernel does not report are found by polling', async (t) =
   await sleep(300);
   assert.ok(!follower.calls.includes('add services default/b'));
   await clock.advance(10_000);
-  await told(follower, 'add services default/b');
+  await delivered(follower, 'add services default/b');
   // A replaced directory is found the same way, and watched from then on.
   rmSync(path, { recursive: true });
   mkdirSync(path);
@@ -360,7 +360,7 @@ test('changes that the kernel does not report are found by polling', async (t) =
     await sleep(100);
     await clock.advance(1_000);
   }
-  await told(follower, 'add services default/c');
+  await delivered(follower, 'add services default/c');
 });
 
 test('a handler that throws is logged, and later changes are delivered', async (t) => {

@@ -17,13 +17,13 @@ const node = (over: Partial<NodeObject> = {}): NodeObject => ({
 });
 const zone = (name: string) => ({ labels: { 'topology.kubernetes.io/zone': name } });
 
-/** A manager on a still clock, with what it logged, told and returned. */
+/** A manager on a fake clock, with its log lines, reactions and result. */
 function setUp(over: Partial<NodeManagerOptions> = {}) {
   const clock = new FakeClock();
   const errors: string[] = [];
   const logger: Logger = { ...silentLogger, error: (error) => errors.push(String(error)) };
   const manager = new NodeManager({ nodeName: 'n1', needsPodCIDRs: false, clock, logger, ...over });
-  const told: string[] = [];
+  const reactions: string[] = [];
   const outcome: { start?: NodeStart; error?: string } = {};
   const put = (object: NodeObject) => manager.upsert('nodes', object);
   const wait = () =>
@@ -37,8 +37,8 @@ function setUp(over: Partial<NodeManagerOptions> = {}) {
     );
   const react = () =>
     manager.react({
-      onFatal: (reason) => told.push(`fatal: ${reason}`),
-      onZone: (name) => told.push(`zone: ${name}`),
+      onFatal: (reason) => reactions.push(`fatal: ${reason}`),
+      onZone: (name) => reactions.push(`zone: ${name}`),
     });
   /** Through the start with the given node, to the first reaction. */
   const started = async (object?: NodeObject) => {
@@ -49,7 +49,7 @@ function setUp(over: Partial<NodeManagerOptions> = {}) {
     await waiting;
     react();
   };
-  return { clock, errors, manager, told, outcome, put, wait, react, started };
+  return { clock, errors, manager, reactions, outcome, put, wait, react, started };
 }
 
 test('the first list is awaited without limit', async () => {
@@ -168,13 +168,13 @@ for (const [name, needsPodCIDRs, change, expected] of [
   ['another node', false, node({ name: 'n2', addresses: [] }), 'nothing'],
 ] as const) {
   test(`after the start, ${name}: ${expected}`, async () => {
-    const { manager, told, started, put } = setUp({ needsPodCIDRs });
+    const { manager, reactions, started, put } = setUp({ needsPodCIDRs });
     await started(first);
-    assert.equal(told.length, 0);
+    assert.equal(reactions.length, 0);
     put(change);
     put(change);
     assert.deepEqual(
-      told.map((line) => line.split(':')[0]),
+      reactions.map((line) => line.split(':')[0]),
       expected === 'fatal' ? ['fatal'] : [],
     );
     if (change.name === 'n1') assert.equal(manager.node, change, 'the latest node is kept');
@@ -185,36 +185,36 @@ test('reasons to exit name what changed', async () => {
   const ips = setUp();
   await ips.started(node());
   ips.put(node({ addresses: [{ type: 'InternalIP', address: '10.0.0.2' }] }));
-  assert.deepEqual(ips.told, ['fatal: IP addresses of node "n1" changed from [10.0.0.1] to [10.0.0.2]']);
+  assert.deepEqual(ips.reactions, ['fatal: IP addresses of node "n1" changed from [10.0.0.1] to [10.0.0.2]']);
   const gone = setUp();
   await gone.started(node());
   gone.manager.remove('nodes', node({ name: 'n2' }));
-  assert.deepEqual(gone.told, []);
+  assert.deepEqual(gone.reactions, []);
   gone.manager.remove('nodes', node());
-  assert.deepEqual(gone.told, ['fatal: node "n1" was deleted']);
+  assert.deepEqual(gone.reactions, ['fatal: node "n1" was deleted']);
   assert.equal(gone.manager.node, undefined);
 });
 
 test('addresses that appear after the start are fatal; a node without addresses is not', async () => {
-  const { told, started, put } = setUp();
+  const { reactions, started, put } = setUp();
   await started();
-  assert.deepEqual(told, []);
+  assert.deepEqual(reactions, []);
   put(node({ addresses: [] }));
-  assert.deepEqual(told, []);
+  assert.deepEqual(reactions, []);
   put(node());
-  assert.deepEqual(told, ['fatal: IP addresses of node "n1" changed from [] to [10.0.0.1]']);
+  assert.deepEqual(reactions, ['fatal: IP addresses of node "n1" changed from [] to [10.0.0.1]']);
 });
 
 test('the deletion of a node that appeared after the start is fatal', async () => {
-  const { manager, told, started, put } = setUp();
+  const { manager, reactions, started, put } = setUp();
   await started();
   put(node({ addresses: [] }));
   manager.remove('nodes', node({ addresses: [] }));
-  assert.deepEqual(told, ['fatal: node "n1" was deleted']);
+  assert.deepEqual(reactions, ['fatal: node "n1" was deleted']);
 });
 
 test('the deletion of a node before the start is not fatal', async () => {
-  const { clock, manager, told, put, react, wait } = setUp();
+  const { clock, manager, reactions, put, react, wait } = setUp();
   manager.synced('nodes');
   const waiting = wait();
   put(node({ addresses: [] }));
@@ -222,30 +222,30 @@ test('the deletion of a node before the start is not fatal', async () => {
   await clock.advance(30_000);
   await waiting;
   react();
-  assert.deepEqual(told, []);
+  assert.deepEqual(reactions, []);
 });
 
 test('changes between the start and the reaction are not lost', async () => {
-  const { clock, manager, told, react, put, wait } = setUp();
+  const { clock, manager, reactions, react, put, wait } = setUp();
   put(node());
   manager.synced('nodes');
   await wait();
   manager.remove('nodes', node());
   await clock.advance(60_000);
   react();
-  assert.deepEqual(told, ['fatal: node "n1" was deleted']);
+  assert.deepEqual(reactions, ['fatal: node "n1" was deleted']);
 });
 
 test('onZone is called when the zone label is added, changed or removed, and only then', async () => {
-  const { told, started, put } = setUp();
+  const { reactions, started, put } = setUp();
   await started(node(zone('za')));
-  assert.deepEqual(told, ['zone: za']);
+  assert.deepEqual(reactions, ['zone: za']);
   put(node(zone('za')));
   put(node(zone('zb')));
   put(node());
   put(node());
   put(node(zone('')));
-  assert.deepEqual(told, ['zone: za', 'zone: zb', 'zone: undefined', 'zone: ']);
+  assert.deepEqual(reactions, ['zone: za', 'zone: zb', 'zone: undefined', 'zone: ']);
 });
 
 test('stop() ends a wait and the reactions, and leaves no timer', async () => {
@@ -261,7 +261,7 @@ test('stop() ends a wait and the reactions, and leaves no timer', async () => {
   await reacting.started(node());
   reacting.manager.stop();
   reacting.manager.remove('nodes', node());
-  assert.deepEqual(reacting.told, []);
+  assert.deepEqual(reacting.reactions, []);
 });
 
 test('react() before waitForNode() throws', () => {

@@ -18,7 +18,7 @@ test('of several records for one endpoint, the last that is not terminating wins
     return list[0]?.zoneHints?.[0];
   };
   assert.equal(winner('1T@ 1R@'), '1', 'not terminating beats terminating');
-  assert.equal(winner('1R@ 1T@'), '0', 'whatever the order');
+  assert.equal(winner('1R@ 1T@'), '0', 'in any order');
   assert.equal(winner('1R@ 1R@'), '1', 'the last of those not terminating');
   assert.equal(winner('1T@ 1T@ 1Z@'), '0', 'the first of those terminating');
   assert.equal(winner('1R@ 1X@'), '1', 'not ready is not terminating');
