@@ -4,12 +4,14 @@ import type { Clock } from './clock.ts';
 export function sleep(clock: Clock, ms: number, signal?: AbortSignal): Promise<void> {
   if (signal?.aborted) return Promise.resolve();
   return new Promise((resolve) => {
-    const wake = () => {
+    const timer = clock.setTimeout(() => {
+      signal?.removeEventListener('abort', abort);
+      resolve();
+    }, ms);
+    const abort = () => {
       timer.cancel();
-      signal?.removeEventListener('abort', wake);
       resolve();
     };
-    const timer = clock.setTimeout(wake, ms);
-    signal?.addEventListener('abort', wake);
+    signal?.addEventListener('abort', abort, { once: true });
   });
 }

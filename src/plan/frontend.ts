@@ -47,19 +47,19 @@ export class Frontend {
     return this.kind === 'cluster IP' ? this.plan.internal : this.plan.external;
   }
 
-  /** For clients on this node, its pods and the node itself. The same object as `outside` where nothing differs. */
-  get near(): Decision {
-    return this.kind === 'cluster IP' ? this.plan.internal : this.plan.near;
+  /** For clients on this node, its pods and the node itself, where another decision holds for them. */
+  get near(): Decision | undefined {
+    return this.kind === 'cluster IP' ? undefined : this.plan.near;
   }
 
   /** The endpoints for clients elsewhere; undefined when their connections are refused. */
   get endpoints(): EndpointList | undefined {
-    return this.outside.action === 'forward' ? this.outside.endpoints : undefined;
+    return listOf(this.outside);
   }
 
   /** The endpoints for clients on this node, where another decision holds for them. */
   get nearEndpoints(): EndpointList | undefined {
-    return this.near !== this.outside && this.near.action === 'forward' ? this.near.endpoints : undefined;
+    return this.near && listOf(this.near);
   }
 
   /** Only sources in these ranges may reach it; empty: everybody may. */
@@ -72,6 +72,10 @@ export class Frontend {
     if (this.kind === 'cluster IP') return 'all but pods';
     return this.plan.port.externalPolicyLocal ? 'this node' : 'all';
   }
+}
+
+function listOf(decision: Decision): EndpointList | undefined {
+  return decision.action === 'forward' ? decision.endpoints : undefined;
 }
 
 /** `address` is empty for a node port. */

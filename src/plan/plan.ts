@@ -23,26 +23,21 @@ export function planServicePort(
   return new PlannedPort(port, endpoints, context, lost);
 }
 
-/** A plan that remembers what it was made from, to explain itself and to tell whether it is still current. */
+/**
+ * A plan that remembers what it was made from, to explain itself and to tell whether it is still current. It keeps lists
+ * of endpoints; decisions follow from them whenever somebody asks, so that 50,000 plans stay small.
+ */
 export class PlannedPort implements ServicePlan, Explainable {
   readonly port: ServicePort;
   /** What the plan was made for; its zone may be an older one where no hint asks for it. */
   readonly context: PlanContext;
   readonly mode: TopologyMode;
-  readonly externalIPs: readonly string[];
-  readonly usesClusterEndpoints: boolean;
-  readonly usesLocalEndpoints: boolean;
-  readonly externallyAccessible: boolean;
   readonly endpoints: readonly Endpoint[];
   readonly cluster: readonly Endpoint[];
   readonly local: readonly Endpoint[];
   readonly all: readonly Endpoint[];
   readonly hasAnyEndpoints: boolean;
-  readonly internal: Decision;
-  readonly external: Decision;
-  readonly near: Decision;
   readonly lost: ReadonlyMap<string, string> | undefined;
-  readonly topology: ServicePlan['topology'];
 
   constructor(
     port: ServicePort,
@@ -50,26 +45,56 @@ export class PlannedPort implements ServicePlan, Explainable {
     context: PlanContext,
     lost?: ServicePlan['lost'],
   ) {
-    const reachable = isExternallyAccessible(port);
     this.port = port;
     this.context = context;
     this.endpoints = endpoints;
-    this.externalIPs = context.allowExternalIPs ? port.externalIPs : none;
-    this.externallyAccessible = reachable;
-    // Under Local/Local, pods and the node itself still reach external addresses through the cluster set.
-    this.usesClusterEndpoints = !port.internalPolicyLocal || reachable;
-    this.usesLocalEndpoints = port.internalPolicyLocal || (port.externalPolicyLocal && reachable);
     this.mode = this.usesClusterEndpoints ? topologyModeOf(surveyHints(endpoints, context)) : 'none';
     this.cluster = this.usesClusterEndpoints ? clusterEndpoints(endpoints, this.mode, context) : none;
     this.local = this.usesLocalEndpoints ? localEndpoints(endpoints) : none;
     this.all = unionOf(this.cluster, this.local);
     this.hasAnyEndpoints = this.cluster.length > 0 || (this.usesLocalEndpoints && endpoints.some(isUsable));
-    this.internal = decide(this, 'internal', port.internalPolicyLocal);
-    this.external = decide(this, 'external', port.externalPolicyLocal);
-    const isSplit = port.externalPolicyLocal && this.cluster.length > 0;
-    this.near = isSplit ? new Forward(this, 'near', 'cluster') : this.external;
     this.lost = lost;
-    this.topology = new Topology(this);
+  }
+
+  get externalIPs(): readonly string[] {
+    return this.context.allowExternalIPs ? this.port.externalIPs : none;
+  }
+
+  get externallyAccessible(): boolean {
+    return isExternallyAccessible(this.port);
+  }
+
+  /** Under Local/Local, pods and the node itself still reach external addresses through the cluster set. */
+  get usesClusterEndpoints(): boolean {
+    return !this.port.internalPolicyLocal || this.externallyAccessible;
+  }
+
+  get usesLocalEndpoints(): boolean {
+    const { internalPolicyLocal, externalPolicyLocal } = this.port;
+    return internalPolicyLocal || (externalPolicyLocal && this.externallyAccessible);
+  }
+
+  get internal(): Decision {
+    return decide(this, 'internal', this.port.internalPolicyLocal);
+  }
+
+  get external(): Decision {
+    return decide(this, 'external', this.port.externalPolicyLocal);
+  }
+
+  get near(): Decision | undefined {
+    const isSplit = this.port.externalPolicyLocal && this.cluster.length > 0;
+    return isSplit ? new Forward(this, 'near', 'cluster') : undefined;
+  }
+
+  get topology(): ServicePlan['topology'] {
+    return new Topology(this);
+  }
+
+  /** Serialised with its decisions. */
+  toJSON(): object {
+    const { internal, external, near, topology } = this;
+    return { ...this, internal, external, near, topology };
   }
 
   /** The same plan, with these destinations lost to others. */

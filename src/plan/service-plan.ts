@@ -40,10 +40,10 @@ export interface ServicePlan {
   /** Traffic from outside to external IPs, load balancer VIPs and the node port. */
   readonly external: Decision;
   /**
-   * Traffic from pods of this node and the node itself to those addresses. The same object as `external`, except where
-   * policy Local applies: it binds outside clients only, to keep their source address.
+   * Traffic from pods of this node and the node itself to those addresses, where `external` does not hold for them:
+   * policy Local binds outside clients only, to keep their source address.
    */
-  readonly near: Decision;
+  readonly near: Decision | undefined;
   /** Destinations that the service port asks for and another one has, by name, with that one's key; see Ownership. */
   readonly lost: ReadonlyMap<string, string> | undefined;
   /** How the cluster set was narrowed: by hints for this node, for this zone, or not. */

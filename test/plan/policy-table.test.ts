@@ -96,7 +96,7 @@ for (const [port, uses] of policies) {
           hasAny: plan.hasAnyEndpoints,
           internal: outcome(plan.internal),
           external: outcome(plan.external),
-          near: plan.near === plan.external ? undefined : outcome(plan.near),
+          near: plan.near && outcome(plan.near),
           mode: plan.topology.mode,
         },
         {

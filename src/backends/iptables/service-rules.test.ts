@@ -68,7 +68,16 @@ test('endpoints are drawn in the byte order of their names', () => {
 test('which endpoints take traffic is what the plan says, whatever the policy', () => {
   const local = { action: 'forward', endpoints: 'local', reason: '' } as const;
   const plan = planOf({ clusterIP, nodePort: 30080 }, [here]);
-  const ofPlan = { ...plan, local: plan.cluster, internal: local, external: local };
+  const { externalIPs, usesClusterEndpoints, externallyAccessible, near, topology } = plan;
+  const derived = {
+    externalIPs,
+    usesClusterEndpoints,
+    usesLocalEndpoints: true,
+    externallyAccessible,
+    near,
+    topology,
+  };
+  const ofPlan = { ...plan, ...derived, local: plan.cluster, internal: local, external: local };
   const { own, nat } = rendered(ofPlan, settingsOf('IPv4'));
   assert.ok(nat.includes('-A KUBE-SERVICES -m tcp -p tcp -d 10.96.0.1 --dport 80 -j SVL'));
   assert.match(inChain(own, 'SVL')[0] ?? '', / -d 10\.96\.0\.1 --dport 80 .* -j KUBE-MARK-MASQ$/);

@@ -90,7 +90,7 @@ function externalRules(plan: ServicePlan, names: ServiceNames, detector: LocalDe
   const rule = (what: string, rest: string) =>
     `-A ${ext} -m comment --comment "${what} for ${name} external destinations"${rest}`;
   const rules: string[] = [];
-  if (near !== external && near.action === 'forward') {
+  if (near?.action === 'forward') {
     const chain = balancingChain(names, near.endpoints);
     const pods = podSource(detector);
     if (pods !== undefined) rules.push(rule('pod traffic', ` ${pods} -j ${chain}`));
