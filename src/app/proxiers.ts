@@ -101,11 +101,11 @@ async function createProxier(
 async function createBackend(
   family: Family,
   options: ProxiersOptions,
-  requestFullSync: () => void,
+  requestSync: () => void,
 ): Promise<Backend> {
   const { mode, metrics, families } = options;
   try {
-    return await mode.create({ ...modeContext(family, options), metrics, requestFullSync });
+    return await mode.create({ ...modeContext(family, options), metrics, requestSync });
   } catch (error) {
     const isDualStack = families.length > 1;
     const prefix = isDualStack ? `unable to create ${family.toLowerCase()} proxier: ` : '';

@@ -1,7 +1,7 @@
 import type { Fate, Target } from './inspection.ts';
 
 /** One way that a packet may take, and how likely it does. */
-export type Outcome = { readonly probability: number } & (
+export type PossibleFate = { readonly probability: number } & (
   | { readonly action: 'forward'; readonly endpoint: string; readonly masquerade: boolean }
   | { readonly action: 'drop' | 'reject' | 'pass' }
 );
@@ -15,7 +15,7 @@ const negligible = 1e-6;
  * that is likeliest.
  */
 export function fateOf(
-  outcomes: readonly Outcome[],
+  outcomes: readonly PossibleFate[],
   affinitySeconds: number,
 ): { readonly fate: Fate; readonly notes: readonly string[] } {
   const likely = outcomes.filter(({ probability }) => probability > negligible);
@@ -30,7 +30,7 @@ export function fateOf(
   return { fate: { action, targets: targetsOf(likely), affinitySeconds }, notes };
 }
 
-function targetsOf(outcomes: readonly Outcome[]): Target[] {
+function targetsOf(outcomes: readonly PossibleFate[]): Target[] {
   const targets = new Map<string, Target>();
   for (const outcome of outcomes) {
     if (outcome.action !== 'forward') continue;

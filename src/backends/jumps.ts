@@ -138,12 +138,8 @@ async function ensureOneByOne(commands: Commands, missing: readonly Missing[]): 
 }
 
 /** Every chain of a table, whoever made it. */
-export async function chainNames(commands: Commands, table: JumpTable): Promise<Set<string>> {
-  const names = new Set<string>();
-  await commands.save(table, (line) => {
-    if (line.startsWith(':')) names.add(line.slice(1).split(' ', 1)[0] ?? '');
-  });
-  return names;
+export async function chainNames(commands: Commands, table: JumpTable): Promise<ReadonlySet<string>> {
+  return (await listTable(commands, table)).chains;
 }
 
 /** Removes jumps; those that are not there are fine. */

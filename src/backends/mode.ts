@@ -21,12 +21,15 @@ export interface BackendContext {
   readonly metrics: ProxyMetrics;
   readonly logger: Logger;
   readonly clock: Clock;
-  /** The backend calls it when the kernel no longer holds what was written. A full sync follows at once. */
-  readonly requestFullSync: () => void;
+  /** The backend calls it when the kernel no longer holds what is wanted. A sync follows at once. */
+  readonly requestSync: () => void;
 }
 
 /** Everything that a mode needs to inspect the kernel. */
-export type InspectionContext = Omit<BackendContext, 'metrics' | 'requestFullSync'>;
+export type InspectionContext = Omit<BackendContext, 'metrics' | 'requestSync'>;
+
+/** The bit of a packet's mark that asks for masquerading, where the configuration names none. */
+export const defaultMasqueradeBit = 14;
 
 /**
  * One proxy mode: everything that differs from other modes. Code outside src/backends/, src/config/ and

@@ -4,7 +4,7 @@ import type { Element, NftSet, TableRef } from '../kernel/nft/objects.ts';
 import type { FirstPacket, Step } from '../kernel/nft/walk/packet-state.ts';
 import { type Ending, type WalkedTable, walkTable } from '../kernel/nft/walk/table-walk.ts';
 import { type Family, formatIP, isLoopback, joinHostPort, toIP } from '../model/ip.ts';
-import { fateOf, type Outcome } from './fate.ts';
+import { fateOf, type PossibleFate } from './fate.ts';
 import type { KernelAnswer, Packet } from './inspection.ts';
 
 /** The table that a packet is asked about. */
@@ -78,7 +78,7 @@ function firstPacketOf({ source, destination, protocol, port, origin }: Packet):
   };
 }
 
-function outcomeOf({ state, action }: Ending, family: Family): Outcome {
+function outcomeOf({ state, action }: Ending, family: Family): PossibleFate {
   const { probability, destination: bytes, port, isRewritten, isMasqueraded: masquerade } = state;
   if (action !== 'accept') return { probability, action };
   if (!isRewritten) return { probability, action: 'pass' };

@@ -3,7 +3,7 @@ import { RuleWalk, type TableEnd } from '../kernel/iptables/rule-walk.ts';
 import type { SavedTable } from '../kernel/iptables/saved-table.ts';
 import type { Clock } from '../lib/clock.ts';
 import { formatIP, type IP, isLoopback, toIP } from '../model/ip.ts';
-import { fateOf, type Outcome } from './fate.ts';
+import { fateOf, type PossibleFate } from './fate.ts';
 import type { KernelAnswer, Packet } from './inspection.ts';
 
 /** What a packet meets on its way. */
@@ -49,11 +49,11 @@ export class RulePath {
 
   /** Its destination is rewritten, or it is marked, first; `after` says what then becomes of it. */
   async answer(
-    after: (end: TableEnd) => Promise<Outcome[]>,
+    after: (end: TableEnd) => Promise<PossibleFate[]>,
     affinitySeconds?: number,
   ): Promise<KernelAnswer> {
     const hook = this.isOwn ? 'OUTPUT' : 'PREROUTING';
-    const outcomes: Outcome[] = [];
+    const outcomes: PossibleFate[] = [];
     for (const end of await this.walk.enter(this.#node.tables.nat, hook, this.packet)) {
       for (const outcome of await after(end)) {
         outcomes.push({ ...outcome, probability: outcome.probability * end.probability });
@@ -64,7 +64,7 @@ export class RulePath {
   }
 
   /** What filters do with it where it goes. What the node sends to itself goes out and comes in. */
-  async refusal(packet: RulePacket, isSent = this.isOwn): Promise<Outcome | undefined> {
+  async refusal(packet: RulePacket, isSent = this.isOwn): Promise<PossibleFate | undefined> {
     const isForNode = this.isLocal(packet.destination);
     const sending = isForNode ? ['OUTPUT', 'INPUT'] : ['OUTPUT'];
     for (const hook of isSent ? sending : [isForNode ? 'INPUT' : 'FORWARD']) {

@@ -413,7 +413,7 @@ describe('nftables packet stories', { skip }, () => {
         metrics: createProxyMetrics(new Registry({ clock: systemClock, onCollectError: assert.fail }), []),
         logger: silentLogger,
         clock: systemClock,
-        requestFullSync: () => {},
+        requestSync: () => {},
       });
       const sync = (...plans: ServicePlan[]) =>
         backend.sync({ plans: plansByKey(...plans), changed: 'all', serviceCIDRs: [], totalEndpoints: 0 });

@@ -335,7 +335,7 @@ describe('nftables table', { skip }, () => {
       metrics: createProxyMetrics(registry, ['partial syncs', 'nftables transactions', 'repairs']),
       logger: silentLogger,
       clock: systemClock,
-      requestFullSync: () => {
+      requestSync: () => {
         requests++;
       },
     });

@@ -1,7 +1,7 @@
 import { RuleNotUnderstoodError, type RulePacket } from '../../kernel/iptables/rule-match.ts';
 import type { TableEnd } from '../../kernel/iptables/rule-walk.ts';
 import { splitIPPort } from '../../model/ip.ts';
-import type { Outcome } from '../fate.ts';
+import type { PossibleFate } from '../fate.ts';
 import type { KernelAnswer, Packet } from '../inspection.ts';
 import { type RuleNode, RulePath } from '../rule-path.ts';
 import { jumps } from './jumps.ts';
@@ -18,7 +18,7 @@ export async function ask(packet: Packet, node: RuleNode): Promise<KernelAnswer>
 }
 
 /** What becomes of the packet once its destination is settled. */
-async function outcomesOf(end: TableEnd, path: RulePath): Promise<Outcome[]> {
+async function outcomesOf(end: TableEnd, path: RulePath): Promise<PossibleFate[]> {
   if (end.verdict === 'drop' || end.verdict === 'reject') return [{ probability: 1, action: end.verdict }];
   const packet = rewritten(end, path);
   const refusal = await path.refusal(packet);

@@ -7,14 +7,10 @@ import type { IptablesNode } from './node.ts';
 import type { RuleWatcher } from './rule-watch.ts';
 import { SizeWatch } from './size-watch.ts';
 
-/** Tells what others do to the tables of one family, in the way that the flavour of iptables allows. */
+/** Reports what other programs do to the tables of one family, in the way that the flavour of iptables allows. */
 export interface Changes extends WriterObserver {
-  /** Begins to tell; the function returned ends it. */
+  /** Begins to report; returns what ends that. */
   watch(watcher: RuleWatcher): () => void;
-}
-
-export function changesOf(flavour: Flavour, node: IptablesNode, options: ChangesOptions): Changes {
-  return flavour === 'nft' ? new NotifiedChanges(node, options.family) : new PolledChanges(node, options);
 }
 
 export interface ChangesOptions {
@@ -23,59 +19,38 @@ export interface ChangesOptions {
   readonly logger: Logger;
 }
 
-class NotifiedChanges implements Changes {
-  readonly #node: IptablesNode;
-  readonly #family: Family;
-
-  constructor(node: IptablesNode, family: Family) {
-    this.#node = node;
-    this.#family = family;
-  }
-
-  watch(watcher: RuleWatcher): () => void {
-    this.#node.ruleWatch.watch(this.#family, watcher);
-    return () => this.#node.ruleWatch.unwatch(this.#family);
-  }
-
-  writerStarted(pid: number): void {
-    this.#node.ruleWatch.ownWriter(pid);
-  }
-
-  writerEnded(): void {}
+export function changesOf(flavour: Flavour, node: IptablesNode, options: ChangesOptions): Changes {
+  return flavour === 'nft' ? notifiedChanges(node, options) : polledChanges(node, options);
 }
 
-class PolledChanges implements Changes {
-  readonly #node: IptablesNode;
-  readonly #options: ChangesOptions;
-  #sizes: SizeWatch | undefined;
+function notifiedChanges(node: IptablesNode, { family }: ChangesOptions): Changes {
+  return {
+    watch: (watcher) => {
+      node.ruleWatch.watch(family, watcher);
+      return () => node.ruleWatch.unwatch(family);
+    },
+    writerStarted: (pid) => node.ruleWatch.ownWriter(pid),
+    writerEnded: () => {},
+  };
+}
 
-  constructor(node: IptablesNode, options: ChangesOptions) {
-    this.#node = node;
-    this.#options = options;
-  }
-
-  watch(watcher: RuleWatcher): () => void {
-    const { family, clock, logger } = this.#options;
-    try {
-      const sizes = this.#node.kernel.openSizes(family);
-      const onSuspicion = () => watcher.onSuspicion('unknown');
-      this.#sizes = new SizeWatch({ family, sizes, clock, logger, onSuspicion });
-    } catch (error) {
-      logger.error(error, 'Cannot watch the tables; a flush is noticed by the canary chain only', {
-        ipFamily: family,
-      });
-    }
-    return () => {
-      this.#sizes?.close();
-      this.#sizes = undefined;
-    };
-  }
-
-  writerStarted(): void {
-    this.#sizes?.writerStarted();
-  }
-
-  writerEnded(): void {
-    this.#sizes?.writerEnded();
-  }
+function polledChanges(node: IptablesNode, { family, clock, logger }: ChangesOptions): Changes {
+  let watch: SizeWatch | undefined;
+  return {
+    watch: (watcher) => {
+      try {
+        const onSuspicion = () => watcher.onSuspicion('unknown');
+        watch = new SizeWatch({ family, sizes: node.kernel.openSizes(family), clock, logger, onSuspicion });
+      } catch (error) {
+        const text = 'Cannot watch the tables; a flush is noticed by the canary chain only';
+        logger.error(error, text, { ipFamily: family });
+      }
+      return () => {
+        watch?.close();
+        watch = undefined;
+      };
+    },
+    writerStarted: () => watch?.writerStarted(),
+    writerEnded: () => watch?.writerEnded(),
+  };
 }

@@ -11,7 +11,7 @@ import { nodePortSource } from '../address-watch.ts';
 import type { Backend } from '../backend.ts';
 import { SyncEngine } from '../engine.ts';
 import type { Inspection } from '../inspection.ts';
-import type { BackendContext, InspectionContext, Mode } from '../mode.ts';
+import { type BackendContext, defaultMasqueradeBit, type InspectionContext, type Mode } from '../mode.ts';
 import type { PacketRules } from '../packet-rules.ts';
 import { SharedByFamilies } from '../shared-by-families.ts';
 import { changesOf } from './changes.ts';
@@ -32,8 +32,6 @@ import {
 import { RulesetWatch } from './ruleset-watch.ts';
 import type { IptablesSettings } from './settings.ts';
 import { WrittenRules } from './written-rules.ts';
-
-const defaultMasqueradeBit = 14;
 
 /** iptables mode: upstream's chains, rule by rule, written with the iptables programs of the PATH. */
 class IptablesMode implements Mode {
@@ -82,7 +80,7 @@ class IptablesMode implements Mode {
   }
 
   #engine(
-    { family, config, metrics, logger, clock, requestFullSync }: BackendContext,
+    { family, config, metrics, logger, clock, requestSync }: BackendContext,
     settings: IptablesSettings,
     flavour: Flavour,
     node: IptablesNode,
@@ -111,7 +109,7 @@ class IptablesMode implements Mode {
       metrics,
       logger,
       clock,
-      requestSync: requestFullSync,
+      requestSync,
     });
   }
 

@@ -14,7 +14,7 @@ import type { ServerChange, SetChange } from './diff.ts';
 import { isAbsent } from './errors.ts';
 import type { GracefulTermination } from './graceful.ts';
 import type { IpvsKernel } from './kernel.ts';
-import { boundAddressSet, type SetName, setDefinition } from './sets.ts';
+import { boundAddressSet, type IpsetName, setDefinition } from './sets.ts';
 
 export interface ApplyOptions {
   readonly kernel: IpvsKernel;
@@ -87,7 +87,7 @@ export class Application {
   }
 
   async #changeSet(
-    set: SetName,
+    set: IpsetName,
     change: (definition: SetDefinition, known: Set<string>) => Promise<void>,
   ): Promise<void> {
     const { desired, current } = this.#options;

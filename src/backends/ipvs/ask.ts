@@ -7,7 +7,7 @@ import {
   virtualServerFlags,
 } from '../../kernel/ipvs/objects.ts';
 import { formatIP, parseIP } from '../../model/ip.ts';
-import type { Outcome } from '../fate.ts';
+import type { PossibleFate } from '../fate.ts';
 import type { KernelAnswer, Packet } from '../inspection.ts';
 import { type RuleNode, RulePath } from '../rule-path.ts';
 import { jumps } from './chains.ts';
@@ -59,7 +59,7 @@ class PacketPath {
     );
   }
 
-  async #marked(packet: RulePacket): Promise<Outcome[]> {
+  async #marked(packet: RulePacket): Promise<PossibleFate[]> {
     const { isOwn, walk } = this.#path;
     const { server } = this.#node;
     if (isOwn && server) return this.#forward(packet, server);
@@ -70,7 +70,7 @@ class PacketPath {
     return [{ probability: 1, action: 'pass' }];
   }
 
-  async #forward(packet: RulePacket, server: VirtualServer): Promise<Outcome[]> {
+  async #forward(packet: RulePacket, server: VirtualServer): Promise<PossibleFate[]> {
     const { walk } = this.#path;
     const address = formatIP(packet.destination);
     if (this.#node.bound.has(address)) walk.note(`# ${address} is on ${deviceName}`);
@@ -83,7 +83,7 @@ class PacketPath {
     if (!isEven(server)) {
       walk.note(`# which, is up to the scheduler ${server.scheduler}; probabilities are by weight`);
     }
-    const outcomes: Outcome[] = [];
+    const outcomes: PossibleFate[] = [];
     for (const { real, probability } of choices) {
       walk.note(realServerText(server, real));
       outcomes.push({ ...(await this.#sent(packet, server, real)), probability });
@@ -92,7 +92,7 @@ class PacketPath {
   }
 
   /** What becomes of a packet that IPVS has given a new destination. */
-  async #sent(packet: RulePacket, server: VirtualServer, real: RealServer): Promise<Outcome> {
+  async #sent(packet: RulePacket, server: VirtualServer, real: RealServer): Promise<PossibleFate> {
     const destination = parseIP(real.address) ?? packet.destination;
     const virtualServer = formatVirtualServer(server);
     const sent = { ...packet, destination, port: real.port, isRewritten: true, virtualServer };

@@ -5,7 +5,7 @@ import { type Frontend, frontendsOf } from '../../plan/frontend.ts';
 import type { ServicePlan } from '../../plan/service-plan.ts';
 import { rangeOfNode } from '../../plan/source-ranges.ts';
 import type { InterfaceFacts } from './interface-facts.ts';
-import { canonicalSetEntry, type SetName } from './sets.ts';
+import { canonicalSetEntry, type IpsetName } from './sets.ts';
 import type { IpvsSettings } from './settings.ts';
 import { virtualServer } from './virtual-server.ts';
 
@@ -23,14 +23,14 @@ export interface Fragment {
   /** By `formatVirtualServer`. */
   readonly servers: ReadonlyMap<string, WantedServer>;
   /** Canonical entries. */
-  readonly entries: readonly { readonly set: SetName; readonly entry: string }[];
+  readonly entries: readonly { readonly set: IpsetName; readonly entry: string }[];
   /** To be bound to the device. */
   readonly addresses: readonly string[];
   /** Rules of KUBE-IPVS-OUT-FILTER: this node may not reach the load balancer. */
   readonly outFilter: readonly string[];
 }
 
-const nodePortSets: Readonly<Record<Protocol, { readonly all: SetName; readonly local: SetName }>> = {
+const nodePortSets: Readonly<Record<Protocol, { readonly all: IpsetName; readonly local: IpsetName }>> = {
   TCP: { all: 'KUBE-NODE-PORT-TCP', local: 'KUBE-NODE-PORT-LOCAL-TCP' },
   UDP: { all: 'KUBE-NODE-PORT-UDP', local: 'KUBE-NODE-PORT-LOCAL-UDP' },
   SCTP: { all: 'KUBE-NODE-PORT-SCTP-HASH', local: 'KUBE-NODE-PORT-LOCAL-SCTP-HASH' },
@@ -38,7 +38,7 @@ const nodePortSets: Readonly<Record<Protocol, { readonly all: SetName; readonly 
 
 const none: readonly Endpoint[] = [];
 
-const sourceRangeSet: SetName = 'KUBE-LOAD-BALANCER-SOURCE-CIDR';
+const sourceRangeSet: IpsetName = 'KUBE-LOAD-BALANCER-SOURCE-CIDR';
 
 /** What a plan wants. Pure: equal arguments give equal fragments. */
 export function compilePlan(plan: ServicePlan, settings: IpvsSettings, facts: InterfaceFacts): Fragment {
@@ -52,7 +52,7 @@ export function compilePlan(plan: ServicePlan, settings: IpvsSettings, facts: In
 class Compiler {
   readonly fragment: {
     readonly servers: Map<string, WantedServer>;
-    readonly entries: { set: SetName; entry: string }[];
+    readonly entries: { set: IpsetName; entry: string }[];
     readonly addresses: string[];
     readonly outFilter: string[];
   } = { servers: new Map(), entries: [], addresses: [], outFilter: [] };
@@ -165,7 +165,7 @@ class Compiler {
     this.fragment.servers.set(key, { server, isNodePort, endpoints: endpointsBehind(frontend) });
   }
 
-  #entry(set: SetName, entry: string): void {
+  #entry(set: IpsetName, entry: string): void {
     this.fragment.entries.push({ set, entry });
   }
 }

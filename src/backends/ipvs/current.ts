@@ -1,5 +1,5 @@
 import type { RealServer, VirtualServer } from '../../kernel/ipvs/objects.ts';
-import type { SetName } from './sets.ts';
+import type { IpsetName } from './sets.ts';
 
 /** A virtual server in the kernel. */
 export interface CurrentServer {
@@ -18,7 +18,7 @@ export class CurrentState {
   /** By `formatVirtualServer`; those of other software for firewall marks are not in here. */
   readonly servers = new Map<string, CurrentServer>();
   /** Canonical entries; a set that could not be listed is missing, and left alone. */
-  readonly sets = new Map<SetName, Set<string>>();
+  readonly sets = new Map<IpsetName, Set<string>>();
   /** On the device. Empty when it could not be listed: everything is then bound again, and nothing unbound. */
   readonly addresses = new Set<string>();
 }

@@ -3,23 +3,23 @@ import { Claims } from '../claims.ts';
 import { compilePlan, type Fragment, type WantedServer } from './compile.ts';
 import { type InterfaceFacts, noFacts } from './interface-facts.ts';
 import { restoreInput } from './rules.ts';
-import { boundAddressSet, type SetName, setNames } from './sets.ts';
+import { boundAddressSet, type IpsetName, setNames } from './sets.ts';
 import type { IpvsSettings } from './settings.ts';
 
 /** Things to look at: keys of virtual servers, addresses, and entries of sets. */
 export interface Scope {
   readonly servers: Iterable<string>;
   readonly addresses: Iterable<string>;
-  readonly entries: Iterable<readonly [SetName, Iterable<string>]>;
+  readonly entries: Iterable<readonly [IpsetName, Iterable<string>]>;
 }
 
 /** The things a change of plans bears on: all that a partial sync has to look at. */
 export class Touched implements Scope {
   readonly servers = new Set<string>();
   readonly addresses = new Set<string>();
-  readonly entries = new Map<SetName, Set<string>>();
+  readonly entries = new Map<IpsetName, Set<string>>();
 
-  entry(set: SetName, entry: string): void {
+  entry(set: IpsetName, entry: string): void {
     const entries = this.entries.get(set);
     if (entries) entries.add(entry);
     else this.entries.set(set, new Set([entry]));
@@ -42,7 +42,7 @@ export class DesiredState {
   readonly settings: IpvsSettings;
   readonly #placed = new Map<string, Placed>();
   readonly #servers = new Claims();
-  readonly #entries: Readonly<Record<SetName, Claims>>;
+  readonly #entries: Readonly<Record<IpsetName, Claims>>;
   readonly #outFilter = new Claims();
   #facts = noFacts;
   /** The text of rules, until something changes that goes into it. */
@@ -50,7 +50,10 @@ export class DesiredState {
 
   constructor(settings: IpvsSettings) {
     this.settings = settings;
-    this.#entries = Object.fromEntries(setNames.map((set) => [set, new Claims()])) as Record<SetName, Claims>;
+    this.#entries = Object.fromEntries(setNames.map((set) => [set, new Claims()])) as Record<
+      IpsetName,
+      Claims
+    >;
   }
 
   /** Takes effect as plans are placed from now on. */
@@ -99,16 +102,16 @@ export class DesiredState {
     return this.#entries[boundAddressSet].things();
   }
 
-  wantsEntry(set: SetName, entry: string): boolean {
+  wantsEntry(set: IpsetName, entry: string): boolean {
     return this.#entries[set].has(entry);
   }
 
-  entries(set: SetName): Iterable<string> {
+  entries(set: IpsetName): Iterable<string> {
     return this.#entries[set].things();
   }
 
   /** The service ports that want an entry. */
-  entryOwners(set: SetName, entry: string): readonly string[] {
+  entryOwners(set: IpsetName, entry: string): readonly string[] {
     return this.#entries[set].of(entry);
   }
 

@@ -2,7 +2,7 @@ import type { RealServer, VirtualServer } from '../../kernel/ipvs/objects.ts';
 import { cidrContains, parseIP } from '../../model/ip.ts';
 import type { CurrentServer, CurrentState } from './current.ts';
 import type { DesiredState, Scope } from './desired.ts';
-import { type SetName, setNames } from './sets.ts';
+import { type IpsetName, setNames } from './sets.ts';
 import type { IpvsSettings } from './settings.ts';
 import { sameServer } from './virtual-server.ts';
 
@@ -25,7 +25,7 @@ export interface ServerChange {
 }
 
 export interface SetChange {
-  readonly set: SetName;
+  readonly set: IpsetName;
   readonly add: readonly string[];
   readonly remove: readonly string[];
 }
@@ -146,7 +146,7 @@ function realChanges(
 }
 
 function setChange(
-  set: SetName,
+  set: IpsetName,
   entries: Iterable<string>,
   current: CurrentState,
   desired: DesiredState,

@@ -63,7 +63,7 @@ class IpvsMode implements Mode {
 
   /** Throws the reason when this node cannot run the mode. */
   async create(context: BackendContext): Promise<Backend> {
-    const { family, config, metrics, logger, clock, requestFullSync } = context;
+    const { family, config, metrics, logger, clock, requestSync } = context;
     const settings = settingsOf(context);
     const linux = await this.#acquire(context, settings.scheduler);
     try {
@@ -94,7 +94,7 @@ class IpvsMode implements Mode {
       metrics,
       logger,
       clock,
-      requestSync: requestFullSync,
+      requestSync,
     });
   }
 

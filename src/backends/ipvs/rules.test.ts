@@ -6,7 +6,7 @@ import type { LocalDetector } from '../../model/local-detector.ts';
 import { DesiredState } from './desired.ts';
 import { interfaceFacts } from './interface-facts.ts';
 import { restoreInput } from './rules.ts';
-import type { SetName } from './sets.ts';
+import type { IpsetName } from './sets.ts';
 import type { IpvsSettings } from './settings.ts';
 
 const golden = `*nat
@@ -69,7 +69,7 @@ test('a load balancer with a source range, character by character', () => {
 });
 
 /** Rules of one chain of the nat or filter table, without the chain. */
-function rulesOf(chain: string, used: readonly SetName[], overrides: Partial<IpvsSettings> = {}): string[] {
+function rulesOf(chain: string, used: readonly IpsetName[], overrides: Partial<IpvsSettings> = {}): string[] {
   const input = restoreInput({ ...settings, ...overrides }, (set) => used.includes(set), []);
   return input.split('\n').flatMap((line) => {
     const [, name, rule = ''] = /^-A (\S+) (.*)$/.exec(line) ?? [];
@@ -95,7 +95,7 @@ test('what is masqueraded on the way to a cluster IP', () => {
 });
 
 test('sets in use add rules to their chains in a fixed order', () => {
-  const targets = (chain: string, used: readonly SetName[]) =>
+  const targets = (chain: string, used: readonly IpsetName[]) =>
     rulesOf(chain, used).map((rule) =>
       rule.replace(/-m comment --comment "[^"]*" /, '').replace('-m set --match-set ', ''),
     );
@@ -116,7 +116,7 @@ test('sets in use add rules to their chains in a fixed order', () => {
       'KUBE-HEALTH-CHECK-NODE-PORT dst -j ACCEPT',
     ],
   );
-  const firewall: SetName[] = ['KUBE-LOAD-BALANCER-SOURCE-IP', 'KUBE-LOAD-BALANCER-SOURCE-CIDR'];
+  const firewall: IpsetName[] = ['KUBE-LOAD-BALANCER-SOURCE-IP', 'KUBE-LOAD-BALANCER-SOURCE-CIDR'];
   assert.deepEqual(targets('KUBE-SOURCE-RANGES-FIREWALL', firewall), [
     'KUBE-LOAD-BALANCER-SOURCE-CIDR dst,dst,src -j RETURN',
     'KUBE-LOAD-BALANCER-SOURCE-IP dst,dst,src -j RETURN',

@@ -1,11 +1,11 @@
 import type { JumpTable } from '../jumps.ts';
 import { forwardRules, masqueradeMarked, podSource } from '../rule-text.ts';
 import { chains } from './chains.ts';
-import { kernelName, type SetName, setComment } from './sets.ts';
+import { type IpsetName, kernelName, setComment } from './sets.ts';
 import type { IpvsSettings } from './settings.ts';
 
 /** Says whether anything is wanted in a set; rules that look up an empty one are mostly left out. */
-export type IsUsed = (set: SetName) => boolean;
+export type IsUsed = (set: IpsetName) => boolean;
 
 /**
  * Input for iptables-restore: flushes our chains and fills them. It depends on which sets are in use, not on what is
@@ -99,7 +99,7 @@ class Rules {
   }
 
   externalAddresses(): string[] {
-    const rulesFor = (set: SetName, targets: readonly string[]) =>
+    const rulesFor = (set: IpsetName, targets: readonly string[]) =>
       this.#ifUsed(set, (match) => targets.map((target) => `-A KUBE-SERVICES ${match('dst,dst')} ${target}`));
     return [
       ...rulesFor('KUBE-EXTERNAL-IP', ['-j KUBE-MARK-MASQ', ...externalAccepts]),
@@ -108,7 +108,7 @@ class Rules {
   }
 
   accepts(): string[] {
-    const accept = (set: SetName) =>
+    const accept = (set: IpsetName) =>
       this.#isUsed(set) ? [`-A KUBE-SERVICES ${this.#lookUp(set, 'dst,dst')} -j ACCEPT`] : [];
     return [
       '-A KUBE-SERVICES -m addrtype --dst-type LOCAL -j KUBE-NODE-PORT',
@@ -119,7 +119,7 @@ class Rules {
   }
 
   sourceRanges(): string[] {
-    const admit = (set: SetName) =>
+    const admit = (set: IpsetName) =>
       this.#ifUsed(set, (match) => [`-A KUBE-SOURCE-RANGES-FIREWALL ${match('dst,dst,src')} -j RETURN`]);
     return [
       ...this.#ifUsed('KUBE-LOAD-BALANCER-FW', (match) => [
@@ -140,7 +140,7 @@ class Rules {
 
   /** The node answers for all bound addresses: what is no service must not reach the node's own listeners. */
   accessFilter(): string[] {
-    const pass = (set: SetName, what: string) => `-A KUBE-IPVS-FILTER ${this.#lookUp(set, what)} -j RETURN`;
+    const pass = (set: IpsetName, what: string) => `-A KUBE-IPVS-FILTER ${this.#lookUp(set, what)} -j RETURN`;
     const bound = this.#lookUp('KUBE-IPVS-IPS', 'dst');
     return [
       pass('KUBE-LOAD-BALANCER', 'dst,dst'),
@@ -152,15 +152,15 @@ class Rules {
     ];
   }
 
-  #ifUsed(set: SetName, rules: (match: (what: string) => string) => string[]): string[] {
+  #ifUsed(set: IpsetName, rules: (match: (what: string) => string) => string[]): string[] {
     return this.#isUsed(set) ? rules((what) => this.#match(set, what)) : [];
   }
 
-  #match(set: SetName, what: string): string {
+  #match(set: IpsetName, what: string): string {
     return `${comment(setComment(set))} ${this.#lookUp(set, what)}`;
   }
 
-  #lookUp(set: SetName, what: string): string {
+  #lookUp(set: IpsetName, what: string): string {
     return `-m set --match-set ${kernelName(set, this.#settings.family)} ${what}`;
   }
 }

@@ -72,27 +72,27 @@ const sets = {
 } as const satisfies Readonly<Record<string, SetFacts>>;
 
 /** A set by its IPv4 name, in either family. */
-export type SetName = keyof typeof sets;
+export type IpsetName = keyof typeof sets;
 
-export const setNames = Object.keys(sets) as SetName[];
+export const setNames = Object.keys(sets) as IpsetName[];
 
 /** The set that mirrors the addresses of the device; no service port puts entries there itself. */
-export const boundAddressSet = 'KUBE-IPVS-IPS' satisfies SetName;
+export const boundAddressSet = 'KUBE-IPVS-IPS' satisfies IpsetName;
 
 /** The kernel's limit for set names is 31 characters. */
 const maxNameLength = 31;
 
 /** What the set is called in the kernel. */
-export function kernelName(set: SetName, family: Family): string {
+export function kernelName(set: IpsetName, family: Family): string {
   return family === 'IPv4' ? set : set.replace('KUBE-', 'KUBE-6-').slice(0, maxNameLength);
 }
 
-export function setComment(set: SetName): string {
+export function setComment(set: IpsetName): string {
   return sets[set].comment;
 }
 
 /** How the set is made. */
-export function setDefinition(set: SetName, family: Family): SetDefinition {
+export function setDefinition(set: IpsetName, family: Family): SetDefinition {
   const name = kernelName(set, family);
   const { type } = sets[set];
   if (type === 'bitmap:port') return { name, type, from: 0, to: 65_535 };
@@ -100,6 +100,6 @@ export function setDefinition(set: SetName, family: Family): SetDefinition {
 }
 
 /** One spelling for each entry of a set; throws when it does not fit the set. */
-export function canonicalSetEntry(set: SetName, entry: string): string {
+export function canonicalSetEntry(set: IpsetName, entry: string): string {
   return canonicalEntry(entry, sets[set].type);
 }

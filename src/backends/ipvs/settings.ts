@@ -2,7 +2,7 @@ import type { CIDR, Family } from '../../model/ip.ts';
 import { parseCIDR } from '../../model/ip.ts';
 import type { LocalDetector } from '../../model/local-detector.ts';
 import type { NodePortAddresses } from '../../model/node-port-addresses.ts';
-import type { BackendContext } from '../mode.ts';
+import { type BackendContext, defaultMasqueradeBit } from '../mode.ts';
 
 /** What the state of one family depends on besides services and node addresses. Fixed while the program runs. */
 export interface IpvsSettings {
@@ -20,7 +20,6 @@ export interface IpvsSettings {
   readonly nodeIP: string;
 }
 
-const defaultMasqueradeBit = 14;
 const defaultScheduler = 'rr';
 
 /** The settings of one family, from the configuration and what is known of the node. */

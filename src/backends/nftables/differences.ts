@@ -1,8 +1,8 @@
-import { describeHook, describeRules } from '../../kernel/nft/describe-rule.ts';
 import type { Rule } from '../../kernel/nft/objects.ts';
 import { TimeSlice } from '../../lib/time-slice.ts';
 import type { Wanted } from '../driver.ts';
 import type { Difference } from '../inspection.ts';
+import { chainsWithRules, layoutDifferences } from '../nft-layout-differences.ts';
 import { EarlierPlacements } from './earlier.ts';
 import { ElementDiff } from './element-diff.ts';
 import { ElementDifferences } from './element-differences.ts';
@@ -78,31 +78,13 @@ function structureDifferences(
   rules: readonly Rule[],
   settings: NftablesSettings,
 ): Difference[] {
-  const differences: Difference[] = [];
-  const differ = (kind: string, object: string, wanted: string, found: string | undefined): void => {
-    if (wanted !== found) differences.push({ service: undefined, kind, object, wanted, found });
+  const stamps = { absent: undefined, other: 'another layout', ours: layoutStamp };
+  const wanted = {
+    table: tableOf(settings.family),
+    stamp: layoutStamp,
+    sets: structure.sets,
+    chains: [...fixedChains(settings), ...[...structure.chains].map((one) => sharedChain(one, settings))],
   };
-  const { family, name } = tableOf(settings.family);
-  const layouts = { absent: undefined, other: 'another layout', ours: layoutStamp };
-  differ('table', `${family} ${name}`, layoutStamp, layouts[state.table]);
-  for (const set of structure.sets)
-    differ('set', set, 'present', state.sets.has(set) ? 'present' : undefined);
-  const found = Map.groupBy(rules, ({ chain }) => chain.name);
-  const bodies = [
-    ...fixedChains(settings),
-    ...[...structure.chains].map((one) => sharedChain(one, settings)),
-  ];
-  for (const body of bodies) {
-    const chain = state.chains.get(body.name);
-    differ('chain', body.name, describeHook(body.base), chain && describeHook(chain.base));
-    const actual = state.table === 'ours' ? found.get(body.name) : undefined;
-    if (chain)
-      differ(
-        'rules',
-        body.name,
-        describeRules(body.rules.map((exprs) => ({ exprs }))),
-        describeRules(actual ?? []),
-      );
-  }
-  return differences;
+  const chains = chainsWithRules(state.chains.values(), rules);
+  return layoutDifferences(wanted, { stamp: stamps[state.table], sets: state.sets, chains }, false);
 }

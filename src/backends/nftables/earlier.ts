@@ -4,12 +4,12 @@ import { type Bytes, readWord, wordBytes } from './bytes.ts';
 import { type ElementMap, elementsIn } from './element-diff.ts';
 import { keyOf } from './frontends.ts';
 import { localSlotBase } from './layout.ts';
-import type { EarlierPlacement, Target } from './placement.ts';
+import type { EarlierPlacement, EndpointBytes } from './placement.ts';
 import type { StickyNumbers, StickyPlacement } from './sticky-numbers.ts';
 import { firstMember, memberNumber, serviceNumber } from './sticky-rules.ts';
 
 interface StickyService {
-  readonly members: Map<Target, number>;
+  readonly members: Map<EndpointBytes, number>;
   lastMember: number;
 }
 
@@ -46,7 +46,7 @@ export class EarlierPlacements {
     };
   }
 
-  #noteMember(number: number, target?: Target): void {
+  #noteMember(number: number, target?: EndpointBytes): void {
     const member = number & 0xffff;
     if (member < firstMember) return;
     const service = this.#services.get(number >>> 16) ?? { members: new Map(), lastMember: 0 };
@@ -56,7 +56,7 @@ export class EarlierPlacements {
   }
 
   /** Targets in slot order, of the first frontend that has any. */
-  #slots(frontends: readonly Frontend[], list: EndpointList): Target[] {
+  #slots(frontends: readonly Frontend[], list: EndpointList): EndpointBytes[] {
     for (const frontend of frontends) {
       const endpoints = this.#elements.get(
         frontend.kind === 'node port' ? 'nodeport-endpoints' : 'endpoints',
@@ -79,7 +79,7 @@ export class EarlierPlacements {
     return undefined;
   }
 
-  #stickySlots({ service, members }: StickyPlacement, list: EndpointList): Target[] {
+  #stickySlots({ service, members }: StickyPlacement, list: EndpointList): EndpointBytes[] {
     const byNumber = new Map([...members].map(([target, member]) => [memberNumber(service, member), target]));
     const numbers = inSlotOrder(
       this.#elements.get('sticky-slots'),

@@ -12,7 +12,7 @@ import { nodePortSource } from '../address-watch.ts';
 import type { Backend } from '../backend.ts';
 import { SyncEngine } from '../engine.ts';
 import type { Inspection } from '../inspection.ts';
-import type { BackendContext, InspectionContext, Mode } from '../mode.ts';
+import { type BackendContext, defaultMasqueradeBit, type InspectionContext, type Mode } from '../mode.ts';
 import type { PacketRules } from '../packet-rules.ts';
 import { SharedByFamilies } from '../shared-by-families.ts';
 import { NftablesDriver } from './driver.ts';
@@ -24,7 +24,6 @@ import { packetRules } from './packet-rules.ts';
 import { availableFamilies, checkKernelVersion, checkRuleset } from './preconditions.ts';
 import type { NftablesSettings } from './settings.ts';
 
-const defaultMasqueradeBit = 14;
 /** How long a scrape waits for the kernel's counters of one family. */
 const scrapeLimitMs = 2_000;
 
@@ -79,7 +78,7 @@ class NftablesMode implements Mode {
       metrics,
       logger,
       clock,
-      requestSync: context.requestFullSync,
+      requestSync: context.requestSync,
     });
   }
 

@@ -6,7 +6,7 @@ import { assignSlots } from './slots.ts';
 import type { StickyNumbers, StickyPlacement } from './sticky-numbers.ts';
 
 /** Address and port of an endpoint, as a map holds it. */
-export type Target = Bytes;
+export type EndpointBytes = Bytes;
 
 /** A plan together with the choices that programming it leaves open: who sits in which slot, under what number. */
 export interface Placement {
@@ -14,8 +14,8 @@ export interface Placement {
   /** Each destination once. */
   readonly frontends: readonly Frontend[];
   /** Endpoints under policy Cluster and under policy Local, in the order of their slots. */
-  readonly cluster: readonly Target[];
-  readonly local: readonly Target[];
+  readonly cluster: readonly EndpointBytes[];
+  readonly local: readonly EndpointBytes[];
   /** Present with client affinity. */
   readonly sticky?: StickyPlacement;
 }
@@ -39,6 +39,6 @@ export function place(
   return { ...lists, sticky: numbers.renew(earlier.sticky, new Set([...cluster, ...local])) };
 }
 
-function targetOf(endpoint: Endpoint): Target {
+function targetOf(endpoint: Endpoint): EndpointBytes {
   return addressBytes(endpoint.ip) + portBytes(endpoint.port);
 }

@@ -1,6 +1,7 @@
 import type { NftBatch } from '../../kernel/nft/batch.ts';
 import type { NftClient } from '../../kernel/nft/client.ts';
 import type { Clock } from '../../lib/clock.ts';
+import { inGroups } from '../../lib/groups.ts';
 import { TimeSlice } from '../../lib/time-slice.ts';
 import type { ServicePlan } from '../../plan/service-plan.ts';
 import type { Wanted, WantedChanges, Written } from '../driver.ts';
@@ -50,7 +51,7 @@ export interface PrepareOptions {
 const unrecognised: KernelState = { table: 'other', chains: new Map(), sets: new Set(), elements: new Map() };
 
 /** Service ports that are placed in one go. */
-const portsPerStretch = 50;
+const portsPerGroup = 50;
 
 /**
  * From this many endpoints on, the maps that hold them are flushed and filled again, in the same transaction,
@@ -113,7 +114,7 @@ export async function prepareChanges(
   const { shadow, structure } = believed;
   const timeSlice = new TimeSlice(clock);
   const change = new Change();
-  for (const keys of inStretches(wanted.changed)) {
+  for (const keys of inGroups(wanted.changed, portsPerGroup)) {
     shadow.update(keys, wanted.plans, change);
     if (timeSlice.isSpent) await timeSlice.yield();
   }
@@ -151,7 +152,7 @@ export async function placeAll(
 ): Promise<{ chains: Set<SharedChainName>; failures: Change['failures'] }> {
   const chains = new Set<SharedChainName>();
   const failures: Change['failures'][number][] = [];
-  for (const keys of inStretches(plans.keys())) {
+  for (const keys of inGroups(plans.keys(), portsPerGroup)) {
     const change = shadow.update(keys, plans, new Change(), earlierOf);
     for (const placement of change.after) {
       for (const chain of chainsOf(placement, shadow.settings)) chains.add(chain);
@@ -207,15 +208,4 @@ export function writeStatics(transaction: Transaction, diff: ElementDiff, static
     transaction.flushSet(set);
     for (const [key, value] of elements) transaction.add(set, key, value);
   }
-}
-
-function* inStretches(keys: Iterable<string>): Generator<string[]> {
-  let stretch: string[] = [];
-  for (const key of keys) {
-    stretch.push(key);
-    if (stretch.length < portsPerStretch) continue;
-    yield stretch;
-    stretch = [];
-  }
-  if (stretch.length > 0) yield stretch;
 }

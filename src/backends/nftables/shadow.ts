@@ -100,13 +100,6 @@ export class Shadow {
     return change;
   }
 
-  /** Keys whose plan is another one than was placed, or no longer there. */
-  outdated(plans: ReadonlyMap<string, ServicePlan>): Set<string> {
-    const keys = [...plans.keys()].filter((key) => this.#placements.get(key)?.plan !== plans.get(key));
-    for (const key of this.#placements.keys()) if (!plans.has(key)) keys.push(key);
-    return new Set(keys);
-  }
-
   /** The elements that service ports share; those of their own follow from placements. */
   *sharedElements(): Generator<readonly [set: SetName, key: Bytes]> {
     for (const set of sharedSets) for (const key of this.#shared[set].keys()) yield [set, key];

@@ -1,10 +1,10 @@
-import type { Target } from './placement.ts';
+import type { EndpointBytes } from './placement.ts';
 import { firstMember, lastMember } from './sticky-rules.ts';
 
 /** The numbers by which the affinity maps know a service port and its endpoints. */
 export interface StickyPlacement {
   readonly service: number;
-  readonly members: ReadonlyMap<Target, number>;
+  readonly members: ReadonlyMap<EndpointBytes, number>;
   /** The number to try first for the next endpoint. */
   readonly nextMember: number;
 }
@@ -22,8 +22,8 @@ export class StickyNumbers {
   #next = 1;
 
   /** The same numbers for what stays, fresh ones for what is new. Throws when there are none left. */
-  renew(earlier: StickyPlacement | undefined, targets: ReadonlySet<Target>): StickyPlacement {
-    const members = new Map<Target, number>();
+  renew(earlier: StickyPlacement | undefined, targets: ReadonlySet<EndpointBytes>): StickyPlacement {
+    const members = new Map<EndpointBytes, number>();
     for (const [target, member] of earlier?.members ?? []) {
       if (targets.has(target)) members.set(target, member);
     }

@@ -108,7 +108,7 @@ class UserspaceMode implements Mode {
     { forwarder, claim }: NodeForwarder,
     pool: PortPool,
   ): Promise<Backend> {
-    const { family, config, logger, clock, metrics, requestFullSync } = context;
+    const { family, config, logger, clock, metrics, requestSync } = context;
     const settings = settingsOf(context, options);
     const sockets = new ProxySockets({ forwarder, pool, choice: options.choice });
     const captured = await tryCapture(settings, context);
@@ -118,7 +118,7 @@ class UserspaceMode implements Mode {
     };
     const parts = { settings, sockets, logger, clock, onClose };
     const retryMs = toMillis(config.minSyncPeriod);
-    const common = { family, retryMs, metrics, logger, clock, requestSync: requestFullSync };
+    const common = { family, retryMs, metrics, logger, clock, requestSync };
     if ('reason' in captured) {
       const driver = new DirectDriver({ ...parts, reason: captured.reason });
       this.#running.set(family, { driver, forwarder });

@@ -1,10 +1,11 @@
 import { describeKey } from '../../../kernel/nft/describe-element.ts';
-import { describeHook, describeRules, describeVerdict } from '../../../kernel/nft/describe-rule.ts';
+import { describeVerdict } from '../../../kernel/nft/describe-rule.ts';
 import type { Element } from '../../../kernel/nft/objects.ts';
 import type { Family } from '../../../model/ip.ts';
 import type { Difference } from '../../inspection.ts';
+import { layoutDifferences } from '../../nft-layout-differences.ts';
 import { meaningOf, type PortalElement, placeOf } from '../portals/elements.ts';
-import { isSetName, portalSetDefinition, portalTable, setNames } from '../portals/layout.ts';
+import { portalSetDefinition, portalTable, setNames } from '../portals/layout.ts';
 import { portalChains } from '../portals/rules.ts';
 import type { UserspaceSettings } from '../settings.ts';
 import type { TableSnapshot } from './table-snapshot.ts';
@@ -17,25 +18,11 @@ export interface OwnedElement {
 }
 
 /** The table itself, its sets, and its chains with their rules: what does not depend on services. */
-export function layoutDifferences(settings: UserspaceSettings, table: TableSnapshot): Difference[] {
-  const differences: Difference[] = [];
-  const differ = (kind: string, object: string, wanted?: string, found?: string): void => {
-    if (wanted !== found) differences.push({ service: undefined, kind, object, wanted, found });
-  };
-  const { family, name } = portalTable(settings.family);
-  const present = (isThere: boolean): string | undefined => (isThere ? 'present' : undefined);
-  differ('table', `${family} ${name}`, 'present', present(table.chains.size + table.sets.size > 0));
-  for (const set of new Set([...setNames, ...table.sets])) {
-    differ('set', set, present(isSetName(set)), present(table.sets.has(set)));
-  }
-  const chains = new Map(portalChains(settings).map((chain) => [chain.name, chain]));
-  for (const chain of new Set([...chains.keys(), ...table.chains.keys()])) {
-    const [ours, held] = [chains.get(chain), table.chains.get(chain)];
-    differ('chain', chain, ours && describeHook(ours.base), held && describeHook(held.base));
-    const rules = ours?.rules.map((exprs) => ({ exprs }));
-    if (rules && held) differ('rules', chain, describeRules(rules), describeRules(held.rules));
-  }
-  return differences;
+export function tableDifferences(settings: UserspaceSettings, { chains, sets }: TableSnapshot): Difference[] {
+  const table = portalTable(settings.family);
+  const wanted = { table, stamp: 'present', sets: setNames, chains: portalChains(settings) };
+  const stamp = chains.size + sets.size > 0 ? 'present' : undefined;
+  return layoutDifferences(wanted, { stamp, sets, chains }, true);
 }
 
 /** Elements that are missing, that say something else, or that nobody wants. */

@@ -10,7 +10,7 @@ import { nodeElements } from '../portals/node-elements.ts';
 import type { UserspaceSettings } from '../settings.ts';
 import { forwardedAnswer } from './forwarded-fate.ts';
 import { listenerDifferences } from './listener-differences.ts';
-import { elementDifferences, layoutDifferences } from './portal-differences.ts';
+import { elementDifferences, tableDifferences } from './portal-differences.ts';
 import { readTable } from './table-snapshot.ts';
 import { wantedServices } from './wanted-services.ts';
 
@@ -83,7 +83,7 @@ export async function comparePortals(
     each.elements.map((element) => ({ service, element })),
   );
   return [
-    ...layoutDifferences(settings, table),
+    ...tableDifferences(settings, table),
     ...listenerDifferences(wantedListeners, open, listeners ?? new Map(), choice),
     ...elementDifferences(elements, before, table),
   ];

@@ -1,19 +1,14 @@
 import type { NftClient } from '../../../kernel/nft/client.ts';
-import type { BaseChain, Rule } from '../../../kernel/nft/objects.ts';
 import type { Family } from '../../../model/ip.ts';
+import { chainsWithRules, type FoundChain } from '../../nft-layout-differences.ts';
 import type { PortalElement } from '../portals/elements.ts';
 import { portalSet, portalTable, setNames } from '../portals/layout.ts';
-
-export interface HeldChain {
-  readonly base: BaseChain | undefined;
-  readonly rules: readonly Rule[];
-}
 
 /** The table of portals as the kernel has it. */
 export interface TableSnapshot {
   readonly family: Family;
   /** By name; empty when there is no table. */
-  readonly chains: ReadonlyMap<string, HeldChain>;
+  readonly chains: ReadonlyMap<string, FoundChain>;
   readonly sets: ReadonlySet<string>;
   readonly elements: readonly PortalElement[];
 }
@@ -26,7 +21,6 @@ export async function readTable(client: NftClient, family: Family): Promise<Tabl
     client.listRules(table),
     client.listSets(table),
   ]);
-  const byChain = Map.groupBy(rules, ({ chain }) => chain.name);
   const names = new Set(sets.map(({ name }) => name));
   const elements: PortalElement[] = [];
   for (const set of setNames) {
@@ -39,7 +33,7 @@ export async function readTable(client: NftClient, family: Family): Promise<Tabl
   }
   return {
     family,
-    chains: new Map(chains.map(({ name, base }) => [name, { base, rules: byChain.get(name) ?? [] }])),
+    chains: chainsWithRules(chains, rules),
     sets: names,
     elements,
   };

@@ -8,12 +8,12 @@ import { servicePortName } from '../../../model/service-port.ts';
 import type { Frontend } from '../../../plan/frontend.ts';
 import type { EndpointList, ServicePlan } from '../../../plan/service-plan.ts';
 import { admittedSources, mergeRanges } from '../../../plan/source-ranges.ts';
-import type { SetName } from './layout.ts';
+import type { PortalSetName } from './layout.ts';
 import { rejectChain } from './rules.ts';
 
 /** An element of one of our sets. Two of the same name are the same, or the newer one replaces the other. */
 export interface PortalElement {
-  readonly set: SetName;
+  readonly set: PortalSetName;
   readonly element: Element;
 }
 
@@ -61,7 +61,7 @@ function dispatchOf(frontend: Frontend, { plan, proxyPorts }: CapturedService): 
   const key = keyOf(frontend);
   const comment = cutComment(servicePortName(plan.port));
   const elements: PortalElement[] = [];
-  const toPort = (set: SetName, list: EndpointList | undefined): void => {
+  const toPort = (set: PortalSetName, list: EndpointList | undefined): void => {
     const port = list && proxyPorts.get(list);
     if (port !== undefined) elements.push({ set, element: { key, data: portBytes(port), comment } });
   };

@@ -17,9 +17,9 @@ export const setNames = [
   'proxy-ports',
 ] as const;
 
-export type SetName = (typeof setNames)[number];
+export type PortalSetName = (typeof setNames)[number];
 
-export function isSetName(name: string): name is SetName {
+export function isSetName(name: string): name is PortalSetName {
   return (setNames as readonly string[]).includes(name);
 }
 
@@ -27,16 +27,16 @@ export function portalTable(family: Family): TableRef {
   return { family: family === 'IPv4' ? 'ip' : 'ip6', name: 'kube-proxy-userspace' };
 }
 
-export function portalSet(family: Family, name: SetName): SetRef {
+export function portalSet(family: Family, name: PortalSetName): SetRef {
   return { table: portalTable(family), name };
 }
 
 /** The declaration of a set, in the form that nft itself would write it. */
-export function portalSetDefinition(family: Family, name: SetName): NftSet {
+export function portalSetDefinition(family: Family, name: PortalSetName): NftSet {
   return { ...portalSet(family, name), ...shapeOf(family, name) };
 }
 
-function shapeOf(family: Family, name: SetName): Omit<NftSet, 'table' | 'name'> {
+function shapeOf(family: Family, name: PortalSetName): Omit<NftSet, 'table' | 'name'> {
   const address = family === 'IPv4' ? types.ipv4Addr : types.ipv6Addr;
   const nodePort = [types.inetProto, types.inetService];
   const frontend = [address, ...nodePort];

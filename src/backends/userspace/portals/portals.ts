@@ -4,7 +4,7 @@ import { removeTable } from '../../../kernel/nft/remove-table.ts';
 import type { Family } from '../../../model/ip.ts';
 import type { UserspaceSettings } from '../settings.ts';
 import { meaningOf, type PortalElement, placeOf } from './elements.ts';
-import { portalSet, portalSetDefinition, portalTable, type SetName, setNames } from './layout.ts';
+import { type PortalSetName, portalSet, portalSetDefinition, portalTable, setNames } from './layout.ts';
 import { portalChains } from './rules.ts';
 
 const tableComment = 'rules for kube-proxy in userspace mode';
@@ -119,7 +119,7 @@ export function removePortals(client: NftClient, family: Family): Promise<void> 
   return removeTable(client, portalTable(family));
 }
 
-function bySet(elements: Iterable<PortalElement>): Map<SetName, PortalElement[]> {
+function bySet(elements: Iterable<PortalElement>): Map<PortalSetName, PortalElement[]> {
   return Map.groupBy(elements, ({ set }) => set);
 }
 

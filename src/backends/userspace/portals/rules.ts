@@ -3,7 +3,7 @@ import type { BaseChain } from '../../../kernel/nft/objects.ts';
 import { parseIP } from '../../../model/ip.ts';
 import { isNew, isNotDnat, PacketFields, type RuleBody } from '../../nft-fields.ts';
 import type { UserspaceSettings } from '../settings.ts';
-import type { SetName } from './layout.ts';
+import type { PortalSetName } from './layout.ts';
 
 /** A chain and all its rules. */
 export interface PortalChain {
@@ -55,9 +55,9 @@ function dispatchRules(settings: UserspaceSettings, packet: PacketFields): RuleB
   const nearby = [packet.localPod(localDetector), packet.isNodeAddress('saddr')].filter(
     (rule) => rule !== undefined,
   );
-  const toAddress = (set: SetName): RuleBody => sendTo(hostIP, set, 'frontend', packet);
+  const toAddress = (set: PortalSetName): RuleBody => sendTo(hostIP, set, 'frontend', packet);
   const onNode = toNodePorts(settings, packet);
-  const toNode = (set: SetName): RuleBody => [...onNode, ...sendTo(hostIP, set, 'nodePort', packet)];
+  const toNode = (set: PortalSetName): RuleBody => [...onNode, ...sendTo(hostIP, set, 'nodePort', packet)];
   return [
     ...nearby.map((isNear) => [...isNear, ...toAddress('near-portals')]),
     toAddress('portals'),
@@ -67,7 +67,12 @@ function dispatchRules(settings: UserspaceSettings, packet: PacketFields): RuleB
 }
 
 /** To the proxy port that the map has for the packet. */
-function sendTo(hostIP: string, set: SetName, key: 'frontend' | 'nodePort', packet: PacketFields): RuleBody {
+function sendTo(
+  hostIP: string,
+  set: PortalSetName,
+  key: 'frontend' | 'nodePort',
+  packet: PacketFields,
+): RuleBody {
   const target = packet.behind(key);
   return [
     ...packet[key](0),
@@ -107,11 +112,11 @@ function toNodePorts({ nodePortAddresses }: UserspaceSettings, packet: PacketFie
     : [packet.daddr(0), isIn('node-addresses')];
 }
 
-function isIn(set: SetName): Expr {
+function isIn(set: PortalSetName): Expr {
   return { kind: 'lookup', set, sreg: 0 };
 }
 
-function verdictOf(set: SetName): Expr {
+function verdictOf(set: PortalSetName): Expr {
   return { kind: 'lookup', set, sreg: 0, dreg: 'verdict' };
 }
 
