@@ -1,7 +1,7 @@
 import type { Family } from '../model/ip.ts';
 import type { ServicePlan } from '../plan/service-plan.ts';
 
-/** What one sync is to establish. */
+/** What a sync writes. */
 export interface SyncRequest {
   /** Every plan of this family, by service port key. */
   readonly plans: ReadonlyMap<string, ServicePlan>;
@@ -37,7 +37,7 @@ export interface Condition {
   };
   /** A full sync to come, because the last one left something to do. */
   readonly retry?: { readonly dueAt: number; readonly reason: string };
-  /** Why the last sync that failed did; stays after one that succeeds. */
+  /** The error of the last sync that failed. A later success does not clear it. */
   readonly lastError?: { readonly at: number; readonly message: string };
 }
 
@@ -47,13 +47,16 @@ export interface Condition {
  */
 export interface Backend {
   readonly family: Family;
-  /** Writing everything anew once an hour, just in case, would cost more than it is worth. */
+  /** True: the proxier asks for no full sync every hour, since one costs too much. */
   readonly skipsHourlySync?: boolean;
-  /** Refuses addresses in them that no service has; for other backends a change of ServiceCIDRs is no news. */
+  /**
+   * The backend refuses packets to ServiceCIDR addresses without a service, so it needs a sync when the ranges
+   * change.
+   */
   readonly usesServiceCIDRs?: boolean;
   /**
-   * Who answers UDP flows of a service port (`ip:port`, a set that follows every sync), where that is not the
-   * endpoints themselves; `none` where no flow is rewritten.
+   * The `ip:port`s that answer UDP flows of a service port, in a set that follows every sync; undefined when the
+   * endpoints answer, `none` when no flow is rewritten.
    */
   readonly flows?: { answerers(key: string): ReadonlySet<string> } | 'none' | undefined;
   readonly condition: Condition;

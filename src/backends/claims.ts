@@ -1,9 +1,9 @@
 /**
- * Who claims what the kernel holds once. Claims are sorted, so that the first of them, and with it every outcome, does
- * not depend on the order of events.
+ * The service ports that want something that the kernel holds once. They are sorted, so that the first does not
+ * depend on the order of events.
  */
 export class Claims {
-  /** A single claim as it is, several as a sorted list. */
+  /** One claimant, or a sorted list of several. */
   readonly #claims = new Map<string, string | readonly string[]>();
 
   /** How many things are claimed. */

@@ -12,7 +12,7 @@ export interface WantedChanges extends Wanted {
   readonly changed: ReadonlySet<string>;
 }
 
-/** What came of a write. */
+/** The result of a write. */
 export interface Written<Belief> {
   /** What the kernel holds from now on; undefined when that is not known well enough for a partial sync. */
   readonly belief: Belief | undefined;
@@ -38,9 +38,9 @@ export type Remedy = ReadonlyMap<string, Error> | 'again' | 'differently' | unde
 
 /** What a driver can ask of its engine. */
 export interface EngineSignals<Belief> {
-  /** Another program changed what the driver wrote. The engine has it repaired, at once or after a pause. */
+  /** Reports that another program changed what the driver wrote. The engine repairs it, at once or after a pause. */
   changed(change: ForeignChange): void;
-  /** Has everything synced as soon as possible. */
+  /** Requests a sync of everything, as soon as possible. */
   requestFullSync(): void;
   /** Runs work while no sync does. The work may update the belief it gets, which is undefined when nothing is known. */
   exclusively(work: (belief: Belief | undefined) => Promise<void>): Promise<void>;
@@ -52,14 +52,14 @@ export interface Driver<Belief> {
   readonly subject: string;
   /** See Backend. */
   readonly skipsHourlySync?: boolean;
-  /** Milliseconds from one full sync to the next, where no watch tells of changes by other programs. */
+  /** Milliseconds from one full sync to the next, where no watch reports changes by other programs. */
   readonly fullSyncPeriodMs?: number | undefined;
   /**
    * Writes what changed. Resolves to undefined when everything has to be written instead. `belief` is valid again only
    * when this resolves to it.
    */
   writeChanges(belief: Belief, wanted: WantedChanges): Promise<Written<Belief> | undefined>;
-  /** Like `writeChanges`, and first puts right what is suspect; without this method, everything is written. */
+  /** Repairs what is suspect, then does what `writeChanges` does. Without this method, everything is written. */
   writeRepair?(
     belief: Belief,
     suspects: ReadonlySet<string>,

@@ -33,10 +33,10 @@ const maxFutileAttempts = 8;
 type Suspects = ReadonlySet<string> | 'everything';
 
 /**
- * Keeps one family of the kernel in line with plans, in any mode: a driver writes, the engine decides what and when. It
- * writes only changes while it knows what the kernel holds. After a start, a failure, a refusal, a change of the node's
- * addresses or damage that cannot be narrowed down, the driver reads and writes everything. Service ports that the
- * kernel refuses are left out and reported; what other programs damage is repaired.
+ * Keeps one family of the kernel in line with plans, in every mode: a driver writes, the engine decides what and
+ * when. While it knows what the kernel holds, the driver writes only changes. After a start, a failure, a refusal, a
+ * change of the node's addresses or damage of unknown extent, the driver reads and writes everything. Service ports
+ * that the kernel refuses are left out and reported. What other programs damage is repaired.
  */
 export class SyncEngine<Belief> implements Backend {
   readonly family: Family;
@@ -204,7 +204,7 @@ export class SyncEngine<Belief> implements Backend {
     return temporary && `${temporary[0]}: ${temporary[1].message}`;
   }
 
-  /** Lists the node's addresses anew. When that fails, those known stay in use; resolves to the reason. */
+  /** Lists the node's addresses. On failure keeps the known ones and resolves to the reason. */
   async #listAddresses(): Promise<string | undefined> {
     const { addresses, logger } = this.#options;
     try {

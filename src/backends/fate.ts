@@ -1,18 +1,17 @@
 import type { Fate, Target } from './inspection.ts';
 
-/** One way that a packet may take, and how likely it does. */
+/** One possible fate of a packet, and its probability. */
 export type PossibleFate = { readonly probability: number } & (
   | { readonly action: 'forward'; readonly endpoint: string; readonly masquerade: boolean }
   | { readonly action: 'drop' | 'reject' | 'pass' }
 );
 
-/** Less than this is what is left over when probabilities are multiplied. */
+/** Smaller probabilities are rounding errors. */
 const negligible = 1e-6;
 
 /**
- * One fate out of all ways that a packet may take, and what it does not say, in words. Rules as they should be lead to
- * one action. Where they do not, forwarding counts first, with probabilities that do not sum up to 1; then the action
- * that is likeliest.
+ * Combines all possible fates of a packet into one. Notes say in words what that leaves out. Correct rules lead to
+ * one action. Otherwise forwarding wins, with probabilities that do not sum up to 1; then the likeliest action.
  */
 export function fateOf(
   outcomes: readonly PossibleFate[],

@@ -11,7 +11,7 @@ import type { KernelAnswer, Packet } from './inspection.ts';
 export interface AskedTable {
   readonly client: NftClient;
   readonly table: TableRef;
-  /** How a set of ours is declared; undefined for what others have put into the table. */
+  /** The declaration of one of our sets; undefined for sets that other programs added. */
   definitionOf(set: string): NftSet | undefined;
   /** Canonical addresses on the node's interfaces. */
   readonly addresses: readonly string[];
@@ -19,12 +19,12 @@ export interface AskedTable {
 
 const protocolNumbers = { TCP: 6, UDP: 17, SCTP: 132 } as const;
 
-/** Attempts at an answer during which nobody changes the ruleset; the last one counts as it is. */
+/** Tries to read an unchanged ruleset this often; then takes what it read last. */
 const maxAttempts = 5;
 
 /**
- * What a table of nftables does with a packet: its rules are read and followed, and of its sets the elements that the
- * packet would find. Rejects with NotUnderstoodError when it comes to a rule whose meaning is not known.
+ * Follows a packet through an nf_tables table: reads its rules and the elements that the packet would match. Rejects
+ * with NotUnderstoodError at a rule whose meaning is unknown.
  */
 export async function answerOf(packet: Packet, asked: AskedTable): Promise<KernelAnswer> {
   const { client } = asked;

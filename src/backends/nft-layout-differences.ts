@@ -3,10 +3,10 @@ import type { BaseChain, Chain, Rule, TableRef } from '../kernel/nft/objects.ts'
 import type { Difference } from './inspection.ts';
 import type { RuleBody } from './nft-fields.ts';
 
-/** How a table should be, apart from the elements of its sets. */
+/** The wanted table, apart from the elements of its sets. */
 export interface WantedLayout {
   readonly table: TableRef;
-  /** What tells the table from one that only has its name. */
+  /** Distinguishes our table from another one of the same name. */
   readonly stamp: string;
   readonly sets: Iterable<string>;
   readonly chains: Iterable<{
@@ -16,7 +16,7 @@ export interface WantedLayout {
   }>;
 }
 
-/** How it is. */
+/** The layout that was found. */
 export interface FoundLayout {
   /** Undefined when there is no such table. */
   readonly stamp: string | undefined;
@@ -36,7 +36,7 @@ export function chainsWithRules(chains: Iterable<Chain>, rules: readonly Rule[])
   return new Map([...chains].map(({ name, base }) => [name, { base, rules: byChain.get(name) ?? [] }]));
 }
 
-/** The differences between a wanted layout and the one found; with `isExact`, sets and chains too many are some. */
+/** Lists the differences; with `isExact`, sets and chains that are not wanted count, too. */
 export function layoutDifferences(wanted: WantedLayout, found: FoundLayout, isExact: boolean): Difference[] {
   const differences: Difference[] = [];
   const differ = (kind: string, object: string, should?: string, is?: string): void => {

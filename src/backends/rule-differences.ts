@@ -4,7 +4,7 @@ import type { TimeSlice } from '../lib/time-slice.ts';
 import type { Family } from '../model/ip.ts';
 import type { Difference } from './inspection.ts';
 
-/** A rule line as it is to be restored, and whose it is. */
+/** A wanted rule line, and the service port that owns it. */
 export interface WantedRule {
   readonly line: string;
   /** Key of a service port; undefined for rules that all share. */
@@ -23,8 +23,8 @@ export interface ChainToCompare {
 }
 
 /**
- * How a chain differs from what it should hold: rules that are missing, rules too many, or the first out of place. Chains
- * may be long, so that it takes a rest when one is due.
+ * Lists how a chain differs from its wanted rules: missing rules, extra rules, or the first rule out of place. Yields
+ * to the event loop in long chains.
  */
 export async function chainDifferences(
   compared: ChainToCompare,
@@ -77,7 +77,7 @@ export function staleChain(table: SavedTable, chain: string, service: string | u
   return { service, kind: 'chain', object: `${table.name} ${chain}`, wanted: undefined, found };
 }
 
-/** A rule that should be somewhere in a chain of the kernel. */
+/** Reports a rule that is missing from a chain of the kernel. */
 export function missingJump(table: SavedTable, chain: string, line: string, family: Family): Difference[] {
   const wanted = canonicalRule(line, family);
   if (table.lines(chain).some((there) => canonicalRule(there, family) === wanted)) return [];

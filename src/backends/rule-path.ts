@@ -6,7 +6,7 @@ import { formatIP, type IP, isLoopback, toIP } from '../model/ip.ts';
 import { fateOf, type PossibleFate } from './fate.ts';
 import type { KernelAnswer, Packet } from './inspection.ts';
 
-/** What a packet meets on its way. */
+/** The tables and addresses that a packet meets. */
 export interface RuleNode {
   readonly tables: Readonly<Record<'nat' | 'filter', SavedTable>>;
   /** Canonical addresses of the node. */
@@ -47,7 +47,7 @@ export class RulePath {
     this.walk = new RuleWalk({ ...facts, isLocal }, entries, node.clock);
   }
 
-  /** Its destination is rewritten, or it is marked, first; `after` says what then becomes of it. */
+  /** Follows the packet through nat, which may rewrite its destination or mark it; `after` continues from there. */
   async answer(
     after: (end: TableEnd) => Promise<PossibleFate[]>,
     affinitySeconds?: number,
@@ -63,7 +63,10 @@ export class RulePath {
     return { fate, evidence: [...this.walk.evidence, ...notes] };
   }
 
-  /** What filters do with it where it goes. What the node sends to itself goes out and comes in. */
+  /**
+   * Follows the packet through the filter chains on its way. A packet from the node to itself passes OUTPUT and
+   * INPUT.
+   */
   async refusal(packet: RulePacket, isSent = this.isOwn): Promise<PossibleFate | undefined> {
     const isForNode = this.isLocal(packet.destination);
     const sending = isForNode ? ['OUTPUT', 'INPUT'] : ['OUTPUT'];

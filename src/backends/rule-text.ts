@@ -1,4 +1,4 @@
-/** The text of what iptables and ipvs mode write alike. */
+/** Rule texts that iptables and ipvs mode share. */
 import type { LocalDetector } from '../model/local-detector.ts';
 
 /** Masquerades what carries the mark, and takes the mark off, so that the packet is not masqueraded again. */
@@ -21,7 +21,7 @@ export function forwardRules(masqueradeBit: number): string[] {
   ];
 }
 
-/** Matches packets from pods of this node, and others after `! `; undefined when they cannot be told apart. */
+/** Matches packets from pods of this node, and other packets after `! `; undefined when nothing tells them apart. */
 export function podSource(detector: LocalDetector): string | undefined {
   switch (detector.kind) {
     case 'cidr':

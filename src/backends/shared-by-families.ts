@@ -4,8 +4,8 @@ interface Held<T> {
 }
 
 /**
- * What both families of a mode use: opened for the first of them, closed with the last. Every `acquire` that succeeded
- * is followed by one `release`.
+ * A resource that both families of a mode use: opened for the first, closed with the last. Every `acquire` that
+ * succeeded needs one `release`.
  */
 export class SharedByFamilies<T> {
   #held: Held<T> | undefined;
@@ -18,12 +18,12 @@ export class SharedByFamilies<T> {
   async acquire(open: () => Promise<T>): Promise<T> {
     this.#held ??= { opening: open(), users: 0 };
     const held = this.#held;
-    // Counted before it is open, so that a release meanwhile does not close it for who waits.
+    // Count the user before awaiting, so a concurrent release cannot close it.
     held.users++;
     try {
       return await held.opening;
     } catch (error) {
-      // Another may have tried again already.
+      // Another caller may have opened it meanwhile.
       if (this.#held === held) this.#held = undefined;
       throw error;
     }
@@ -32,7 +32,7 @@ export class SharedByFamilies<T> {
   async release(close: (shared: T) => void | Promise<void>): Promise<void> {
     const held = this.#held;
     if (!held || --held.users > 0) return;
-    // Before anything is awaited: who asks from now on must not be handed what is about to be closed.
+    // Before anything is awaited, so that no later caller gets what is about to be closed.
     this.#held = undefined;
     await close(await held.opening);
   }

@@ -17,7 +17,7 @@ export async function ask(packet: Packet, node: RuleNode): Promise<KernelAnswer>
   return path.answer((end) => outcomesOf(end, path));
 }
 
-/** What becomes of the packet once its destination is settled. */
+/** Follows the packet once its destination is final. */
 async function outcomesOf(end: TableEnd, path: RulePath): Promise<PossibleFate[]> {
   if (end.verdict === 'drop' || end.verdict === 'reject') return [{ probability: 1, action: end.verdict }];
   const packet = rewritten(end, path);

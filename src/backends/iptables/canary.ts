@@ -14,14 +14,14 @@ export interface CanaryOptions {
   readonly interval: number;
   /** Called for every chain that is in place. */
   readonly onPlanted: (table: AnyTable, chain: string) => void;
-  /** All rules were flushed. */
+  /** Called when another program has flushed all rules. */
   readonly onLost: () => void;
 }
 
 const pollMs = 100;
 const pollLimitMs = 5_000;
 
-/** An empty chain in every table that tells, by being gone, that somebody flushed all rules. */
+/** An empty chain in every table. When it is gone, another program has flushed all rules. */
 export class Canary {
   readonly #options: CanaryOptions;
   #wait: { readonly timer: Timer; readonly wake: () => void } | undefined;
@@ -37,7 +37,7 @@ export class Canary {
     this.#loop ??= this.#watch();
   }
 
-  /** Makes what is missing of it; false when that failed. */
+  /** Creates the missing chains; returns false when that failed. */
   async plant(): Promise<boolean> {
     const { commands, logger, onPlanted } = this.#options;
     try {
@@ -79,7 +79,10 @@ export class Canary {
     }
   }
 
-  /** Whoever flushes goes from table to table; to write in between would be in vain. */
+  /**
+   * Waits until the chain is gone from all tables: a program that flushes goes from table to table, and a repair in
+   * between would be in vain.
+   */
   async #isGoneEverywhere(): Promise<boolean> {
     const { clock } = this.#options;
     const end = clock.monotonic() + pollLimitMs;
@@ -90,7 +93,10 @@ export class Canary {
     }
   }
 
-  /** A look that fails, because others hold the lock for example, does not say that it is gone. */
+  /**
+   * Whether the chain exists. A failed check, for example while another program holds the lock, does not count as
+   * gone.
+   */
   async #isIn(table: AnyTable): Promise<boolean> {
     const { commands, logger } = this.#options;
     try {

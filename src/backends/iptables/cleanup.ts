@@ -40,8 +40,7 @@ export async function removeAll(context: FlavourContext): Promise<void> {
 }
 
 /**
- * The program of the PATH and that of the other flavour, when there is something of kube-proxy in them: on most starts
- * there is not, and one look tells.
+ * Programs of both flavours that hold rules of kube-proxy. On most starts there are none, and one listing shows that.
  */
 async function programsWithRules(family: Family, context: FlavourContext): Promise<Commands[]> {
   const programs: Commands[] = [];
@@ -99,7 +98,7 @@ async function removeMangleCanary(commands: Commands): Promise<void> {
   try {
     await commands.deleteChain('mangle', canaryChain);
   } catch (error) {
-    // Nothing refers to it and nobody looks at it: it may stay.
+    // Nothing refers to the chain: it does no harm.
     if (!(error instanceof CommandError)) throw error;
   }
 }

@@ -11,7 +11,7 @@ export type CounterMetrics = Pick<ProxyMetrics, 'ctStateInvalidDropped' | 'local
 
 const invalidDropped = 'ct_state_invalid_dropped_pkts';
 const localhostAccepted = 'localhost_nps_accepted_pkts';
-/** Asked for to learn whether the kernel knows such counters at all. */
+/** The counter whose lookup shows whether the kernel supports counters at all. */
 const probe = 'IMayExist';
 
 /** The packet counters that rules name. They belong to neither family and are never removed. */
@@ -22,7 +22,7 @@ export class PacketCounters {
     this.#client = client;
   }
 
-  /** Undefined when the kernel has no such counters: rules then do without, and nothing is measured. */
+  /** Undefined when the kernel has no nfacct counters: rules then do not name them. */
   static async open(client: AcctClient, logger: Logger): Promise<PacketCounters | undefined> {
     try {
       await client.get(probe);
@@ -36,7 +36,7 @@ export class PacketCounters {
     }
   }
 
-  /** Makes what is missing; says which are there. */
+  /** Creates missing counters; resolves to those that exist. */
   async ensure(logger: Logger): Promise<Counters> {
     return {
       invalidDropped: await this.#ensure(invalidDropped, logger),
@@ -44,7 +44,7 @@ export class PacketCounters {
     };
   }
 
-  /** Which are there; makes none. */
+  /** Resolves to the counters that exist; creates none. */
   async present(): Promise<Counters> {
     const isThere = async (name: string) => (await this.#client.get(name)) !== undefined;
     return {
@@ -53,7 +53,7 @@ export class PacketCounters {
     };
   }
 
-  /** Has the metrics read the counters whenever somebody scrapes. */
+  /** Makes every scrape of the metrics read the counters. */
   publish(metrics: CounterMetrics): void {
     metrics.ctStateInvalidDropped.readFrom(() => this.#read(invalidDropped));
     metrics.localhostNodePortsAccepted.readFrom(() => this.#read(localhostAccepted));
@@ -68,7 +68,7 @@ export class PacketCounters {
       if (!(await this.#client.get(name))) await this.#client.create(name);
       return true;
     } catch (error) {
-      // Somebody made it in between: the other family, at the first sync on a node.
+      // The other family created it meanwhile, at the first sync on a node.
       if (isNetlinkError(error, 'EBUSY')) return true;
       logger.error(error, 'No packet counter', { counter: name });
       return false;

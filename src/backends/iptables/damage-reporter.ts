@@ -9,19 +9,18 @@ export interface DamageReporterOptions {
   readonly commands: Commands;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Somebody has damaged our rules, and seems to be through with it. */
+  /** Called when another program has damaged our rules and seems to be done. */
   readonly onDamage: (change: ForeignChange) => void;
 }
 
-/** A reload of a firewall is many commands: to write in between would be in vain. */
+/** Reloading a firewall takes many commands: a repair in between would be in vain. */
 const settleMs = 100;
 const maxSettleMs = 1_000;
 const busyMs = 250;
 
 /**
- * Makes one report of what belongs together, and of a mere suspicion a report or nothing: the kernel is then compared
- * with what we wrote. That costs a dump of the tables, so it is done once for many suspicions, and never while we write
- * ourselves.
+ * Combines related damage into one report. On a mere suspicion it compares the kernel with what we wrote, and reports
+ * only real damage. A comparison dumps the tables, so one serves many suspicions, and none runs while we write.
  */
 export class DamageReporter {
   readonly #options: DamageReporterOptions;
@@ -72,7 +71,7 @@ export class DamageReporter {
     }, ms);
   }
 
-  /** Everything is repaired then, so that no suspicion is left. */
+  /** A report repairs everything, so it clears all suspicions. */
   #report(): void {
     const objects = new Map(this.#damage);
     this.#damage.clear();

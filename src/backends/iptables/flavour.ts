@@ -20,8 +20,8 @@ export function otherThan(flavour: Flavour): Flavour {
 }
 
 /**
- * Warns, once, when the flavour that is not in use holds rules of kube-proxy too: packets then pass both sets, and the
- * other one is out of date or belongs to a program that believes to be alone.
+ * Warns once when the flavour not in use holds rules of kube-proxy, too: packets then pass both rule sets, and the
+ * other one is outdated or belongs to a program that believes it is alone.
  */
 export async function warnOfMix(inUse: Flavour, context: FlavourContext): Promise<void> {
   const alsoFound = otherThan(inUse);
@@ -39,7 +39,7 @@ export async function warnOfMix(inUse: Flavour, context: FlavourContext): Promis
   );
 }
 
-/** The chains of kube-proxy, whatever its version, in a flavour; none when that flavour is not there. */
+/** The chains that any version of kube-proxy left in a flavour; none when the flavour is not installed. */
 export async function kubeProxyChains(
   variant: Flavour,
   family: Family,

@@ -24,7 +24,7 @@ export interface InspectionOptions {
   readonly logger: Logger;
 }
 
-/** What of the node itself is looked at. */
+/** What an inspection reads from the node. */
 export interface InspectedNode {
   interfaceAddresses(): Promise<readonly string[]>;
   /** The packet counters that rules may name. */
@@ -52,8 +52,8 @@ async function inspectedNode(kernel: XtablesKernel, logger: Logger): Promise<Ins
 }
 
 /**
- * Reads the tables anew, with the programs that the sync writes them with; questions that come while that goes on share
- * the next reading.
+ * Reads the tables for every question, with the programs that the sync uses. Questions that arrive during a read
+ * share the next one.
  */
 export class IptablesInspection implements Inspection {
   readonly #options: InspectionOptions;

@@ -60,7 +60,7 @@ export class KernelTables implements Tables {
 /** The three ways in which versions of iptables-restore name the line they failed at. */
 const linePattern = /\bline:? (\d+)\b/;
 
-/** A refusal of the input as RestoreError; anything else as it is. */
+/** Turns a refused input into RestoreError; returns any other error unchanged. */
 function restoreError(error: unknown): unknown {
   if (!(error instanceof CommandError) || error.status === undefined) return error;
   const line = linePattern.exec(error.output)?.[1];

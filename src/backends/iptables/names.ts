@@ -2,12 +2,12 @@ import { hash } from 'node:crypto';
 import { type ServicePort, servicePortName } from '../../model/service-port.ts';
 import type { EndpointList } from '../../plan/service-plan.ts';
 
-/** What the chains of service ports and endpoints, all of them in nat, begin with; nobody else's do. */
+/** Prefixes of our per-service chains in nat; no other program uses them. */
 const servicePrefixes = ['KUBE-SVC-', 'KUBE-SVL-', 'KUBE-EXT-', 'KUBE-FW-', 'KUBE-SEP-'] as const;
 
 const base32 = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567';
 
-/** What rules and chains call one service port. */
+/** The names of one service port in rules and chains. */
 export interface ServiceNames {
   /** As in comments: `namespace/name:port`, or `namespace/name` for an unnamed port. */
   readonly name: string;

@@ -59,7 +59,7 @@ export function routeLocalnet(files: SystemFiles, logger: Logger): void {
   }
 }
 
-/** Whether conntrack is told to take packets outside the TCP window; those it calls invalid then really are. */
+/** Whether conntrack accepts packets outside the TCP window; only really invalid packets are then marked invalid. */
 export function isConntrackLiberal(files: SystemFiles): boolean {
   return (new Sysctl(files).read('net/netfilter/nf_conntrack_tcp_be_liberal') ?? 0) !== 0;
 }

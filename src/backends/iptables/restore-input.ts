@@ -60,10 +60,7 @@ interface Piece {
 /** Large enough that writing is cheap, small enough that it never holds up other work. */
 const chunkLength = 32_768;
 
-/**
- * The input of one iptables-restore, made while it is read: each service port's lines when their turn comes. Reading
- * it again gives the same text.
- */
+/** The input of one iptables-restore, generated while it is read. Reading it again yields the same text. */
 export class RestoreInput implements Iterable<string> {
   readonly #settings: IptablesSettings;
   readonly #services: Iterable<CompiledService>;

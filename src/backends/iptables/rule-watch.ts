@@ -7,13 +7,13 @@ import { LastingSubscription } from '../lasting-subscription.ts';
 import type { ForeignChange } from '../repairs.ts';
 import { jumps, sharedChain } from './jumps.ts';
 
-/** Is told what others do to the tables of one family. */
+/** Receives what other programs do to the tables of one family. */
 export interface RuleWatcher {
   /** Whether a chain is ours alone. */
   owns(table: string, chain: string): boolean;
   /** One of our chains was changed. */
   onDamage(change: ForeignChange): void;
-  /** Something happened that may concern us: to a chain that is not ours alone, or unseen. */
+  /** Another program may have changed our rules: in a chain that is not ours alone, or unobserved. */
   onSuspicion(by: string): void;
 }
 
@@ -27,14 +27,14 @@ const ourTables: ReadonlySet<string> = new Set(['nat', 'filter', 'mangle']);
 const sharedChains: ReadonlySet<string> = new Set(
   jumps.flatMap(({ from, to }) => (to === sharedChain ? [from, to] : [from])),
 );
-/** Programs whose notifications the kernel keeps from us; each writes for a moment only. */
+/** Number of our latest programs whose notifications the kernel filters out. */
 const filteredWriters = 16;
-/** How long what a program wrote may still be on its way to us. */
+/** How long notifications of a program may be delayed. */
 const memoryMs = 60_000;
 
 /**
- * Follows changes of rules where iptables stands on nf_tables, and tells what others did from what the programs we
- * started did: a program's netlink port is its process id.
+ * Follows rule changes where iptables uses nf_tables. A program's netlink port is its process id, which distinguishes
+ * the programs we started from others.
  */
 export class RuleWatch {
   readonly #options: RuleWatchOptions;
@@ -84,7 +84,7 @@ export class RuleWatch {
     }
     this.#writers.delete(pid);
     this.#writers.set(pid, now);
-    // What it writes can be much; the kernel need not even queue it. Should it be too late for that, nothing is lost.
+    // The kernel need not queue its notifications, which may be many. A filter that comes too late does no harm.
     this.#subscription.current?.attachFilter(ignorePorts([...this.#writers.keys()].slice(-filteredWriters)));
   }
 
@@ -117,8 +117,8 @@ export class RuleWatch {
 }
 
 /**
- * Additions elsewhere never take anything from us. Deletions may: of a table, from a chain of the kernel that holds a
- * jump to us, or from what we share with the kubelet.
+ * Whether a change outside our chains may affect us. Additions never do. Deletions may: of a table, in a built-in
+ * chain with a jump to us, or in the chain that we share with the kubelet.
  */
 function mayConcernUs({ type, chain }: RuleEvent): boolean {
   return type === 'deleted' && (chain === '' || sharedChains.has(chain));

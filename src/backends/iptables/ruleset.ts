@@ -14,7 +14,7 @@ import {
 import { CompiledServices } from './compiled-services.ts';
 import type { IptablesSettings } from './settings.ts';
 
-/** What a change of service ports makes necessary to write. */
+/** The chains that a change of service ports requires to be written. */
 export interface ServiceChanges {
   readonly filter: Set<string>;
   readonly nat: Set<string>;
@@ -43,7 +43,10 @@ export class Ruleset {
     return this.#services;
   }
 
-  /** Wants exactly these plans; the chains of all of them, in order. Lines of unchanged service ports are reused. */
+  /**
+   * Makes these plans the wanted ones; resolves to the chains of all of them, in order. Reuses lines of unchanged
+   * service ports.
+   */
   async replace(plans: ReadonlyMap<string, ServicePlan>, variant: Variant): Promise<Map<string, OwnChains>> {
     const compiled: CompiledService[] = [];
     this.failures.clear();
@@ -71,14 +74,14 @@ export class Ruleset {
     return own;
   }
 
-  /** `found` are all service chains in the kernel: those that are nobody's are stale. */
+  /** Notes stale chains: those of `found`, all service chains in the kernel, that no service port uses. */
   learn(found: readonly string[], own: ReadonlyMap<string, OwnChains>): void {
     const used = new Set<string>();
     for (const { declared } of own.values()) for (const chain of declared) used.add(chain);
     for (const chain of found) if (!used.has(chain)) this.stale.add(chain);
   }
 
-  /** Follows a change of the given keys; a key without a plan is gone. */
+  /** Compiles the plans of the given keys; a key without a plan is removed. Returns the chains to write. */
   change(keys: Iterable<string>, plans: ReadonlyMap<string, ServicePlan>, variant: Variant): ServiceChanges {
     const changes: ServiceChanges = { filter: new Set(), nat: new Set(), own: new Map() };
     const changed: CompiledService[] = [];
@@ -97,7 +100,7 @@ export class Ruleset {
     return { ...changes, own: inOrder(changes.own, changed) };
   }
 
-  /** No longer wants a service port. */
+  /** Removes a service port from the wanted ones. */
   drop(key: string): void {
     const service = this.#services.get(key);
     if (service) this.#leave(ownChains(service, this.#settings));

@@ -1,8 +1,8 @@
 import { optionOf, parseRule } from '../../kernel/iptables/rule.ts';
 
 /**
- * The key of the service port that a rule line of ours was written for, by its comment and protocol; undefined for
- * rules that are nobody's, and for those of endpoints, which in large clusters have no comments.
+ * The key of the service port that owns a rule of ours, from its comment and protocol; undefined for shared rules and
+ * for endpoint rules, which have no comments in large clusters.
  */
 export function serviceOfRule(line: string): string | undefined {
   const [basic, ...modules] = parseRule(line)?.matches ?? [];

@@ -8,7 +8,7 @@ export interface SizeWatchOptions {
   readonly sizes: TableSizes;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** A table has changed, and not by us. */
+  /** Called when another program changed a table. */
   readonly onSuspicion: () => void;
 }
 
@@ -16,8 +16,8 @@ const tables = ['nat', 'filter', 'mangle'] as const;
 const pollMs = 250;
 
 /**
- * Looks at the sizes of the tables four times a second where iptables stands on x_tables, which tells nobody of changes. A
- * rule replaced by one of the same size goes unseen.
+ * Polls the table sizes four times a second where iptables uses x_tables, which reports no changes. Misses a rule
+ * replaced by one of the same size.
  */
 export class SizeWatch {
   readonly #options: SizeWatchOptions;
@@ -37,7 +37,7 @@ export class SizeWatch {
     this.#options.sizes.close();
   }
 
-  /** What others did until now must not be taken for what this program of ours will do. */
+  /** Changes by other programs until now must not be mistaken for those of our program. */
   writerStarted(): void {
     if (this.#writers === 0 && this.#rebase()) this.#options.onSuspicion();
     this.#writers++;
@@ -55,7 +55,7 @@ export class SizeWatch {
     }, pollMs);
   }
 
-  /** Notes the sizes; true when one differs from what was noted before. */
+  /** Stores the sizes; returns true when one has changed. */
   #rebase(): boolean {
     let hasChanged = false;
     for (const table of tables) {

@@ -21,7 +21,7 @@ export interface Tables {
   ensureJumps(): Promise<void>;
   /** Never throws: a counter that cannot be had is reported as absent. */
   ensureCounters(): Promise<Counters>;
-  /** Every chain of a table, whoever made it; throws when they cannot be listed. */
+  /** All chains of a table, ours or not; throws when they cannot be listed. */
   chainNames(table: TableName): Promise<ReadonlySet<string>>;
   /**
    * Applies restore input, without flushing what it does not mention; each table is committed by itself, in the order

@@ -16,8 +16,8 @@ const trialChain = 'KUBE-SVC-TRIAL';
 const maxTrials = 200;
 
 /**
- * The service ports that are behind a refusal, and why; none when it is not about a service port. A suspect is tried
- * by itself first: not every version of iptables-restore counts lines well.
+ * Finds the service ports that caused a refusal, with the reasons; none when no service port did. Tries the suspect
+ * alone first: not every version of iptables-restore counts lines correctly.
  */
 export async function findCulprits(
   services: CompiledServices,
@@ -87,7 +87,7 @@ function* trialInput(services: readonly CompiledService[], settings: IptablesSet
   yield 'COMMIT\n';
 }
 
-/** Leaves nothing of trials behind. */
+/** Removes the trial chain. */
 async function endTrials(tables: Pick<Tables, 'restore'>): Promise<void> {
   const remove = `:${trialChain} - [0:0]\n-X ${trialChain}\nCOMMIT\n`;
   await tables.restore([`*filter\n${remove}`, `*nat\n${remove}`]);

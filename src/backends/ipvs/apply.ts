@@ -19,13 +19,13 @@ import { boundAddressSet, type IpsetName, setDefinition } from './sets.ts';
 export interface ApplyOptions {
   readonly kernel: IpvsKernel;
   readonly desired: DesiredState;
-  /** Follows every change that the kernel takes. */
+  /** Updated with every change that the kernel accepts. */
   readonly current: CurrentState;
   readonly graceful: GracefulTermination;
   readonly logger: Logger;
 }
 
-/** One operation and what it means for us. */
+/** One operation and its consequences. */
 interface Step {
   readonly operation: IpvsOperation;
   readonly done: () => void;
@@ -37,9 +37,9 @@ export class Application {
   readonly #options: ApplyOptions;
   /** The first error of each service port that is not (fully) programmed. */
   readonly failures = new Map<string, Error>();
-  /** Things that are wrong for everybody. */
+  /** Problems that concern all service ports. */
   readonly problems: Error[] = [];
-  /** Things that should have gone and did not. */
+  /** How many stale objects could not be removed. */
   leftovers = 0;
 
   constructor(options: ApplyOptions) {
@@ -109,7 +109,7 @@ export class Application {
     for (const address of without(addresses, stuck, 'address')) current.addresses.delete(address);
   }
 
-  /** Real servers that drain go with their virtual server, and are found gone at the next look. */
+  /** Draining real servers go with their virtual server; the next check finds them gone. */
   async deleteServers(servers: readonly VirtualServer[]): Promise<void> {
     const { current } = this.#options;
     const steps = servers.map((server): Step => {
@@ -126,8 +126,8 @@ export class Application {
   }
 
   /**
-   * The changes whose virtual server is as it should be. Differs from upstream (kept-on-failure): one that cannot be
-   * updated stays as it was, where upstream would delete it.
+   * Resolves to the changes whose virtual server is now right. Differs from upstream (kept-on-failure): one that
+   * cannot be updated stays as it was, where upstream would delete it.
    */
   async #ensureServers(changes: readonly ServerChange[]): Promise<readonly ServerChange[]> {
     const { current } = this.#options;
@@ -220,7 +220,7 @@ export class Application {
     if (!this.failures.has(owner)) this.failures.set(owner, error);
   }
 
-  /** Nobody's traffic depends on it; it is tried again with the next full sync. */
+  /** Logs a stale object that could not be removed. No traffic depends on it; the next full sync retries. */
   #leave(message: string, error: Error, attributes: Readonly<Record<string, unknown>>): void {
     this.leftovers++;
     this.#options.logger.error(error, message, attributes);

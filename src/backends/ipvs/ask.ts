@@ -15,7 +15,7 @@ import { deviceName } from './kernel.ts';
 import { realServerText, serverText } from './server-text.ts';
 import type { SetLookup } from './set-lookup.ts';
 
-/** What the answer is read from. */
+/** The state that an answer is based on. */
 export interface AskedNode extends RuleNode {
   readonly sets: SetLookup;
   /** Those of the node's addresses that are on `kube-ipvs0`. */
@@ -29,7 +29,7 @@ export interface AskedNode extends RuleNode {
 
 const entries: ReadonlySet<string> = new Set(jumps.map(({ to }) => to));
 
-/** What rules and IPVS do with a packet. Throws RuleNotUnderstoodError when the rules cannot be followed. */
+/** Follows a packet through rules and IPVS. Throws RuleNotUnderstoodError at a rule whose meaning is unknown. */
 export async function ask(packet: Packet, node: AskedNode): Promise<KernelAnswer> {
   return new PacketPath(packet, node).answer();
 }
@@ -91,7 +91,7 @@ class PacketPath {
     return outcomes;
   }
 
-  /** What becomes of a packet that IPVS has given a new destination. */
+  /** Follows a packet that IPVS gave a new destination. */
   async #sent(packet: RulePacket, server: VirtualServer, real: RealServer): Promise<PossibleFate> {
     const destination = parseIP(real.address) ?? packet.destination;
     const virtualServer = formatVirtualServer(server);

@@ -20,7 +20,7 @@ import type { IpvsSettings } from './settings.ts';
 
 const onDevice = `on ${deviceName}`;
 
-/** What is compared with. */
+/** The state to compare with. */
 export interface ComparedKernel {
   readonly kernel: Pick<IpvsKernel, 'servers' | 'sets' | 'device' | 'nodeAddresses'>;
   readonly tables: Readonly<Record<JumpTable, SavedTable>>;
@@ -165,7 +165,7 @@ function sharedDifferences(
   return differences;
 }
 
-/** An address is missing once, however many virtual servers have it. */
+/** Reports a missing address once, even if several virtual servers use it. */
 function withoutRepeats(differences: readonly Difference[]): Difference[] {
   const bound = new Set<string>();
   return differences.filter(({ kind, object, wanted }) => {

@@ -11,8 +11,8 @@ export interface CurrentServer {
 }
 
 /**
- * What the kernel is believed to hold in one family. Read at a full sync and changed with everything that is written
- * since; by somebody else's changes it goes out of date until the next full sync.
+ * What the kernel is believed to hold in one family. A full sync reads it; every write updates it. Changes by other
+ * programs make it outdated until the next full sync.
  */
 export class CurrentState {
   /** By `formatVirtualServer`; those of other software for firewall marks are not in here. */

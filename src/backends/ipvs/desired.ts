@@ -6,14 +6,14 @@ import { restoreInput } from './rules.ts';
 import { boundAddressSet, type IpsetName, setNames } from './sets.ts';
 import type { IpvsSettings } from './settings.ts';
 
-/** Things to look at: keys of virtual servers, addresses, and entries of sets. */
+/** The virtual servers, addresses and set entries to compare. */
 export interface Scope {
   readonly servers: Iterable<string>;
   readonly addresses: Iterable<string>;
   readonly entries: Iterable<readonly [IpsetName, Iterable<string>]>;
 }
 
-/** The things a change of plans bears on: all that a partial sync has to look at. */
+/** What a change of plans affects: all that a partial sync compares. */
 export class Touched implements Scope {
   readonly servers = new Set<string>();
   readonly addresses = new Set<string>();
@@ -79,7 +79,7 @@ export class DesiredState {
     else this.#placed.delete(key);
   }
 
-  /** Who gets the virtual server, and how it is to look. */
+  /** The wanted virtual server and the service port that owns it. */
   server(serverKey: string): (WantedServer & { readonly owner: string }) | undefined {
     const owner = this.#servers.first(serverKey)?.slice(1);
     const wanted = owner === undefined ? undefined : this.#placed.get(owner)?.fragment.servers.get(serverKey);
@@ -137,7 +137,7 @@ export class DesiredState {
     if (fragment.outFilter.length > 0) this.#rules = undefined;
   }
 
-  /** Rules ask no more of a set than whether it is empty. */
+  /** The rules depend only on whether a set is empty. */
   #change(claims: Claims, thing: string, key: string, action: 'claim' | 'release'): void {
     const wasEmpty = claims.size === 0;
     claims[action](thing, key);

@@ -6,7 +6,7 @@ import { type IpsetName, setNames } from './sets.ts';
 import type { IpvsSettings } from './settings.ts';
 import { sameServer } from './virtual-server.ts';
 
-/** What to do about one virtual server that is wanted, in this order. */
+/** The changes to one wanted virtual server, in this order. */
 export interface ServerChange {
   /** The service port that wants it. */
   readonly owner: string;
@@ -30,14 +30,14 @@ export interface SetChange {
   readonly remove: readonly string[];
 }
 
-/** What is to be done about virtual servers. */
+/** Changes to virtual servers. */
 export interface ServerChanges {
   readonly servers: readonly ServerChange[];
   /** Only after rules no longer lead there. */
   readonly deleteServers: readonly VirtualServer[];
 }
 
-/** What is to be done about what virtual servers share. */
+/** Changes to what virtual servers share. */
 export interface SharedChanges {
   readonly sets: readonly SetChange[];
   /** Only after rules no longer lead there. */
@@ -53,7 +53,7 @@ export interface DiffOptions {
 
 export const fullWeight = 1;
 
-/** Everything that is, or should be. */
+/** Everything that exists or is wanted. */
 export function everything(current: CurrentState, desired: DesiredState): Scope {
   return {
     servers: union(desired.serverKeys(), current.servers.keys(), (key) => desired.wantsServer(key)),
@@ -65,7 +65,7 @@ export function everything(current: CurrentState, desired: DesiredState): Scope 
   };
 }
 
-/** What has to change about virtual servers. Pure; what is as it should be does not appear. */
+/** Lists changes to virtual servers. Pure. Servers that need no change are omitted. */
 export function diffServers(
   current: CurrentState,
   desired: DesiredState,

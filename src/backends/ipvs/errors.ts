@@ -1,6 +1,6 @@
 import { isNetlinkError } from '../../kernel/netlink/error.ts';
 
-/** There is no such thing in the kernel. */
+/** An object does not exist in the kernel. */
 export class AbsentError extends Error {
   readonly code = 'ERR_IPVS_ABSENT';
 
@@ -10,7 +10,7 @@ export class AbsentError extends Error {
   }
 }
 
-/** What was asked for is not there: the virtual server (ESRCH), the real server (ENOENT), a set or the device. */
+/** Whether an object does not exist: the virtual server (ESRCH), the real server (ENOENT), a set or the device. */
 export function isAbsent(error: unknown): boolean {
   return isNetlinkError(error, 'ESRCH') || isNetlinkError(error, 'ENOENT') || error instanceof AbsentError;
 }

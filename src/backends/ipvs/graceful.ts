@@ -13,8 +13,8 @@ import type { IpvsServers } from './kernel.ts';
 import { type Pair, type Removal, removalOf, TerminationList } from './termination-list.ts';
 
 /**
- * From the end of one look at draining real servers to the next. Differs from upstream (drained-sooner), which looks
- * every minute: an address that a new pod has got should not be served with weight 0 for that long.
+ * From one check of draining real servers to the next. Differs from upstream (drained-sooner), which checks every
+ * minute: a new pod may get the address of one that drains, and should not have weight 0 for so long.
  */
 export const pollIntervalMs = 10_000;
 
@@ -26,7 +26,7 @@ export interface GracefulOptions {
   readonly exclusively: (work: (current: CurrentState | undefined) => Promise<void>) => Promise<void>;
 }
 
-/** What became of a real server that was to be removed. */
+/** The result of removing a real server. */
 export interface RemovalOutcome extends Pair {
   readonly result: 'gone' | 'draining' | Error;
 }
@@ -52,7 +52,7 @@ export class GracefulTermination {
     return this.#list.has(serverKey, realKey);
   }
 
-  /** It is wanted again. */
+  /** Stops draining a real server that is wanted again. */
   keep(serverKey: string, realKey: string): void {
     this.#list.drop(serverKey, realKey);
   }
@@ -159,7 +159,7 @@ export class GracefulTermination {
     }
   }
 
-  /** What cannot be read or deleted stays for the next look. */
+  /** Deletes drained real servers. Those that cannot be read or deleted stay for the next check. */
   async #look(current: CurrentState | undefined): Promise<void> {
     if (this.#isClosed) return;
     const pairs = this.#list.pairs();
@@ -176,7 +176,7 @@ export class GracefulTermination {
   }
 }
 
-/** What is not known has to wait. */
+/** A real server with unknown state drains. */
 function decide({ server, real }: Pair, listing: Listing): Removal {
   const listed = listing.get(formatVirtualServer(server));
   return listed ? removalOf(server.protocol, listed.get(formatRealServer(real))) : 'drain';

@@ -20,7 +20,7 @@ import { serviceCounters } from './service-counters.ts';
 import { SetLookup } from './set-lookup.ts';
 import type { IpvsSettings } from './settings.ts';
 
-/** The kernel as far as it is looked at. */
+/** What an inspection reads from the kernel. */
 export interface InspectedKernel extends Pick<IpvsKernel, 'servers' | 'sets' | 'device' | 'nodeAddresses'> {
   counts(): Promise<readonly VirtualServerCounts[]>;
   close(): void;
@@ -34,7 +34,7 @@ export interface InspectionOptions {
   readonly clock: Clock;
 }
 
-/** A name that cannot lead anywhere but to an interface. */
+/** A valid interface name, safe to use in a path. */
 const interfaceName = /^(?!\.\.?$)[^/\s]{1,15}$/;
 
 /** What is the same for all packets. */
@@ -44,8 +44,8 @@ type Reading = Omit<AskedNode, 'server' | 'reals'> & {
 };
 
 /**
- * Reads everything anew: virtual servers, sets and addresses over netlink, rules with the programs. Questions that come
- * while that goes on share the next reading.
+ * Reads virtual servers, sets and addresses over netlink and rules with the programs, for every question. Questions
+ * that arrive during a read share the next one.
  */
 export class IpvsInspection implements Inspection {
   readonly #options: InspectionOptions;
@@ -113,7 +113,7 @@ export class IpvsInspection implements Inspection {
     }
   }
 
-  /** It is a bridge, and bridged packets are told to pass the tables. */
+  /** Whether the interface is a bridge whose packets pass the tables. */
   #isBridged(name: string): boolean {
     if (!interfaceName.test(name)) return false;
     const program = this.#options.settings.family === 'IPv4' ? 'iptables' : 'ip6tables';
@@ -131,7 +131,7 @@ export class IpvsInspection implements Inspection {
   }
 }
 
-/** Opens what it takes to look; `kernel` is closed with it, and when that fails. */
+/** Opens an inspection. Closes `kernel` with it, and on failure. */
 export async function openInspection(
   options: Omit<InspectionOptions, 'tables'> & { readonly commands: Commands },
 ): Promise<Inspection> {

@@ -29,7 +29,7 @@ export interface LinuxOptions {
   readonly run: RunProgram;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** False to do without a module that is not there. */
+  /** False: do not load a missing module. */
   readonly mayLoad?: boolean;
 }
 
@@ -38,7 +38,7 @@ export interface LinuxIpvs {
   readonly ipvs: IpvsClient;
   readonly sets: IpsetClient;
   readonly devices: DummyDevices;
-  /** Of the node itself, `kube-ipvs0` left out; changes there are told all the same. */
+  /** The node's addresses without those of `kube-ipvs0`; changes on that device are reported, too. */
   readonly nodeAddresses: Pick<InterfaceAddresses, 'list' | 'watch'>;
   kernelOf(family: Family): IpvsKernel;
   close(): void;
@@ -96,7 +96,10 @@ async function openIpvs({ open, run, logger, mayLoad = true }: LinuxOptions): Pr
   return open.ipvs();
 }
 
-/** The device of service addresses, looked up by name whenever it is used: anybody may delete and make it anew. */
+/**
+ * The device of service addresses. It is looked up by name at each use, since another program may delete and recreate
+ * it.
+ */
 export class LinuxServiceDevice implements ServiceDevice {
   readonly #devices: DummyDevices;
   readonly #route: Pick<RouteClient, 'listAddresses'>;

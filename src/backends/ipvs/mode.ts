@@ -98,7 +98,7 @@ class IpvsMode implements Mode {
     });
   }
 
-  /** Rejects where there is no IPVS: to look does not load the module. */
+  /** Rejects where there is no IPVS; an inspection does not load the module. */
   async inspect(context: InspectionContext): Promise<Inspection> {
     const { family, clock, logger } = context;
     const open = await ipvsOpeners(clock);

@@ -3,15 +3,15 @@ import type { RunProgram } from '../../kernel/program.ts';
 import type { SystemFiles } from '../../kernel/system-files.ts';
 import { messageOf } from '../../lib/thrown.ts';
 
-/** Access to what says which modules a kernel has. */
+/** What the check reads and runs. */
 export interface ModuleContext {
   readonly files: Pick<SystemFiles, 'read'>;
   readonly run: RunProgram;
 }
 
-/** What stands in the way of ipvs mode, as far as the node itself can tell. */
+/** The obstacles to ipvs mode that the node itself shows. */
 export interface ModuleReport {
-  /** As `uname -r` has it; undefined when it cannot be read. */
+  /** The output of `uname -r`; undefined when it cannot be read. */
   readonly release: string | undefined;
   /** Modules that are neither built in, nor loaded, nor could be loaded. */
   readonly missing: readonly string[];

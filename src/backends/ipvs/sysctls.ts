@@ -11,7 +11,7 @@ export interface SysctlContext {
 
 /** The first kernel that has net/ipv4/vs/conn_reuse_mode. */
 const reuseModeKernel = { major: 4, minor: 1 };
-/** From this kernel on, connections that are reused are scheduled anew without the delay of a second. */
+/** From this kernel on, reused connections are rescheduled without a delay of one second. */
 const reuseFixedKernel = { major: 5, minor: 9 };
 
 /**

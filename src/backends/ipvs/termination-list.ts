@@ -7,7 +7,7 @@ import {
 } from '../../kernel/ipvs/objects.ts';
 import type { Protocol } from '../../model/objects.ts';
 
-/** What becomes of a real server that nobody wants: it is not there any more, can go at once, or has to wait. */
+/** How to remove a real server: it is gone already, can be deleted now, or has to drain. */
 export type Removal = 'gone' | 'delete' | 'drain';
 
 /**

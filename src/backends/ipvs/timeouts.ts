@@ -13,7 +13,7 @@ export function timeoutsOf({ ipvs }: Pick<ProxyConfig, 'ipvs'>): IpvsTimeouts | 
   return { tcp: seconds(tcpTimeout), tcpFin: seconds(tcpFinTimeout), udp: seconds(udpTimeout) };
 }
 
-/** Sets the configured timeouts. A failure is logged only: connections then last as long as the kernel has them last. */
+/** Sets the configured timeouts. On failure logs, and the kernel's timeouts stay in force. */
 export async function setTimeouts(
   client: Pick<IpvsClient, 'setTimeouts'>,
   config: Pick<ProxyConfig, 'ipvs'>,

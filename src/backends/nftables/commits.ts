@@ -45,7 +45,7 @@ export class Commits {
     }
   }
 
-  /** Has the kernel validate a transaction without applying it. */
+  /** Whether the kernel would accept a transaction; applies nothing. */
   async isAccepted({ batch }: Prepared): Promise<boolean> {
     try {
       await this.#options.client.check(batch);

@@ -20,8 +20,8 @@ import { type Structure, takeIdle, writeStructure } from './structure.ts';
 import { Transaction } from './transaction.ts';
 
 /**
- * What a full sync would change, found out as one finds it out, and not written. Slots and numbers are taken as they
- * are; shared chains that nothing leads to any more, which a sync removes some time, do not count.
+ * Lists what a full sync would change, with the code of a full sync, and writes nothing. Slots and numbers are taken
+ * as they are. Shared chains that nothing refers to do not count: a later sync removes them.
  */
 export async function tableDifferences(
   { client, settings, clock }: PrepareOptions,

@@ -42,7 +42,7 @@ export class NftablesDriver implements Driver<Believed> {
     return this.#write(await prepareChanges(this.#options, belief, wanted), wanted);
   }
 
-  /** Reads only the suspect sets. Resolves to undefined when more than they is wrong. */
+  /** Reads only the suspect sets. Resolves to undefined when something else is wrong, too. */
   async writeRepair(
     belief: Believed,
     suspects: ReadonlySet<string>,

@@ -14,16 +14,15 @@ interface StickyService {
 }
 
 /**
- * Finds placements again in elements that were read from the kernel, so that a restart moves no endpoint to another
- * slot and no affinity record loses its meaning. Any of it may be missing or wrong: what does not make sense counts
- * as not there.
+ * Recovers placements from elements read from the kernel, so that a restart moves no endpoint to another slot and
+ * affinity records stay valid. Elements that are missing or make no sense are ignored.
  */
 export class EarlierPlacements {
   readonly #elements: ElementMap;
   readonly #numbers: StickyNumbers;
   readonly #services = new Map<number, StickyService>();
 
-  /** Keeps the service numbers that it finds in use from being handed out anew. */
+  /** Reserves the service numbers in use, so that no new service gets one of them. */
   constructor(elements: ElementMap, numbers: StickyNumbers) {
     this.#elements = elements;
     this.#numbers = numbers;

@@ -13,12 +13,12 @@ export function intervalEnd(key: Bytes): Bytes {
   return key + intervalEndMark;
 }
 
-/** The key of an element, as the kernel's interface has it. */
+/** An element's key in the form of the kernel adapter. */
 export function encodeKey(key: Bytes): Element {
   return key.length % 4 === 1 ? { key: toArray(key.slice(0, -1)), intervalEnd: true } : { key: toArray(key) };
 }
 
-/** A whole element, as the kernel's interface has it. */
+/** An element in the form of the kernel adapter. */
 export function encodeElement(set: SetName, key: Bytes, value: Value): Element {
   switch (valueKindOf(set)) {
     case 'none':

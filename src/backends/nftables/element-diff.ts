@@ -12,8 +12,8 @@ export interface ElementSink {
 }
 
 /**
- * Compares what was with what is wanted, and passes on only the difference: first tell all that was, then all that
- * is wanted, then finish. Nothing of what is wanted is kept.
+ * Passes on the difference between current and wanted elements. Call `wants` for each wanted element, then `finish`.
+ * It stores no wanted element.
  */
 export class ElementDiff {
   readonly #old: ElementMap;
@@ -37,14 +37,14 @@ export class ElementDiff {
     this.#sink.add(set, key, value);
   }
 
-  /** What was told of a set, which is then no longer compared. */
+  /** Returns the current elements of a set and stops comparing that set. */
   take(set: SetName): ReadonlyMap<Bytes, Value> {
     const old = this.#old.get(set) ?? new Map<Bytes, Value>();
     this.#old.delete(set);
     return old;
   }
 
-  /** Deletes what was there and is no longer wanted. */
+  /** Deletes current elements that are not wanted. */
   finish(): void {
     for (const [set, elements] of this.#old) {
       for (const [key, value] of elements) this.#sink.delete(set, key, value);

@@ -19,7 +19,7 @@ interface Change {
   found?: Value;
 }
 
-/** Takes element operations for differences, of the service ports that they belong to. */
+/** Turns element operations into differences, each with the service port it belongs to. */
 export class ElementDifferences implements ElementSink {
   readonly #family: Family;
   readonly #changes = new Map<string, Change>();
@@ -31,7 +31,7 @@ export class ElementDifferences implements ElementSink {
     this.#family = family;
   }
 
-  /** Whose elements are told next. */
+  /** Names the service port whose elements follow. */
   ownedBy(placement: Placement | undefined): void {
     const port = placement?.plan.port;
     this.#owner = port?.key;
@@ -74,7 +74,7 @@ export class ElementDifferences implements ElementSink {
     };
   }
 
-  /** Of an element that no service port wants: whose frontend it is at, whose number it has, or whose name. */
+  /** Finds the service port of an unwanted element: by its frontend, by its number, or by the name in its comment. */
   #ownerOf(set: SetName, key: Bytes, found: Value | undefined): string | undefined {
     if (set.startsWith('sticky-') && key.length >= 4) {
       const byNumber = this.#owners.get(readWord(key) >>> 16);

@@ -20,7 +20,7 @@ export interface ChainBody {
   readonly rules: readonly RuleBody[];
 }
 
-/** Where frontends that nobody serves send their packets. */
+/** Rejects packets to frontends without endpoints. */
 export const rejectChain = 'reject-packet';
 
 /** Counts and rejects packets of one protocol to node ports on loopback addresses. */

@@ -14,7 +14,7 @@ const maxCulprits = 100;
 
 const passingErrors: ReadonlySet<string> = new Set(['ENOMEM', 'ENOBUFS', 'EIO', 'EINTR', 'EAGAIN']);
 
-/** Brings the whole table in line with the plans, whatever it holds. */
+/** Writes the whole table, whatever it holds. */
 export class FullTableWrite implements FullWrite<Believed> {
   readonly #options: FullTableWriteOptions;
   readonly #wanted: Wanted;

@@ -12,15 +12,18 @@ export interface KernelState {
   readonly table: 'absent' | 'ours' | 'other';
   readonly chains: ReadonlyMap<string, Chain>;
   readonly sets: ReadonlySet<SetName>;
-  /** Of those of our sets that were read. `clients` is not complete: it has one element per member that a record names, under any key. */
+  /**
+   * Elements of the sets that were read. `clients` is incomplete: one element for each member that a record names,
+   * under any key.
+   */
   readonly elements: ElementMap;
 }
 
 const nothing = { chains: new Map<string, Chain>(), sets: new Set<SetName>(), elements: new Map() };
 
 /**
- * Reads the table back. A table that is not in this layout is not read further, since it is to be replaced; nor are
- * the elements of the sets in `unread`.
+ * Reads the table. Stops early at a table in another layout, which is replaced anyway. Skips the elements of the sets
+ * in `unread`.
  */
 export async function readKernelState(
   client: NftClient,
@@ -58,7 +61,7 @@ async function readElements(client: NftClient, family: Family, set: SetName): Pr
   return found;
 }
 
-/** Somebody may have made a set of the same name with another content. */
+/** Another program may have created a set of the same name with another type. */
 function hasOurShape(info: SetInfo, family: Family): boolean {
   if (!isSetName(info.name)) return false;
   const { key, data, flags = [] } = setDefinition(family, info.name);

@@ -20,7 +20,7 @@ export interface LoopbackProxyOptions {
   readonly openForwarder?: typeof openLocalForwarder;
 }
 
-/** One attempt, then the client is told. */
+/** One attempt; if it fails, the client's connection is closed. */
 const dialTimeouts = [5_000];
 /** As long as the kernel remembers a flow of datagrams by default. */
 const udpIdleMs = 30_000;
@@ -47,7 +47,7 @@ export class LoopbackProxy {
     this.#options = options;
   }
 
-  /** Follows a sync that succeeded. Listeners that could not be opened are tried again at every one of them. */
+  /** Opens and closes listeners after a successful sync. Retries those that could not be opened. */
   async update({ plans, changed }: Pick<SyncRequest, 'plans' | 'changed'>): Promise<void> {
     const keys = changed === 'all' ? new Set([...this.#listeners.keys(), ...plans.keys()]) : changed;
     for (const key of keys) await this.#follow(key, plans.get(key));
@@ -122,7 +122,9 @@ interface ServedPort {
   readonly endpoints: readonly Endpoint[];
 }
 
-/** Policy Local has no short cut to endpoints elsewhere here: the connection comes from the node, not to it. */
+/**
+ * Policy Local applies here without its exception for local clients: the connection comes from the node, not to it.
+ */
 function servedBy(plan: ServicePlan): ServedPort | undefined {
   const { protocol, nodePort: port } = plan.port;
   const frontend = [...frontendsOf(plan)].find(({ kind }) => kind === 'node port');

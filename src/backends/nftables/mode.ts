@@ -28,8 +28,7 @@ import type { NftablesSettings } from './settings.ts';
 const scrapeLimitMs = 2_000;
 
 /**
- * nftables mode. Both families share the sockets: what one of them writes is then not foreign to the other, whose
- * watch would drown in it.
+ * nftables mode. Both families share the sockets, so that neither family's watch reports what the other one writes.
  */
 class NftablesMode implements Mode {
   readonly name = 'nftables';
@@ -82,7 +81,7 @@ class NftablesMode implements Mode {
     });
   }
 
-  /** Over sockets of its own, so that it is in nobody's way. */
+  /** Uses sockets of its own, so that it never delays a sync. */
   async inspect(context: InspectionContext): Promise<Inspection> {
     const { clock, logger } = context;
     return new NftablesInspection({
@@ -153,7 +152,7 @@ function settingsOf(context: InspectionContext): NftablesSettings {
   };
 }
 
-/** What a promise gives, or `otherwise` when it takes too long. */
+/** Resolves to the promise's value, or to `otherwise` when it takes too long. */
 function within<T>(ms: number, clock: Clock, promise: Promise<T>, otherwise: T): Promise<T> {
   return new Promise((resolve, reject) => {
     const timer = clock.setTimeout(() => resolve(otherwise), ms);

@@ -5,10 +5,10 @@ import { addressBytes, type Bytes, portBytes } from './bytes.ts';
 import { assignSlots } from './slots.ts';
 import type { StickyNumbers, StickyPlacement } from './sticky-numbers.ts';
 
-/** Address and port of an endpoint, as a map holds it. */
+/** An endpoint's address and port, as maps store them. */
 export type EndpointBytes = Bytes;
 
-/** A plan together with the choices that programming it leaves open: who sits in which slot, under what number. */
+/** A plan and the choices that programming it leaves open: the slot and number of each endpoint. */
 export interface Placement {
   readonly plan: ServicePlan;
   /** Each destination once. */

@@ -28,7 +28,7 @@ export function checkKernelVersion(files: SystemFiles, environment: NodeJS.Proce
   throw new Error(`kube-proxy in nftables mode requires kernel ${major}.${minor} or later`);
 }
 
-/** Has the kernel validate the whole ruleset of a family, without applying it. */
+/** Has the kernel validate a family's whole ruleset without applying it; throws when it refuses. */
 export async function checkRuleset(
   client: NftClient,
   settings: NftablesSettings,

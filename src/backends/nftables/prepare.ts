@@ -19,7 +19,7 @@ import { StickyNumbers } from './sticky-numbers.ts';
 import { extendStructure, type Idle, type Structure, takeIdle, writeStructure } from './structure.ts';
 import { Transaction } from './transaction.ts';
 
-/** All that the kernel is believed to hold. */
+/** What the kernel is believed to hold. */
 export interface Believed {
   readonly shadow: Shadow;
   readonly structure: Structure;
@@ -27,10 +27,10 @@ export interface Believed {
   readonly statics: ElementMap;
 }
 
-/** A transaction ready to commit, and what is to be believed once it is committed. */
+/** A transaction to commit, and what is believed once it is committed. */
 export interface Prepared {
   readonly batch: NftBatch;
-  /** Of the ruleset that was read, if any was. */
+  /** Generation of the ruleset that was read, if one was. */
   readonly generation?: number;
   readonly elementOperations: number;
   readonly believed: Believed;
@@ -62,8 +62,8 @@ const maxEndpointsToRead = 100_000;
 const endpointMaps: ReadonlySet<SetName> = new Set<SetName>(['endpoints', 'nodeport-endpoints']);
 
 /**
- * Prepares the difference between what the kernel holds, which is read, and what is wanted of all plans; or, with
- * `isReplaced`, a table in place of whatever there is.
+ * Reads the kernel and prepares the difference to all plans; with `isReplaced`, prepares a new table in place of any
+ * old one.
  */
 export async function prepareFull(
   options: PrepareOptions,
@@ -102,8 +102,8 @@ export async function prepareFull(
 }
 
 /**
- * Prepares the difference that the changed keys make, behind what is in the transaction already. What was believed is
- * no longer valid unless it is committed.
+ * Adds the difference that the changed keys make to the transaction. `believed` is invalid from then on, unless the
+ * transaction is committed.
  */
 export async function prepareChanges(
   { settings, clock }: PrepareOptions,
@@ -143,7 +143,7 @@ export function writtenBy({ believed, failures }: Prepared): Written<Believed> {
   };
 }
 
-/** Places every plan, close to how it was placed before; gives the shared chains that this takes. */
+/** Places every plan with as little change as possible. Returns the shared chains that the placements need. */
 export async function placeAll(
   shadow: Shadow,
   plans: ReadonlyMap<string, ServicePlan>,
@@ -163,7 +163,7 @@ export async function placeAll(
   return { chains, failures };
 }
 
-/** Writes the elements of services by which the kernel differs. */
+/** Writes the elements of services that differ from the kernel's. */
 async function writeElements(diff: ElementDiff, shadow: Shadow, timeSlice: TimeSlice): Promise<void> {
   for (const placement of shadow.placements()) {
     shadow.elementsOf(placement, (set, key, value) => diff.wants(set, key, value));
@@ -176,7 +176,7 @@ async function writeElements(diff: ElementDiff, shadow: Shadow, timeSlice: TimeS
   diff.finish();
 }
 
-/** Sets that are better written anew than read; see maxEndpointsToRead. */
+/** Sets that are flushed and filled instead of being read; see maxEndpointsToRead. */
 export function refilledSets(
   { endpointsToRead = maxEndpointsToRead }: PrepareOptions,
   plans: ReadonlyMap<string, ServicePlan>,
@@ -197,10 +197,7 @@ function staticsOf(wanted: Wanted, settings: NftablesSettings): ElementMap {
   return statics;
 }
 
-/**
- * Writes sets that are not as they should be anew, as a whole: one of intervals takes no end of an interval before
- * another one that stays.
- */
+/** Replaces the elements of sets that differ: an interval set refuses an interval end before one that stays. */
 export function writeStatics(transaction: Transaction, diff: ElementDiff, statics: ElementMap): void {
   for (const [set, elements] of statics) {
     const old = diff.take(set);

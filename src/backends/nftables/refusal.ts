@@ -5,13 +5,13 @@ import { decodeKey } from './element-codec.ts';
 import { isSetName, type SetName, setDefinition } from './layout.ts';
 import type { Shadow } from './shadow.ts';
 
-/** Service ports, and what is to be said of each. */
+/** Service ports and the reason for each. */
 type Culprits = ReadonlyMap<string, Error>;
 
 /**
- * The service ports to leave out after a refusal; none when no service port explains it. The kernel either says which
- * elements it is about (5.19 and later), and then all their owners are, or one is searched for by trying, among all
- * that have an element in a refused message.
+ * Finds the service ports to leave out after a refusal; none when no service port explains it. Kernel 5.19 and later
+ * name the refused elements, so all their owners are left out. Older kernels name a message; one owner among those
+ * with an element in it is found by trying.
  */
 export async function culpritsOf(
   error: NftError,
@@ -28,7 +28,7 @@ export async function culpritsOf(
   return new Map(keys.map((key) => [key, error]));
 }
 
-/** The service ports that may be behind a refusal. Empty when one of its failures is not about a service port. */
+/** Service ports that may have caused a refusal. Empty when one of its failures is not about a service port. */
 function suspectsOf(error: NftError, shadow: Shadow): Culprits {
   const suspects = new Map<string, Error>();
   for (const failure of error.failures) {
@@ -40,7 +40,7 @@ function suspectsOf(error: NftError, shadow: Shadow): Culprits {
   return suspects;
 }
 
-/** Only additions: a deletion that fails says that somebody else deleted it. */
+/** Only additions count: a deletion fails when another program has deleted the element. */
 function setOf({ operation }: NftFailure): SetName | undefined {
   if (operation?.kind !== 'element' || operation.verb !== 'add' || !('name' in operation.object))
     return undefined;

@@ -16,9 +16,9 @@ import { writeStructure } from './structure.ts';
 import { Transaction } from './transaction.ts';
 
 /**
- * Prepares what brings the table back to what is believed, where only rules and the elements of the suspected sets
- * are in doubt, and then the changes: reading a few sets instead of all. Resolves to undefined when more is wrong than
- * that. The commit fails if the ruleset changes meanwhile. What was believed is no longer valid unless it is committed.
+ * Prepares a repair of the table where only rules and the elements of suspected sets are in doubt, followed by the
+ * changes. Reads only these sets. Resolves to undefined when more is wrong. The commit fails if the ruleset changes
+ * meanwhile; `believed` is then invalid.
  */
 export async function prepareRepair(
   options: PrepareOptions,

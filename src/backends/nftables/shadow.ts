@@ -22,7 +22,7 @@ const sharedKeysOf: Readonly<Record<SharedSet, (plan: ServicePlan) => Bytes[]>> 
 
 const sharedSets = Object.keys(sharedKeysOf) as SharedSet[];
 
-/** Tells how a service port was placed before; `frontends` are those that it has. */
+/** Returns a service port's earlier placement; `frontends` are those that it has. */
 export type EarlierOf = (plan: ServicePlan, frontends: readonly Frontend[]) => EarlierPlacement;
 
 /** Service ports whose elements change together: what they were, and what they are. */
@@ -39,9 +39,9 @@ export class Change {
 }
 
 /**
- * What the kernel is believed to hold: how every service port is placed. Elements follow from placements, so none
- * is kept; a million of them cost what their endpoints' addresses cost. Valid only as long as every change that
- * was taken from it reached the kernel.
+ * What the kernel is believed to hold, as placements of service ports. Elements follow from placements, so none is
+ * stored: a million of them cost no more than their endpoints' addresses. Valid only while every change taken from it
+ * reaches the kernel.
  */
 export class Shadow {
   readonly #settings: NftablesSettings;
@@ -78,8 +78,8 @@ export class Shadow {
   }
 
   /**
-   * Moves on to the given plans of the given keys; a key without a plan leaves. Adds to `change`, and returns it.
-   * `earlierOf` tells of placements from before this shadow, at a key's first appearance.
+   * Replaces the placements of the given keys by their plans; a key without a plan is removed. Adds to `change` and
+   * returns it. `earlierOf` gives the placement from before this shadow when a key first appears.
    */
   update(
     keys: Iterable<string>,

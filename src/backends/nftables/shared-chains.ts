@@ -89,7 +89,7 @@ export function sharedChain(name: SharedChainName, settings: NftablesSettings): 
   const match = chainPattern.exec(name);
   if (!match) throw new Error(`no shared chain is called ${name}`);
   const draw = parseDraw(match.slice(2));
-  // It came with this chain's number, which is nothing for whoever sends the packet on.
+  // The priority still holds this chain's number, which means nothing further on.
   const start = isHandler(name) ? [clearPriority] : [];
   return { name, rules: [...start, ...markRules(match[1], settings, packet), ...drawRules(draw, packet)] };
 }

@@ -1,6 +1,6 @@
 import type { Bytes } from './bytes.ts';
 
-/** Keys that several services need alike: there while anybody needs them. */
+/** Counts users of keys that several services share; a key exists while it has a user. */
 export class SharedKeys {
   readonly #counts = new Map<Bytes, number>();
 

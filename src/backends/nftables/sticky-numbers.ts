@@ -12,8 +12,8 @@ export interface StickyPlacement {
 const lastService = 0xffff;
 
 /**
- * Hands out service numbers, and member numbers within them. Both go round before any is used again: records of
- * clients name them and outlive what they name.
+ * Allocates service numbers, and member numbers within them. Both wrap around before a number is reused: clients'
+ * records outlive what they name.
  */
 export class StickyNumbers {
   readonly #taken = new Set<number>();
@@ -45,7 +45,7 @@ export class StickyNumbers {
     this.#avoided.add(service);
   }
 
-  /** Takes a number that was given out earlier; false when somebody else has it. */
+  /** Takes a number that was allocated earlier; returns false when another service port has it. */
   reserve(service: number): boolean {
     if (this.#taken.has(service)) return false;
     this.#taken.add(service);

@@ -21,10 +21,7 @@ export interface Structure {
   readonly chains: Set<SharedChainName>;
 }
 
-/**
- * Makes those of the given shared chains that are missing, with the sets that they need, and notes them. Gives those
- * that it made.
- */
+/** Creates the missing ones of the given shared chains, and the sets they need. Returns the chains it created. */
 export function extendStructure(
   known: Structure,
   names: Iterable<SharedChainName>,
@@ -49,8 +46,8 @@ export function extendStructure(
 }
 
 /**
- * Writes the table, its fixed sets and all rules anew, whatever the kernel holds, and the given shared chains. Sets
- * that are there are kept with their elements. Gives what is there afterwards.
+ * Writes the table, its fixed sets, all rules and the given shared chains, whatever the kernel holds. Existing sets
+ * keep their elements. Returns what exists afterwards.
  */
 export function writeStructure(
   state: KernelState,
@@ -68,7 +65,7 @@ export function writeStructure(
   const fixed = fixedChains(settings);
   for (const body of fixed) {
     const present = state.chains.get(body.name);
-    // The hook of a chain cannot be changed, and whoever changed it meant no good.
+    // A chain's hook cannot be changed, so a chain with another hook is replaced.
     if (present && !isAttachedAs(present, body)) transaction.deleteChains([body.name]);
     transaction.addChain(body);
   }
@@ -77,7 +74,7 @@ export function writeStructure(
   return known;
 }
 
-/** What is in the kernel for no frontend any more. */
+/** Chains that no frontend refers to any more. */
 export interface Idle {
   readonly chains: readonly SharedChainName[];
   /** Keys of the elements of `handlers` that lead to them. */
@@ -85,8 +82,8 @@ export interface Idle {
 }
 
 /**
- * Takes what is idle out of what was read: it must go after the commit and not with it, since a packet may be between
- * the lookup that gave a number and the one that is to find it.
+ * Removes idle chains from what was read, so that they are deleted after the commit: during it, a packet may be
+ * between the lookup that returned a number and the one that uses it.
  */
 export function takeIdle(
   state: KernelState,

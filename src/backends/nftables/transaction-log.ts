@@ -12,7 +12,7 @@ export interface TransactionLogOptions {
   readonly clock: Clock;
 }
 
-/** Verbosities, as upstream has them. */
+/** Verbosities, the same as upstream's. */
 const everyTransaction = 9;
 const failedTransaction = 4;
 /** A transaction that fails once fails again and again, and its text is long. */
@@ -20,7 +20,7 @@ const quietMs = 24 * 3_600_000;
 const elementsPerSet = 100;
 const transactionLines = 2_000;
 
-/** Shows transactions to whoever raised the verbosity to see them. */
+/** Logs transactions at high verbosity. */
 export class TransactionLog {
   readonly #options: TransactionLogOptions;
   #lastFailure: number | undefined;
@@ -37,7 +37,7 @@ export class TransactionLog {
     verbose.info('Committing', { ipFamily: family, transaction: transactionText(batch, family) });
   }
 
-  /** The kernel refused a transaction: shows it, and what the table holds instead, once a day. */
+  /** Logs a refused transaction and the table's content, at most once a day. */
   async refused(batch: NftBatch): Promise<void> {
     const { logger, family, client, clock } = this.#options;
     const verbose = logger.v(failedTransaction);

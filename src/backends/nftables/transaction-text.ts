@@ -7,12 +7,12 @@ import { describeOperation, type Operation } from '../../kernel/nft/operation.ts
 import type { Family } from '../../model/ip.ts';
 import { isSetName, setDefinition, setRef, tableOf } from './layout.ts';
 
-/** A transaction for people to read, nearly as `nft` would have it written; a line for every rule and element. */
+/** A transaction as text, close to what `nft` takes: one line for each rule and element. */
 export function transactionText(batch: NftBatch, family: Family): string {
   return batch.operations.map((operation) => operationText(operation, family)).join('\n');
 }
 
-/** The table as the kernel has it now; of large sets, the first elements. */
+/** The table as the kernel holds it now; of large sets, the first elements. */
 export async function tableText(client: NftClient, family: Family, elementsPerSet: number): Promise<string> {
   const table = tableOf(family);
   if (!(await client.getTable(table))) return `there is no table ${table.family} ${table.name}`;
@@ -34,7 +34,7 @@ function operationText(operation: Operation, family: Family): string {
   return elements.map((element) => `${verb} ${elementText(family, object.name, element)}`).join('\n');
 }
 
-/** What somebody else put into a set of ours may be anything, and sets of others are not ours to understand. */
+/** Elements that another program added may have any form, and sets of others are unknown. */
 function elementText(family: Family, set: string, element: Element): string {
   if (isSetName(set)) return describeElement(setDefinition(family, set), element);
   return `${set} 0x${Buffer.from(element.key).toString('hex')}`;

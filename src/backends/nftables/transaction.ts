@@ -12,9 +12,9 @@ import { type SetName, setDefinition, setRef, tableComment, tableOf } from './la
 const groupSize = 500;
 
 /**
- * Kept as strings until they are written: an encoded element is some objects more. Keys and values apart, since V8
- * would take pairs of them for objects that stay: most of the first ones do, until their group is full. It would then
- * put all that follow where only a full collection finds them, which was 50 MB at 100,000 endpoints.
+ * Elements stay strings until they are written: encoded ones take more objects. Keys and values are in separate
+ * arrays: V8 would take pairs for long-lived objects and move all that follow to where only a full collection frees
+ * them, which took 50 MB at 100,000 endpoints.
  */
 interface PendingElements {
   readonly deleted: Bytes[];
@@ -42,7 +42,7 @@ export class Transaction implements ElementSink {
     return this.#elementOperations;
   }
 
-  /** Makes sure that the table is there; with `anew`, that nothing is in it. */
+  /** Creates the table unless it exists; with `anew`, deletes its content. */
   addTable(anew: boolean): void {
     const table = { ...this.#table, comment: tableComment };
     this.#batch.add('table', table);
@@ -68,7 +68,7 @@ export class Transaction implements ElementSink {
     this.#batch.add('chain', base ? { table: this.#table, name, base } : { table: this.#table, name });
   }
 
-  /** Takes chains away that may refer to each other. */
+  /** Deletes chains that may refer to each other. */
   deleteChains(names: readonly string[]): void {
     for (const name of names) this.#batch.flush('chain', { table: this.#table, name });
     for (const name of names) this.#batch.delete('chain', { table: this.#table, name });
@@ -92,8 +92,8 @@ export class Transaction implements ElementSink {
   }
 
   /**
-   * Ends a part of the transaction: whatever comes later is also applied later. Within a part, elements must not be
-   * added first and deleted then.
+   * Ends a part of the transaction: later operations are applied after it. Within a part, do not add an element and
+   * then delete it.
    */
   endPart(): void {
     for (const set of [...this.#pending.keys()]) this.#flush(set);
@@ -125,7 +125,7 @@ export class Transaction implements ElementSink {
     if (!pending) return;
     const ref = setRef(this.#family, set);
     const { deleted, added, values } = pending;
-    // One after the other: all of a group at a time would be objects that seem to stay, again.
+    // Encoded lazily, so that no group of encoded elements lives long.
     this.#batch.deleteElements(ref, deleted.values().map(encodeKey));
     const encoded = added.values().map((key, i) => encodeElement(set, key, values[i] ?? ''));
     this.#batch.addElements(ref, encoded);

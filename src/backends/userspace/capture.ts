@@ -6,7 +6,7 @@ import type { InspectionContext } from '../mode.ts';
 import { Portals } from './portals/portals.ts';
 import type { UserspaceSettings } from './settings.ts';
 
-/** What is left of the kernel where packets cannot be captured. */
+/** What can be used where packets cannot be captured. */
 export interface Uncaptured extends Omit<KernelInterfaces, 'nft'> {
   /** Why they cannot, in words. */
   readonly reason: string;
@@ -33,7 +33,7 @@ export async function tryCapture(
   }
 }
 
-/** The reason for people to read: what to do about it, where that is known, else the kernel's own. */
+/** The reason in words: a remedy where one is known, else the kernel's text. */
 export function obstacleText(error: unknown, isRoot: boolean, files: Pick<SystemFiles, 'read'>): string {
   const text = messageOf(error);
   const isForbidden = /EPERM|EACCES/.test(text) && !hasNetAdmin(files);

@@ -22,7 +22,7 @@ export interface DirectOptions {
 /** A service port as it is served now. */
 export interface DirectlyServed {
   readonly plan: ServicePlan;
-  /** By what they listen for. */
+  /** By the name of the listener. */
   readonly sockets: ReadonlyMap<string, ProxySocket>;
   readonly rows: readonly AddressRow[];
 }
@@ -82,7 +82,7 @@ export class DirectDriver implements Driver<'listening'> {
 
   async #write(keys: Iterable<string>, { plans, addresses }: Wanted): Promise<Written<'listening'>> {
     const sorted = [...new Set(keys)].sort();
-    // What is given up is free for others in the same sync, whatever their order.
+    // Released ports are free for other service ports in the same sync, in any order.
     for (const key of sorted) this.#giveUp(key, plans.get(key));
     const changed: AddressRow[] = [];
     const failures: string[] = [];

@@ -6,7 +6,7 @@ import { anyAddress } from './frontends.ts';
 import type { Place } from './proxy-sockets.ts';
 import type { UserspaceSettings } from './settings.ts';
 
-/** A place to listen at, for one frontend; the first of its places that can be had. */
+/** A listener for one frontend, and the places to try for it in turn. */
 export interface Listening {
   readonly frontend: Frontend;
   readonly list: EndpointList;
@@ -31,7 +31,7 @@ export function listeningsOf(
   return [at({ ip: loopback, port }, { ip: loopback, port: 'pool' })];
 }
 
-/** Tells listeners of a service port apart. */
+/** Identifies the listener within its service port. */
 export function listeningName({ frontend, list, places }: Listening): string {
   return `${frontend.name} ${list} ${places[0]?.ip}`;
 }
@@ -48,7 +48,7 @@ function nodePortPlaces(
   { family, nodePortAddresses }: Pick<UserspaceSettings, 'family' | 'nodePortAddresses'>,
 ): string[] {
   if (nodePortAddresses.matchAll && protocol === 'TCP') return [anyAddress(family)];
-  // Nobody can listen at a link-local address without naming the link.
+  // Listening at a link-local address requires naming the link.
   return nodePortIPs(nodePortAddresses, addresses).filter((address) => !isLinkLocalIPv6(address));
 }
 

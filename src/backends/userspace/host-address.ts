@@ -5,13 +5,13 @@ import { type Family, isLoopback, isUnspecified, parseIP } from '../../model/ip.
 export interface HostAddressOptions {
   readonly family: Family;
   readonly bindAddress: string;
-  /** The node's address in this family, as the cluster or the configuration has it. */
+  /** The node's address in this family, from the cluster or the configuration. */
   readonly nodeIP: string;
   readonly interfaces: Readonly<Record<string, readonly NetworkInterfaceInfo[] | undefined>>;
   readonly files: Pick<SystemFiles, 'read'>;
 }
 
-/** Throws for the two addresses that proxy sockets cannot have: nobody outside would reach them. */
+/** Throws for loopback addresses: proxy sockets there could not be reached from outside. */
 export function checkBindAddress(bindAddress: string): void {
   if (bindAddress !== '127.0.0.1' && bindAddress !== '::1') return;
   throw new Error(

@@ -34,7 +34,7 @@ import { showTraffic } from './traffic-metrics.ts';
 /** Milliseconds for each attempt to reach an endpoint. */
 const dialTimeouts = [250, 500, 1_000, 2_000];
 
-/** What the families have in common. */
+/** What the families share. */
 interface Shared {
   readonly node: NodeForwarder;
   readonly pool: PortPool;
@@ -123,7 +123,7 @@ class UserspaceMode implements Mode {
       const driver = new DirectDriver({ ...parts, reason: captured.reason });
       this.#running.set(family, { driver, forwarder });
       const addresses = listenableAddresses(captured.addresses, family);
-      // No packet is rewritten, so there is nothing for conntrack to remember wrongly.
+      // No packet is rewritten, so conntrack has no stale entries.
       return new SyncEngine({ ...common, driver, addresses, flows: 'none' });
     }
     const driver = new PortalDriver({ ...parts, kernel: captured, claim });
@@ -135,7 +135,7 @@ class UserspaceMode implements Mode {
     return new SyncEngine({ ...common, driver, addresses, flows, usesServiceCIDRs: true });
   }
 
-  /** What the families have in common goes with the last of them. */
+  /** Releases what the families share, with the last of them. */
   #release(family: Family): void {
     this.#running.delete(family);
     void this.#shared.release(({ node }) => node.forwarder.close());

@@ -30,8 +30,8 @@ export interface OldChainsContext {
 }
 
 /**
- * Removes what upstream's userspace mode left: five jumps and five chains, in both families. What is not there is not
- * missed, and neither is a node without iptables. Throws when something is there and stays.
+ * Removes what upstream's userspace mode left: five jumps and five chains, in both families. Succeeds when nothing is
+ * there, or no iptables. Throws when something cannot be removed.
  */
 export async function removeOldChains(context: OldChainsContext): Promise<void> {
   const failures: string[] = [];

@@ -31,14 +31,14 @@ export interface Served {
   readonly problems: readonly Error[];
 }
 
-/** What a change of one service port leaves behind when it is in effect. */
+/** The result of placing one service port, and what to remove and close once it is in effect. */
 export interface Step {
   readonly next: Served | undefined;
   readonly removed: readonly PortalElement[];
   readonly closing: readonly ProxySocket[];
 }
 
-/** Finds out what each service port can have: ports of the node, proxy sockets, and so its elements. */
+/** Determines what each service port gets: ports of the node, proxy sockets, and so its elements. */
 export class Placing {
   readonly #options: PlacingOptions;
   readonly #claims: PortClaims;
@@ -134,7 +134,7 @@ export class Placing {
   }
 }
 
-/** With another of these, a service port gets new sockets. Endpoints and the length of affinity do not count. */
+/** A service port gets new sockets when this changes. Endpoints and the length of affinity do not count. */
 export function signatureOf(plan: ServicePlan): string {
   const names = servableFrontends(plan).map(({ name }) => name);
   return JSON.stringify([names, plan.port.affinitySeconds > 0]);

@@ -14,8 +14,8 @@ interface Wanted {
 }
 
 /**
- * Holds the ports that captured frontends have on this node, so that no other program takes one and wonders why
- * nobody comes: node ports, and service ports at addresses that are this node's own.
+ * Holds the ports that captured frontends have on this node, so that no other program listens there in vain: node
+ * ports, and service ports at the node's own addresses.
  */
 export class PortClaims {
   readonly #settings: UserspaceSettings;

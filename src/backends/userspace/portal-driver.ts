@@ -124,7 +124,7 @@ export class PortalDriver implements Driver<NodeElements> {
 
   async #prepare(keys: Iterable<string>, { plans, addresses }: Wanted): Promise<Steps> {
     const sorted = [...new Set(keys)].sort();
-    // What is given up is free for others in the same sync, whatever their order.
+    // Released ports are free for other service ports in the same sync, in any order.
     for (const key of sorted) this.#placing.giveUp(key, plans.get(key));
     const steps = new Map<string, Step>();
     for (const key of sorted) {

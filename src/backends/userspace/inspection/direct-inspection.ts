@@ -23,7 +23,7 @@ export interface DirectInspectionOptions {
     | undefined;
 }
 
-/** Only what is sent to a listener's own address comes here; everything else goes its way. */
+/** Asks the listener at the packet's destination; all other packets pass. */
 export async function askListeners(packet: Packet, options: DirectInspectionOptions): Promise<KernelAnswer> {
   const { running, addresses, reason } = options;
   const { protocol, source, destination: ip, port } = packet;
@@ -41,7 +41,7 @@ export async function askListeners(packet: Packet, options: DirectInspectionOpti
   return { fate: { action: 'pass' }, evidence: [`packets are not captured: ${reason}`, ...evidence] };
 }
 
-/** Listeners that a sync would open, tell something else, or close. */
+/** Listeners that a sync would open, change, or close. */
 export async function compareListeners(
   { plans }: Pick<SyncRequest, 'plans'>,
   { settings, addresses, running }: DirectInspectionOptions,

@@ -3,9 +3,8 @@ import { joinHostPort } from '../../../model/ip.ts';
 import type { Fate, KernelAnswer } from '../../inspection.ts';
 
 /**
- * What becomes of a connection that reaches a listener. A client that is bound has one target. All others have every
- * endpoint: they take turns, and so get equal shares, also when the one with the fewest connections comes first. Whose
- * turn is next is in the evidence.
+ * The fate of a connection to a listener. A client with affinity has one target. Others may get any endpoint:
+ * endpoints take turns, also with equal connection counts. The evidence says which one is next.
  */
 export function forwardedAnswer({ listener, turns, bound }: Outlook, client: string): KernelAnswer {
   const evidence = [

@@ -6,13 +6,13 @@ import type { Difference } from '../../inspection.ts';
 import type { ProxySocket } from '../proxy-sockets.ts';
 import { distributionOf, listenerName } from './forwarded-fate.ts';
 
-/** A listener that should be there. */
+/** A wanted listener. */
 export interface WantedListener {
   readonly plan: ServicePlan;
   readonly list: EndpointList;
-  /** Which one of the service port's. */
+  /** Identifies the listener within its service port. */
   readonly name: string;
-  /** Where it may be, for people to read. */
+  /** Where it may listen, in words. */
   readonly place: string;
   /** Undefined when it is to be opened. */
   readonly socket: ProxySocket | undefined;
@@ -24,7 +24,7 @@ export interface OpenSocket {
   readonly socket: ProxySocket;
 }
 
-/** Listeners that a sync would open, tell something else, or close. */
+/** Listeners that a sync would open, change, or close. */
 export function listenerDifferences(
   wanted: readonly WantedListener[],
   open: readonly OpenSocket[],

@@ -25,7 +25,7 @@ export function tableDifferences(settings: UserspaceSettings, { chains, sets }: 
   return layoutDifferences(wanted, { stamp, sets, chains }, true);
 }
 
-/** Elements that are missing, that say something else, or that nobody wants. */
+/** Elements that are missing, differ, or are not wanted. */
 export function elementDifferences(
   wanted: readonly OwnedElement[],
   before: readonly OwnedElement[],

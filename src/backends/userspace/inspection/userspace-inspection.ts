@@ -28,7 +28,7 @@ type Subject =
   | { readonly kind: 'portals'; readonly options: PortalInspectionOptions }
   | { readonly kind: 'listeners'; readonly options: DirectInspectionOptions };
 
-/** Looks at userspace mode: at the backend of this process, or at what one would find that is started now. */
+/** Inspects userspace mode: the driver of this process, or the state that a new one would find. */
 export class UserspaceInspection implements Inspection {
   readonly #options: UserspaceInspectionOptions;
 

@@ -35,7 +35,7 @@ function wantedService(plan: ServicePlan, before: Served | undefined, nodeIP: st
   return { key, plan, elements: elements.filter((element) => !isUnknownProxyPort(element)), sockets };
 }
 
-/** Nothing can be said of it but that there will be one. */
+/** Whether it stands for a socket that is not open yet. */
 function isUnknownProxyPort({ set, element: { key } }: PortalElement): boolean {
   return set === 'proxy-ports' && key[4] === 0 && key[5] === 0;
 }

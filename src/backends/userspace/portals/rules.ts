@@ -12,7 +12,7 @@ export interface PortalChain {
   readonly rules: readonly RuleBody[];
 }
 
-/** Where frontends that nobody serves send their packets. */
+/** Rejects packets to frontends without endpoints. */
 export const rejectChain = 'reject-packet';
 
 /** All chains of the table, helpers before those that use them. They do not depend on services. */
@@ -93,7 +93,7 @@ function guardRule(packet: PacketFields): RuleBody {
   ];
 }
 
-/** Proxy ports are for captured packets only: who came straight to one would get around every policy. */
+/** Proxy ports are for captured packets only: a direct connection to one would bypass every policy. */
 function directRule({ hostIP }: UserspaceSettings, packet: PacketFields): RuleBody {
   return [
     packet.daddr(0),
