@@ -6,30 +6,30 @@ type Endpoints = readonly Endpoint[];
 
 const none: Endpoints = [];
 
-/** Ready, or the next best thing when nothing is ready. */
+/** Whether it may get traffic: it is ready, or it is draining, which is used when nothing is ready. */
 export function isUsable(endpoint: Endpoint): boolean {
   return endpoint.ready || isDraining(endpoint);
 }
 
-/** On its way out and still answering. */
+/** Terminating, and still serving. */
 export function isDraining(endpoint: Endpoint): boolean {
   return !endpoint.ready && endpoint.serving && endpoint.terminating;
 }
 
-/** Endpoints for traffic under policy Cluster: the ready ones that topology leaves, else those draining. */
+/** Endpoints for traffic under policy Cluster: the ready ones that topology allows; if there are none, the draining. */
 export function clusterEndpoints(endpoints: Endpoints, mode: TopologyMode, context: PlanContext): Endpoints {
   const ready = select(endpoints, (endpoint) => endpoint.ready && isInTopology(endpoint, mode, context));
   return ready.length > 0 ? ready : select(endpoints, isDraining);
 }
 
-/** Endpoints for traffic under policy Local; hints play no part. */
+/** Endpoints for traffic under policy Local: the ready ones on this node; if there are none, the draining. */
 export function localEndpoints(endpoints: Endpoints): Endpoints {
   const ready = select(endpoints, ({ isLocal, ready }) => isLocal && ready);
   if (ready.length > 0) return ready;
   return select(endpoints, (endpoint) => endpoint.isLocal && isDraining(endpoint));
 }
 
-/** Every endpoint of either list, sorted by id; one of the given arrays when it holds the other. */
+/** Every endpoint of either list, sorted by id. When one list holds the other, returns that very array. */
 export function unionOf(a: Endpoints, b: Endpoints): Endpoints {
   if (isSubset(b, a)) return a;
   if (isSubset(a, b)) return b;
@@ -41,7 +41,7 @@ function isInTopology(endpoint: Endpoint, mode: TopologyMode, context: PlanConte
   return mode !== 'PreferSameZone' || isForZone(endpoint, context);
 }
 
-/** Both lists are parts of one sorted list, so equal members are identical and in the same order. */
+/** Both lists were filtered from the same sorted list, so equal members are identical and in the same order. */
 function isSubset(part: Endpoints, whole: Endpoints): boolean {
   let at = 0;
   for (const endpoint of part) {
@@ -51,7 +51,7 @@ function isSubset(part: Endpoints, whole: Endpoints): boolean {
   return true;
 }
 
-/** Filters; a list of which nothing is left out is handed back itself, so that most plans hold no list of their own. */
+/** Filters. Returns the given array when it keeps everything, so that most plans hold no list of their own. */
 function select(endpoints: Endpoints, isWanted: (endpoint: Endpoint) => boolean): Endpoints {
   const kept = endpoints.filter(isWanted);
   if (kept.length === endpoints.length) return endpoints;

@@ -33,21 +33,21 @@ test('policy Cluster: every address leads to all endpoints', () => {
   });
 });
 
-test('policy Local: the world goes to endpoints here, who is here goes anywhere', () => {
+test('policy Local: clients elsewhere reach endpoints on this node, clients on this node reach all', () => {
   const plan = planOf({ ...everything, externalPolicyLocal: true }, [here, elsewhere]);
   assert.deepEqual(fates(distinctFrontends(plan))[':30080/TCP'], ['local', 'cluster', 'forward']);
   const none = planOf({ ...everything, externalPolicyLocal: true }, [elsewhere]);
   assert.deepEqual(fates(distinctFrontends(none))[':30080/TCP'], [undefined, 'cluster', 'drop']);
 });
 
-test('internal policy Local without an endpoint here drops; without any endpoint everything is rejected', () => {
+test('internal policy Local drops without an endpoint on this node; without any endpoint all is rejected', () => {
   const dropped = distinctFrontends(planOf({ ...everything, internalPolicyLocal: true }, [elsewhere]));
   assert.deepEqual(fates(dropped)['10.96.0.1:80/TCP'], [undefined, undefined, 'drop']);
   const rejected = Object.values(fates(distinctFrontends(planOf(everything, []))));
   assert.deepEqual(new Set(rejected.map((fate) => fate[2])), new Set(['reject']));
 });
 
-test('source ranges guard balancer addresses only, also one that is an external IP as well', () => {
+test('source ranges apply only to load balancer IPs, also to one that is an external IP as well', () => {
   const parts = {
     ...everything,
     sourceRanges: ['203.0.113.0/24'],

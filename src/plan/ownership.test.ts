@@ -37,7 +37,7 @@ class Cluster implements PlannerInput {
     return [...(await this.planner.apply(names, this, context, timeSlice()))].sort();
   }
 
-  /** What a restart makes of the same Services. */
+  /** A new planner that sees the same Services for the first time, as after a restart. */
   async restarted(): Promise<Planner> {
     const planner = new Planner();
     await planner.apply('all', this, context, timeSlice());
@@ -63,7 +63,7 @@ function ownerIn({ plans }: Planner, name: string): string | undefined {
 
 const age = (seconds: number, uid = '') => ({ createdAt: seconds, uid });
 
-suite('a destination that several Services ask for', () => {
+suite('a destination that several Services claim', () => {
   const address = `${contested}:80/TCP`;
 
   test('an external IP cannot take a load balancer IP, however old or early in the alphabet its Service is', async () => {
@@ -91,7 +91,7 @@ suite('a destination that several Services ask for', () => {
     assert.equal(cluster.conflicts().length, 2);
   });
 
-  test('within one kind the older Service has it, also when it came later to this node and after a restart', async () => {
+  test('within one kind the older Service owns it, even if this node sees it later, and after a restart', async () => {
     const cluster = new Cluster();
     await cluster.set({ young: { clusterIP: '10.96.0.1', externalIPs: [contested], ...age(200) } });
     assert.equal(cluster.owner(address), 'young');
@@ -103,7 +103,7 @@ suite('a destination that several Services ask for', () => {
     assert.equal(ownerIn(await cluster.restarted(), address), 'old');
   });
 
-  test('of the same age the smaller UID has it, without a UID the smaller key', async () => {
+  test('of two Services of the same age the smaller UID owns it; without a UID, the smaller key', async () => {
     const cluster = new Cluster();
     await cluster.set({
       a: { clusterIP: '10.96.0.1', externalIPs: [contested], ...age(100, 'u2') },
@@ -117,7 +117,7 @@ suite('a destination that several Services ask for', () => {
     assert.equal(cluster.owner(address), 'a');
   });
 
-  test('a Service that does not say when it was made counts as the newest', async () => {
+  test('a Service without a creation timestamp counts as the newest', async () => {
     const cluster = new Cluster();
     await cluster.set({
       a: { clusterIP: '10.96.0.1', externalIPs: [contested] },
@@ -126,7 +126,7 @@ suite('a destination that several Services ask for', () => {
     assert.equal(cluster.owner(address), 'b');
   });
 
-  test('when the owner goes, or gives the address up, the next one is served with the same change', async () => {
+  test('when the owner is deleted or gives the address up, the next claimant owns it in the same call', async () => {
     const cluster = new Cluster();
     const all = {
       first: { clusterIP: '10.96.0.1', externalIPs: [contested], ...age(1) },
@@ -145,7 +145,7 @@ suite('a destination that several Services ask for', () => {
     assert.deepEqual(cluster.conflicts(), []);
   });
 
-  test('node ports are contested among each other, and protocols and ports are not', async () => {
+  test('two Services contest a node port only when port and protocol are equal', async () => {
     const cluster = new Cluster();
     await cluster.set({
       a: { clusterIP: '10.96.0.1', nodePort: 30_080, ...age(2) },
@@ -157,7 +157,7 @@ suite('a destination that several Services ask for', () => {
     assert.equal(cluster.conflicts().length, 1);
   });
 
-  test('external IPs that a feature gate switches off claim nothing', async () => {
+  test('external IPs claim nothing while their feature gate is off', async () => {
     const cluster = new Cluster();
     await cluster.set({
       a: { clusterIP: '10.96.0.1', externalIPs: [contested], ...age(1) },
@@ -172,7 +172,7 @@ suite('a destination that several Services ask for', () => {
   });
 });
 
-test('whatever changes in whatever order, ownership is that of a fresh start, and every destination has one owner', async () => {
+test('after any changes in any order, ownership equals that of a fresh start, with one owner per destination', async () => {
   const addresses = ['203.0.113.10', '203.0.113.11', '10.96.0.1'];
   const parts = fc.record({
     clusterIP: fc.constantFrom('10.96.0.1', '10.96.0.2', '10.96.0.3'),
@@ -207,7 +207,7 @@ function conflictsOf(planner: Planner): string[] {
   return [...planner.conflicts()].map(({ key, error }) => `${key}: ${error.message}`).sort();
 }
 
-test('releasing names everybody who asked for the same', () => {
+test('release returns the keys of the other claimants', () => {
   const ownership = new Ownership();
   const [a, b] = ['a', 'b'].map((name) => planOf({ name, clusterIP: '10.96.0.1' }));
   assert.ok(a && b);

@@ -2,7 +2,7 @@ import type { ServicePort } from '../model/service-port.ts';
 import { claimedFrontends, type Frontend, type FrontendKind } from './frontend.ts';
 import type { ServicePlan } from './service-plan.ts';
 
-/** Addresses that the cluster assigns come before those that anybody who may make a Service can write down. */
+/** The cluster assigns cluster IPs and load balancer IPs; anybody who may create a Service can write an external IP. */
 const rankOf: Readonly<Record<FrontendKind, number>> = {
   'cluster IP': 0,
   'node port': 0,
@@ -11,14 +11,14 @@ const rankOf: Readonly<Record<FrontendKind, number>> = {
 };
 
 /**
- * Decides which service port has a destination that several ask for: by kind of address (cluster IP, load balancer
- * status, external IP), then the older Service, then the smaller UID, then the smaller key. None of that depends on
- * the order of events, so a restart changes nothing.
+ * Decides which service port owns a destination that several claim: by kind of address (cluster IP, load balancer
+ * status, external IP), then the older Service, then the smaller UID, then the smaller key. The order of events does
+ * not matter, so a restart changes nothing.
  */
 export class Ownership {
-  /** Keys of the service ports that ask for each destination: a single one as it is, several as a list. */
+  /** Keys of the service ports that claim each destination. Nearly always it is one: a string then, to save memory. */
   readonly #claimants = new Map<string, string | readonly string[]>();
-  /** Names of destinations that several ask for. */
+  /** Names of destinations that several service ports claim. */
   readonly #contested = new Set<string>();
 
   /** Whether any destination is contested; false nearly always. */
@@ -34,7 +34,7 @@ export class Ownership {
     }
   }
 
-  /** Returns the keys of those who asked for the same destinations. */
+  /** Withdraws the plan's claims. Returns the keys of the other claimants of its destinations. */
   release(plan: ServicePlan): string[] {
     const rivals: string[] = [];
     for (const { name } of claimedFrontends(plan)) {
@@ -48,7 +48,7 @@ export class Ownership {
     return rivals;
   }
 
-  /** Keys of everybody else who asks for a destination of the plan. */
+  /** Keys of the other service ports that claim a destination of the plan. */
   rivalsOf(plan: ServicePlan): string[] {
     const names = [...claimedFrontends(plan)].map(({ name }) => name);
     return names
@@ -57,7 +57,7 @@ export class Ownership {
       .filter((key) => key !== plan.port.key);
   }
 
-  /** The destinations of the plan that others have, and who has each; undefined when it has all of them. */
+  /** The owner's key for each destination of the plan that another one owns; undefined when the plan owns them all. */
   lostBy(
     plan: ServicePlan,
     plans: ReadonlyMap<string, ServicePlan>,
@@ -89,13 +89,13 @@ function ownerOf(
   return claims.sort(compareClaims)[0]?.plan.port.key;
 }
 
-/** A service port may ask for one address as several kinds. */
+/** A service port may claim one address as several kinds. */
 function strongestClaim(name: string, plan: ServicePlan | undefined): Frontend | undefined {
   const claims = plan ? [...claimedFrontends(plan)].filter((frontend) => frontend.name === name) : [];
   return claims.sort((a, b) => rankOf[a.kind] - rankOf[b.kind])[0];
 }
 
-/** Why the owner of a destination comes before another one who asks for it, in words. */
+/** Why another claimant did not get the owner's destination, as a phrase about that claimant. */
 export function precedenceOf(owner: Frontend, other: Frontend): string {
   const [a, b] = [owner.plan.port, other.plan.port];
   if (rankOf[owner.kind] !== rankOf[other.kind]) return `${article(owner)} comes before ${article(other)}`;
@@ -107,7 +107,7 @@ function article({ kind }: Frontend): string {
   return `${kind === 'external IP' ? 'an' : 'a'} ${kind}`;
 }
 
-/** Negative when `a` comes before `b`. */
+/** Compares two claims to one destination. Negative when `a` comes first: the claim that comes first wins. */
 export function compareClaims(a: Frontend, b: Frontend): number {
   const byKind = rankOf[a.kind] - rankOf[b.kind];
   return byKind === 0 ? compareAge(a.plan.port, b.plan.port) : byKind;
@@ -120,7 +120,7 @@ function compareAge(a: ServicePort, b: ServicePort): number {
   return a.key < b.key ? -1 : a.key > b.key ? 1 : 0;
 }
 
-/** A Service that does not say when it was made counts as the newest. */
+/** A Service without a creation timestamp counts as the newest. */
 function ageRank({ createdAt }: ServicePort): number {
   return createdAt === 0 ? Number.MAX_SAFE_INTEGER : createdAt;
 }

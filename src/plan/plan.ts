@@ -11,8 +11,8 @@ const none: readonly never[] = [];
 
 /**
  * Decides everything about one service port: which endpoints serve which traffic, what is dropped or rejected, and
- * why. Pure: equal arguments give equal plans. `endpoints` are all that are known for the port, sorted by id; `lost` are
- * the destinations that other service ports have.
+ * why. Pure: equal arguments give equal plans. `endpoints` are all known endpoints of the port, sorted by id; `lost`
+ * are the destinations that other service ports own.
  */
 export function planServicePort(
   port: ServicePort,
@@ -24,12 +24,12 @@ export function planServicePort(
 }
 
 /**
- * A plan that remembers what it was made from, to explain itself and to tell whether it is still current. It keeps lists
- * of endpoints; decisions follow from them whenever somebody asks, so that 50,000 plans stay small.
+ * A plan that keeps its inputs, to explain itself and to be compared with newer inputs. It stores lists of endpoints
+ * and derives each decision when it is read, so that 50,000 plans stay small.
  */
 export class PlannedPort implements ServicePlan, Explainable {
   readonly port: ServicePort;
-  /** What the plan was made for; its zone may be an older one where no hint asks for it. */
+  /** The node that the plan was made for. Its zone may be out of date when no endpoint has hints. */
   readonly context: PlanContext;
   readonly mode: TopologyMode;
   readonly endpoints: readonly Endpoint[];
@@ -91,13 +91,13 @@ export class PlannedPort implements ServicePlan, Explainable {
     return new Topology(this);
   }
 
-  /** Serialised with its decisions. */
+  /** Adds the decisions, which are getters, to the JSON. */
   toJSON(): object {
     const { internal, external, near, topology } = this;
     return { ...this, internal, external, near, topology };
   }
 
-  /** The same plan, with these destinations lost to others. */
+  /** The same plan, with these destinations owned by others. */
   losing(lost: ServicePlan['lost']): PlannedPort {
     return new PlannedPort(this.port, this.endpoints, this.context, lost);
   }
@@ -107,12 +107,12 @@ export class PlannedPort implements ServicePlan, Explainable {
     return this.hasAnyEndpoints && this.port.internalPolicyLocal && this.local.length === 0;
   }
 
-  /** The same for outside traffic; true as well while there is no external address that it could arrive at. */
+  /** The same for outside traffic; true even if the port has no external address. */
   get lacksExternalEndpoints(): boolean {
     return this.hasAnyEndpoints && this.port.externalPolicyLocal && this.local.length === 0;
   }
 
-  /** Some address that the port is served at is under policy Local. */
+  /** Whether policy Local applies to any address of the port. */
   get hasLocalPolicyAddress(): boolean {
     const { port, externalIPs } = this;
     const isReachable = isExternallyAccessible({ ...port, externalIPs });
@@ -126,7 +126,7 @@ function decide(plan: PlannedPort, subject: Subject, isLocal: boolean): Decision
   return plan[endpoints].length === 0 ? new Drop(plan, subject) : new Forward(plan, subject, endpoints);
 }
 
-/** Words are made when they are asked for: three sentences for each of 50,000 services would fill megabytes. */
+/** Builds the reason's text when it is read: three sentences for each of 50,000 services would fill megabytes. */
 class Reasoned {
   readonly #plan: Explainable;
   readonly #subject: Subject;
@@ -140,7 +140,7 @@ class Reasoned {
     return decisionReason(this.#plan, this.#subject);
   }
 
-  /** Serialised with the reason in words. */
+  /** Adds the reason, which is a getter, to the JSON. */
   toJSON(): object {
     return { ...this, reason: this.reason };
   }

@@ -10,7 +10,7 @@ import { Planner, type PlannerInput } from './planner.ts';
 
 const here = { nodeName: 'n1', zone: 'za', allowExternalIPs: true };
 
-/** What a planner reads, by Service: ports by their shorthand under their names, and endpoints for all of them. */
+/** What a planner reads, by Service: the shorthand of each port by port name, and the endpoints of all ports. */
 type World = Record<string, { ports: Record<string, string>; endpoints: string }>;
 
 const clusterIPs = new Map<string, string>();
@@ -48,7 +48,7 @@ function input(world: World): PlannerInput {
 
 const sorted = (keys: ReadonlySet<string>) => [...keys].sort();
 
-test('only what is named is planned, and what did not change keeps its identity', async () => {
+test('the planner plans only the named Services, and an unchanged plan stays the same object', async () => {
   const planner = new Planner();
   const world: World = {
     'a/x': { ports: { p: '', q: 'np' }, endpoints: '1R@n1' },
@@ -71,7 +71,7 @@ test('only what is named is planned, and what did not change keeps its identity'
   assert.deepEqual(sorted(await planner.apply('all', input(world), here, timeSlice())), ['a/y:p/TCP']);
 });
 
-test('ports and Services that went are reported', async () => {
+test('the planner returns the keys of removed ports and Services', async () => {
   const planner = new Planner();
   await planner.apply('all', input({ 'a/x': { ports: { p: '', q: '' }, endpoints: '' } }), here, timeSlice());
   const rest = input({ 'a/x': { ports: { q: '' }, endpoints: '' } });
@@ -81,7 +81,7 @@ test('ports and Services that went are reported', async () => {
   assert.deepEqual(sorted(await planner.apply(['a/x', 'a/unknown'], input({}), here, timeSlice())), []);
 });
 
-test('an endpoint that takes no traffic still makes a new plan, for it is listed there', async () => {
+test('an endpoint that takes no traffic still makes a new plan, because plans list all endpoints', async () => {
   const planner = new Planner();
   await planner.apply('all', input({ 'a/x': { ports: { p: '' }, endpoints: '1R@n1' } }), here, timeSlice());
   const world = input({ 'a/x': { ports: { p: '' }, endpoints: '1R@n1 2X@n1' } });
@@ -89,7 +89,7 @@ test('an endpoint that takes no traffic still makes a new plan, for it is listed
   assert.equal(numbers(planner.plans.get('a/x:p/TCP')?.endpoints ?? []), '1 2');
 });
 
-test('another zone plans everything anew, and replaces only what has hints', async () => {
+test('a new zone replaces only the plans whose endpoints have hints', async () => {
   const planner = new Planner();
   const world = input({
     'a/x': { ports: { p: '' }, endpoints: '1R@n1/za 2R@n2/zb' },
@@ -108,7 +108,7 @@ test('another zone plans everything anew, and replaces only what has hints', asy
   );
 });
 
-test('the feature gate for external IPs plans everything anew', async () => {
+test('a change of the feature gate for external IPs replaces the plans, though no Service is named', async () => {
   const planner = new Planner();
   const world = input({ 'a/x': { ports: { p: 'xip' }, endpoints: '1R@n1' } });
   await planner.apply('all', world, here, timeSlice());
@@ -119,13 +119,13 @@ test('the feature gate for external IPs plans everything anew', async () => {
   assert.deepEqual(planner.plans.get('a/x:p/TCP')?.externalIPs, []);
 });
 
-test('service ports and Services without local endpoints are counted', async () => {
+test('the planner counts service ports and Services without local endpoints', async () => {
   const planner = new Planner();
   const counts = () => [planner.noLocalEndpoints, planner.servicesWithoutLocalEndpoints];
   const world: World = {
     // Both policies, two ports: twice in the one count, once in the other.
     'a/both': { ports: { p: 'iL eL np', q: 'iL eL np' }, endpoints: '1R@n2' },
-    // Policy Local outside counts even while nothing can come in, for the port but not for the Service …
+    // External policy Local without an external address counts for the port, but not for the Service …
     'a/quirk': { ports: { p: 'eL' }, endpoints: '1R@n1' },
     // … unless the cluster IP is under policy Local.
     'a/inside': { ports: { p: 'iL eL' }, endpoints: '1R@n2' },
@@ -147,7 +147,7 @@ test('service ports and Services without local endpoints are counted', async () 
   ]);
 });
 
-test('an external IP that is not served makes no Service count', async () => {
+test('a Service whose external IPs are switched off does not count as one without local endpoints', async () => {
   const planner = new Planner();
   const world = input({ 'a/x': { ports: { p: 'eL xip' }, endpoints: '1R@n2' } });
   await planner.apply('all', world, here, timeSlice());
@@ -156,7 +156,7 @@ test('an external IP that is not served makes no Service count', async () => {
   assert.equal(planner.servicesWithoutLocalEndpoints.external, 0);
 });
 
-/** A millisecond passes with every look at it. */
+/** Every read of the monotonic time advances it by one millisecond. */
 class TickingClock extends FakeClock {
   #ms = 0;
 
@@ -174,7 +174,7 @@ class CountedSlice extends TimeSlice {
   }
 }
 
-test('planning in turns gives the same as planning at once', async () => {
+test('planning that yields to the event loop gives the same plans as planning in one go', async () => {
   const world: World = {};
   for (let i = 0; i < 1_200; i++) world[`a/s${i}`] = { ports: { p: '' }, endpoints: '1R@n1' };
   const planner = new Planner();

@@ -17,7 +17,7 @@ export interface ServiceInput {
   endpoints(port: ServicePort): readonly Endpoint[];
 }
 
-/** How many service ports, or Services, have endpoints that policy Local keeps this node's traffic from. */
+/** How many service ports, or Services, have endpoints only on other nodes while policy Local forbids those. */
 export interface NoLocalEndpoints {
   readonly internal: number;
   readonly external: number;
@@ -26,14 +26,14 @@ export interface NoLocalEndpoints {
 const noPorts: readonly ServicePort[] = [];
 
 /**
- * The plans of one family, kept up to date change by change. A plan whose inputs did not change keeps its
- * identity, so whoever holds on to plans can compare them by reference.
+ * The plans of one family, kept up to date change by change. A plan with unchanged inputs stays the same object, so
+ * callers can compare plans by reference.
  */
 export class Planner {
   readonly #plans = new Map<string, PlannedPort>();
   readonly #ports = new Map<string, readonly ServicePort[]>();
   readonly #ownership = new Ownership();
-  /** Keys of service ports that ask for a destination that another one has. */
+  /** Keys of service ports that claim a destination that another one owns. */
   readonly #losers = new Set<string>();
   #context: PlanContext = { nodeName: '', zone: '', allowExternalIPs: true };
   readonly #portsWithoutLocal = { internal: 0, external: 0 };
@@ -49,12 +49,12 @@ export class Planner {
     return { ...this.#portsWithoutLocal };
   }
 
-  /** Counted per Service, as ipvs mode does: where no address is under policy Local, nothing is kept away. */
+  /** Counted per Service, for ipvs mode: without an address under policy Local, a Service does not count. */
   get servicesWithoutLocalEndpoints(): NoLocalEndpoints {
     return { ...this.#servicesWithoutLocal };
   }
 
-  /** Service ports that lack a destination because another one has it, and which, in words. */
+  /** Service ports that lack a destination because another one owns it; the error names destination and owner. */
   *conflicts(): Generator<{ readonly key: string; readonly error: Error }> {
     for (const key of this.#losers) {
       const plan = this.#plans.get(key);
@@ -63,9 +63,9 @@ export class Planner {
   }
 
   /**
-   * Plans the named Services, or all of them, and returns the keys of the plans that were added, replaced or removed. A
-   * context that differs from the last one makes it all of them. Yields to the event loop when the time slice is spent:
-   * the input must not change, and nothing else be applied, until it is done.
+   * Plans the named Services, or all of them, and returns the keys of the plans that were added, replaced or removed.
+   * Plans all of them when the context differs from that of the last call. Yields to the event loop when the time slice
+   * is spent; until the promise resolves, the caller must neither change the input nor call `apply` again.
    */
   async apply(
     changed: Iterable<string> | 'all',
@@ -83,10 +83,10 @@ export class Planner {
     return keys;
   }
 
-  /** Adopts the context and says which Services it takes. */
+  /** Stores the context and returns the names of the Services to plan. */
   #begin(changed: Iterable<string> | 'all', input: PlannerInput, context: PlanContext): Iterable<string> {
     const isSame = sameContext(this.#context, context);
-    // Plans hold on to their context; keeping the first of equal ones lets them be compared by reference.
+    // Plans refer to their context: keep the first of equal contexts, so that it can be compared by reference.
     if (!isSame) this.#context = context;
     return changed === 'all' || !isSame ? this.#everyName(input) : changed;
   }
@@ -121,12 +121,12 @@ export class Planner {
     this.#count(after, 1);
   }
 
-  /** Puts a plan in place of another one; notes whose ownership of destinations may be another one by that. */
+  /** Replaces, adds or removes a plan, and adds to `rivals` each key with destinations that may have a new owner. */
   #replace(key: string, plan: PlannedPort | undefined, rivals: Set<string>): void {
     const known = this.#plans.get(key);
     if (plan) this.#plans.set(key, plan);
     else this.#plans.delete(key);
-    if (known && plan && asksForTheSame(known, plan)) return;
+    if (known && plan && makesSameClaims(known, plan)) return;
     if (known) for (const rival of this.#ownership.release(known)) rivals.add(rival);
     if (!plan) {
       this.#losers.delete(key);
@@ -137,7 +137,7 @@ export class Planner {
     if (plan.lost || others.length > 0) for (const rival of [key, ...others]) rivals.add(rival);
   }
 
-  /** Replaces the plan when it has lost, or got back, a destination. */
+  /** Replaces the plan when it has lost or regained a destination. */
   #settleOwnership(key: string, keys: Set<string>): void {
     const plan = this.#plans.get(key);
     if (!plan) return;
@@ -160,8 +160,8 @@ export class Planner {
   }
 }
 
-/** Both plans ask for the same destinations with the same right to them. */
-function asksForTheSame(a: PlannedPort, b: PlannedPort): boolean {
+/** Whether both plans claim the same destinations with the same precedence. */
+function makesSameClaims(a: PlannedPort, b: PlannedPort): boolean {
   return a.externalIPs.length === b.externalIPs.length && sameServicePort(a.port, b.port);
 }
 
@@ -170,7 +170,7 @@ function sameLosses(a: PlannedPort['lost'], b: PlannedPort['lost']): boolean {
   return a?.size === b?.size && [...(a ?? [])].every(([name, owner]) => b?.get(name) === owner);
 }
 
-/** `external IP 192.0.2.7:80/TCP belongs to service port shop/web:http/TCP`, for each that it lacks. */
+/** `external IP 192.0.2.7:80/TCP belongs to service port shop/web:http/TCP` for each lost destination. */
 function describeLost(plan: PlannedPort): string {
   const texts = [...lostFrontends(plan)].map(
     ([{ kind, name }, owner]) => `${kind} ${name} belongs to service port ${owner}`,
@@ -182,7 +182,7 @@ function sameContext(a: PlanContext, b: PlanContext): boolean {
   return a.nodeName === b.nodeName && a.zone === b.zone && a.allowExternalIPs === b.allowExternalIPs;
 }
 
-/** Whether planning anew would give the same plan, words included. */
+/** Whether planning again would give the same plan with the same reasons. */
 function isCurrent(
   plan: PlannedPort,
   port: ServicePort,
@@ -196,7 +196,7 @@ function isCurrent(
   );
 }
 
-/** Without hints, the zone that the node is in makes no difference. */
+/** Whether the plan is the same in the new context: without hints, the node's zone does not matter. */
 function isContextFree(
   { context, endpoints }: PlannedPort,
   { nodeName, allowExternalIPs }: PlanContext,

@@ -15,7 +15,7 @@ function check(subject: 'internal' | 'external' | 'topology', rows: readonly Row
   }
 }
 
-test('reasons for what becomes of cluster IP traffic', () => {
+test('a plan gives the reason for its decision on cluster IP traffic', () => {
   check('internal', [
     ['', '', 'there are no endpoints'],
     ['', '1X@n1 2Z@n2', 'none of 2 endpoints is ready, or terminating and still serving'],
@@ -54,9 +54,9 @@ test('reasons for what becomes of cluster IP traffic', () => {
   ]);
 });
 
-test('reasons for what becomes of outside traffic', () => {
+test('a plan gives the reason for its decision on outside traffic', () => {
   check('external', [
-    ['eL', '1R@n1', 'no node port, load balancer IP or external IP to come in by'],
+    ['eL', '1R@n1', 'there is no node port, load balancer IP or external IP'],
     ['np', '1R@n1', 'externalTrafficPolicy is Cluster; 1 of 1 endpoint used: ready'],
     ['eL np', '1R@n1', 'externalTrafficPolicy is Local; 1 ready endpoint on node n1'],
     [
@@ -68,10 +68,10 @@ test('reasons for what becomes of outside traffic', () => {
   ]);
 });
 
-test('reasons for following hints, or not', () => {
+test('a plan gives the reason why it follows hints or ignores them', () => {
   check('topology', [
-    ['iL', '1R@n1/za', 'only endpoints on node n1 are used, hints play no part'],
-    ['', '1T@n1/za', 'no endpoint is ready, hints play no part'],
+    ['iL', '1R@n1/za', 'only endpoints on node n1 are used, so hints do not apply'],
+    ['', '1T@n1/za', 'no endpoint is ready, so hints do not apply'],
     ['', '1R@n1 2R@n2', '2 ready endpoints without hints'],
     ['', '1R@n1!n1 2R@n2!n2', '1 of 2 ready endpoints hinted for node n1'],
     ['', '1R@n1/za 2R@n2/zb', '1 of 2 ready endpoints hinted for zone za'],
@@ -94,7 +94,7 @@ test('reasons for following hints, or not', () => {
   check('topology', [['', '1R@n1/za', unlabelled]], { ...here, zone: '' });
 });
 
-test('every endpoint knows why it is used or not', () => {
+test('endpointReason says why an endpoint is used or not', () => {
   const rows: readonly (readonly [port: string, endpoints: string, reasons: readonly string[]])[] = [
     [
       '',

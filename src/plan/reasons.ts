@@ -3,7 +3,7 @@ import { isDraining, isUsable } from './endpoint-sets.ts';
 import type { ServicePlan } from './service-plan.ts';
 import { type PlanContext, surveyHints } from './topology.ts';
 
-/** What a plan was made from and what came out; enough to say why. */
+/** The inputs and results of a plan that its reasons are derived from. */
 export interface Explainable
   extends Omit<
     ServicePlan,
@@ -15,14 +15,14 @@ export interface Explainable
 
 export type Subject = 'internal' | 'external' | 'near' | 'topology';
 
-/** The sentence for one choice of a plan. */
+/** The reason for one decision of a plan, as a phrase. */
 export function decisionReason(plan: Explainable, subject: Subject): string {
   if (subject === 'topology') return explainTopology(plan);
   if (subject === 'internal') {
     return explainTraffic(plan, 'internalTrafficPolicy', plan.port.internalPolicyLocal);
   }
   if (subject === 'near') return explainNear(plan);
-  if (!plan.externallyAccessible) return 'no node port, load balancer IP or external IP to come in by';
+  if (!plan.externallyAccessible) return 'there is no node port, load balancer IP or external IP';
   return explainTraffic(plan, 'externalTrafficPolicy', plan.port.externalPolicyLocal);
 }
 
@@ -34,7 +34,7 @@ function explainTraffic(plan: Explainable, policy: string, isLocal: boolean): st
 }
 
 function explainNear(plan: Explainable): string {
-  return `externalTrafficPolicy Local binds clients from elsewhere only; ${explainCluster(plan)}`;
+  return `externalTrafficPolicy Local applies only to clients elsewhere; ${explainCluster(plan)}`;
 }
 
 function explainNothingUsable(endpoints: readonly Endpoint[]): string {
@@ -64,10 +64,11 @@ function explainCluster({ cluster, endpoints, mode, context }: Explainable): str
 }
 
 function explainTopology({ endpoints, context, usesClusterEndpoints, mode }: Explainable): string {
-  if (!usesClusterEndpoints) return `only endpoints on node ${context.nodeName} are used, hints play no part`;
+  if (!usesClusterEndpoints)
+    return `only endpoints on node ${context.nodeName} are used, so hints do not apply`;
   const hints = surveyHints(endpoints, context);
   const { ready, withNodeHints, withZoneHints } = hints;
-  if (ready === 0) return 'no endpoint is ready, hints play no part';
+  if (ready === 0) return 'no endpoint is ready, so hints do not apply';
   const findings: string[] = [];
   const nodeName = `node ${context.nodeName}`;
   if (withNodeHints > 0) findings.push(findHints(ready, 'node', withNodeHints, hints.forThisNode, nodeName));
@@ -87,7 +88,7 @@ function findHints(ready: number, kind: string, hinted: number, hits: number, pl
     : `${hits} ${of} hinted for ${place}`;
 }
 
-/** Why one endpoint of a plan takes the traffic it takes, or none. */
+/** Why one endpoint of a plan is used, or not used. */
 export function endpointReason(plan: Explainable, endpoint: Endpoint): string {
   const sets = [];
   if (plan.cluster.includes(endpoint)) sets.push('Cluster');

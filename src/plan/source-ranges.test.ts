@@ -10,7 +10,7 @@ const rangesOf = (texts: readonly string[]) =>
     [first, last].map((bytes) => formatIP({ family, bytes })).join('-'),
   );
 
-test('ranges of what is given', () => {
+test('mergeRanges sorts CIDRs and addresses and merges what overlaps or adjoins', () => {
   const rows: readonly (readonly [texts: readonly string[], ranges: readonly string[]])[] = [
     [[], []],
     [['10.0.0.0/8'], ['10.0.0.0-10.255.255.255']],
@@ -39,13 +39,13 @@ test('ranges of what is given', () => {
   for (const [texts, ranges] of rows) assert.deepEqual(rangesOf(texts), ranges, texts.join());
 });
 
-test('anything else is refused by name', () => {
+test('mergeRanges throws an error that names a text that is neither a CIDR nor an address', () => {
   for (const text of ['bogus', '10.0.0.0/33', '']) {
     assert.throws(() => mergeRanges([text]), { message: `"${text}" is neither a CIDR nor an IP address` });
   }
 });
 
-/** Prefixes close to each other, so that they do meet. */
+/** Prefixes close to each other, so that some overlap or adjoin. */
 const ipv4 = fc.tuple(fc.nat(3), fc.nat(255), fc.integer({ min: 20, max: 32 }));
 const ipv6 = fc.tuple(fc.nat(3), fc.nat(255), fc.integer({ min: 116, max: 128 }));
 const texts = fc.oneof(
@@ -69,7 +69,7 @@ const timesIn = (ranges: readonly AddressRange[], address: string) => {
   ).length;
 };
 
-test('merging neither adds nor loses an address, and leaves none in two ranges', () => {
+test('mergeRanges neither adds nor loses an address, and no address is in two ranges', () => {
   fc.assert(
     fc.property(fc.array(texts, { maxLength: 12 }), fc.array(texts, { maxLength: 12 }), (cidrs, probes) => {
       const merged = mergeRanges(cidrs);
@@ -82,7 +82,7 @@ test('merging neither adds nor loses an address, and leaves none in two ranges',
   );
 });
 
-test('where the node is admitted, so are the balancer addresses that it may have itself', () => {
+test('source ranges that admit the node also admit the load balancer IPs, which it may use as its source', () => {
   const port = servicePort({
     clusterIP: '10.96.0.1',
     sourceRanges: ['10.0.0.0/8', '192.0.2.0/24'],

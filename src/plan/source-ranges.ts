@@ -2,15 +2,16 @@ import { bitsOf, type CIDR, cidrContains, type Family, parseCIDR, parseIP } from
 import type { ServicePort } from '../model/service-port.ts';
 
 /**
- * Who may reach the load balancer addresses of a service port that has source ranges, as CIDRs and addresses. A node
- * that reaches such an address and has it itself uses it as its source: where the node is admitted, so are they.
+ * The clients that may reach the load balancer IPs of a service port with source ranges, as CIDRs and addresses. When
+ * the ranges admit the node, the load balancer IPs are admitted too: a node with such an IP on an interface connects to
+ * it from that IP.
  */
 export function admittedSources(port: ServicePort, nodeIP: string): readonly string[] {
   const { sourceRanges, loadBalancerVIPs } = port;
   return rangeOfNode(port, nodeIP) === undefined ? sourceRanges : [...sourceRanges, ...loadBalancerVIPs];
 }
 
-/** The source range that admits the node itself. */
+/** The first source range that contains the node's address; undefined when none does. */
 export function rangeOfNode({ sourceRanges }: ServicePort, nodeIP: string): string | undefined {
   const node = parseIP(nodeIP);
   return sourceRanges.find((text) => {
@@ -29,8 +30,8 @@ export interface AddressRange {
 type Interval = { readonly family: Family; readonly first: bigint; readonly last: bigint };
 
 /**
- * The same addresses in as few ranges as possible: sorted, IPv4 before IPv6, apart from each other. A kernel
- * interval set refuses ranges that overlap. Takes CIDRs and single addresses; throws on any other text.
+ * Merges CIDRs and single addresses into as few ranges as possible, sorted, IPv4 before IPv6: a kernel interval set
+ * refuses ranges that overlap. Throws on any other text.
  */
 export function mergeRanges(texts: readonly string[]): AddressRange[] {
   return mergeIntervals(texts.map(intervalOf)).map(({ family, first, last }) => ({
@@ -46,7 +47,7 @@ function intervalOf(text: string): Interval {
   return { family, first, last: first + sizeOf(family, prefix) - 1n };
 }
 
-/** A CIDR, or an address as one of that alone; throws on any other text. */
+/** Parses a CIDR, or an address as the CIDR that contains only it. Throws on any other text. */
 export function cidrOf(text: string): CIDR {
   const ip = text.includes('/') ? undefined : parseIP(text);
   const cidr = ip ? { ...ip, prefix: bitsOf(ip.family) } : parseCIDR(text);

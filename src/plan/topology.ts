@@ -1,7 +1,7 @@
 import type { Endpoint } from '../model/endpoint.ts';
 import type { TopologyMode } from './service-plan.ts';
 
-/** What this node is, as far as policy asks, and which feature gates bear on it. */
+/** The facts about this node, and the feature gates, that policy depends on. */
 export interface PlanContext {
   readonly nodeName: string;
   /** Value of label `topology.kubernetes.io/zone`; empty when the node has none. */
@@ -10,7 +10,7 @@ export interface PlanContext {
   readonly allowExternalIPs: boolean;
 }
 
-/** How far the hints of ready endpoints go; the others neither veto nor enable anything. */
+/** How many ready endpoints have hints, and how many are hinted for us. Other endpoints do not count. */
 export interface HintSurvey {
   readonly ready: number;
   readonly withNodeHints: number;
@@ -32,7 +32,7 @@ export function surveyHints(endpoints: readonly Endpoint[], context: PlanContext
   return survey;
 }
 
-/** Hints count only when every ready endpoint has them and at least one of them is for us. */
+/** Hints are followed only when every ready endpoint has them and at least one is for this node or zone. */
 export function topologyModeOf(survey: HintSurvey): TopologyMode {
   if (survey.forThisNode > 0 && survey.withNodeHints === survey.ready) return 'PreferSameNode';
   if (survey.forThisZone > 0 && survey.withZoneHints === survey.ready) return 'PreferSameZone';

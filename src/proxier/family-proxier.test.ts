@@ -47,7 +47,7 @@ function slice(serviceName: string, addresses: readonly string[], triggerTime?: 
   };
 }
 
-/** A kernel that records what it was asked for and refuses on demand. */
+/** Records its sync requests; fails when `failure` is set. */
 class RecordingBackend implements Backend {
   readonly family = 'IPv4';
   readonly requests: { changed: string[] | 'all'; endpoints: Record<string, string[]> }[] = [];
@@ -109,7 +109,7 @@ function listed(proxier: FamilyProxier): void {
   proxier.synced('endpointSlices');
 }
 
-test('nothing is written before both lists are complete; the first sync is full', async () => {
+test('the proxier writes nothing before both lists are complete; its first sync is full', async () => {
   const { clock, backend, proxier } = harness();
   proxier.start();
   proxier.updateService(undefined, service('web'));
@@ -122,7 +122,7 @@ test('nothing is written before both lists are complete; the first sync is full'
   assert.deepEqual(backend.requests, [{ changed: 'all', endpoints: { 'shop/web/TCP': ['10.1.0.1:8080'] } }]);
 });
 
-test('a change is synced alone, and health hears of the request and of the success', async () => {
+test('a sync names only the changed plans, and health records its request and its success', async () => {
   const { clock, backend, proxier, log } = harness();
   proxier.start();
   proxier.updateService(undefined, service('web'));
@@ -146,7 +146,7 @@ test('a change is synced alone, and health hears of the request and of the succe
   ]);
 });
 
-test('a failed sync loses nothing: it is retried in full, with latency samples and flows still due', async () => {
+test('a failed sync is retried in full, and keeps its latency samples and its flows to reconcile', async () => {
   const { clock, backend, proxier, log, metric } = harness();
   proxier.start();
   proxier.updateService(undefined, service('web'));
@@ -168,21 +168,21 @@ test('a failed sync loses nothing: it is retried in full, with latency samples a
   );
 });
 
-test('the first sync has been made when one has succeeded', async () => {
+test('firstSync resolves only when a sync has succeeded', async () => {
   const { clock, backend, proxier } = harness();
-  let isMade = false;
+  let isResolved = false;
   proxier.firstSync.then(() => {
-    isMade = true;
+    isResolved = true;
   });
   backend.failure = new Error('EBUSY');
   proxier.start();
   listed(proxier);
   await clock.advance(SECOND);
   assert.equal(backend.requests.length, 1);
-  assert.ok(!isMade);
+  assert.ok(!isResolved);
   backend.failure = undefined;
   await clock.advance(30 * SECOND);
-  assert.ok(isMade);
+  assert.ok(isResolved);
 });
 
 test('refused service ports are reported and do not fail the sync', async () => {
@@ -196,7 +196,7 @@ test('refused service ports are reported and do not fail the sync', async () => 
   assert.ok(log.includes('updated'));
 });
 
-test('a zone that is known before the first lists are makes a sync due', async () => {
+test('a zone that arrives before the first lists marks a sync as due', async () => {
   const { backend, clock, proxier, log } = harness();
   proxier.start();
   proxier.setZone('za');
@@ -204,7 +204,7 @@ test('a zone that is known before the first lists are makes a sync due', async (
   assert.deepEqual([log, backend.requests.length], [['updated', 'queued'], 0]);
 });
 
-test('a new zone is planned for and synced in full; the same zone is not', async () => {
+test('a new zone causes a full sync; the same zone causes none', async () => {
   const { clock, backend, proxier } = harness();
   proxier.start();
   listed(proxier);
@@ -220,7 +220,7 @@ test('a new zone is planned for and synced in full; the same zone is not', async
   );
 });
 
-test('a repair names only changes, counts as a full sync, and does not wait for the minimum interval', async () => {
+test('a repair syncs only changes, counts as a full sync, and does not wait for the minimum interval', async () => {
   const { clock, backend, proxier } = harness();
   proxier.start();
   listed(proxier);
@@ -234,7 +234,7 @@ test('a repair names only changes, counts as a full sync, and does not wait for 
   assert.deepEqual([proxier.activity.syncs, proxier.activity.lastSync?.kind], [2, 'full']);
 });
 
-test('tells what its syncs came to', async () => {
+test('the proxier reports its syncs, failures, repairs and pending changes', async () => {
   const { clock, backend, proxier } = harness();
   proxier.start();
   assert.equal(proxier.isInitialised, false);
@@ -261,7 +261,7 @@ test('tells what its syncs came to', async () => {
   assert.equal(activity.isSyncing, false);
 });
 
-test('ServiceCIDRs take effect at once', async () => {
+test('new ServiceCIDRs cause a sync at once', async () => {
   const { clock, backend, proxier } = harness();
   proxier.start();
   listed(proxier);
@@ -272,7 +272,7 @@ test('ServiceCIDRs take effect at once', async () => {
   assert.equal(backend.requests.length, before + 1);
 });
 
-test('ServiceCIDRs ask no sync of a backend that does not use them', async () => {
+test('new ServiceCIDRs cause no sync when the backend does not use them', async () => {
   const { clock, backend, proxier, log } = harness();
   backend.usesServiceCIDRs = false;
   proxier.start();
@@ -287,7 +287,7 @@ test('ServiceCIDRs ask no sync of a backend that does not use them', async () =>
   assert.deepEqual(proxier.serviceCIDRs, ['10.96.0.0/16']);
 });
 
-test('after an hour without a full sync the next one is full', async () => {
+test('after an hour without a full sync the next sync is full', async () => {
   const { clock, backend, proxier } = harness();
   proxier.start();
   listed(proxier);
@@ -297,7 +297,7 @@ test('after an hour without a full sync the next one is full', async () => {
   assert.equal(last?.changed, 'all');
 });
 
-test('a backend that has no use for a full sync every hour is spared it, but not a repair', async () => {
+test('a backend that skips the hourly full sync still gets repairs', async () => {
   const { clock, backend, proxier } = harness();
   proxier.start();
   listed(proxier);
@@ -311,7 +311,7 @@ test('a backend that has no use for a full sync every hour is spared it, but not
   assert.equal(proxier.activity.lastSync?.kind, 'full');
 });
 
-test('pending gauges follow events and fall to zero with a sync', async () => {
+test('the gauges of pending changes rise with events and fall to zero with a sync', async () => {
   const { clock, proxier, metric } = harness();
   proxier.start();
   proxier.updateService(undefined, service('web'));

@@ -20,7 +20,7 @@ const HOUR_MS = 3_600_000;
 /** Services and slices to apply between two checks of the time slice: about a millisecond's work. */
 const CHANGES_PER_STEP = 100;
 
-/** Told about requested and finished syncs; decides what /healthz says. */
+/** Records requested and finished syncs; /healthz is derived from them. */
 export interface HealthMarks {
   queued(family: Family): void;
   updated(family: Family): void;
@@ -31,11 +31,11 @@ export interface ServiceHealth {
   sync(ports: ReadonlyMap<string, number>, localReady: ReadonlyMap<string, number>): void;
 }
 
-/** Removes conntrack entries that a change of plans has made stale. Works beside the sync. */
+/** Removes conntrack entries that changed plans have made stale. Runs in the background, not as part of the sync. */
 export interface FlowReconciler {
-  /** Notes which plans changed; a key without a plan is gone. */
+  /** Notes which plans changed. A key without a plan was removed. */
   note(keys: Iterable<string>, plans: ReadonlyMap<string, ServicePlan>): void;
-  /** The kernel now holds what was noted: looks for flows that contradict it, in the background. */
+  /** Call when the kernel holds the noted plans. Starts, in the background, to remove flows that contradict them. */
   reconcile(): void;
   close(): Promise<void>;
 }
@@ -45,8 +45,9 @@ export interface FamilyProxierOptions {
   readonly nodeName: string;
   readonly backend: Backend;
   readonly allowExternalIPs: boolean;
-  /** Milliseconds: pause between syncs, and delay before a failed one is tried again. */
+  /** Milliseconds between two syncs. */
   readonly minSyncPeriod: number;
+  /** Milliseconds until a failed sync is retried. */
   readonly syncPeriod: number;
   /** ipvs counts Services without local endpoints, the other modes service ports. */
   readonly countsServices: boolean;
@@ -62,8 +63,8 @@ export interface FamilyProxierOptions {
 }
 
 /**
- * Keeps one family of the kernel in line with the cluster: collects changes, and when a sync is due plans them, has
- * the backend write them, and only then acknowledges them and tells health, metrics and conntrack.
+ * Keeps one family of the kernel in line with the cluster. It collects changes; when a sync is due, it plans them and
+ * the backend writes them. Only then it acknowledges them and updates health, metrics and conntrack.
  */
 export class FamilyProxier implements FamilyView, FamilySink {
   readonly family: Family;
@@ -98,7 +99,7 @@ export class FamilyProxier implements FamilyView, FamilySink {
     });
   }
 
-  /** Begins to sync; nothing is written before Services and EndpointSlices have been listed once. */
+  /** Starts to sync. Writes nothing before Services and EndpointSlices have been listed once. */
   start(): void {
     const { health, metrics, clock } = this.#options;
     health?.updated(this.family);
@@ -106,7 +107,7 @@ export class FamilyProxier implements FamilyView, FamilySink {
     this.#runner.start();
   }
 
-  /** Waits for a sync under way; what is in the kernel stays there. */
+  /** Waits for a running sync. The kernel's rules stay. */
   async stop(): Promise<void> {
     await this.#runner.stop();
     await this.#options.flows.close();
@@ -127,7 +128,7 @@ export class FamilyProxier implements FamilyView, FamilySink {
     const hasChanged = this.#state.updateSlice(object, removed);
     if (this.#state.sliceEvents > seen) metrics.endpointChangesTotal.inc();
     if (!hasChanged) return;
-    // Added to: both families share the gauge.
+    // Adds instead of setting: both families share the gauge.
     metrics.endpointChangesPending.add(1);
     this.#requestSync();
   }
@@ -142,30 +143,30 @@ export class FamilyProxier implements FamilyView, FamilySink {
     if (zone === this.#zone) return;
     this.#zone = zone;
     this.#needsFullSync = true;
-    // As upstream has it: a node with a zone is unhealthy when its first sync does not come in time.
+    // As in upstream: a node with a zone is unhealthy when its first sync is late.
     if (!this.isInitialised) this.#noteRequest();
     this.#requestSync();
   }
 
-  /** Takes effect with a sync of its own: unallocated addresses are dropped as soon as the ranges are known. */
+  /** Requests a sync, so that unallocated addresses are dropped as soon as the ranges are known. */
   setServiceCIDRs(cidrs: readonly string[]): void {
     if (cidrs === this.#serviceCIDRs) return;
     this.#serviceCIDRs = cidrs;
     if (this.#options.backend.usesServiceCIDRs) this.#requestSync();
   }
 
-  /** The backend asks for a sync, at once: it knows what in the kernel has to be put right. Counts as a full sync. */
+  /** Requests a sync at once, for a backend that has something to repair in the kernel. Counts as a full sync. */
   repair(): void {
     this.#isRepairDue = true;
     this.#requestSync(true);
   }
 
-  /** Notes that so many objects in the kernel were changed by another program and have to be put right. */
+  /** Adds to the count of kernel objects that another program changed and that need repair. */
   noteRepair(objects: number): void {
     this.#log.repaired(this.#options.clock.now(), objects);
   }
 
-  /** Resolves when everything has been written once. */
+  /** Resolves after the first successful sync. */
   get firstSync(): Promise<void> {
     return this.#firstSync.promise;
   }
@@ -201,7 +202,7 @@ export class FamilyProxier implements FamilyView, FamilySink {
     else this.#runner.request();
   }
 
-  /** From now on a sync is due. */
+  /** Records for health and metrics that a sync is due from now on. */
   #noteRequest(): void {
     const { health, metrics, clock } = this.#options;
     health?.queued(this.family);

@@ -16,7 +16,7 @@ function planned(problems: ObjectProblem[] = []): PlannedFamily {
   });
 }
 
-test('plans what has come, when it is told to', async () => {
+test('PlannedFamily plans its objects only when plan() is called', async () => {
   const family = planned();
   family.updateService(undefined, service());
   family.updateSlice(slice('web-1', '1R@n1 2R@n2 3X@n2'), false);
@@ -34,7 +34,7 @@ test('plans what has come, when it is told to', async () => {
   assert.deepEqual([family.totalEndpoints, family.serviceCIDRs], [3, ['10.96.0.0/16']]);
 });
 
-test('a change that came since is in the next plan', async () => {
+test('a change after plan() is in the next plan', async () => {
   const family = planned();
   family.updateService(undefined, service());
   await family.plan(context);
@@ -46,7 +46,7 @@ test('a change that came since is in the next plan', async () => {
   assert.equal(family.plans.size, 0);
 });
 
-test('tells what is wrong with objects', () => {
+test('PlannedFamily reports problems of objects', () => {
   const problems: ObjectProblem[] = [];
   planned(problems).updateService(undefined, service({ loadBalancerSourceRanges: ['bogus'] }));
   assert.deepEqual(

@@ -15,7 +15,7 @@ export interface PlannedFamilyOptions {
   readonly clock: Clock;
 }
 
-/** The plans of one family without a proxy: takes objects, and plans them when it is told to. */
+/** The plans of one family without a proxy: takes objects, and plans them when `plan` is called. */
 export class PlannedFamily implements FamilySink {
   readonly family: Family;
   readonly #clock: Clock;
@@ -55,12 +55,12 @@ export class PlannedFamily implements FamilySink {
 
   synced(): void {}
 
-  /** Service ports that lack a destination because another one has it. */
+  /** Service ports that lack a destination because another one owns it. */
   conflicts(): ReturnType<Planner['conflicts']> {
     return this.#planner.conflicts();
   }
 
-  /** Plans everything that has come. */
+  /** Plans all changes since the last call. */
   async plan(context: PlanContext): Promise<void> {
     const { changed } = this.#state.takeDelta();
     await this.#planner.apply(changed, this.#state, context, new TimeSlice(this.#clock));

@@ -7,35 +7,35 @@ import { type FamilySink, Router } from './router.ts';
 import { SetAside } from './set-aside.ts';
 
 function harness() {
-  const told: string[] = [];
+  const updates: string[] = [];
   const sinks = families.map((family): FamilySink => {
     return {
       family,
       updateService: () => {},
-      updateSlice: ({ name }, removed) => void told.push(`${family} ${removed ? '-' : '+'}${name}`),
+      updateSlice: ({ name }, removed) => void updates.push(`${family} ${removed ? '-' : '+'}${name}`),
       setServiceCIDRs: () => {},
       synced: () => {},
     };
   });
   const setAside = new SetAside({ announce: () => {}, logger: silentLogger });
-  return { router: new Router(sinks, setAside, silentLogger), told };
+  return { router: new Router(sinks, setAside, silentLogger), updates };
 }
 
 test('slices go to the family of their address type', () => {
-  const { router, told } = harness();
+  const { router, updates } = harness();
   router.upsert('endpointSlices', slice('s', '1R@n1'), undefined);
   router.upsert('endpointSlices', slice('t', '1R@n1', { addressType: 'IPv6' }), undefined);
   router.upsert('endpointSlices', slice('u', '', { addressType: 'FQDN' }), undefined);
   router.remove('endpointSlices', slice('s', '1R@n1'));
-  assert.deepEqual(told, ['IPv4 +s', 'IPv6 +t', 'IPv4 -s']);
+  assert.deepEqual(updates, ['IPv4 +s', 'IPv6 +t', 'IPv4 -s']);
 });
 
-test('a slice that comes back with another address type leaves the family that it had', () => {
-  const { router, told } = harness();
+test('a slice with a new address type moves to the other family', () => {
+  const { router, updates } = harness();
   const before = slice('s', '1R@n1');
   const after = slice('s', '1R@n1', { addressType: 'IPv6' });
   router.upsert('endpointSlices', before, undefined);
   router.upsert('endpointSlices', after, before);
   router.upsert('endpointSlices', slice('s', '', { addressType: 'FQDN' }), after);
-  assert.deepEqual(told, ['IPv4 +s', 'IPv4 -s', 'IPv6 +s', 'IPv6 -s']);
+  assert.deepEqual(updates, ['IPv4 +s', 'IPv4 -s', 'IPv6 +s', 'IPv6 -s']);
 });

@@ -21,7 +21,7 @@ export interface FamilySink {
   synced(resource: 'services' | 'endpointSlices'): void;
 }
 
-/** Hands each object to the families it concerns: Services to all, slices by their address type. */
+/** Passes each object to the families it concerns: Services to all, slices by their address type. */
 export class Router implements ObjectHandler {
   readonly #families: readonly FamilySink[];
   readonly #logger: Logger;
@@ -76,19 +76,19 @@ export class Router implements ObjectHandler {
     removed: boolean,
   ): void {
     const { addressType, namespace, name } = slice;
-    // Made anew under the same name while nobody watched, or a manifest that was edited.
-    if (previous && previous.addressType !== addressType) this.#tellFamily(previous, true);
+    // Happens when a slice is deleted and created again while no watch runs, or when a manifest is edited.
+    if (previous && previous.addressType !== addressType) this.#updateFamily(previous, true);
     if (addressType !== 'IPv4' && addressType !== 'IPv6') {
       const error = new Error(`addressType ${JSON.stringify(addressType)} is neither IPv4 nor IPv6`);
       this.#logger.error(error, 'EndpointSlice ignored', { endpointSlice: `${namespace}/${name}` });
       return;
     }
     this.#read('EndpointSlice', previous, removed ? undefined : slice, () =>
-      this.#tellFamily(slice, removed),
+      this.#updateFamily(slice, removed),
     );
   }
 
-  #tellFamily(slice: EndpointSliceObject, removed: boolean): void {
+  #updateFamily(slice: EndpointSliceObject, removed: boolean): void {
     for (const family of this.#families) {
       if (family.family === slice.addressType) family.updateSlice(slice, removed);
     }
@@ -99,19 +99,19 @@ export class Router implements ObjectHandler {
     for (const family of this.#families) family.setServiceCIDRs(this.#serviceCIDRs.of(family.family));
   }
 
-  /** Reading an object says anew what is wrong with it, except on a resync, which repeats it unread. */
+  /** Runs `update`; the problems that it reports replace the known ones of the object. A resync keeps them. */
   #read<T extends { readonly name: string }>(
     kind: 'Service' | 'EndpointSlice' | 'ServiceCIDR',
     previous: T | undefined,
     object: T | undefined,
-    read: () => void,
+    update: () => void,
   ): void {
     const subject = object ?? previous;
     if (!subject || previous === object) {
-      read();
+      update();
       return;
     }
     const namespace = 'namespace' in subject ? String(subject.namespace) : '';
-    this.#setAside.reading({ kind, namespace, name: subject.name }, read);
+    this.#setAside.reading({ kind, namespace, name: subject.name }, update);
   }
 }

@@ -24,7 +24,7 @@ function harness() {
   return { setAside, announced, objects };
 }
 
-test('a fault that both families find is announced once and shown for both', () => {
+test('a fault that both families find is announced once and listed for both', () => {
   const { setAside, announced, objects } = harness();
   setAside.reading(badRange, () => {
     setAside.report('IPv4', badRange);
@@ -36,7 +36,7 @@ test('a fault that both families find is announced once and shown for both', () 
   assert.deepEqual(objects(), ['IPv4 invalid Service shop/web', 'IPv6 invalid Service shop/web']);
 });
 
-test('an update that keeps the fault is not announced again; one that mends it is forgotten', () => {
+test('a fault that stays after an update is not announced again; a fault that is mended is forgotten', () => {
   const { setAside, announced, objects } = harness();
   for (let i = 0; i < 3; i++) setAside.reading(badRange, () => setAside.report('IPv4', badRange));
   assert.equal(announced.length, 1);
@@ -46,7 +46,7 @@ test('an update that keeps the fault is not announced again; one that mends it i
   assert.equal(announced.length, 2);
 });
 
-test('what is set aside is told with all that is wrong with it', () => {
+test('an object is listed with all its faults', () => {
   const { setAside } = harness();
   setAside.reading(badRange, () => {
     setAside.report('IPv4', badRange);
@@ -65,7 +65,7 @@ test('what is set aside is told with all that is wrong with it', () => {
   ]);
 });
 
-test('refusals are those of the last sync', () => {
+test('only refusals of the last sync are listed', () => {
   const { setAside, announced, objects } = harness();
   const refusal = { key: 'shop/web:http/TCP', error: new Error('ENOSPC') };
   setAside.refused('IPv4', [refusal]);

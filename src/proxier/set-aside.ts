@@ -4,7 +4,7 @@ import type { Logger } from '../obs/log.ts';
 import type { Sample } from '../obs/metrics.ts';
 
 export interface SetAsideOptions {
-  /** Tells the owner of the object, in the cluster. */
+  /** Reports the fault in the cluster, to the owner of the object. */
   readonly announce: (subject: ObjectName, text: string) => void;
   readonly logger: Logger;
 }
@@ -15,14 +15,14 @@ export interface ObjectName {
   readonly name: string;
 }
 
-/** A service port that the kernel would not take. */
+/** A service port that the kernel refused. */
 export interface Refusal {
   /** `namespace/name:port/PROTOCOL` */
   readonly key: string;
   readonly error: Error;
 }
 
-/** One object that is set aside, and all that is wrong with it. */
+/** One object that is not (fully) programmed, with all its faults. */
 export interface SetAsideObject {
   readonly family: Family;
   readonly reason: 'invalid' | 'refused';
@@ -31,25 +31,25 @@ export interface SetAsideObject {
   readonly problems: readonly string[];
 }
 
-/** What is wrong with objects, by object. */
+/** Texts of the faults, by object. */
 type Faults = Map<string, Set<string>>;
 
 /**
- * Objects, or parts of them, that are not programmed: because they are wrong, or because the kernel refused them. Each
- * fault is logged and announced once while it lasts; nothing else is held up by it.
+ * Objects that are not, or not fully, programmed, because they are invalid or because the kernel refused them. Each
+ * fault is logged and announced once while it lasts. Other objects are programmed as usual.
  */
 export class SetAside {
   readonly #options: SetAsideOptions;
   readonly #invalid = new Map<Family, Faults>();
   readonly #refused = new Map<Family, Faults>();
-  /** What was wrong with the object that is being read anew, before. */
+  /** Faults found the last time this object was read. */
   #earlier: ReadonlySet<string> = new Set();
 
   constructor(options: SetAsideOptions) {
     this.#options = options;
   }
 
-  /** Runs `read`, which reports afresh what is wrong with the object; faults it no longer has are forgotten. */
+  /** Runs `read`, which calls `report` for each fault of the object; forgets faults that it does not report. */
   reading(object: ObjectName, read: () => void): void {
     this.#earlier = this.#forget(nameOf(object));
     try {
@@ -59,35 +59,35 @@ export class SetAside {
     }
   }
 
-  /** Part of an object is wrong. */
+  /** Records that a part of an object is invalid. */
   report(family: Family, problem: ObjectProblem): void {
     const object = nameOf(problem);
     const text = describeProblem(problem);
     const isKnown =
       this.#earlier.has(text) || [...this.#invalid.values()].some((faults) => faults.get(object)?.has(text));
-    if (!isKnown) this.#tell(problem, text);
+    if (!isKnown) this.#announce(problem, text);
     const faults: Faults = this.#invalid.get(family) ?? new Map();
     this.#invalid.set(family, faults.set(object, (faults.get(object) ?? new Set()).add(text)));
   }
 
-  /** These service ports, and no others, were refused in the last sync of the family. */
+  /** Records the service ports refused in the last sync of the family; forgets earlier ones. */
   refused(family: Family, refusals: readonly Refusal[]): void {
     const before = this.#refused.get(family);
     const now: Faults = new Map();
     for (const { key, error } of refusals) {
       const text = `service port ${key}: ${error.message}`;
-      if (!before?.get(key)?.has(text)) this.#tell(serviceOf(key), text);
+      if (!before?.get(key)?.has(text)) this.#announce(serviceOf(key), text);
       now.set(key, (now.get(key) ?? new Set()).add(text));
     }
     this.#refused.set(family, now);
   }
 
-  /** Everything that is set aside now. */
+  /** Every object that is not (fully) programmed now. */
   objects(): SetAsideObject[] {
     return [...objectsOf('invalid', this.#invalid), ...objectsOf('refused', this.#refused)];
   }
 
-  /** One sample for every object that is set aside now. Labels: ip_family, reason, object. */
+  /** One sample for each of `objects()`. Labels: ip_family, reason, object. */
   samples(): Sample[] {
     return this.objects().map(({ family, reason, object }) => ({
       labels: { ip_family: family, reason, object },
@@ -95,11 +95,12 @@ export class SetAside {
     }));
   }
 
-  #tell(subject: ObjectName, text: string): void {
+  #announce(subject: ObjectName, text: string): void {
     this.#options.logger.error(undefined, 'Object not (fully) programmed', { problem: text });
     this.#options.announce(subject, text);
   }
 
+  /** Returns the faults of the object that it forgot. */
   #forget(object: string): Set<string> {
     const forgotten = new Set<string>();
     for (const faults of this.#invalid.values()) {

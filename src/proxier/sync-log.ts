@@ -1,7 +1,7 @@
 import type { SyncActivity, SyncRecord } from '../inspect/family-view.ts';
 import { messageOf } from '../lib/thrown.ts';
 
-/** Remembers what came of the syncs of one family. Costs a sync one small object. */
+/** Counts the syncs, failures and repairs of one family, and remembers the last of each. */
 export class SyncLog implements SyncActivity {
   isSyncing = false;
   syncs = 0;
