@@ -1,6 +1,6 @@
 /**
- * iptables mode, whole programs over a real kernel, with either kind of iptables: kube-proxy-ts, and beside it the
- * peer. Needs root: everything happens in network namespaces that go away with the benchmark.
+ * Measures iptables mode with a real kernel and either kind of iptables: kube-proxy-ts and, if set, the peer. Needs
+ * root. Everything happens in network namespaces, which are removed at the end.
  */
 import { type Flavour, flavourUnavailable, useFlavour } from '../test/iptables/flavours.ts';
 import type { Bench } from './part.ts';

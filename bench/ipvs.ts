@@ -1,6 +1,6 @@
 /**
- * ipvs mode, whole programs over a real kernel: kube-proxy-ts, and beside it the peer. Needs root and a kernel with
- * ip_vs; test/vm/vm-run has one.
+ * Measures ipvs mode with a real kernel: kube-proxy-ts and, if set, the peer. Needs root and a kernel with ip_vs;
+ * test/vm/vm-run starts an emulated machine with such a kernel.
  */
 import { ipvsUnavailable } from '../test/ipvs/on-ipvs-kernel.ts';
 import type { Bench } from './part.ts';
@@ -10,7 +10,7 @@ import { handBack, inNamespace, taskOf } from './programs/namespace.ts';
 import { sizeText } from './report/measurement.ts';
 
 const defaultSizes = '1000x3,5000x3';
-/** Few: in an emulated machine the peer takes many seconds for each. */
+/** Few changes: in an emulated machine the peer takes many seconds for each. */
 const changes = 3;
 
 export async function run(bench: Bench): Promise<void> {

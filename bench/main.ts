@@ -1,8 +1,8 @@
 /**
- * `npm run bench -- [PART…] [--sizes 1000x3,50000x10] [--out DIR]` runs the named parts, all of them without a name.
- * Sizes are services and endpoints of each; not every part has them. `KUBE_PROXY_PEER` names another kube-proxy to
- * measure in the same run. Figures go to the terminal, and as JSON, Markdown and SVG into the folder. The exit code is
- * 1 when a part failed, 2 for wrong usage; a part that this machine cannot run is no failure.
+ * `npm run bench -- [PART…] [--sizes 1000x3,50000x10] [--out DIR]` runs the named parts, or all parts. A size is the
+ * number of services and the number of endpoints per service; some parts ignore it. `KUBE_PROXY_PEER` names another
+ * kube-proxy to measure in the same run. Figures go to the terminal, and as JSON, Markdown and SVG to the folder. The
+ * exit code is 1 when a part failed and 2 for wrong usage. A part that this machine cannot run is no failure.
  */
 import { spawnSync } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
@@ -43,7 +43,7 @@ async function main(): Promise<number> {
     console.error(`bench: no such part: ${unknown.join(', ')} (there are: ${Object.keys(parts).join(', ')})`);
     return 2;
   }
-  // Now, and not when all is measured: a folder that cannot be written is then a pity.
+  // Before the measurements, so that an unwritable folder does not waste them.
   mkdirSync(values.out, { recursive: true });
   const names = positionals.length > 0 ? positionals : Object.keys(parts);
   const peer = process.env.KUBE_PROXY_PEER;
@@ -61,7 +61,7 @@ async function main(): Promise<number> {
   return outcomes.some(({ error }) => error !== undefined) ? 1 : 0;
 }
 
-/** A part that fails keeps the figures it had, and does not stop the others. */
+/** A part that fails keeps its figures so far, and the other parts still run. */
 async function runPart(
   part: string,
   progress: Progress,

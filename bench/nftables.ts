@@ -1,7 +1,6 @@
 /**
- * nftables mode, whole programs over a real kernel: kube-proxy-ts, and beside it the peer and the same services in
- * upstream's layout, loaded by `nft`. Needs root: everything happens in network namespaces that go away with the
- * benchmark.
+ * Measures nftables mode with a real kernel: kube-proxy-ts, the peer if set, and the same services in upstream's
+ * layout, loaded by `nft`. Needs root. Everything happens in network namespaces, which are removed at the end.
  */
 import { createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -29,7 +28,7 @@ const ownChanges = 200;
 const peerChanges = 25;
 const programmedWithinMs = 120_000;
 const rate = { perSecond: 500, seconds: 30 };
-/** Without any rules the kernel does not follow connections either. */
+/** With `no rules` the kernel does not track connections either. */
 const layouts = ['no rules', 'kube-proxy-ts', 'upstream layout'] as const;
 
 type Layout = (typeof layouts)[number];
@@ -51,7 +50,7 @@ export async function run(bench: Bench): Promise<void> {
   if (!hasProgram('nft', '--version')) bench.note("nft is not installed: upstream's layout is left out");
   for (const size of sizes) {
     await measure({ kind: 'programs', size, ...peer });
-    // Each layout in a namespace of its own: none meets the connections that another one left behind.
+    // A namespace for each layout: none sees the tracked connections of another.
     for (const layout of layoutsAt(size)) await measure({ kind: 'first packets', size, layout });
   }
   const largest = sizes.filter(({ services }) => services <= patientServices).at(-1);

@@ -1,16 +1,16 @@
 import type { Measurement } from './report/measurement.ts';
 
-/** What a part of the benchmark is given. */
+/** Settings of a part of the benchmark, and functions for its progress and results. */
 export interface Bench {
   /** `--sizes`, as in `1000x3,50000x10`; a part without sizes ignores it. */
   readonly sizes?: string;
-  /** Path of a kube-proxy to measure beside the own one. */
+  /** Path of another kube-proxy to measure for comparison. */
   readonly peer?: string;
-  /** Says what comes next, for whoever waits. */
+  /** Shows the next step on the terminal. */
   step(what: string): void;
-  /** What a reader of the figures should know. */
+  /** Adds a remark for the reader of the figures. */
   note(text: string): void;
-  /** Figures count from here on, also when the part fails later. */
+  /** Adds figures to the report; they stay in it even if the part fails later. */
   record(measurements: readonly Measurement[]): void;
 }
 

@@ -1,4 +1,4 @@
-/** Says what is being done, for whoever waits: one line that changes on a terminal, a line for each step elsewhere. */
+/** Shows the current step: on a terminal in one changing line, elsewhere in a line for each step. */
 export class Progress {
   readonly #name: string;
   readonly #out: NodeJS.WriteStream;

@@ -22,9 +22,9 @@ interface Start {
 }
 
 /**
- * Time from the start of the command to an answering health server, and resident memory once it has settled, with
- * an API server that knows one node; of kube-proxy-ts and of the peer. Needs root: everything runs in a network
- * namespace that goes away with it.
+ * Measures the time from the start of the command until its health server answers, and its resident memory when it is
+ * idle, for kube-proxy-ts and, if set, the peer. The API server has one node. Needs root: everything runs in a network
+ * namespace, which is removed at the end.
  */
 export async function run({ peer, step, record }: Bench): Promise<void> {
   step(`${rounds} starts of each program`);
@@ -63,7 +63,7 @@ function writeConfig(directory: string, server: string): string {
     }),
   );
   const config = join(directory, 'config.yaml');
-  // YAML, as in every cluster, although JSON would be read faster.
+  // YAML, as in every cluster; JSON would be read faster.
   writeFileSync(
     config,
     `apiVersion: kubeproxy.config.k8s.io/v1alpha1
@@ -82,7 +82,7 @@ conntrack:
   return config;
 }
 
-/** The middle of several starts; the first one only warms caches. */
+/** The median of several starts. The first start only warms caches. */
 async function median(program: string, config: string): Promise<Start> {
   const all: Start[] = [];
   for (let i = 0; i <= rounds; i++) {

@@ -12,9 +12,9 @@ import { measurements, sizeText } from './report/measurement.ts';
 
 /** Endpoints that the control plane puts into one slice. */
 const sliceSize = 100;
-/** Services, with their slices, that a source delivers before it lets go of the event loop. */
+/** Services, with their slices, that a source delivers before it yields to the event loop. */
 const batchSize = 500;
-/** Services and slices that the proxier applies between two looks at its time slice. */
+/** Services and slices that the proxier applies between two checks of its time slice. */
 const stepSize = 100;
 const changes = 2_000;
 const defaultSizes = '1000x3,10000x10,50000x10,1x100000';
@@ -29,7 +29,7 @@ interface Result {
   readonly rssMB: number;
 }
 
-/** Objects → state → plans at several sizes, each in a process of its own so that memory can be told apart. */
+/** Measures objects → state → plans at several sizes, each in its own process, so that its memory can be measured. */
 export async function run({ sizes = defaultSizes, step, record }: Bench): Promise<void> {
   for (const size of parseSizes(sizes, 1)) {
     step(sizeText(size));
@@ -52,7 +52,7 @@ export async function run({ sizes = defaultSizes, step, record }: Bench): Promis
 
 function measureApart(services: number, endpoints: number): Promise<Result> {
   const child = fork(import.meta.filename, [String(services), String(endpoints)], {
-    // As bin/kube-proxy starts it, and with a collector that can be told when to run.
+    // The flag of bin/kube-proxy, and one that lets this program start a garbage collection.
     execArgv: ['--max-semi-space-size=2', '--expose-gc'],
   });
   return new Promise((resolve, reject) => {
@@ -73,7 +73,7 @@ async function measure(services: number, endpoints: number): Promise<Result> {
   return { ...load, p50Ms: at(0.5), p99Ms: at(0.99), heapMB: heapUsed / 1e6, rssMB: rss / 1e6 };
 }
 
-/** A family with its planner, and the objects as a source would keep them. */
+/** A family with its planner, and the objects that a source would hold. */
 class World {
   readonly #services: number;
   readonly #endpoints: number;
@@ -98,7 +98,7 @@ class World {
     this.#slicesPerService = Math.ceil(endpoints / sliceSize);
   }
 
-  /** Decoding is not counted: only what state and plan cost. */
+  /** Measures state and plan only, without decoding. */
   async load(): Promise<{ loadMs: number; stallMs: number }> {
     const turns: number[] = [];
     for (let from = 0; from < this.#services; from += batchSize) {
@@ -131,7 +131,7 @@ class World {
     return performance.now() - start;
   }
 
-  /** Applies and plans in turns, as a start does; returns how long each took. */
+  /** Applies and plans in time slices, as the program does at its start; returns the duration of each slice. */
   async #firstSync(): Promise<number[]> {
     const timeSlice = new MeasuredSlice(systemClock);
     while (this.#state.applyPending(stepSize)) if (timeSlice.isSpent) await timeSlice.yield();
@@ -192,7 +192,7 @@ class World {
   }
 }
 
-/** Notes how long the work before each yield took. */
+/** Records the duration of the work before each yield. */
 class MeasuredSlice extends TimeSlice {
   readonly turns: number[] = [];
   #start = performance.now();

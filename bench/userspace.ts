@@ -1,8 +1,7 @@
 /**
- * Userspace mode beside a direct connection and beside haproxy doing the same job: short connections, questions on a
- * hundred open connections, one large transfer. Rates are also told per second of processor time that the forwarding
- * process used, because clients and server share the cores with it. BENCH_SOAK_MINUTES=10 adds a long run that shows
- * whether memory grows.
+ * Compares userspace mode with a direct connection and with haproxy: short connections, requests on a hundred open
+ * connections, one large transfer. Rates are also given per second of CPU time of the forwarding process, because
+ * clients and server share the cores with it. BENCH_SOAK_MINUTES=10 adds a long run that shows whether memory grows.
  */
 import type { Bench } from './part.ts';
 import { type Measurement, measurements, type Subject } from './report/measurement.ts';
@@ -16,7 +15,7 @@ import {
   startScript,
 } from './userspace/processes.ts';
 
-/** Taken in turns, and the median counts, because other work on the machine comes and goes. */
+/** The programs take turns and the median counts, because the load of the machine varies. */
 const rounds = 5;
 const shortConnections = 20_000;
 const questions = 20_000;
@@ -113,7 +112,7 @@ function figures({ name, rounds }: Contestant, first: Contestant | undefined): M
   return [...measured, ...beyond];
 }
 
-/** Of each figure; what was lost is added up. */
+/** The median of each figure; lost connections are added up. */
 function medians(rounds: readonly Measured[]): Measured {
   const median = (key: keyof Measured): number => {
     const sorted = rounds.map((round) => round[key]).toSorted((a, b) => a - b);
@@ -130,7 +129,7 @@ function medians(rounds: readonly Measured[]): Measured {
   };
 }
 
-/** Memory at the beginning, after every tenth of the time, and at the end. */
+/** Reports the memory at the beginning, after every tenth of the time, and at the end. */
 async function soak({ port, pid }: Served, minutes: number): Promise<string> {
   if (pid === undefined) return 'no soak: the relay is not a process of its own';
   const end = performance.now() + minutes * 60_000;

@@ -15,7 +15,7 @@ export function installMissing(tools: Readonly<Record<string, string>>): void {
   }
   console.log(`installing Debian packages: ${packages.join(' ')}`);
   aptGet('update', '-qq');
-  // A machine that has just started may be updating itself and hold the package lock meanwhile.
+  // A machine that has just started may hold the package lock, because it updates itself.
   aptGet('install', '-y', '-qq', '--no-install-recommends', '-o', 'DPkg::Lock::Timeout=600', ...packages);
 }
 

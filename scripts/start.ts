@@ -1,7 +1,7 @@
 /**
  * `npm start`: shows the proxy without a cluster. Starts tiny web servers for the endpoints in examples/shop and the
- * real program on the manifests there, sends requests to the service addresses and shows which endpoints answer. Edit
- * the manifests meanwhile and watch the traffic move. Ctrl-C removes everything.
+ * real program on the manifests there, sends requests to the service addresses and shows which endpoints answer. While
+ * it runs, edit the manifests and watch the traffic move. Ctrl-C removes everything.
  * `npm start -- PATH` does the same with the manifests at PATH.
  */
 import { resolve } from 'node:path';
@@ -30,7 +30,7 @@ async function main(path = exampleShop): Promise<void> {
   const proxy = new RunningProxy([`--manifests=${manifests}`, ...stage.flags]);
   const end = endTogether(proxy);
   await firstAnswer(shop.frontends(stage.nodeIP), stage, proxy);
-  // The parent may end without a signal; then nobody reads this.
+  // The parent may end without a signal to this process; then nobody reads the output.
   while (process.ppid === parent) {
     for (const frontend of shop.frontends(stage.nodeIP)) await show(frontend, stage, proxy);
     console.log('');
@@ -45,7 +45,7 @@ async function main(path = exampleShop): Promise<void> {
 function endTogether(proxy: RunningProxy): () => Promise<void> {
   let isEnding = false;
   void proxy.ended.then((how) => {
-    // Ctrl-C and a closed terminal signal the proxy, too, perhaps before this process.
+    // On Ctrl-C or a closed terminal the proxy gets the signal too, perhaps before this process.
     if (isEnding || how === 'SIGINT' || how === 'SIGHUP') process.exit(0);
     console.error(`kube-proxy ended by itself (${how})`);
     process.exit(1);
@@ -55,7 +55,7 @@ function endTogether(proxy: RunningProxy): () => Promise<void> {
     await proxy.stop();
   };
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, end);
-  // The reader is gone, as in `npm start | head`.
+  // Errors mean that nobody reads the output any more, as in `npm start | head`.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', end);
   return end;
 }

@@ -1,7 +1,7 @@
 /**
- * Runs the tests that a change can reach (test/changed/), and says why these: `npm run test:changed`, or with the commit
- * to compare with, `npm run test:changed -- HEAD~3`. Uncommitted and new files are part of the change. `--list` only
- * says what would run.
+ * Runs the tests that a change can reach (test/changed/), and prints the reasons: `npm run test:changed`, or with the
+ * commit to compare with, `npm run test:changed -- HEAD~3`. Uncommitted and new files are part of the change. `--list`
+ * only lists the tests.
  */
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -57,7 +57,7 @@ function select(changed: readonly string[]): Selection {
   return selectTests({ files, tests, references, table }, changed);
 }
 
-/** The text of a source file; empty for folders and for what is not there. */
+/** The text of a source file; empty for a folder or a missing file. */
 function readSource(file: string): string {
   if (!/\.[jt]s$/.test(file)) return '';
   try {

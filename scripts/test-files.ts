@@ -6,7 +6,7 @@ import { join, resolve } from 'node:path';
 export const root = resolve(import.meta.dirname, '..');
 const node = join(root, 'node_modules/.bin/node');
 
-/** Commands that system tests call, and the Debian package that brings each. */
+/** Commands that system tests call, and the Debian package of each. */
 export const tools = {
   ip: 'iproute2',
   nft: 'nftables',
@@ -29,7 +29,7 @@ export function unitTests(): string[] {
   ]);
 }
 
-/** All others: they start the program, or ask the kernel of this machine. */
+/** All other tests: they start the program or use the kernel of this machine. */
 export function systemTests(): string[] {
   const unit = new Set(unitTests());
   return glob(['test/**/*.test.ts']).filter((file) => !unit.has(file));
@@ -43,7 +43,7 @@ export function runUnitTests(files: readonly string[]): void {
   runTests(files, 2);
 }
 
-/** System tests share the machine's cores and kernel: one file at a time keeps them honest. */
+/** Runs one file at a time, because system tests share the machine's cores and kernel. */
 export function runSystemTests(files: readonly string[]): void {
   runTests(files, 1);
 }

@@ -1,8 +1,8 @@
 /**
- * Tests on Debian's stock kernel (6.1) in an emulated machine: it is older than the kernel of most test machines and has
- * what those often lack: SCTP, IPVS, dummy devices. `npm run test:vm` is about ipvs mode, `npm run test:vm:nftables`
- * about nftables mode; what runs there stands in test/vm/lane.ts. Needs root; installs the Debian packages that are
- * missing. `KPT_VM=off` goes without, `KPT_CONTRACT=full` tells every story in every cluster.
+ * Runs tests on Debian's stock kernel (6.1) in an emulated machine. That kernel is older than the kernel of most test
+ * machines and has what those often lack: SCTP, IPVS, dummy devices. `npm run test:vm` tests ipvs mode, `npm run
+ * test:vm:nftables` tests nftables mode; test/vm/lane.ts lists the test files. Needs root; installs missing Debian
+ * packages. `KPT_VM=off` skips it, `KPT_CONTRACT=full` runs every story in every cluster.
  */
 import { spawnSync } from 'node:child_process';
 import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -56,7 +56,7 @@ function selectLane(wanted: readonly string[]): Lane {
   throw new Error(`nothing matches ${JSON.stringify(wanted.join(' '))}; there are\n  ${known}`);
 }
 
-/** Does here what would take long inside: bundles the program, strips the types of everything else. */
+/** Does outside the machine what would take long inside: bundles the program, strips types from all other files. */
 function prepare(shared: string, lane: Lane): void {
   const build = spawnSync(process.execPath, [join(root, 'scripts/build.ts')], { stdio: 'inherit' });
   if (build.status !== 0) throw new Error('the bundle could not be built');

@@ -1,8 +1,8 @@
 /**
- * Runs the tests. `npm run test:unit` (--unit): what needs neither root nor the network. `npm run test:quick` (--quick):
- * types, lint, unit tests, and the contract in brief in the modes that this machine's kernel has. `npm test`: types, lint,
- * unit tests, then the system tests, after installing the Debian packages that they need and that are missing, then
- * those on another kernel (scripts/test-vm.ts). Further arguments narrow the test files: `npm test -- test/contract`.
+ * Runs the tests. `npm run test:unit` (--unit): tests that need neither root nor the network. `npm run test:quick`
+ * (--quick): types, lint, unit tests, and the brief contract in the modes that this machine's kernel has. `npm test`:
+ * types, lint, unit tests, then the system tests, then those on another kernel (scripts/test-vm.ts); it installs
+ * missing Debian packages. Further arguments select test files: `npm test -- test/contract`.
  */
 import { installMissing } from './debian-packages.ts';
 import { shareSeed } from './seed.ts';
@@ -17,7 +17,7 @@ import {
   unitTests,
 } from './test-files.ts';
 
-/** One file per mode; both flavours of iptables would tell the same about this program. */
+/** One file per mode; a second flavour of iptables would show nothing new about this program. */
 const quickContract = ['nftables', 'iptables-nft', 'userspace'].map(
   (mode) => `test/contract/${mode}.test.ts`,
 );

@@ -1,6 +1,6 @@
 /**
- * What the first packet of a connection costs on its way through a ruleset: datagrams from a port that was not used
- * before, one to each service, so that every one of them is a new flow.
+ * Measures the cost of the first packet of a connection in a ruleset. It sends datagrams from an unused port, one to
+ * each service, so that each is a new flow.
  */
 import { createSocket, type Socket } from 'node:dgram';
 import { type Size, serviceIP } from '../programs/cluster.ts';
@@ -11,12 +11,12 @@ export interface FlowFigures {
   readonly cpuMicros: number;
 }
 
-/** Every round is twice this many new flows in the connection table; half a minute later they are gone. */
+/** Every round adds twice this many flows to the connection table; they expire after half a minute. */
 const flowsPerRound = 10_000;
 const rounds = 9;
 const inFlight = 64;
 
-/** The best of several rounds: what disturbs one only ever makes it slower. */
+/** Returns the best of several rounds: a disturbance can only make a round slower. */
 export async function measureFlows({ services }: Size): Promise<FlowFigures> {
   const results: FlowFigures[] = [];
   for (let round = 0; round < rounds; round++) results.push(await flowRound(services));
@@ -43,11 +43,11 @@ async function flowRound(services: number): Promise<FlowFigures> {
 }
 
 async function openSocket(): Promise<Socket> {
-  // The address is a literal; asking a resolver for it would be most of the cost.
+  // The address is a literal; a resolver call would be most of the cost.
   const socket = createSocket({ type: 'udp4', lookup: (name, _options, done) => done(null, name, 4) });
   // Refusals of earlier packets are reported to the socket.
   socket.on('error', () => undefined);
-  // With a lookup like this one it may be bound before `bind` returns.
+  // With this synchronous lookup the socket may be bound before `bind` returns.
   await new Promise<void>((bound) => socket.bind(0, bound));
   return socket;
 }

@@ -10,8 +10,8 @@ const base32 = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567';
 const frontend = 'ip daddr . meta l4proto . th dport';
 
 /**
- * The ruleset that upstream v1.37 has for the bench's services, in nft's language: a chain per service and an unnamed
- * map of its endpoints.
+ * Upstream v1.37's ruleset for the services of the benchmark, in nft's language: a chain per service and an unnamed map
+ * of its endpoints.
  */
 export function upstreamRuleset(size: Size, protocol: 'tcp' | 'udp'): string {
   const services = Array.from({ length: size.services }, (_, i) => i);
@@ -35,7 +35,7 @@ export function upstreamRuleset(size: Size, protocol: 'tcp' | 'udp'): string {
   ].join('\n');
 }
 
-/** Has `nft` load a ruleset: the seconds and the CPU time that takes. */
+/** Loads a ruleset with `nft`. Returns the seconds and the CPU time that this took. */
 export function loadRuleset(text: string): { readonly seconds: number; readonly cpu: Cpu } {
   const directory = mkdtempSync(join(tmpdir(), 'kpt-bench-'));
   try {
@@ -51,7 +51,7 @@ export function loadRuleset(text: string): { readonly seconds: number; readonly 
   }
 }
 
-/** What `times` says of the shell's children, in its second line: `0m1.230000s 0m4.560000s`. */
+/** Parses the second line of `times`, about the shell's children: `0m1.230000s 0m4.560000s`. */
 function childTimes(text: string): Cpu {
   const [own = 0, kernel = 0] = [...(text.split('\n')[1] ?? '').matchAll(/(\d+)m([\d.]+)s/g)].map(
     ([, minutes, seconds]) => (Number(minutes) * 60 + Number(seconds)) * 1000,

@@ -23,10 +23,10 @@ export interface ClusterOptions {
   readonly protocol?: 'TCP' | 'UDP';
 }
 
-/** Who the endpoints of a service are: pods that nobody answers for, addresses that refuse, or the listener alone. */
+/** The endpoints of a service: pods that do not exist, addresses that refuse connections, or only the listener. */
 export type Endpoints = 'silent' | 'refusing' | 'one-refusing' | 'listener';
 
-/** An API server full of plain services, and the files that lead a kube-proxy to it. */
+/** An API server full of plain services, and the configuration with which a kube-proxy connects to it. */
 export class Cluster {
   readonly config: string;
   readonly size: Size;
@@ -35,7 +35,7 @@ export class Cluster {
   readonly #protocol: string;
   #generation = 0;
 
-  /** All services are silent, but for the last, which has the listener. */
+  /** All services are `silent` except the last, which has the listener. */
   static async open(size: Size, { mode, protocol = 'TCP' }: ClusterOptions): Promise<Cluster> {
     const api = await startApiServer({ gzip: true });
     const cluster = new Cluster(api, size, mode, protocol);
@@ -81,7 +81,7 @@ export class Cluster {
   }
 }
 
-/** The cluster IP of the service of this number. */
+/** The cluster IP of the service with this number. */
 export function serviceIP(index: number): string {
   return address(96, index + 1);
 }

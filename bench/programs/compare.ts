@@ -11,7 +11,7 @@ export interface Comparison {
   readonly topic: string;
   readonly mode: Mode;
   readonly size: Size;
-  /** Of each kind. */
+  /** Number of changes of each kind. */
   readonly changes: number;
   readonly peer?: string;
 }
@@ -19,7 +19,7 @@ export interface Comparison {
 /** Beyond this many services the peer would take many minutes. */
 const patientServices = 5_000;
 
-/** What kube-proxy-ts, and the peer, take in one mode at one size. */
+/** Measures kube-proxy-ts and, if set, the peer in one mode at one size. */
 export async function comparePrograms(comparison: Comparison): Promise<Measurement[]> {
   const { part, topic, mode, size, changes, peer } = comparison;
   const listener = createServer((socket) => socket.end()).listen(endpointPort, listenerIP);

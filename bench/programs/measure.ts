@@ -11,18 +11,18 @@ export interface Spread {
 
 export interface Figures {
   readonly coldSeconds: number;
-  /** Of the first sync, by the program's own account: the last service may be served before it ends. */
+  /** Duration of the first sync, from the program's metric. The last service may be served before it ends. */
   readonly firstSyncSeconds: number;
-  /** Until some seconds later, when all is quiet. */
+  /** CPU time until some seconds after the first packet, when the program is idle. */
   readonly coldCpu: Cpu;
-  /** Longest time that the health server left a question unanswered until then. */
+  /** Longest response time of the health server until then. */
   readonly stallMs: number;
-  /** An endpoint took the place of another. */
+  /** Time until an endpoint replaced another. */
   readonly replaced: Spread;
-  /** The service had another number of endpoints than before. */
+  /** Time until a change of the number of endpoints took effect. */
   readonly rescaled: Spread;
   readonly cpuPerChange: Cpu;
-  /** From the start of another program on the same rules until it has made a change that came in between. */
+  /** From a restart on existing rules until a change made before the restart takes effect. */
   readonly restartSeconds: number;
   readonly residentMB: number;
   readonly peakMB: number;
@@ -48,21 +48,21 @@ const settledMs = 3000;
 const metricsURL = 'http://127.0.0.1:10249/metrics';
 const pollMs = 200;
 const changesPerRound = 4;
-/** One in so many changes of the steady stream is one whose effect is looked for. */
+/** In the steady stream, one of this many changes is probed for its effect. */
 const markEvery = 50;
 const tickMs = 2;
 
-/** From the start of the program until a packet arrives, then one change after the other. */
+/** Measures from the start of the program until a packet arrives, then one change after the other. */
 export async function measureProgram(
   subject: Subject,
   size: Size,
   probe: Probe,
-  /** Of each kind. */
+  /** Number of changes of each kind. */
   changes: number,
 ): Promise<Figures> {
   return withProgram(subject, size, probe, async (cluster, program, coldSeconds) => {
     const firstSyncSeconds = await firstSync(program);
-    // A child of the program counts only when it has ended.
+    // The CPU time of a child process counts only after it has ended.
     await sleep(settledMs);
     const coldCpu = program.cpu();
     const stallMs = await probe.longestAnswer();
@@ -121,7 +121,7 @@ async function measureRestart({ path }: Subject, cluster: Cluster, probe: Probe)
   }
 }
 
-/** A steady stream of changes: whether their effects keep up with them. */
+/** Measures whether the program keeps up with a steady stream of changes. */
 export async function measureRate(
   subject: Subject,
   size: Size,
@@ -146,7 +146,7 @@ export async function measureRate(
     while (sharedClock() - begun < seconds * 1000) {
       const due = Math.floor(((sharedClock() - begun) * perSecond) / 1000);
       for (; count < due; count++) {
-        // The last mark must have been seen before the next, or it could be missed.
+        // The effect of the last probed change must be visible before the next one, or the probe could miss it.
         if (count % markEvery === 0 && (await isSettled(last))) {
           mark();
           last = effects.at(-1) ?? last;
@@ -167,7 +167,7 @@ export async function measureRate(
   });
 }
 
-/** Makes a cluster, starts the program and waits for its first packet; `use` gets the seconds that took. */
+/** Creates a cluster, starts the program and waits for its first packet; passes the seconds that this took to `use`. */
 export async function withProgram<T>(
   { path, mode }: Subject,
   size: Size,

@@ -5,11 +5,11 @@ import { text } from 'node:stream/consumers';
 import type { Measurement } from '../report/measurement.ts';
 import { listenerIP, nodeIP, refusingNetwork } from './cluster.ts';
 
-/** Where a script leaves what it measured; its standard output belongs to people. */
+/** Scripts write their results here; their standard output is for people. */
 const resultsFd = 3;
 
 /**
- * Runs a script with a network namespace of its own: it finds its task by `taskOf`, and leaves what it measured with
+ * Runs a script in its own network namespace. The script reads its task with `taskOf` and returns its results with
  * `handBack`. Needs root.
  */
 export async function inNamespace(script: string, task: readonly unknown[]): Promise<Measurement[]> {
@@ -36,7 +36,7 @@ export function taskOf<T extends readonly unknown[]>(argv: readonly string[]): T
   return JSON.parse(argv[2] ?? '[]');
 }
 
-/** Once, at the end of a script that `inNamespace` runs. */
+/** Returns the results of a script that `inNamespace` runs. Call it once, at the end. */
 export function handBack(measured: readonly Measurement[]): void {
   writeSync(resultsFd, JSON.stringify(measured));
 }

@@ -1,6 +1,6 @@
 /**
- * The client of the benchmark: tries connections until one ends as expected. A process of its own, so that neither the
- * API server's work nor its garbage is counted as the program's.
+ * The client of the benchmark: tries connections until one ends as expected. It is a separate process, so that work and
+ * garbage collection of the API server do not delay it.
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -16,7 +16,7 @@ type Request =
 
 interface Reply {
   readonly id: number;
-  /** When it happened, by the monotonic clock that all processes share; or a length of time in ms. */
+  /** A time of the shared clock, or a duration; in ms. */
   readonly ms: number;
 }
 
@@ -41,17 +41,17 @@ export class Probe {
     });
   }
 
-  /** When a connection to port 80 of the address first ended so, in time of the shared clock. */
+  /** Resolves to the time of the shared clock when a connection to port 80 first had this outcome. */
   expect(ip: string, outcome: Outcome): Promise<number> {
     return this.#ask((id) => ({ id, kind: 'expect', ip, outcome }));
   }
 
-  /** Asks the program's health server all the time from now on. */
+  /** Starts to send requests to the program's health server, one after the other. */
   watchHealth(): Promise<number> {
     return this.#ask((id) => ({ id, kind: 'watch-health' }));
   }
 
-  /** How long the health server left a question unanswered at most, in ms; ends the asking. */
+  /** Stops these requests. Resolves to the longest response time in ms. */
   longestAnswer(): Promise<number> {
     return this.#ask((id) => ({ id, kind: 'longest-answer' }));
   }
@@ -83,13 +83,13 @@ function serve(): void {
   });
 }
 
-/** Ends with the process at the latest: whoever asked has its own patience. */
+/** Has no time limit of its own: the caller kills this process. */
 async function expectOutcome(ip: string, outcome: Outcome): Promise<number> {
   while ((await tryConnect(ip)) !== outcome) await sleep(pauseMs);
   return sharedClock();
 }
 
-/** Without a rule the packet goes to an address of nobody and is not answered. */
+/** Without a rule the packet goes to an unused address, and no answer comes. */
 function tryConnect(ip: string): Promise<Outcome> {
   return new Promise((settle) => {
     const socket = connect({ host: ip, port: 80 });
@@ -104,7 +104,7 @@ function tryConnect(ip: string): Promise<Outcome> {
   });
 }
 
-/** One question after the other, from the first answer on. */
+/** Sends one request after the other, and measures from the first response on. */
 class HealthWatch {
   #longest = 0;
   #isOn = false;

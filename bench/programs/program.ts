@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 
-/** CPU time in ms, in the program and its children: their own, and the kernel's on their behalf. */
+/** CPU time in ms of the program and its children: in user space, and in the kernel on their behalf. */
 export interface Cpu {
   readonly own: number;
   readonly kernel: number;
@@ -27,12 +27,12 @@ export class Program {
 
   cpu(): Cpu {
     const fields = readFileSync(`/proc/${this.#child.pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
-    // utime, stime, cutime, cstime; what comes before the parenthesis are the first two fields.
+    // utime, stime, cutime, cstime. The first two fields, pid and name, were cut off at the parenthesis.
     const [user = 0, system = 0, childUser = 0, childSystem = 0] = fields.slice(11, 15).map(Number);
     return { own: (user + childUser) * msPerTick, kernel: (system + childSystem) * msPerTick };
   }
 
-  /** Resident memory in MB: now, and at most so far. */
+  /** Resident memory in MB: now, and the peak so far. */
   memory(): { readonly now: number; readonly peak: number } {
     const status = readFileSync(`/proc/${this.#child.pid}/status`, 'utf8');
     const read = (field: string): number =>
@@ -40,7 +40,7 @@ export class Program {
     return { now: read('VmRSS'), peak: read('VmHWM') };
   }
 
-  /** Leaves its rules where they are. */
+  /** Ends the program; its rules stay in the kernel. */
   async stop(): Promise<void> {
     if (this.hasEnded) return;
     this.#child.kill('SIGKILL');
@@ -48,7 +48,7 @@ export class Program {
   }
 }
 
-/** Takes away what an earlier program left in the kernel, in any mode. */
+/** Removes the rules of an earlier program in any mode. */
 export function removeRules(): void {
   spawnSync(ownProgram, ['--cleanup']);
 }

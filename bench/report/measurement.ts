@@ -19,7 +19,7 @@ export interface Measurement {
   readonly value: number;
 }
 
-/** Figures that belong into one table: a row for every size and program, a column for every metric. */
+/** Figures of one table: a row for every size and program, a column for every metric. */
 export interface Table {
   readonly part: string;
   readonly topic: string;
@@ -39,7 +39,7 @@ export interface TableRow {
   readonly values: readonly (number | undefined)[];
 }
 
-/** What a table's row begins with, before a figure is known. */
+/** What the figures of one row have in common. */
 export type Subject = Pick<Measurement, 'part' | 'topic' | 'program' | 'size'>;
 
 /** Figures of one row: the value and its unit by the metric's name. */
@@ -50,7 +50,7 @@ export function measurements(
   return Object.entries(figures).map(([metric, [value, unit]]) => ({ ...subject, metric, unit, value }));
 }
 
-/** Tables, rows and columns in the order in which their first figures came. */
+/** Groups figures into tables. Tables, rows and columns are in the order of their first figures. */
 export function tabulate(all: readonly Measurement[]): Table[] {
   const topics = Map.groupBy(all, ({ part, topic }) => JSON.stringify([part, topic]));
   return [...topics.values()].map(tableOf);
@@ -88,7 +88,7 @@ export function sizeText({ services, endpoints }: Size): string {
   return `${services.toLocaleString('en')} × ${endpoints.toLocaleString('en')}`;
 }
 
-/** Three digits that mean something, and no more. */
+/** Formats a figure with three significant digits. */
 export function valueText(value: number | undefined): string {
   if (value === undefined || !Number.isFinite(value)) return '';
   const magnitude = Math.abs(value);

@@ -38,8 +38,8 @@ function onlyTable(all: readonly Measurement[]): Table {
 
 const programs = onlyTable(figures.filter(({ part }) => part === 'nftables'));
 
-describe('tables', () => {
-  test('have a row for every size and program, and holes where a program has no figure', () => {
+describe('benchmark tables', () => {
+  test('have a row for every size and program, and an empty cell where a program has no figure', () => {
     assert.deepEqual(
       programs.rows.map(({ program, values }) => [program, ...values]),
       [
@@ -51,7 +51,7 @@ describe('tables', () => {
     );
   });
 
-  test('keep figures of the same name with other units apart', () => {
+  test('have separate columns for figures of the same name with different units', () => {
     const subject = { part: 'p', topic: 't', program: 'x' };
     const table = onlyTable([
       ...measurements(subject, { cost: [1, 's'] }),
@@ -60,7 +60,7 @@ describe('tables', () => {
     assert.deepEqual(table.rows[0]?.values, [1, 2]);
   });
 
-  test('in text are aligned', () => {
+  test('have aligned columns in text', () => {
     assert.equal(
       textTable(programs),
       `nftables: whole programs
@@ -72,23 +72,23 @@ services × endpoints  program        cold (s)  peak (MB)
     );
   });
 
-  test('in Markdown have no size where none was measured, and escape what would end a cell', () => {
+  test('in Markdown have no size column when no figure has a size, and escape what would end a cell', () => {
     const table = onlyTable(
       measurements({ part: 'p', topic: 't', program: 'a|b' }, { rate: [12_345.6, ''] }),
     );
     assert.equal(markdownTable(table), '### p: t\n\n| program | rate |\n| --- | ---: |\n| a\\|b | 12346 |');
   });
 
-  test('show three digits', () => {
+  test('show figures with three significant digits', () => {
     const texts = [0.123, 1.234, 12.34, 123.4, 7, Number.NaN, undefined].map(valueText);
     assert.deepEqual(texts, ['0.12', '1.23', '12.3', '123', '7', '', '']);
   });
 });
 
-describe('plots', () => {
+describe('benchmark plots', () => {
   const svg = plot(programs) ?? '';
 
-  test('have a line for each program, and no panel for what was measured at one size', () => {
+  test('have a line for each program, and no panel for a metric with figures of one size only', () => {
     assert.equal(svg.match(/<polyline/g)?.length, 2);
     assert.ok(svg.includes('>cold (s)<'));
     assert.ok(!svg.includes('peak'));
@@ -106,7 +106,7 @@ describe('plots', () => {
     }
   });
 
-  test('escape names, and leave out what has no logarithm', () => {
+  test('escape names, and leave out figures that have no logarithm', () => {
     assert.ok(svg.includes('nft &lt;f&gt;') && !svg.includes('<f>'));
     const table = onlyTable([...cold('x', small, 0), ...cold('x', large, 1), ...cold('x', small, -1)]);
     assert.equal(plot(table), undefined);

@@ -4,13 +4,13 @@ import { type Measurement, type Table, tabulate } from './measurement.ts';
 import { plot } from './svg.ts';
 import { markdownTable } from './text.ts';
 
-/** Where the figures come from. */
+/** The machine on which the figures were measured. */
 export interface Machine {
   readonly cores: number;
   readonly memoryGB: number;
   readonly kernel: string;
   readonly node: string;
-  /** Processes that wanted to run, on average, in the minute before the start: figures of a busy machine mean little. */
+  /** Load average of the minute before the start: figures of a busy machine mean little. */
   readonly load: number;
 }
 
@@ -20,14 +20,14 @@ export interface PartOutcome {
   readonly seconds: number;
   /** What a reader should know about the figures, or why there are none. */
   readonly notes: readonly string[];
-  /** Set when the part broke off. */
+  /** Set when the part failed. */
   readonly error?: string;
 }
 
 export interface Report {
   readonly started: Date;
   readonly machine: Machine;
-  /** What the program that `KUBE_PROXY_PEER` names says of its version. */
+  /** The version that the program in `KUBE_PROXY_PEER` prints. */
   readonly peer?: string;
   readonly parts: readonly PartOutcome[];
   readonly measurements: readonly Measurement[];
@@ -54,7 +54,7 @@ export function writeReport(report: Report, directory: string): string[] {
   });
 }
 
-/** Every table, with the plot that belongs to it where there is one. */
+/** All tables, each with its plot if it has one. */
 export function markdownReport(report: Report, plots: ReadonlyMap<string, string>): string {
   const { cores, memoryGB, kernel, node, load } = report.machine;
   const sections = tabulate(report.measurements).map((table) => {

@@ -5,7 +5,7 @@ const panelHeight = 230;
 const panelsPerRow = 3;
 const margin = { left: 56, right: 40, top: 34, bottom: 40 };
 const legendHeight = 30;
-/** Told apart by people who do not see all colours, on white and on black. */
+/** Distinguishable for people with colour blindness, on white and on black. */
 const colours = ['#0072b2', '#d55e00', '#009e73', '#cc79a7', '#e69f00'];
 
 interface Point {
@@ -50,7 +50,7 @@ export function plot(table: Table): string | undefined {
   ].join('\n');
 }
 
-/** What a logarithmic axis cannot show, zero and below, is left out. */
+/** Leaves out zero and negative figures, which a logarithmic axis cannot show. */
 function panelOf(title: string, table: Table, column: number): Panel[] {
   const points = table.rows.flatMap(({ program, size, values }) => {
     const value = values[column];
@@ -83,7 +83,7 @@ function drawPanel({ title, lines }: Panel, programs: readonly string[]): string
       );
     }),
     ...[...sizes].map(([total, same], i) =>
-      // Neighbours stand close: every other label goes one line lower.
+      // Neighbouring labels are close: every other label goes one line lower.
       text(round(x(total)), panelHeight - margin.bottom + 16 + (i % 2) * 13, sizesText(same), 'tick middle'),
     ),
     ...lines.map((line) => drawLine(line, colourOf(programs.indexOf(line.program)), x, y)),
@@ -101,7 +101,7 @@ function drawLine({ program, points }: Line, colour: string, x: Scale, y: Scale)
   return `<polyline points="${path}" fill="none" stroke="${colour}" stroke-width="2"/>${dots.join('')}`;
 }
 
-/** Sizes of the same extent share a place. */
+/** The label of all sizes with the same number of endpoints: they share a place on the axis. */
 function sizesText(points: readonly Point[]): string {
   return [...new Set(points.map(({ size }) => sizeText(size)))].join(', ');
 }
@@ -117,7 +117,7 @@ function legend(programs: readonly string[]): string {
     .join('\n');
 }
 
-/** How much there is to program: all endpoints of all services. */
+/** The number of endpoints of all services together. */
 function extent({ services, endpoints }: Size): number {
   return services * endpoints;
 }
@@ -127,11 +127,11 @@ type Scale = (value: number) => number;
 function logScale(values: readonly number[], from: number, to: number): Scale {
   const [low, high] = [Math.log10(Math.min(...values)), Math.log10(Math.max(...values))];
   const span = high - low;
-  // A single size stands in the middle.
+  // A single size is in the middle.
   return (value) => from + (span === 0 ? 0.5 : (Math.log10(value) - low) / span) * (to - from);
 }
 
-/** The powers of ten that the values lie between; two at least. */
+/** The powers of ten around the values, at least two. */
 function decadesAround(values: readonly number[]): number[] {
   const low = Math.floor(Math.log10(Math.min(...values)));
   const high = Math.max(Math.ceil(Math.log10(Math.max(...values))), low + 1);

@@ -29,7 +29,7 @@ export interface ClientResult {
   readonly p99: number;
 }
 
-/** Gives up on a connection that nothing happens on for so long. */
+/** The client gives up when no connection makes progress for this long. */
 const stallMs = 10_000;
 const sockets = await loadSockets();
 const loop = new EventLoop(sockets);
@@ -40,7 +40,7 @@ const task = JSON.parse(process.argv[2] ?? '{}') as ClientTask;
 const address = encodeAddress({ ip: '127.0.0.1', port: task.port });
 process.stdout.write(`${JSON.stringify(task.kind === 'bytes' ? download() : talk())}\n`);
 
-/** Asks until enough was asked; with a connection for every question, or the same ones for all. */
+/** Sends all requests, each on a new connection or all on the same open ones. */
 function talk(): ClientResult {
   const { kind, count, concurrency } = task;
   const times = new Float64Array(count);
@@ -94,7 +94,7 @@ function talk(): ClientResult {
   return { seconds, failures: failures + count - done, p50: at(0.5), p99: at(0.99) };
 }
 
-/** Asks one connection for everything, and counts what comes. */
+/** Requests all data on one connection, and counts what arrives. */
 function download(): ClientResult {
   const wanted = task.count * (1 << 20);
   const fd = sockets.socket(AF_INET, SOCK_STREAM);

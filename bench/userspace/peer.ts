@@ -1,4 +1,4 @@
-/** A server for the benchmark: answers what it hears; a question that begins with B asks for so many MiB. */
+/** A server for the benchmark: echoes requests; a request that begins with B asks for a number of MiB. */
 import { EventLoop } from '../../src/forwarder/event-loop.ts';
 import { boundPort, openSocket } from '../../src/forwarder/open-socket.ts';
 import { maxAddressBytes } from '../../src/forwarder/socket-address.ts';

@@ -9,7 +9,7 @@ import type { ClientResult, ClientTask } from './client.ts';
 /** A running program and the port that it serves. */
 export interface Served {
   readonly port: number;
-  /** Undefined for what is not a process of its own. */
+  /** Undefined if it is not a separate process. */
   readonly pid: number | undefined;
   close(): void;
 }
@@ -25,7 +25,7 @@ export async function startScript(name: string, ...args: readonly string[]): Pro
   return { port: Number(line), pid: child.pid, close: () => void child.kill() };
 }
 
-/** haproxy in TCP mode in front of a server; undefined where it is not installed. */
+/** Starts haproxy in TCP mode in front of a server; returns undefined if it is not installed. */
 export async function startHaproxy(server: number): Promise<Served | undefined> {
   const directory = mkdtempSync(join(tmpdir(), 'kpt-bench-'));
   const port = await freePort();
@@ -53,7 +53,7 @@ export async function runClient(task: ClientTask): Promise<ClientResult> {
   return JSON.parse(output) as ClientResult;
 }
 
-/** Seconds that a process has used of all cores together. */
+/** CPU seconds that a process has used on all cores together. */
 export function cpuSeconds(pid: number): number {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
   const ticksPerSecond = 100;

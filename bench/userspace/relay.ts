@@ -1,4 +1,4 @@
-/** Userspace mode's forwarder, as the program runs it, for one service. Prints its port; tells its memory when asked. */
+/** Runs userspace mode's forwarder for one service, as the program does. Prints its port. */
 import { openNodeForwarder } from '../../src/forwarder/open.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 

@@ -1,10 +1,10 @@
-/** What a change is compared with, and why with that. */
+/** The commit that a change is compared with, and why. */
 export interface Base {
   readonly commit: string;
   readonly why: string;
 }
 
-/** What git says about the place that the change was made at. */
+/** What git knows about the branch of the change. */
 export interface Place {
   readonly head: string;
   /** Where this branch left `main`; undefined when there is no `main`. */
@@ -13,7 +13,7 @@ export interface Place {
   readonly isDirty: boolean;
 }
 
-/** Chooses the commit to compare with: the one asked for, else where the branch began, else the last commit or the one before. */
+/** Chooses the commit to compare with: `wanted`, where the branch left main, the last commit, or its parent. */
 export function chooseBase({ head, fork, isDirty }: Place, wanted?: string): Base {
   if (wanted !== undefined) return { commit: wanted, why: 'as asked for' };
   if (fork !== undefined && fork !== head) return { commit: fork, why: 'where this branch left main' };

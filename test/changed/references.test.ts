@@ -52,7 +52,7 @@ const page = new URL(\`../../test/vectors/pages/\${mode}.json\`, import.meta.url
   ]);
 });
 
-test('the whole project and what lies outside of it are no references', () => {
+test('paths to the project itself or outside of it are no references', () => {
   const text = "resolve(import.meta.dirname, '../..'); new URL('../../../x', import.meta.url);";
   assert.deepEqual(referencesOf('test/docs/x.test.ts', text), []);
 });

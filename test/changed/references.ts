@@ -5,7 +5,7 @@ const patterns = [
   /\b(?:import|export)\s+(?!type\b)[^'";]*?\bfrom\s*'(\.[^']+)'/g,
   // `import '…'` and `import('…')`.
   /\bimport\s*\(?\s*'(\.[^']+)'/g,
-  // Workers, scripts and recorded data. A template is taken up to the part that is computed.
+  // Workers, scripts and recorded data. Of a template, only the text before the first `${` counts.
   /\bnew URL\(\s*['`]([^'`$]+)[^'`]*['`],\s*import\.meta\.url/g,
   /\bimport\.meta\.dirname,\s*['`]([^'`$]+)/g,
 ];

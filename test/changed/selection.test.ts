@@ -40,7 +40,7 @@ test('a row of the table adds the tests that start the program', () => {
   assert.deepEqual(chosen, ['src/a.test.ts', 'src/b.test.ts', 'test/run.test.ts']);
 });
 
-test('the row with the longest beginning counts', () => {
+test('of several rows that fit a file, the row with the longest path counts', () => {
   const rows: readonly Row[] = [
     ['src/', 'everything'],
     ['src/mode/', ['test/mode']],
@@ -48,17 +48,17 @@ test('the row with the longest beginning counts', () => {
   assert.deepEqual(select(['src/mode/x.ts'], rows).tests, ['test/mode.test.ts']);
 });
 
-test('a row can ask for everything', () => {
+test('a row can choose all tests', () => {
   assert.deepEqual(select(['new.txt'], [['new', 'everything']]).tests, tests);
 });
 
-test('a file that nothing is known about chooses everything and is reported', () => {
+test('a file without a row and without references chooses all tests and is reported as unknown', () => {
   const { tests: chosen, reasons } = select(['new.txt']);
   assert.deepEqual(chosen, tests);
   assert.deepEqual(reasons, [{ changed: 'new.txt', importedBy: 0, isUnknown: true }]);
 });
 
-test('a deleted file chooses what the table says and nothing else', () => {
+test('a deleted file chooses only the tests that the table names', () => {
   assert.deepEqual(select(['src/gone.ts']).tests, []);
   assert.deepEqual(select(['src/gone.ts'], [['src/', ['test/run']]]).tests, ['test/run.test.ts']);
 });
@@ -80,7 +80,7 @@ describe('the table of this project', () => {
     assert.deepEqual(missing, []);
   });
 
-  test('names only tests and folders that there are', () => {
+  test('names only tests and folders that exist', () => {
     const named = new Set(table.flatMap(([, named]) => (named === 'everything' ? [] : named)));
     const stale = [...named].filter((beginning) => !testFiles.some((file) => file.startsWith(beginning)));
     assert.deepEqual(stale, []);

@@ -1,11 +1,11 @@
 import type { Row } from './table.ts';
 
 export interface Project {
-  /** Every file that the project has, changed or not. */
+  /** Every file of the project, changed or not. */
   readonly files: readonly string[];
   /** The test files among them. */
   readonly tests: readonly string[];
-  /** What a file refers to: files, or beginnings of their paths. Nothing when it is no source. */
+  /** The files that a file refers to, as paths or beginnings of paths. Empty for a file that is no source. */
   readonly references: (file: string) => readonly string[];
   readonly table: readonly Row[];
 }
@@ -21,9 +21,9 @@ export interface Reason {
   readonly changed: string;
   /** How many test files refer to it, directly or through other files. */
   readonly importedBy: number;
-  /** What the table says about it; undefined when it says nothing. */
+  /** The row of the table for it; undefined when there is none. */
   readonly row?: Row;
-  /** Neither the table nor any test leads anywhere, so every test runs. */
+  /** Whether neither the table nor a reference leads to any test; all tests run then. */
   readonly isUnknown: boolean;
 }
 
@@ -34,7 +34,7 @@ export function selectTests(project: Project, changed: readonly string[]): Selec
   const reasons = changed.map((file): Reason => {
     const users = reached.get(file) ?? [];
     const row = rowOf(project.table, file);
-    // Who used a file that is gone has changed along with it.
+    // No file refers to a deleted file: files that used it are part of the change themselves.
     const isGone = !project.files.includes(file);
     const isUnknown = row === undefined && users.length === 0 && !isGone;
     const named = isUnknown || row?.[1] === 'everything' ? project.tests : matching(project.tests, row?.[1]);
@@ -48,13 +48,13 @@ function matching(tests: readonly string[], beginnings: Exclude<Row[1], 'everyth
   return tests.filter((test) => beginnings.some((beginning) => test.startsWith(beginning)));
 }
 
-/** The row with the longest beginning that fits. */
+/** The row with the longest path that the file begins with. */
 function rowOf(table: readonly Row[], file: string): Row | undefined {
   const fitting = table.filter(([beginning]) => file.startsWith(beginning));
   return fitting.sort(([a], [b]) => b.length - a.length)[0];
 }
 
-/** For every changed file, the test files that come to it by following references. */
+/** For every changed file, the test files that refer to it directly or through other files. */
 function reachOf(project: Project, changed: readonly string[]): Map<string, string[]> {
   const users = new Map<string, string[]>(changed.map((file) => [file, []]));
   for (const test of project.tests) {
@@ -66,7 +66,7 @@ function reachOf(project: Project, changed: readonly string[]): Map<string, stri
   return users;
 }
 
-/** All files and folders that a file leads to, itself included. */
+/** All files and folders that a file refers to directly or through other files, and the file itself. */
 function placesFrom(project: Project, start: string): Set<string> {
   const places = new Set([start]);
   for (const place of places) {

@@ -1,4 +1,4 @@
-/** Beginnings of paths: what changed, and the test files that it may break without being imported by them. */
+/** Beginnings of paths: of changed files, and of the test files that these may break without being imported by them. */
 export type Row = readonly [changed: string, tests: readonly string[] | 'everything'];
 
 const modes = {
@@ -27,13 +27,13 @@ const modes = {
   ],
 };
 const allModes = [...new Set(Object.values(modes).flat())];
-/** Started as an operator starts it, in whatever mode. */
+/** Tests that start the program as an operator does, in any mode. */
 const program = ['test/program/', 'test/ctl/', 'test/userspace/program', 'test/deploy/'];
 const iptablesAndIpvs = [...modes.iptables, ...modes.ipvs];
 
 /**
- * System tests start the program and import little of it, so imports do not lead to them: this table does. The longest
- * beginning that fits a path counts.
+ * System tests start the program and import little of it, so the import graph does not find them: this table does. The
+ * row with the longest fitting path counts.
  */
 export const table: readonly Row[] = [
   ...Object.entries(modes).map(([mode, tests]): Row => [`src/backends/${mode}/`, tests]),

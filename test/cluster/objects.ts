@@ -58,7 +58,7 @@ export function endpointObjects(shorthand: string, family: Family = 'IPv4'): End
     });
 }
 
-/** The same as merged endpoints, as node n1 sees them. */
+/** Endpoints in the same shorthand, merged as on node n1. */
 export function endpoints(shorthand: string, port = 80, family: Family = 'IPv4'): Endpoint[] {
   return endpointObjects(shorthand, family)
     .map(({ address: ip = '', nodeName, ...rest }) => {
@@ -67,7 +67,7 @@ export function endpoints(shorthand: string, port = 80, family: Family = 'IPv4')
     .sort((a, b) => (a.id < b.id ? -1 : 1));
 }
 
-/** The last number of each address, as the shorthand has it. */
+/** The last number of each address, as in the shorthand. */
 export function numbers(list: readonly Endpoint[]): string {
   return list.map(({ ip }) => ip.split(/[.:]/).at(-1)).join(' ');
 }

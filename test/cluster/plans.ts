@@ -5,13 +5,13 @@ import { type EndpointParts, endpoint, type ServicePortParts, servicePort } from
 
 export const planContext: PlanContext = { nodeName: 'n1', zone: 'zone-a', allowExternalIPs: true };
 
-/** The plan of a service port with the given endpoints, as the node n1 in zone-a makes it. */
+/** The plan of a service port with the given endpoints on the node n1 in zone-a. */
 export function planOf(parts: ServicePortParts, endpoints: readonly EndpointParts[] = []): PlannedPort {
   const sorted = endpoints.map(endpoint).toSorted((a, b) => (a.id < b.id ? -1 : 1));
   return planServicePort(servicePort(parts), sorted, planContext);
 }
 
-/** Plans by key, with every destination that several of them ask for given to one, as the planner does. */
+/** Plans by key, with one owner for each destination that several of them claim, as the planner decides it. */
 export function plansByKey(...plans: readonly ServicePlan[]): Map<string, PlannedPort> {
   const byKey = new Map<string, PlannedPort>();
   for (const plan of plans) if (plan instanceof PlannedPort) byKey.set(plan.port.key, plan);

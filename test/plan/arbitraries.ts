@@ -21,7 +21,7 @@ const ports = [
 
 const policy = fc.constantFrom('Cluster', 'Local');
 
-/** Services that collide in everything but their names. */
+/** Services with few different values besides their names, so that they collide often. */
 export const serviceObject: fc.Arbitrary<ServiceObject> = fc
   .record({
     name: fc.constantFrom(...serviceNames),
@@ -51,7 +51,7 @@ const hints = (names: readonly string[]) => fc.option(fc.subarray([...names]), {
 function endpointObject(family: 'IPv4' | 'IPv6'): fc.Arbitrary<EndpointObject> {
   return fc
     .record({
-      // Few addresses, so that slices overlap; some of the wrong family, which have to be left out.
+      // Few addresses, so that slices overlap. Some are of the wrong family; the state must ignore those.
       number: fc.integer({ min: 1, max: 12 }),
       isWrong: fc.integer({ min: 0, max: 19 }).map((n) => n === 0),
       ready: fc.boolean(),

@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import type { Fate } from '../../src/backends/inspection.ts';
 import { type CIDR, cidrContains, type Family, parseCIDR, toIP } from '../../src/model/ip.ts';
 
-/** A client outside the cluster, and none of the addresses in the recordings. */
+/** A client outside the cluster; the recordings do not contain its address. */
 export const outside: Readonly<Record<Family, string>> = { IPv4: '192.0.2.77', IPv6: '2001:db8:77::7' };
 const probabilityError = 1e-6;
 
-/** What should become of a packet. The rest counts only with `forward`: each endpoint is as likely as the others. */
+/** What should happen to a packet. With `forward`, all endpoints are equally likely; other actions ignore the rest. */
 export interface ExpectedFate {
   readonly action: Fate['action'];
   readonly endpoints?: readonly string[];

@@ -24,20 +24,20 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 2, arbitrary: fc.record({ kind: fc.constant('take'), context: planContext }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('acknowledge'), which: fc.nat(3) }) },
 );
-// Unless told, fast-check keeps to ten steps or so, too few for slices to overlap and part again.
+// By default fast-check makes about ten steps, too few for slices to overlap and to separate again.
 const steps = fc.array(step, { maxLength: 60, size: 'max' });
 
-/** What a Service comes down to, so that two moments can be compared. */
+/** The ports and endpoints of each Service as text, to compare two moments. */
 type View = ReadonlyMap<string, string>;
 
-/** A state under test, fed step by step, beside the objects that it should hold. */
+/** A state under test that gets one step after the other, and the objects that it should hold. */
 class World {
   readonly state = newState();
   readonly planner = new Planner();
   readonly #services = new Map<string, ServiceObject>();
   readonly #slices = new Map<string, EndpointSliceObject>();
   #time = 0;
-  /** Every trigger time that no acknowledged delta held. */
+  /** Every trigger time that was not in an acknowledged delta. */
   times: { service: string; time: number; sequence: number | undefined }[] = [];
 
   service({ object, removed }: Step & { kind: 'service' }): void {
@@ -74,7 +74,7 @@ class World {
     this.times = this.times.filter(({ sequence }) => sequence === undefined || sequence > delta.sequence);
   }
 
-  /** The same objects, given to a new state all at once and backwards. */
+  /** A new state that gets the same objects all at once and in reverse order. */
   rebuilt(): FamilyState {
     const state = newState();
     for (const object of [...this.#slices.values()].toReversed()) state.updateSlice(object, false);
@@ -98,7 +98,7 @@ function viewOf(state: FamilyState): View {
   return views;
 }
 
-test('applying deltas gives the same plans as computing everything', async () => {
+test('planning change by change gives the same plans as planning everything at once', async () => {
   await fc.assert(
     fc.asyncProperty(steps, planContext, async (steps, last) => {
       const world = new World();
@@ -137,12 +137,12 @@ async function assertSame(world: World, context: PlanContext): Promise<void> {
   }
 }
 
-/** All of a plan, words included, but for the context: its zone may be an older one where no hint asks for it. */
+/** All of a plan with its reasons, but without its context: the zone may be out of date when no endpoint has hints. */
 function describe(plan: ServicePlan | undefined): string {
   return JSON.stringify(plan, (key, value: unknown) => (key === 'context' ? undefined : value));
 }
 
-test('however syncs fail and succeed, no change and no trigger time is lost', async () => {
+test('failed syncs lose no change and no trigger time', async () => {
   await fc.assert(
     fc.asyncProperty(steps, planContext, async (steps, context) => {
       const world = new World();

@@ -5,7 +5,7 @@ import { endpoints, numbers, webPort } from '../cluster/objects.ts';
 
 const here: PlanContext = { nodeName: 'n1', zone: 'za', allowExternalIPs: true };
 
-/** Shorthand of a service port, and which sets its policies call for. */
+/** Shorthand of a service port, and the endpoint lists that its policies use. */
 const policies: readonly (readonly [port: string, uses: string])[] = [
   ['', 'cluster'],
   ['eL', 'cluster'],
@@ -23,7 +23,7 @@ const policies: readonly (readonly [port: string, uses: string])[] = [
   ['iL eL np vip xip', 'cluster local'],
 ];
 
-/** Endpoints, and the sets they make on node n1 in zone za where a set is called for. */
+/** Endpoints, and the lists they make on node n1 in zone za, if the policy uses the list. */
 const worlds: readonly {
   readonly endpoints: string;
   readonly cluster: string;
@@ -42,7 +42,7 @@ const worlds: readonly {
   { endpoints: '1S@n1', cluster: '', local: '' },
   { endpoints: '1Z@n1 2Z@n2', cluster: '', local: '' },
   { endpoints: '1P@n1 2R@n2', cluster: '1 2', local: '1' },
-  // Terminating endpoints step in, for each set on its own.
+  // Terminating endpoints are used when no endpoint is ready, separately for each list.
   { endpoints: '1T@n1', cluster: '1', local: '1' },
   { endpoints: '1T@n2', cluster: '1', local: '' },
   { endpoints: '1T@n1 2T@n2', cluster: '1 2', local: '1' },
@@ -105,7 +105,7 @@ for (const [port, uses] of policies) {
           cluster,
           local,
           all: union(cluster, local),
-          // Whatever can be used at all shows in the cluster set.
+          // Every usable endpoint is in the cluster list.
           hasAny: world.cluster !== '',
           internal: expectedOutcome(world.cluster, port.includes('iL') ? 'local' : 'cluster', {
             cluster,
@@ -148,7 +148,7 @@ test('topology hints are evaluated for the node that plans', () => {
   }
 });
 
-test('a node without a zone label is in no zone, not even one without a name', () => {
+test('a node without a zone label is in no zone, not even in the zone with the empty name', () => {
   const hinted = endpoints('1R@n1 2R@n2').map((endpoint, i) => ({
     ...endpoint,
     zoneHints: [i === 0 ? '' : 'zb'],
@@ -157,7 +157,7 @@ test('a node without a zone label is in no zone, not even one without a name', (
   assert.deepEqual([numbers(plan.cluster), plan.topology.mode], ['1 2', 'none']);
 });
 
-test('AllowServiceExternalIPs off hides external IPs and still counts them as access', () => {
+test('with AllowServiceExternalIPs off a plan has no external IPs, but still counts as externally accessible', () => {
   const plan = planServicePort(webPort('iL xip'), endpoints('1R@n2'), {
     ...here,
     allowExternalIPs: false,
@@ -168,7 +168,7 @@ test('AllowServiceExternalIPs off hides external IPs and still counts them as ac
   assert.deepEqual(planServicePort(webPort('xip'), [], here).externalIPs, ['198.51.100.1']);
 });
 
-test('lists that leave nothing out are shared with the endpoints they came from', () => {
+test('an endpoint list that leaves nothing out is the same array as the list of all endpoints', () => {
   const list = endpoints('1R@n1 2R@n1');
   const plan = planServicePort(webPort('eL np'), list, here);
   for (const set of [plan.cluster, plan.local, plan.all, plan.endpoints]) assert.equal(set, list);
@@ -184,7 +184,7 @@ function expectedOutcome(usable: string, set: 'cluster' | 'local', sets: { clust
   return sets[set] === '' ? 'drop' : set;
 }
 
-/** The addresses of both, in the order of `ip:port`. */
+/** The union of both lists, sorted by `ip:port`. */
 function union(a: string, b: string): string {
   const both = new Set([...a.split(' '), ...b.split(' ')].filter(Boolean));
   return [...both].sort((x, y) => (`${x}:` < `${y}:` ? -1 : 1)).join(' ');

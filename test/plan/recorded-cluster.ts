@@ -45,7 +45,7 @@ export async function plansOf(cluster: RecordedCluster, family: Family): Promise
     },
   });
   for (const raw of cluster.objects) {
-    // The watch asks the API server to leave these out.
+    // The watch asks the API server to omit these.
     if (raw.metadata.labels?.['service.kubernetes.io/service-proxy-name'] !== undefined) continue;
     if (raw.kind === 'Service') state.updateService(undefined, decoders.services(raw, intern));
     if (raw.kind === 'EndpointSlice') state.updateSlice(decoders.endpointSlices(raw, intern), false);
@@ -60,7 +60,7 @@ export async function plansOf(cluster: RecordedCluster, family: Family): Promise
   return [...planner.plans.values()];
 }
 
-/** What a plan means for iptables, as plain statements; the same statements can be read out of recorded rules. */
+/** What a plan means for iptables, as short statements. `recordedStatements` derives the same from recorded rules. */
 export function statementsOf(plan: ServicePlan): string[] {
   const { port } = plan;
   const name = servicePortName(port);
@@ -94,7 +94,7 @@ function refusal(decision: Decision, name: string, ip: string, protocol: string,
   return `${decision.action} ${name} ${ip} ${protocol} ${port}`;
 }
 
-/** The same statements, read out of what iptables-save printed. */
+/** The same statements, derived from recorded output of iptables-save. */
 export function recordedStatements(cluster: RecordedCluster, family: Family): string[] {
   const digit = family === 'IPv4' ? '4' : '6';
   const chains = new Map<string, string[]>();

@@ -5,7 +5,7 @@ import { plansOf, recordedClusters, recordedStatements, statementsOf } from './r
 
 const clusters = recordedClusters();
 
-test('every recorded cluster is there', () => {
+test('the folder holds every recorded cluster', () => {
   assert.equal(clusters.length, 40);
 });
 
@@ -13,7 +13,7 @@ for (const { name, cluster } of clusters) {
   for (const family of families) {
     test(`${name} ${family}: plans say what upstream programmed`, async () => {
       const plans = await plansOf(cluster, family);
-      // Upstream also lets a VIP through as a source, when a range contains the node; that is the backend's affair.
+      // When a range contains the node, upstream also admits the VIPs as sources; backends add that, not plans.
       const vips = new Set(plans.flatMap(({ port }) => port.loadBalancerVIPs));
       const isVIPSource = (said: string) => vips.has(/accepts ([^/]+)\//.exec(said)?.[1] ?? '');
       const recorded = recordedStatements(cluster, family).filter((said) => !isVIPSource(said));

@@ -9,7 +9,7 @@ import { numbers, service, slice } from '../cluster/objects.ts';
 import { endpointsOf, portsOf } from './state-queries.ts';
 import { timeSlice } from './time-slice.ts';
 
-/** From objects to the plan of their only service port, as one node sees it. */
+/** Makes the plan of the only service port of these objects, for one node. */
 async function run(
   object: ServiceObject,
   slices: readonly EndpointSliceObject[],
@@ -106,7 +106,7 @@ test('node hints choose the endpoints of this node', async () => {
   assert.deepEqual([there.topology.mode, numbers(there.cluster)], ['PreferSameNode', '2']);
 });
 
-test('terminating endpoints step in for each set on its own', async () => {
+test('terminating endpoints are used when no endpoint is ready, separately for each list', async () => {
   const { plan, state } = await run(nodePortLocal, [slice('s', '1T@n1 2R@n2 3T@n2')]);
   assert.deepEqual([numbers(plan.cluster), numbers(plan.local), numbers(plan.all)], ['2', '1', '1 2']);
   assert.equal(state.localReadyCounts().get('a/web'), undefined);
@@ -144,7 +144,7 @@ test('ipMode and the type of a Service decide which addresses are served', async
   assert.deepEqual((await run(object, [], { family: 'IPv6' })).plan.port.loadBalancerVIPs, ['2001:db8::2']);
 });
 
-test('an annotation edit lists the Service, with the same endpoints and the same plan', async () => {
+test('after an annotation edit the delta lists the Service, but endpoints and plan stay the same', async () => {
   const { state, planner } = await run(service(), [slice('s', '1R@n1')]);
   state.acknowledge(state.takeDelta());
   const [key = ''] = planner.plans.keys();
@@ -163,7 +163,7 @@ test('an annotation edit lists the Service, with the same endpoints and the same
   assert.equal(planner.plans.get(key), before.plan);
 });
 
-test('a dual-stack Service with a slice of one family', async () => {
+test('a dual-stack Service with a slice of one family is rejected in the other family', async () => {
   const slices = [slice('s', '1R@n1')];
   const ipv4 = (await run(service(), slices)).plan;
   assert.deepEqual([ipv4.port.clusterIP, ipv4.internal.action], ['10.96.0.1', 'forward']);
@@ -171,7 +171,7 @@ test('a dual-stack Service with a slice of one family', async () => {
   assert.deepEqual([ipv6.port.clusterIP, ipv6.internal.action], ['fd00:96::1', 'reject']);
 });
 
-test('nothing is local, and no zone is ours, under another node name', async () => {
+test('with a node name that no endpoint has and without a zone, no endpoint is local and hints are ignored', async () => {
   const { plan } = await run(nodePortLocal, [slice('s', '1R@n1/za 2R@n2/zb')], {
     nodeName: 'n1.example.com',
     zone: '',

@@ -32,7 +32,7 @@ export class TestAuthority {
     this.cert = this.#read('ca.crt');
   }
 
-  /** A server certificate for loopback, and for `names` if given instead. */
+  /** A server certificate for loopback, or for `names` if given. */
   server(names: readonly string[] = ['DNS:localhost', 'IP:127.0.0.1', 'IP:0:0:0:0:0:0:0:1']): KeyPair {
     return this.#issue('/CN=server', `subjectAltName=${names.join(',')}\nextendedKeyUsage=serverAuth\n`);
   }

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 
-/** How the answer to one request goes wrong. */
+/** How the response to one request fails. */
 export type Fault =
   | {
       readonly kind: 'status';
@@ -9,20 +9,20 @@ export type Fault =
       readonly message?: string;
       readonly retryAfter?: number;
     }
-  /** The connection is cut without an answer. */
+  /** The server cuts the connection without a response. */
   | { readonly kind: 'reset' }
-  /** Nothing is ever answered. */
+  /** The server never responds. */
   | { readonly kind: 'hang' }
-  /** 200, and then bytes that mean nothing. */
+  /** Status 200, then meaningless bytes. */
   | { readonly kind: 'garbage' }
-  /** The connection is cut after so many bytes of the body. */
+  /** The server cuts the connection after this many bytes of the body. */
   | { readonly kind: 'cut'; readonly afterBytes: number }
-  /** The answer stops after so many bytes, the connection stays. */
+  /** The response stops after this many bytes; the connection stays open. */
   | { readonly kind: 'stall'; readonly afterBytes: number }
-  /** The body comes in small pieces. */
+  /** The body arrives in small pieces. */
   | { readonly kind: 'trickle'; readonly bytes: number; readonly everyMs: number };
 
-/** What a fault looks at to choose its victim. */
+/** The properties by which a fault matches a request. */
 export interface FaultTarget {
   readonly method: string;
   readonly path: string;
@@ -58,7 +58,7 @@ export class FaultPlan {
   }
 }
 
-/** Where a body is written, whatever happens to it on the way. */
+/** Where a response body is written; a fault may change what arrives. */
 export interface Outlet {
   write(text: string): void;
   end(): void;
@@ -114,7 +114,7 @@ class CappedOutlet extends PlainOutlet {
     const bytes = Buffer.from(text).subarray(0, this.#left);
     this.#left -= bytes.length;
     if (bytes.length > 0 && !this.response.destroyed) this.response.write(bytes);
-    // The bytes must leave first, or the client would see only the cut.
+    // The bytes must be sent first, or the client would see only the closed connection.
     if (this.#left === 0 && this.#cut) setImmediate(() => this.destroy());
   }
 

@@ -17,7 +17,7 @@ export interface RecordedRequest {
   readonly headers: IncomingMessage['headers'];
   /** Common name of the client certificate; empty without one. */
   readonly certificate: string;
-  /** The client's port: tells connections apart. */
+  /** The client's port, which identifies the connection. */
   readonly port: number | undefined;
 }
 

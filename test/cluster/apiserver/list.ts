@@ -9,7 +9,7 @@ export interface ListOptions {
   readonly query: URLSearchParams;
 }
 
-/** What is left of a list that is read in pages: the state at the time of its first page. */
+/** The remaining objects of a list that a client reads in pages, from the time of its first page. */
 interface Snapshot {
   readonly version: number;
   readonly objects: readonly StoredObject[];
@@ -18,7 +18,7 @@ interface Snapshot {
 const maxSnapshots = 100;
 const itemsPerPiece = 200;
 
-/** Answers lists, in pages when asked to. */
+/** Serves lists, in pages if the request has a limit. */
 export class Lister {
   readonly #store: Store;
   readonly #snapshots = new Map<string, Snapshot>();

@@ -1,6 +1,6 @@
 /** A resource that the server knows. */
 export interface ApiResource {
-  /** Where its collection over all namespaces is. */
+  /** Path of its collection over all namespaces. */
   readonly path: string;
   readonly kind: string;
   readonly apiVersion: string;

@@ -2,7 +2,7 @@ import type { RawObject } from './store.ts';
 
 export type Selector = (object: RawObject) => boolean;
 
-/** A selector of a form this server does not know. */
+/** Thrown for a selector that this server does not support. */
 export class SelectorError extends Error {}
 
 /** The label selectors in use: `!key`, `key`, `key=value`, `key!=value`, joined by commas. */

@@ -14,12 +14,12 @@ export interface ApiServerOptions {
   readonly tls?: KeyPair;
   /** Client certificates signed by this authority are accepted. */
   readonly clientCa?: string;
-  /** Bearer tokens that are accepted. With neither this nor `clientCa`, everybody is let in. */
+  /** Bearer tokens that are accepted. With neither this nor `clientCa`, every client is accepted. */
   readonly tokens?: Set<string>;
-  /** What becomes of `sendInitialEvents`: `ignored` is a server that has never heard of it. */
+  /** How the server treats `sendInitialEvents`; `ignored` is a server that does not know it. */
   readonly streamingLists?: 'supported' | 'refused' | 'ignored';
   readonly bookmarkMs?: number;
-  /** How an expired version is reported to a watch that begins. */
+  /** How the server reports an expired version to a new watch. */
   readonly reportsExpiry?: 'status' | 'event';
   /** Compresses lists as the real server does. */
   readonly gzip?: boolean;
@@ -35,7 +35,7 @@ export interface ApiServer {
   readonly store: Store;
   put(resource: ServedResource, object: RawObject): void;
   delete(resource: ServedResource, namespace: string, name: string): boolean;
-  /** Watches now open. */
+  /** The open watches. */
   watches(resource?: ServedResource): Watch[];
   /** Cuts all connections at once. */
   disconnect(): void;

@@ -1,4 +1,4 @@
-/** A refusal, as the API words it. */
+/** An error of the API: it becomes a response of kind Status. */
 export class ApiFault extends Error {
   readonly code: number;
   readonly reason: string;

@@ -18,11 +18,11 @@ export interface StoredObject {
   readonly namespace: string;
   readonly version: number;
   readonly raw: RawObject;
-  /** Without kind and apiVersion, as in a list; made once, however many clients ask. */
+  /** Without kind and apiVersion, as in a list. Serialised once for all clients. */
   readonly json: string;
 }
 
-/** One change: what was there before it, and what after. */
+/** One change of an object: its versions before and after. */
 export interface Change {
   readonly resource: ServedResource;
   readonly version: number;
@@ -36,7 +36,7 @@ export function keyOf(namespace: string | undefined, name: string): string {
   return namespace === undefined || namespace === '' ? name : `${namespace}/${name}`;
 }
 
-/** Objects with one version counter over all of them, and a history that can be compacted: what etcd does. */
+/** Objects with one version counter for all, and a history that can be compacted, like etcd. */
 export class Store {
   readonly #objects = new Map<ServedResource, Map<string, StoredObject>>();
   readonly #history = new Map<ServedResource, Change[]>();
@@ -78,7 +78,7 @@ export class Store {
     return after;
   }
 
-  /** False when there is no such object. */
+  /** Returns false if the object does not exist. */
   delete(resource: ServedResource, namespace: string, name: string): boolean {
     const key = keyOf(namespace, name);
     const before = this.#all(resource).get(key);
@@ -92,7 +92,7 @@ export class Store {
     return this.#all(resource).get(key);
   }
 
-  /** Everything there is, in key order. */
+  /** All objects of the resource, in key order. */
   list(resource: ServedResource): StoredObject[] {
     return [...this.#all(resource).values()].sort((a, b) => (a.key < b.key ? -1 : 1));
   }

@@ -5,14 +5,14 @@ import type { Change, Store, StoredObject } from './store.ts';
 
 export interface WatchOptions {
   readonly resource: ServedResource;
-  /** Whether an object is in the part that is watched. */
+  /** Whether the watch selects an object. */
   readonly matches: Selector;
-  /** Changes after this version are sent; undefined sends everything there is first. */
+  /** The watch sends changes after this version; if undefined, it first sends all objects. */
   readonly since: number | undefined;
-  /** Whether a bookmark marks the end of what was there. */
+  /** Whether a bookmark marks the end of the initial objects. */
   readonly marksInitialEvents: boolean;
   readonly timeoutMs: number;
-  /** Undefined: no bookmarks. */
+  /** Interval of bookmarks; undefined for none. */
   readonly bookmarkMs: number | undefined;
 }
 
@@ -20,7 +20,7 @@ type EventType = 'ADDED' | 'MODIFIED' | 'DELETED';
 
 const chunkLength = 65_536;
 
-/** One open watch, which tests can disturb. */
+/** One open watch. Tests can make it fail in many ways. */
 export class Watch {
   readonly resource: ServedResource;
   readonly #store: Store;
@@ -59,7 +59,7 @@ export class Watch {
     this.#write(bookmarkFrame(this.resource, this.#store.version, false));
   }
 
-  /** Ends it the way a time-out does. */
+  /** Ends the watch as a time-out does. */
   end(): void {
     this.#finish();
     if (!this.#stalled) this.#outlet.end();
@@ -92,7 +92,7 @@ export class Watch {
     if (this.#last !== undefined) this.#write(this.#last);
   }
 
-  /** Sends an event of the past once more. */
+  /** Sends an earlier event once more. */
   replay(change: Change): void {
     const event = this.#eventOf(change);
     if (event !== undefined) this.#write(frame(this.resource, ...event));
@@ -139,7 +139,7 @@ export class Watch {
     this.#write(this.#last);
   }
 
-  /** What a change looks like from inside the selector. */
+  /** The event for a change, as the selector of this watch sees it; undefined when it does not concern the watch. */
   #eventOf({ before, after, version }: Change): [EventType, StoredObject] | undefined {
     const was = before !== undefined && this.#options.matches(before.raw) ? before : undefined;
     const is = after !== undefined && this.#options.matches(after.raw) ? after : undefined;

@@ -1,4 +1,4 @@
-/** Runs in the namespace of one host and does there what lines of JSON on its standard input ask for. */
+/** Runs in the namespace of one host and executes commands that it reads from its standard input as lines of JSON. */
 import { createInterface } from 'node:readline';
 import { IcmpWitness } from './icmp.ts';
 import {
@@ -11,7 +11,7 @@ import {
   type Transport,
 } from './traffic.ts';
 
-/** What a host can be asked to do. */
+/** The commands of a host. */
 export type Command =
   | {
       readonly op: 'serve';

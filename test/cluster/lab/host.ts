@@ -6,16 +6,16 @@ import { run } from './namespace.ts';
 import { paced } from './pace.ts';
 import type { Outcome, Question, Transport } from './traffic.ts';
 
-/** What to ask, with defaults: TCP, and a wait that ends before any answer only when there is none. */
+/** A question with defaults: TCP, and a timeout that is longer than any answer takes. */
 export type Ask = { readonly address: string; readonly port: number } & Partial<Question>;
 
 /**
- * A rejection can find the client's socket locked, since here one processor carries a packet all the way; it then
- * takes effect when the client tries again, after a second.
+ * Longer than a second: a rejection can arrive while the client's socket is locked, because one processor carries a
+ * packet all the way. The client then sees it only when it tries again, after a second.
  */
 const defaultTimeoutMs = paced(1_600);
 
-/** On an open connection an answer comes within milliseconds; this is for a machine that has other things to do. */
+/** On an open connection an answer arrives within milliseconds; the rest is for a busy machine. */
 const conversationTimeoutMs = paced(5_000);
 
 export function questionOf(ask: Ask): Question {
@@ -31,7 +31,7 @@ export class Host {
   #lastId = 0;
   #ended = false;
 
-  /** The namespace must exist; `name` is what its servers call themselves. */
+  /** The namespace must exist. The servers of the host answer with `name`. */
   constructor(name: string, namespace: string) {
     this.name = name;
     this.namespace = namespace;
@@ -49,7 +49,7 @@ export class Host {
     return run('ip', '-n', this.namespace, ...args);
   }
 
-  /** Answers on a port, at one address or all, with the host's name and the source it saw. */
+  /** Starts a server on a port, at one address or all, that answers with the host's name and the source it saw. */
   async serve(port: number, transport: Transport = 'tcp', address?: string): Promise<void> {
     await this.#do({ op: 'serve', name: this.name, transport, port, ...(address && { address }) });
   }
@@ -62,7 +62,7 @@ export class Host {
     return (await this.#do({ op: 'ask', question: questionOf(question) })) as Outcome;
   }
 
-  /** Opens a TCP connection that stays open; fails when it is not answered. */
+  /** Opens a TCP connection that stays open; rejects when no server answers. */
   async open(question: Ask): Promise<OpenConversation> {
     const conversation = (await this.#do({ op: 'open', question: questionOf(question) })) as number;
     return {
@@ -101,9 +101,9 @@ export class Host {
   }
 }
 
-/** A connection kept open by a host. */
+/** A connection that a host keeps open. */
 export interface OpenConversation {
-  /** Who answers on it now; null when nobody does in time. */
+  /** Returns the server that answers on it now; null when none does in time. */
   ask(timeoutMs?: number): Promise<{ by: string; source: string } | null>;
   close(): Promise<void>;
 }

@@ -9,10 +9,10 @@ const IPPROTO_ICMP = 1;
 const IPPROTO_ICMPV6 = 58;
 const protocolNumbers = { tcp: 6, udp: 17, sctp: 132 };
 
-/** What an ICMP error says cannot be reached. */
+/** The packet that an ICMP "port unreachable" is about. */
 interface Unreachable {
   readonly protocol: number;
-  /** Who had sent the packet, and to whom. */
+  /** Sender and destination of the packet. */
   readonly source: string;
   readonly address: string;
   readonly port: number;
@@ -24,9 +24,9 @@ interface Watcher {
 }
 
 /**
- * Hears every ICMP error that arrives in this namespace and tells who asked whether it is a "port unreachable" about
- * their destination. A socket's own ECONNREFUSED does not say whether a reset caused it, and comes a second late
- * when the error meets a locked socket.
+ * Receives every ICMP error in this namespace and calls the watchers that a "port unreachable" concerns. A socket's own
+ * ECONNREFUSED is not enough: it does not say whether a reset caused it, and it is a second late if the socket was locked
+ * when the error arrived.
  */
 export class IcmpWitness implements UnreachableWitness {
   readonly #libc: Libc;
@@ -61,12 +61,12 @@ export class IcmpWitness implements UnreachableWitness {
         if (length === undefined) break;
         const message = this.#buffer.subarray(0, Math.min(length, this.#buffer.length));
         const unreachable = family === 'IPv4' ? parseICMP(message) : parseICMPv6(message);
-        if (unreachable) this.#tell(unreachable);
+        if (unreachable) this.#notify(unreachable);
       }
     }
   }
 
-  #tell({ protocol, source, address, port }: Unreachable): void {
+  #notify({ protocol, source, address, port }: Unreachable): void {
     for (const { question, seen } of [...this.#watchers]) {
       const isAbout =
         question.address === address &&

@@ -4,7 +4,7 @@ import { run, runBatch } from './namespace.ts';
 
 /** A host besides the node: a pod on it, a pod elsewhere, a client outside. */
 export interface HostOptions {
-  /** What its servers call themselves. */
+  /** The name with which its servers answer. */
   readonly name: string;
   /** All addresses it has, of either family. */
   readonly addresses: readonly string[];
@@ -16,11 +16,11 @@ export interface LabOptions {
   /** Addresses of the node besides loopback. */
   readonly nodeAddresses: readonly string[];
   readonly hosts: readonly HostOptions[];
-  /** The host that the node sends to whatever it knows no better way for; service addresses among it. */
+  /** The host of the node's default route. It also gets packets to service addresses that the node leaves alone. */
   readonly defaultRoute: string;
 }
 
-/** The node's address on every cable: what hosts send everything to. */
+/** The node's address on every cable: the default gateway of the hosts. */
 const gateways = { v4: '169.254.1.1', v6: 'fe80::1' };
 
 /**
@@ -104,7 +104,7 @@ function connectHost(
   runBatch(
     [],
     host.addresses.map((address) => {
-      // What the node itself sends bears one of its own addresses, not that of the cable.
+      // Packets of the node itself have one of its own addresses, not the address of the cable.
       const source = nodeAddresses.find((own) => bits(own) === bits(address));
       return `route add ${address}/${bits(address)} dev ${device} ${source ? `src ${source}` : ''}`;
     }),
@@ -120,7 +120,7 @@ function routeEverything({ addresses }: HostOptions, device: string): void {
   }
 }
 
-/** Addresses of IPv6 otherwise wait until nobody else can have them, and are no source for routes until then. */
+/** Without `nodad`, an IPv6 address is unusable, also as a source, until duplicate address detection ends. */
 function usableAtOnce(address: string): string {
   return address.includes(':') ? 'nodad' : '';
 }

@@ -8,17 +8,17 @@ const insideVariable = 'KPT_LAB_NAMESPACE';
 const namePrefix = 'kpt-';
 const namespacesDirectory = '/var/run/netns';
 
-/** Runs a command to its end; throws with what it wrote when it fails. */
+/** Runs a command to its end. Throws an error with its output if it fails. */
 export function run(command: string, ...args: readonly string[]): string {
   return runWith('', command, args);
 }
 
-/** Runs a line of shell with the given input; returns its output, throws with what it wrote when it fails. */
+/** Runs a line of shell with the given input and returns its output. Throws an error with its output if it fails. */
 export function sh(line: string, input = ''): string {
   return runWith(input, 'sh', ['-c', line]);
 }
 
-/** Runs many commands of `ip` in one process, which counts where processes take long to start. */
+/** Runs many commands of `ip` in one process: in an emulated machine processes take long to start. */
 export function runBatch(options: readonly string[], commands: readonly string[]): void {
   runWith(commands.join('\n'), 'ip', [...options, '-batch', '-']);
 }
@@ -34,12 +34,12 @@ function runWith(input: string, command: string, args: readonly string[]): strin
   return result.stdout;
 }
 
-/** Whether a program can be started at all. */
+/** Whether a program can be started. */
 export function hasProgram(name: string, ...args: readonly string[]): boolean {
   return spawnSync(name, args, { stdio: 'ignore' }).error === undefined;
 }
 
-/** Why namespaces cannot be used here; undefined when they can. */
+/** The reason why namespaces cannot be used here; undefined when they can. */
 export function labUnavailable(): string | undefined {
   if (process.platform !== 'linux') return 'needs Linux';
   if (process.getuid?.() !== 0) return 'needs root';
@@ -53,8 +53,8 @@ export function ownNamespace(): string | undefined {
 }
 
 /**
- * Runs a module, with the output of this process, in a network namespace of its own, and gives its exit status. The
- * namespace, and all others whose name starts with its name, are removed at the end whatever happened.
+ * Runs a module in a new network namespace, with the output of this process, and returns its exit status. At the end it
+ * always removes the namespace, and all namespaces with names that begin with its name.
  */
 export function runInNamespace(moduleURL: string): number {
   const name = `${namePrefix}${process.pid}`;
@@ -71,17 +71,17 @@ export function runInNamespace(moduleURL: string): number {
 }
 
 /**
- * Goes on with the calling test file inside a network namespace of its own: the file is started again there, and
- * this process ends with its status. Returns, with the name of the namespace, only inside.
+ * Runs the calling test file again in a new network namespace; this process then exits with its status. Inside the
+ * namespace it returns the namespace's name.
  */
 export function enterNamespace(moduleURL: string): string {
   return ownNamespace() ?? process.exit(runInNamespace(moduleURL));
 }
 
-/** A file that takes longer hangs. */
+/** A test file that takes longer than this hangs. */
 const LIMIT_MS = paced(300_000);
 
-/** Defines tests that run in a network namespace of their own; where there can be none, a test that is skipped says why. */
+/** Defines tests that run in a new network namespace. If none can be made, a skipped test gives the reason. */
 export function inNamespace(moduleURL: string, define: () => void): void {
   const title = 'in a network namespace of its own';
   const skip = labUnavailable();
@@ -100,7 +100,7 @@ function removeNamespaces(isToGo: (namespace: string) => boolean): void {
   }
 }
 
-/** Its process was killed before it could remove what it had made. */
+/** Whether the process that made the namespace was killed before it could remove it. */
 function isAbandoned(namespace: string): boolean {
   const [pid = ''] = namespace.startsWith(namePrefix) ? namespace.slice(namePrefix.length).split('-') : [];
   return /^\d+$/.test(pid) && !existsSync(`/proc/${pid}`);

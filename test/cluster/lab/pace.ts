@@ -1,17 +1,17 @@
 /**
- * How many times longer than written here tests wait: an emulated machine does everything more slowly. One factor for
- * all waits, from the environment.
+ * The environment variable with the factor by which all waits of tests are longer: an emulated machine does everything
+ * more slowly.
  */
 export const PACE_VARIABLE = 'KPT_PACE';
 
 const factor = paceOf(process.env[PACE_VARIABLE]);
 
-/** A wait, or a lifetime that something must outlive, as long as this machine needs it. */
+/** Multiplies a wait or a lifetime by the factor for this machine. */
 export function paced(duration: number): number {
   return duration * factor;
 }
 
-/** 1 when nothing is said. */
+/** Parses the factor; returns 1 for undefined. */
 export function paceOf(text: string | undefined): number {
   const pace = Number(text ?? 1);
   if (!Number.isInteger(pace) || pace < 1) {

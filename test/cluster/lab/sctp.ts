@@ -14,27 +14,27 @@ const IPPROTO_IPV6 = 41;
 const IP_FREEBIND = 15;
 const IPV6_FREEBIND = 78;
 const IPPROTO_SCTP = 132;
-/** Connects, although it is a socket option. */
+/** A socket option that connects the socket. */
 const SCTP_SOCKOPT_CONNECTX = 110;
 const EINPROGRESS = 115;
 
-/** Node has no SCTP sockets; the C library's are used as they are. */
+/** Node.js has no SCTP sockets, so this module calls the C library. */
 const libc = await loadLibc();
 
-/** Why nothing can be sent over SCTP here; undefined when it can. */
+/** The reason why SCTP cannot be used here; undefined when it can. */
 export function sctpUnavailable(): string | undefined {
   return existsSync('/proc/net/sctp') ? undefined : 'this kernel has no SCTP sockets, or has not loaded them';
 }
 
 /**
- * A socket at one address, on which a server may listen. Sockets at all addresses would name them all when they
- * connect, and be reached past the proxy.
+ * Opens a socket at one address, on which a server may listen. A socket at all addresses would announce them all when it
+ * connects, and its peer could then bypass the proxy.
  */
 export function sctpSocket(port: number, address: string, flags = 0): number {
   const isV6 = address.includes(':');
   const fd = libc.socket(isV6 ? AF_INET6 : AF_INET, SOCK_STREAM | flags, IPPROTO_SCTP);
   try {
-    // Hosts stand for whole networks, whose addresses no interface has.
+    // Hosts represent whole networks; no interface has these addresses.
     if (isV6) libc.setsockopt(fd, IPPROTO_IPV6, IPV6_FREEBIND, yes());
     else libc.setsockopt(fd, IPPROTO_IP, IP_FREEBIND, yes());
     libc.bind(fd, socketAddress(address, port));
@@ -45,7 +45,7 @@ export function sctpSocket(port: number, address: string, flags = 0): number {
   return fd;
 }
 
-/** Asks once, with a new association. `parse` reads an answer. */
+/** Sends one question on a new association. `parse` decodes the answer. */
 export async function askSCTP(
   question: Question,
   witness: UnreachableWitness,
@@ -87,7 +87,7 @@ function startConnecting(fd: number, address: Uint8Array): void {
   }
 }
 
-/** What is there to be read, or the error in its place; undefined while the association is being set up. */
+/** The answer or the error that has arrived; undefined while the association is being set up. */
 function received(fd: number, parse: (text: string) => Outcome): Outcome | undefined {
   const buffer = new Uint8Array(1024);
   try {

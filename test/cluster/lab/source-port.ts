@@ -1,11 +1,11 @@
-/** Below all that kernels choose themselves and above what questions name, as far as the lab goes. */
+/** Below the ports that kernels choose, and above the ports that tests name. */
 const [FIRST, LAST] = [23_000, 29_999];
 let last = LAST;
 
 /**
- * Returns a source port for a new flow over UDP or SCTP. A port chosen by the kernel can come again while the kernel
- * still remembers its old flow: the old endpoint then answers, whatever the rules say, and counters count no new flow.
- * (A new TCP connection ends the old flow.)
+ * Returns a source port for a new flow over UDP or SCTP. The kernel may choose a port again while conntrack still has
+ * its old flow: then the old endpoint answers, the rules have no effect, and counters count no new flow. (A new TCP
+ * connection ends the old flow.)
  */
 export function nextSourcePort(): number {
   last = last === LAST ? FIRST : last + 1;

@@ -5,7 +5,7 @@ import { nextSourcePort } from './source-port.ts';
 
 export type Transport = 'tcp' | 'udp' | 'sctp';
 
-/** What a client came to see. */
+/** What a client observed. */
 export type Outcome =
   | { readonly kind: 'answered'; readonly by: string; readonly source: string }
   /** An ICMP error said that the port is unreachable. */
@@ -25,14 +25,14 @@ export interface Question {
   readonly timeoutMs: number;
 }
 
-/** A server that tells every client its name and the address that it saw. */
+/** A server that answers every client with its name and the source address that it saw. */
 export interface EchoServer {
   close(): Promise<void>;
 }
 
 /** A TCP connection that stays open. */
 export interface Conversation {
-  /** Who answers now; undefined when nobody does in time. */
+  /** Returns the server that answers now; undefined when none does in time. */
   ask(timeoutMs: number): Promise<{ by: string; source: string } | undefined>;
   close(): void;
 }
@@ -92,15 +92,15 @@ async function serveUDP(answer: Answer, port: number, address: string): Promise<
   return { close: () => new Promise((resolve) => socket.close(() => resolve())) };
 }
 
-/** Tells which ICMP errors are about a question, where several questions are under way at once. */
+/** Finds the ICMP errors that concern a question, while several questions are asked at the same time. */
 export interface UnreachableWitness {
-  /** Calls back for every "port unreachable" about the question's destination, until the result is called. */
+  /** Calls `seen` for every "port unreachable" about the question's destination; returns unsubscribe. */
   watch(question: Question, seen: () => void): () => void;
-  /** Tells at once what has arrived by now. */
+  /** Reports at once the errors that have arrived by now. */
   drain(): void;
 }
 
-/** Asks once, with a new flow. */
+/** Sends one question with a new flow. */
 export async function ask(question: Question, witness: UnreachableWitness): Promise<Outcome> {
   const outcome = await asked(question, witness);
   return outcome.kind === 'failed' && outcome.code === 'ECONNREFUSED' ? { kind: 'reset' } : outcome;
@@ -172,7 +172,7 @@ function askUDP(question: Question, witness: UnreachableWitness): Promise<Outcom
   });
 }
 
-/** Opens a connection and keeps it. Rejects when it is not answered. */
+/** Opens a connection that stays open. Rejects when no server answers. */
 export async function converse(question: Question): Promise<Conversation> {
   const socket = openSocket(question);
   const next = (timeoutMs: number): Promise<Outcome> =>
