@@ -122,6 +122,22 @@ describe('while other programs hold the lock', () => {
     await assert.rejects(harness.full(web(1)), busy);
     assert.deepEqual(tables.calls, ['ensureJumps', 'ensureJumps', 'ensureJumps']);
   });
+
+  test('the search for a refused service port is begun again', async () => {
+    const harness = fakeHarness();
+    const { tables } = harness;
+    tables.refuse.push({ text: '10.96.0.2', at: 'COMMIT' });
+    const restore = tables.restore.bind(tables);
+    let isLocked = true;
+    tables.restore = (input) => {
+      const text = [...input].join('');
+      if (!isLocked || !text.includes(':KUBE-SVC-TRIAL')) return restore([text]);
+      isLocked = false;
+      return Promise.reject(busy);
+    };
+    assert.deepEqual(await harness.full(web(1), web(2), web(3)), [keyOf(web(2))]);
+    assert.deepEqual(tables.contents, await freshContents(web(1), web(3)));
+  });
 });
 
 describe('a full sync', () => {

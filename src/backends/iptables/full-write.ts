@@ -48,10 +48,20 @@ export class FullRulesWrite implements FullWrite<NodeLines> {
     return writer.written(node);
   }
 
-  /** Finds the service ports that were refused, or removals of chains that rules of other programs jump to. */
+  /** A search for what was refused may find the lock taken, like any attempt; the next one begins it again. */
   async remedy(error: unknown): Promise<Remedy> {
     if (isBusy(error)) return this.#waitForLock(error);
     if (!(error instanceof RefusedInput)) return undefined;
+    try {
+      return await this.#leaveOut(error);
+    } catch (obstacle) {
+      if (isBusy(obstacle)) return this.#waitForLock(obstacle);
+      throw obstacle;
+    }
+  }
+
+  /** Finds the service ports that were refused, or removals of chains that rules of other programs jump to. */
+  async #leaveOut(error: RefusedInput): Promise<Remedy> {
     const { settings, tables } = this.#options;
     const { input, line } = error;
     const owner = line === undefined ? undefined : input.ownerOf(line);
