@@ -22,7 +22,7 @@ async function start(...cidrs: string[]) {
   return { addresses, clock, watch, changes: () => changes };
 }
 
-test('an address that serves node ports comes or goes: told once per burst', async () => {
+test('changes of addresses that serve node ports are reported once per burst', async () => {
   const { addresses, clock, changes } = await start('192.0.2.0/24');
   assert.equal(changes(), 0);
   addresses.current = ['192.0.2.10', '192.0.2.11'];
@@ -32,7 +32,7 @@ test('an address that serves node ports comes or goes: told once per burst', asy
   assert.equal(addresses.lists, 2);
 });
 
-test('other addresses do not matter', async () => {
+test('changes of other addresses are not reported', async () => {
   const { addresses, clock, changes } = await start('192.0.2.0/24');
   addresses.current = ['192.0.2.10', '169.254.1.1', 'fe80::1'];
   addresses.onChange();
@@ -44,7 +44,7 @@ test('where every address serves node ports, none is listed or watched', () => {
   assert.equal(nodePortSource(new FakeAddresses(), nodePortAddresses('IPv4', [])), undefined);
 });
 
-test('a watch that fails is taken up again and nothing is missed', async () => {
+test('a lost subscription to addresses is opened again, and changes meanwhile are reported', async () => {
   const { addresses, clock, watch, changes } = await start('192.0.2.0/24');
   addresses.onFailure(new Error('socket'));
   addresses.current = [];

@@ -121,7 +121,7 @@ const failing = (error: Error) => () => {
 };
 
 describe('what a sync writes', () => {
-  test('everything when nothing is known, changes of what is known after that, everything on request', async () => {
+  test('a sync writes everything when nothing is known or everything is asked for, and otherwise only changes', async () => {
     const { sync, full, calls } = fixture();
     await sync('a');
     assert.deepEqual(calls(), ['watch', 'all']);
@@ -132,7 +132,7 @@ describe('what a sync writes', () => {
     assert.deepEqual(calls(), ['all']);
   });
 
-  test('everything when the driver finds that changes will not do', async () => {
+  test('a sync writes everything when the driver finds that writing changes is not enough', async () => {
     const { driver, sync, calls, log } = fixture();
     await sync();
     driver.mayWritePart = false;
@@ -141,7 +141,7 @@ describe('what a sync writes', () => {
     assert.deepEqual(log.lines, []);
   });
 
-  test('everything, in the same sync, when the kernel refuses changes', async () => {
+  test('a sync writes everything when the kernel refuses changes', async () => {
     const { driver, sync, calls, log } = fixture();
     await sync();
     driver.kernel = (call) => (call === 'all' ? undefined : failing(new Refusal('no such table'))());
@@ -153,7 +153,7 @@ describe('what a sync writes', () => {
     );
   });
 
-  test('everything in the sync after one that failed, or that left nothing known', async () => {
+  test('a sync writes everything after one that failed, or that left nothing known', async () => {
     const { driver, sync, calls } = fixture();
     await sync();
     driver.kernel = failing(new Error('socket closed'));
@@ -164,7 +164,7 @@ describe('what a sync writes', () => {
     assert.deepEqual(calls(), ['watch', 'all', 'changes a of w1', 'all', 'all']);
   });
 
-  test('one after the other, and not while exclusive work runs', async () => {
+  test('syncs run one after the other, and not while exclusive work runs', async () => {
     const { driver, sync, engine, calls } = fixture();
     await sync();
     calls();
@@ -180,7 +180,7 @@ describe('what a sync writes', () => {
 });
 
 describe('a full sync that fails', () => {
-  test('is tried again, up to eight times, while the cause may pass by itself', async () => {
+  test('a full sync makes up to eight attempts while the cause of its failure may pass by itself', async () => {
     const { driver, sync, calls } = fixture();
     driver.kernel = failing(new Refusal('out of memory'));
     driver.judge = () => 'again';
@@ -188,7 +188,7 @@ describe('a full sync that fails', () => {
     assert.equal(calls().filter((call) => call === 'all').length, 8);
   });
 
-  test('is tried again for as long as the driver finds another way', async () => {
+  test('a full sync goes on for as long as the driver finds another way', async () => {
     const { driver, sync } = fixture();
     let attempts = 0;
     driver.kernel = () => (++attempts < 20 ? failing(new Refusal('in use'))() : undefined);
@@ -197,7 +197,7 @@ describe('a full sync that fails', () => {
     assert.equal(attempts, 20);
   });
 
-  test('leaves culprits out and reports them until they change', async () => {
+  test('a full sync leaves out the culprits of a refusal and reports them until they change', async () => {
     const { driver, sync, calls } = fixture();
     driver.kernel = (call) => (call === 'all -a -b' ? undefined : failing(new Refusal('bad port'))());
     const culprits = ['a', 'b'];
@@ -209,7 +209,7 @@ describe('a full sync that fails', () => {
     assert.deepEqual(await sync('a'), ['b: bad port']);
   });
 
-  test('fails for good when nothing helps, or when a culprit that is left out is named again', async () => {
+  test('a full sync fails when there is no remedy, or when the only culprit is left out already', async () => {
     const { driver, sync, calls } = fixture();
     driver.kernel = failing(new Refusal('no'));
     await assert.rejects(sync(), /no/);
@@ -221,7 +221,7 @@ describe('a full sync that fails', () => {
 });
 
 describe('service ports that are not programmed', () => {
-  test('are those that any sync reported since and none has settled', async () => {
+  test('a service port is reported until a sync of it, or a full sync, succeeds', async () => {
     const { driver, sync, full } = fixture();
     driver.kernel = () => ({ failures: new Map([['a', new Error('no name')]]) });
     assert.deepEqual(await sync(), ['a: no name']);
@@ -234,7 +234,7 @@ describe('service ports that are not programmed', () => {
 });
 
 describe('retries', () => {
-  test('come at growing intervals, up to a minute, and begin anew after a success', async () => {
+  test('retries come at growing intervals, up to a minute, and start at one second after a success', async () => {
     const { clock, driver, full, requests, engine } = fixture();
     driver.kernel = () => ({ retry: 'something is left' });
     let expected = 0;
@@ -257,7 +257,7 @@ describe('retries', () => {
     assert.equal(engine.condition.retry?.dueAt, clock.now() + 1000);
   });
 
-  test('are full syncs, and no partial sync puts them off', async () => {
+  test('a retry is a full sync, and partial syncs do not delay it', async () => {
     const { clock, driver, sync, calls, requests } = fixture();
     driver.kernel = () => ({ failures: new Map([['a', new Error('busy')]]) });
     await sync();
@@ -270,7 +270,7 @@ describe('retries', () => {
     assert.deepEqual(calls(), ['watch', 'all', 'changes b of w1', 'all']);
   });
 
-  test('stay due for what a full sync left, until one leaves nothing', async () => {
+  test('a retry for what a full sync left stays due until a full sync leaves nothing', async () => {
     const { clock, driver, sync, full, requests, engine } = fixture();
     driver.kernel = () => ({ retry: 'something is left' });
     await sync();
@@ -282,7 +282,7 @@ describe('retries', () => {
     assert.deepEqual(engine.condition, {});
   });
 
-  test('are for failures that pass; others wait for a change', async () => {
+  test('only temporary failures of service ports are retried; others wait for a change', async () => {
     const { clock, driver, sync, requests, engine } = fixture();
     driver.kernel = () => ({ failures: new Map([['a', new Error('wrong')]]) });
     await sync();
@@ -296,7 +296,7 @@ describe('retries', () => {
     assert.equal(requests(), 0);
   });
 
-  test('follow when addresses cannot be listed, and those known are used meanwhile', async () => {
+  test('when addresses cannot be listed, a sync uses the known ones and a retry follows', async () => {
     const { driver, addresses, sync, log, engine } = fixture();
     const used: (readonly string[])[] = [];
     driver.kernel = (_, wanted) => void used.push(wanted.addresses);
@@ -313,7 +313,7 @@ describe('retries', () => {
 });
 
 describe('what other programs do', () => {
-  test('is counted, and repaired where it was done', async () => {
+  test('damage is counted, and only the suspect parts are repaired', async () => {
     const { driver, sync, calls, requests, counted } = fixture();
     await sync();
     driver.signals?.changed(damage('frontends'));
@@ -330,7 +330,7 @@ describe('what other programs do', () => {
     ]);
   });
 
-  test('has everything written when it may be anything, or when a repair does not succeed', async () => {
+  test('everything is written when damage is of unknown extent, or when a repair does not succeed', async () => {
     const { driver, sync, calls } = fixture();
     await sync();
     driver.signals?.changed(damage('frontends'));
@@ -343,7 +343,7 @@ describe('what other programs do', () => {
     assert.deepEqual(calls(), ['repairing', 'repair frontends and  of w2', 'all']);
   });
 
-  test('during a sync is in doubt after it', async () => {
+  test('damage during a sync is repaired by the next one', async () => {
     const { driver, sync, calls } = fixture();
     await sync();
     driver.kernel = () => void driver.signals?.changed(anyDamage);
@@ -353,7 +353,7 @@ describe('what other programs do', () => {
     assert.deepEqual(calls(), ['watch', 'all', 'changes a of w1', 'repairing', 'all']);
   });
 
-  test('waits out a pause when it goes on, while changes are written as usual', async () => {
+  test('a repair of repeated damage waits for the end of a pause, while changes are written', async () => {
     const { clock, driver, sync, calls, requests, engine } = fixture();
     await sync();
     for (let i = 0; i < 3; i++) driver.signals?.changed(damage('frontends'));
@@ -381,7 +381,7 @@ describe('what other programs do', () => {
 });
 
 describe('full syncs that nothing else asks for', () => {
-  test('follow a change of addresses that matter', async () => {
+  test('a change of relevant addresses leads to a full sync', async () => {
     const { clock, addresses, sync, calls, requests } = fixture();
     await sync();
     await clock.advance(1_000);
@@ -393,13 +393,13 @@ describe('full syncs that nothing else asks for', () => {
     assert.deepEqual(calls(), ['watch', 'all', 'all']);
   });
 
-  test('do not follow addresses where no change matters', async () => {
+  test('addresses are listed but not watched where no change is relevant', async () => {
     const { sync, addresses } = fixture({ relevant: false });
     await sync();
     assert.deepEqual([addresses.lists, addresses.watches], [1, 0]);
   });
 
-  test('come a period after the last one where nothing tells of changes, also when that failed', async () => {
+  test('a full sync follows a period after the last one, also after one that failed', async () => {
     const { clock, driver, sync, full, requests } = fixture();
     driver.fullSyncPeriodMs = 30_000;
     await sync();
@@ -416,14 +416,14 @@ describe('full syncs that nothing else asks for', () => {
 });
 
 describe('the condition', () => {
-  test('is empty while all is well', async () => {
+  test('the condition is empty while all is well', async () => {
     const { engine, sync } = fixture();
     assert.deepEqual(engine.condition, {});
     await sync();
     assert.deepEqual(engine.condition, {});
   });
 
-  test('says since when a sync is owed, from the request or failure to the success', async () => {
+  test('the condition shows since when a sync is owed, and the last error', async () => {
     const { clock, driver, engine, sync } = fixture();
     await sync();
     const requestedAt = clock.now();
@@ -443,7 +443,7 @@ describe('the condition', () => {
     assert.deepEqual(engine.condition, { lastError: { at: failedAt, message: 'no lock' } });
   });
 
-  test('still owes a sync that was asked for during another', async () => {
+  test('a sync that was requested during another one is still owed after it', async () => {
     const { clock, driver, engine, sync } = fixture();
     await sync();
     driver.signals?.requestFullSync();
@@ -458,7 +458,7 @@ describe('the condition', () => {
 });
 
 describe('closing', () => {
-  test('ends watches, timers and requests, and then the driver', async () => {
+  test('close ends watches, timers and requests, and then the driver', async () => {
     const { clock, driver, engine, sync, calls, requests } = fixture();
     driver.fullSyncPeriodMs = 30_000;
     driver.kernel = () => ({ retry: 'something is left' });
@@ -471,7 +471,7 @@ describe('closing', () => {
     assert.equal(requests(), 0);
   });
 
-  test('waits for a sync under way, which leaves no timer', async () => {
+  test('close waits for a sync under way, which leaves no timer', async () => {
     const { clock, driver, engine, sync, calls } = fixture();
     driver.fullSyncPeriodMs = 30_000;
     const gate = Promise.withResolvers<undefined>();

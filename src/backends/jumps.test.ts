@@ -20,14 +20,14 @@ const listed = '-A OUTPUT -m comment --comment "kubernetes service portals" -j K
 const otherWords = '-A OUTPUT --comment portals -j KUBE-SERVICES\n';
 
 describe('chains and jumps that are missing', () => {
-  test('are made in one restore, after one listing of each table', async () => {
+  test('missing chains and jumps are made in one restore, after one listing of each table', async () => {
     const { programs, commands, inputs } = play({ 'iptables-save': listing });
     assert.deepEqual(await ensureJumps(programs, structure), []);
     assert.deepEqual(inputs, [`*nat\n:KUBE-POSTROUTING - [0:0]\n-I${listed.slice(2)}COMMIT\n`]);
     assert.deepEqual(commands, ['iptables-save -t nat', 'iptables-restore -w 5 --noflush --counters']);
   });
 
-  test('are none when all are there, also when the listing has a jump in other words', async () => {
+  test('nothing is made when all chains and jumps exist, even if a jump is listed in other words', async () => {
     const whole = `${listing}:KUBE-POSTROUTING - [0:0]\n`;
     const there = play({ 'iptables-save': whole + listed });
     await ensureJumps(there.programs, structure);
@@ -40,7 +40,7 @@ describe('chains and jumps that are missing', () => {
     assert.deepEqual(unknown.inputs, [`*nat\n-I${listed.slice(2)}COMMIT\n`]);
   });
 
-  test('are looked for again in every call', async () => {
+  test('every call lists the tables again', async () => {
     const { programs, commands } = play({
       'iptables-save': `${listing}:KUBE-POSTROUTING - [0:0]\n${listed}`,
     });
@@ -48,7 +48,7 @@ describe('chains and jumps that are missing', () => {
     assert.deepEqual(commands, ['iptables-save -t nat', 'iptables-save -t nat']);
   });
 
-  test('are made one by one when the restore is refused', async () => {
+  test('missing chains and jumps are made one by one when the restore is refused', async () => {
     const { programs, commands } = play({ 'iptables-save': listing, '--noflush': 2 });
     assert.deepEqual(await ensureJumps(programs, structure), []);
     assert.deepEqual(commands.slice(2), [
@@ -57,7 +57,7 @@ describe('chains and jumps that are missing', () => {
     ]);
   });
 
-  test('and cannot be made are an error for a chain, and one of the result for a jump', async () => {
+  test('a chain that cannot be made is an error; a jump that cannot be made is part of the result', async () => {
     const chain = play({ 'ip6tables-save': listing, '--noflush': 2, '-N': 2 }, 'IPv6');
     await assert.rejects(ensureJumps(chain.programs, structure), {
       message: 'ip6tables -w 5 -N KUBE-POSTROUTING -t nat: exit status 2: its words',
@@ -72,25 +72,25 @@ describe('chains and jumps that are missing', () => {
     assert.deepEqual(others, []);
   });
 
-  test('are not tried one by one while another program holds the lock', async () => {
+  test('nothing is tried one by one while another program holds the lock', async () => {
     const { programs, commands } = play({ 'iptables-save': listing, '--noflush': 4 });
     await assert.rejects(ensureJumps(programs, structure), /exit status 4/);
     assert.ok(!commands.some((command) => command.includes(' -N ')));
   });
 
-  test('are not looked for where tables cannot be listed', async () => {
+  test('a table that cannot be listed is an error', async () => {
     const { programs } = play({ 'iptables-save': 2 });
     await assert.rejects(ensureJumps(programs, structure), /iptables-save .*exit status 2/);
   });
 
-  test('may be made by another program meanwhile', async () => {
+  test('a chain that another program makes meanwhile counts as made', async () => {
     const { programs } = play({ 'iptables-save': listing, '--noflush': 2, '-N': 1 });
     assert.deepEqual(await ensureJumps(programs, structure), []);
   });
 });
 
 describe('chains that are removed', () => {
-  test('go with every copy of the jumps to them', async () => {
+  test('chains are removed with every copy of the jumps to them', async () => {
     const { programs, commands, inputs } = play({ 'iptables-save': listing + listed + listed });
     assert.deepEqual(await removeChains(programs, 'nat', structure), []);
     const deletion = `-D${listed.slice(2)}`;
@@ -101,13 +101,13 @@ describe('chains that are removed', () => {
     assert.equal(commands.length, 3);
   });
 
-  test('are none where none is there', async () => {
+  test('nothing is removed where no chain exists', async () => {
     const { programs, commands } = play({ 'iptables-save': ':OUTPUT ACCEPT [0:0]\n' });
     assert.deepEqual(await removeChains(programs, 'nat', structure), []);
     assert.equal(commands.length, 1);
   });
 
-  test('stay when rules of other programs lead to them, which is not the same as a lock', async () => {
+  test('chains that rules of other programs lead to are left; a held lock is an error', async () => {
     const chains = { nat: ['KUBE-MARK-MASQ'], filter: [] };
     const ended = (status: number, output: string): RunProgram => {
       return async (_, args, { input, onLine }) => {

@@ -25,7 +25,7 @@ function fixture() {
 
 const flush = { objects: new Map([['table deleted', 1]]), by: 'nft[42]' };
 
-test('a foreign change is repaired at once, counted and told', () => {
+test('a change by another program is repaired at once, counted and logged', () => {
   const { repairs, repairedAt, counted, lines } = fixture();
   repairs.changed({ objects: new Map([['element deleted', 3]]), by: 'nft[42]' });
   assert.deepEqual(repairedAt, [0]);
@@ -33,7 +33,7 @@ test('a foreign change is repaired at once, counted and told', () => {
   assert.equal(lines.length, 1);
 });
 
-test('a writer that insists is answered with growing pauses and one more line', async () => {
+test('repeated changes lead to growing pauses before repairs, and to one more log line', async () => {
   const { clock, repairs, repairedAt, lines } = fixture();
   for (let second = 0; second < 20; second++) {
     repairs.changed(flush);
@@ -52,7 +52,7 @@ test('after a quiet minute repairs are immediate again', async () => {
   assert.equal(repairedAt.at(-1), 61_000);
 });
 
-test('a pending repair ends with the backend', async () => {
+test('close cancels a pending repair', async () => {
   const { clock, repairs, repairedAt } = fixture();
   for (let i = 0; i < 4; i++) repairs.changed(flush);
   repairs.close();

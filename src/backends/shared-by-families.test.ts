@@ -15,7 +15,7 @@ function fixture() {
   };
 }
 
-test('both families get the same, and the last closes it', async () => {
+test('both families get the same resource, and the last release closes it', async () => {
   const { shared, closed, acquire, release } = fixture();
   assert.deepEqual(await Promise.all([acquire(), acquire()]), [1, 1]);
   await release();
@@ -26,7 +26,7 @@ test('both families get the same, and the last closes it', async () => {
   assert.ok(!shared.isHeld);
 });
 
-test('who asks during the release gets a new one', async () => {
+test('a caller during the release gets a new resource', async () => {
   const { closed, acquire, release } = fixture();
   await acquire();
   const releasing = release();
@@ -37,7 +37,7 @@ test('who asks during the release gets a new one', async () => {
   assert.deepEqual(closed, [1, 2]);
 });
 
-test('who still waits for it to open keeps it open', async () => {
+test('a caller that waits for the resource to open keeps it open', async () => {
   const { closed, acquire, release } = fixture();
   await acquire();
   const waiting = acquire();
@@ -46,7 +46,7 @@ test('who still waits for it to open keeps it open', async () => {
   assert.deepEqual(closed, []);
 });
 
-test('what could not be opened is tried again, and a late failure leaves the next one alone', async () => {
+test('a failed opening is retried by the next caller, and a late failure does not affect that one', async () => {
   const { shared, closed, acquire, release } = fixture();
   const refused = Promise.withResolvers<number>();
   const early = shared.acquire(() => refused.promise);
@@ -62,13 +62,13 @@ test('what could not be opened is tried again, and a late failure leaves the nex
   assert.deepEqual(closed, [1]);
 });
 
-test('a release without anything held closes nothing', async () => {
+test('a release without an acquire closes nothing', async () => {
   const { closed, release } = fixture();
   await release();
   assert.deepEqual(closed, []);
 });
 
-test('a close that fails is told, and the next one is new', async () => {
+test('a failed close is an error, and the next caller gets a new resource', async () => {
   const { shared, acquire } = fixture();
   await acquire();
   await assert.rejects(

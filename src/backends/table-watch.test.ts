@@ -34,7 +34,7 @@ const inSet = (name: string, table: { family: 'ip' | 'ip6'; name: string } = our
   elements: [],
 });
 
-test('a transaction on our table is told once, with what and by whom', () => {
+test('a transaction on our table is reported once, with the changes and the program', () => {
   const { nft, changes } = watch();
   const chain = { table: ours, name: 'dispatch' };
   nft.emit(
@@ -55,7 +55,7 @@ test('a transaction on our table is told once, with what and by whom', () => {
   ]);
 });
 
-test('which sets were touched is told only while the table and its sets are the same', () => {
+test('suspect sets are named only when the table and its sets still exist', () => {
   const { nft, changes } = watch();
   const set = { table: ours, name: 'sources-24', flags: [], keyType: 0, keyLength: 4 };
   nft.emit({ ...origin, type: 'new', kind: 'set', object: set }, inSet('frontends'), generation);
@@ -67,7 +67,7 @@ test('which sets were touched is told only while the table and its sets are the 
   );
 });
 
-test("other tables, other families and the set that is not watched are nobody's business", () => {
+test('other tables, other families and the unwatched set are not reported', () => {
   const { nft, changes } = watch();
   nft.emit(
     { ...origin, type: 'new', kind: 'table', object: { family: 'ip', name: 'other' } },
@@ -84,13 +84,13 @@ test("other tables, other families and the set that is not watched are nobody's 
   assert.deepEqual(changes, []);
 });
 
-test('events that were lost count as a change', () => {
+test('lost events count as a change', () => {
   const { nft, changes } = watch();
   nft.listener?.overrun();
   assert.deepEqual(changes, [{ objects: new Map(), by: 'unknown' }]);
 });
 
-test('a subscription that ends is taken up again, and what happened meanwhile counts as a change', async () => {
+test('a lost subscription to a table is opened again, which counts as a change', async () => {
   const { nft, clock, changes, tableWatch } = watch();
   nft.listener?.failed(new Error('socket'));
   assert.equal(nft.listener, undefined);

@@ -34,7 +34,7 @@ async function fixture() {
   return { clock, chains, reports, reporter, write, looks: () => looks };
 }
 
-test('what belongs together is one report', async () => {
+test('related damage is one report', async () => {
   const { clock, reporter, reports } = await fixture();
   reporter.damaged({ objects: new Map([['rule deleted', 3]]), by: 'a[1]' });
   await clock.advance(50);
@@ -47,7 +47,7 @@ test('what belongs together is one report', async () => {
   assert.equal(clock.pending, 0);
 });
 
-test('somebody who never stops is reported after a second', async () => {
+test('damage that goes on is reported after a second', async () => {
   const { clock, reporter, reports } = await fixture();
   for (let i = 0; i < 12; i++) {
     reporter.damaged({ objects: new Map([['rule deleted', 1]]), by: 'a[1]' });
@@ -56,7 +56,7 @@ test('somebody who never stops is reported after a second', async () => {
   assert.equal(reports.length, 1);
 });
 
-test('a suspicion is looked into, once for many, and reported only when true', async () => {
+test('one comparison serves many suspicions, and only real damage is reported', async () => {
   const { clock, chains, reporter, reports, looks } = await fixture();
   for (let i = 0; i < 5; i++) reporter.suspect('nft[9]');
   await clock.advance(100);
@@ -69,7 +69,7 @@ test('a suspicion is looked into, once for many, and reported only when true', a
   assert.equal(clock.pending, 0);
 });
 
-test('it does not look while we write, but afterwards', async () => {
+test('the comparison waits until our own write ends', async () => {
   const { clock, chains, reporter, reports, looks, write } = await fixture();
   let finish = () => {};
   const writing = write(() => new Promise<void>((resolve) => (finish = resolve)));
@@ -83,7 +83,7 @@ test('it does not look while we write, but afterwards', async () => {
   assert.equal(reports.length, 1);
 });
 
-test('nothing happens after the end', async () => {
+test('nothing is reported after close', async () => {
   const { clock, reporter, reports } = await fixture();
   reporter.damaged({ objects: new Map([['rule deleted', 1]]), by: 'a[1]' });
   reporter.close();

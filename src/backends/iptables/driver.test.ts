@@ -25,7 +25,7 @@ async function freshContents(...plans: readonly ServicePlan[]) {
 }
 
 describe('a partial sync', () => {
-  test('asks the kernel nothing and writes one table', async () => {
+  test('a partial sync asks the kernel nothing and writes one table', async () => {
     const harness = fakeHarness();
     await harness.full(web(1), web(2));
     harness.tables.calls.length = 0;
@@ -35,7 +35,7 @@ describe('a partial sync', () => {
     ]);
   });
 
-  test('writes shared chains whole, in the order of names', async () => {
+  test('a partial sync writes shared chains whole, in the order of names', async () => {
     const harness = fakeHarness();
     const named = (name: string, protocol: 'TCP' | 'UDP' = 'TCP') =>
       planOf({ name, clusterIP: `10.96.0.${name.length + name.charCodeAt(4)}`, protocol }, [
@@ -49,7 +49,7 @@ describe('a partial sync', () => {
     assert.deepEqual(order, ['web tcp', 'web udp', 'web-a tcp', 'web-b tcp', 'undefined undefined']);
   });
 
-  test('writes nothing when no rule follows from the change', async () => {
+  test('a partial sync without a change of rules writes nothing', async () => {
     const harness = fakeHarness();
     await harness.full(web(1));
     harness.tables.calls.length = 0;
@@ -59,14 +59,14 @@ describe('a partial sync', () => {
     assert.equal(harness.metrics.get('total nat'), 10);
   });
 
-  test('removes the chains of a service that is gone', async () => {
+  test('a partial sync removes the chains of a deleted service', async () => {
     const harness = fakeHarness();
     await harness.full(web(1), web(2, 3));
     await harness.change(web(1));
     assert.deepEqual(harness.tables.contents, await freshContents(web(1)));
   });
 
-  test('that is refused is followed by a full one at once', async () => {
+  test('a refused partial sync is followed by a full one at once', async () => {
     const harness = fakeHarness();
     await harness.full(web(1), web(2));
     // Somebody removed a chain that we count on.
@@ -79,7 +79,7 @@ describe('a partial sync', () => {
     assert.equal(harness.metrics.get('partial failures'), 1);
   });
 
-  test('that fails for another reason fails, and the next one is full', async () => {
+  test('a partial sync that fails without a refusal fails, and the next one is full', async () => {
     const harness = fakeHarness();
     await harness.full(web(1));
     harness.tables.failNext.set('restore', new Error('no lock'));
@@ -100,7 +100,7 @@ describe('while other programs hold the lock', () => {
     output: 'xtables lock',
   });
 
-  test('a sync is tried again, with everything', async () => {
+  test('a sync is tried again with everything while another program holds the lock', async () => {
     const harness = fakeHarness();
     await harness.full(web(1));
     harness.tables.calls.length = 0;
@@ -111,7 +111,7 @@ describe('while other programs hold the lock', () => {
     assert.deepEqual(harness.tables.contents, await freshContents(web(1), web(2)));
   });
 
-  test('a sync fails after three full attempts', async () => {
+  test('a sync fails after three attempts to get the lock', async () => {
     const harness = fakeHarness();
     const { tables } = harness;
     const ensureJumps = tables.ensureJumps.bind(tables);
@@ -141,7 +141,7 @@ describe('while other programs hold the lock', () => {
 });
 
 describe('a full sync', () => {
-  test('fails when the jumps cannot be made, without counting a failed restore', async () => {
+  test('a full sync fails when jumps cannot be made, without counting a failed restore', async () => {
     const harness = fakeHarness();
     harness.tables.failNext.set('ensureJumps', new Error('exit status 3'));
     await assert.rejects(harness.full(web(1)), /exit status 3/);
@@ -149,7 +149,7 @@ describe('a full sync', () => {
     assert.equal(harness.metrics.get('failures'), undefined);
   });
 
-  test('puts right what somebody changed', async () => {
+  test('a full sync repairs what another program changed', async () => {
     const harness = fakeHarness();
     await harness.full(web(1, 2));
     harness.tables.tables.nat.set('KUBE-SERVICES', ['-A KUBE-SERVICES -j RETURN']);
@@ -157,7 +157,7 @@ describe('a full sync', () => {
     assert.deepEqual(harness.tables.contents, await freshContents(web(1, 2)));
   });
 
-  test('follows counters that come and go', async () => {
+  test('a full sync follows nfacct counters that come and go', async () => {
     const plan = planOf({ clusterIP: '10.96.0.1', nodePort: 30080 }, [{ ip: '10.244.0.1' }]);
     const harness = fakeHarness();
     harness.tables.counters = { invalidDropped: false, localhostAccepted: false };
@@ -173,7 +173,7 @@ describe('a full sync', () => {
 describe('where several restores are better than one', () => {
   const plans = [1, 2, 3, 4, 5].map((number) => web(number, 2));
 
-  test('chains are there before anything jumps to them', async () => {
+  test('with several restores, chains exist before rules jump to them', async () => {
     const harness = fakeHarness('IPv4', {}, new FakeTables(6));
     await harness.full(...plans);
     const { restores } = harness.tables;
@@ -187,7 +187,7 @@ describe('where several restores are better than one', () => {
     assert.equal(harness.metrics.get('last nat'), harness.metrics.get('total nat'));
   });
 
-  test('what is refused in any of them is left out', async () => {
+  test('a service port that is refused in any of several restores is left out', async () => {
     const harness = fakeHarness('IPv4', {}, new FakeTables(6));
     harness.tables.refuse.push({ text: 'DNAT --to-destination 10.244.4.2:8080', at: 'line' });
     assert.deepEqual(await harness.full(...plans), [keyOf(web(4))]);
@@ -195,7 +195,7 @@ describe('where several restores are better than one', () => {
     assert.deepEqual(harness.tables.contents, await freshContents(...rest));
   });
 
-  test('what is refused in the last leaves none of the chains that the first ones wrote', async () => {
+  test('a refusal in the last of several restores leaves no chains of the first ones', async () => {
     const harness = fakeHarness('IPv4', {}, new FakeTables(6));
     harness.tables.refuse.push({ text: '-d 10.96.0.1 --dport 80 -j KUBE-SVC-', at: 'line' });
     assert.deepEqual(await harness.full(...plans), [keyOf(web(1))]);
@@ -208,7 +208,7 @@ describe('stale chains', () => {
     for (const chain of chains) harness.tables.tables.nat.set(chain, [`-A ${chain} -j RETURN`]);
   };
 
-  test('of an earlier run are removed with the first sync; others stay', async () => {
+  test('the first sync removes stale chains of an earlier run and no others', async () => {
     const harness = fakeHarness();
     leave(harness, 'KUBE-SVC-OLD', 'KUBE-SEP-OLD', 'KUBE-FW-OLD', 'KUBE-XLB-OLD', 'CILIUM-X');
     await harness.full(web(1));
@@ -216,7 +216,7 @@ describe('stale chains', () => {
     assert.deepEqual(left, ['KUBE-XLB-OLD', 'CILIUM-X']);
   });
 
-  test('stay for now when chains cannot be listed', async () => {
+  test('stale chains stay when chains cannot be listed', async () => {
     const harness = fakeHarness();
     leave(harness, 'KUBE-SVC-OLD');
     harness.tables.failNext.set('chainNames', new Error('exit status 1'));
@@ -227,7 +227,7 @@ describe('stale chains', () => {
     assert.ok(!harness.tables.tables.nat.has('KUBE-SVC-OLD'));
   });
 
-  test('are looked for by partial syncs until chains could be listed, and not again', async () => {
+  test('partial syncs look for stale chains until chains could be listed once', async () => {
     const harness = fakeHarness();
     leave(harness, 'KUBE-SVC-OLD');
     const listings = () => harness.tables.calls.filter((call) => call === 'chainNames').length;
@@ -244,7 +244,7 @@ describe('stale chains', () => {
     assert.equal(listings(), 3);
   });
 
-  test("that somebody else's rule jumps to are emptied, and hold up nobody", async () => {
+  test("stale chains that another program's rule jumps to are emptied and kept", async () => {
     const harness = fakeHarness();
     leave(harness, 'KUBE-SVC-OLD', 'KUBE-SEP-OLD');
     harness.tables.tables.nat.set('OUTPUT', ['-A OUTPUT -j KUBE-SVC-OLD']);
@@ -259,7 +259,7 @@ describe('stale chains', () => {
     assert.deepEqual(harness.tables.contents, await freshContents(web(1), web(2)));
   });
 
-  test('that cannot be removed for a reason nobody tells are emptied', async () => {
+  test('stale chains that cannot be removed for an unknown reason are emptied and kept', async () => {
     const harness = fakeHarness();
     leave(harness, 'KUBE-SVC-OLD', 'KUBE-SEP-OLD');
     harness.tables.refuse.push({ text: '-X KUBE-SVC-OLD', at: 'COMMIT' });
@@ -387,7 +387,7 @@ describe('node port addresses', () => {
       .filter((rule) => rule.endsWith('-j KUBE-NODEPORTS'))
       .map((rule) => / -d (\S+)/.exec(rule)?.[1]);
 
-  test('are followed by every sync', async () => {
+  test('every sync follows the addresses that serve node ports', async () => {
     const harness = fakeHarness('IPv4', some);
     harness.interfaceAddresses = async () => ['127.0.0.1', '10.0.0.2'];
     await harness.full(web(1));
@@ -397,7 +397,7 @@ describe('node port addresses', () => {
     assert.deepEqual(served(harness), ['10.0.0.2', '10.0.0.3']);
   });
 
-  test('that cannot be listed cost node ports only', async () => {
+  test('a first sync without a list of addresses lacks node ports only', async () => {
     const harness = fakeHarness('IPv4', some);
     harness.interfaceAddresses = () => Promise.reject(new Error('no netlink'));
     await harness.full(web(1));
@@ -413,7 +413,7 @@ describe('a service port that is refused', () => {
   const good = web(8, 2);
 
   for (const at of ['line', 'next line', 'COMMIT'] as const) {
-    test(`at the ${at} is left out, and the rest is programmed`, async () => {
+    test(`a service port that is refused at the ${at} is left out, and the rest is programmed`, async () => {
       const harness = fakeHarness();
       harness.tables.refuse.push({ text: 'DNAT --to-destination 10.244.8.1:8080', at });
       assert.deepEqual(await harness.full(...others, bad), [keyOf(bad)]);
@@ -424,7 +424,7 @@ describe('a service port that is refused', () => {
     });
   }
 
-  test('after a change is found without interrupting the others', async () => {
+  test('a service port that is refused after a change is found without interrupting others', async () => {
     const harness = fakeHarness();
     await harness.full(...others, good);
     harness.tables.refuse.push({ text: 'DNAT --to-destination 10.244.8.1:8080', at: 'COMMIT' });
@@ -441,7 +441,7 @@ describe('a service port that is refused', () => {
     assert.equal(touching.length, 2);
   });
 
-  test('stays refused while it does not change', async () => {
+  test('a refused service port stays refused while it does not change', async () => {
     const harness = fakeHarness();
     harness.tables.refuse.push({ text: '10.244.8.1', at: 'line' });
     await harness.full(...others, bad);
@@ -450,7 +450,7 @@ describe('a service port that is refused', () => {
     assert.equal(harness.tables.calls.length, 1);
   });
 
-  test('for its name is not even tried', async () => {
+  test('a service port with a malicious name is refused without being tried', async () => {
     const harness = fakeHarness();
     const evil = planOf({ name: 'x"\n-F KUBE-SERVICES', clusterIP: '10.96.0.8' }, [{ ip: '10.244.8.1' }]);
     assert.deepEqual(await harness.full(...others, evil), [keyOf(evil)]);
@@ -459,7 +459,7 @@ describe('a service port that is refused', () => {
     assert.deepEqual(await harness.change(...others, web(10)), []);
   });
 
-  test('is nobody when the rules that all share are at fault', async () => {
+  test('no service port is refused when shared rules are at fault', async () => {
     const harness = fakeHarness();
     harness.tables.refuse.push({ text: 'MASQUERADE --random-fully', at: 'COMMIT' });
     await assert.rejects(harness.full(...others), /failed/);

@@ -6,13 +6,13 @@ import { warnOfMix } from './flavour.ts';
 
 const legacyTables = { '/proc/net/ip_tables_names': 'nat\nfilter\n' };
 
-test('are told by the version', () => {
+test('the version tells the flavour of iptables', () => {
   assert.equal(flavourOf('iptables v1.8.9 (nf_tables)'), 'nft');
   assert.equal(flavourOf('iptables v1.8.9 (legacy)'), 'legacy');
   assert.equal(flavourOf('iptables v1.6.2'), 'legacy');
 });
 
-test('one that is not in use and holds our rules is warned of, once and by name', async () => {
+test('a warning names the flavour that is not in use and holds our rules', async () => {
   const context = world(
     () => ({ lines: [':KUBE-SERVICES - [0:0]', ':KUBE-SVC-A - [0:0]', ':KUBE-KUBELET-CANARY - [0:0]'] }),
     legacyTables,
@@ -28,7 +28,7 @@ test('one that is not in use and holds our rules is warned of, once and by name'
   assert.deepEqual(context.programs.commands, ['iptables-legacy-save']);
 });
 
-test('one without tables is not even asked, and the kubelet’s chains are no reason', async () => {
+test('a flavour without tables is not asked, and the chains of the kubelet cause no warning', async () => {
   const untouched = world(() => ({ lines: [':KUBE-SERVICES - [0:0]'] }), {});
   await warnOfMix('nft', untouched);
   assert.deepEqual([untouched.log, untouched.programs.commands], [[], []]);

@@ -46,7 +46,7 @@ const deleted: RuleEvent = {
   chain: 'KUBE-SVC-A',
 };
 
-test('a transaction on our chains is one report, to the family it is about', () => {
+test('a transaction on our chains is reported once, to its family', () => {
   const { listener, reports } = fixture();
   listener()?.event(deleted);
   listener()?.event(deleted);
@@ -59,7 +59,7 @@ test('a transaction on our chains is one report, to the family it is about', () 
   assert.equal(reports.length, 1);
 });
 
-test('what our own programs write is nobody’s report', async () => {
+test('what our own programs write is not reported', async () => {
   const { watch, listener, reports, filters, clock } = fixture();
   watch.ownWriter(42);
   assert.equal(filters.length, 1);
@@ -90,7 +90,7 @@ test('deletions of a table or from a chain with jumps are a suspicion, other thi
   assert.equal(settled({ ...deleted, table: 'raw' }), 0);
 });
 
-test('events that were lost are a suspicion to everybody', () => {
+test('lost events are a suspicion in both families', () => {
   const { listener, reports } = fixture();
   listener()?.overrun();
   assert.deepEqual(reports, [
@@ -99,7 +99,7 @@ test('events that were lost are a suspicion to everybody', () => {
   ]);
 });
 
-test('a subscription that ended is taken up again, and what happened meanwhile is a suspicion', async () => {
+test('a lost subscription to rules is opened again, which is a suspicion', async () => {
   const { clock, listener, reports, watch, subscriptions } = fixture();
   listener()?.failed(new Error('socket'));
   assert.equal(listener(), undefined);

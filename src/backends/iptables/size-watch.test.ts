@@ -50,7 +50,7 @@ test('a table that changes by itself is a suspicion, once', async () => {
   assert.equal(f.suspicions(), 1);
 });
 
-test('what our own programs change is none', async () => {
+test('changes by our own programs are no suspicion', async () => {
   const f = fixture();
   f.watch.writerStarted();
   f.watch.writerStarted();
@@ -63,7 +63,7 @@ test('what our own programs change is none', async () => {
   assert.equal(f.suspicions(), 0);
 });
 
-test('what others changed just before we write is not lost', async () => {
+test('changes by other programs just before our write are noticed', async () => {
   const f = fixture();
   f.entries.nat = 1;
   f.watch.writerStarted();
@@ -72,7 +72,7 @@ test('what others changed just before we write is not lost', async () => {
   assert.equal(f.suspicions(), 1);
 });
 
-test('a table that cannot be read is told once, and nothing is made of it', async () => {
+test('a table that cannot be read is logged once and is no suspicion', async () => {
   const f = fixture();
   f.break();
   await f.clock.advance(5_000);

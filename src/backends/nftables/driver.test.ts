@@ -96,7 +96,7 @@ test('ServiceCIDRs and node addresses follow with any sync', async () => {
   assert.equal(fixture.nft.elementsOf('service-ranges').size, 0);
 });
 
-test('addresses that cannot be listed are those that were known, and the rest is as it should be', async () => {
+test('when addresses cannot be listed, the known ones are used and the rest is programmed', async () => {
   const fixture = new Fixture();
   const { interfaceAddresses } = fixture;
   const unlistable = async () => {
@@ -113,7 +113,7 @@ test('addresses that cannot be listed are those that were known, and the rest is
   assert.deepEqual([...fixture.nft.elementsOf('node-addresses').keys()], ['192,0,2,10']);
 });
 
-test('records of clients are read as they come, since packets add to them meanwhile', async () => {
+test('records of clients are read approximately, since packets add to them meanwhile', async () => {
   const fixture = new Fixture();
   const sticky = planOf({ name: 'sticky', clusterIP: '10.96.0.9', affinitySeconds: 60 }, [
     { ip: '10.244.0.9' },
@@ -134,7 +134,7 @@ test('records of clients are read as they come, since packets add to them meanwh
 
 describe('refused service ports', () => {
   for (const namesElements of [true, false]) {
-    test(`are left out while the rest is programmed, kernel ${namesElements ? 'naming' : 'not naming'} elements`, async () => {
+    test(`refused service ports are left out by a kernel that ${namesElements ? 'names' : 'does not name'} elements`, async () => {
       const fixture = new Fixture();
       fixture.nft.namesElements = namesElements;
       fixture.nft.judge = refuse(2);
@@ -148,7 +148,7 @@ describe('refused service ports', () => {
     });
   }
 
-  test('stay reported until they change, and are tried again then', async () => {
+  test('refused service ports stay reported until they change, and are then tried again', async () => {
     const fixture = new Fixture();
     fixture.nft.judge = refuse(2);
     await fixture.sync(three());
@@ -160,7 +160,7 @@ describe('refused service ports', () => {
     assert.equal(fixture.frontends.length, 3);
   });
 
-  test('are found in a partial sync too', async () => {
+  test('refused service ports are found in a partial sync, too', async () => {
     const fixture = new Fixture();
     await fixture.sync(three());
     fixture.nft.judge = refuse(4);
@@ -173,7 +173,7 @@ describe('refused service ports', () => {
     assert.ok(fixture.frontends.includes('10.96.0.5'));
   });
 
-  test('are all found, however many', async () => {
+  test('all of many refused service ports are found', async () => {
     const fixture = new Fixture();
     fixture.nft.judge = (set, { key }) =>
       set === 'endpoints' && (key[3] ?? 0) > 20 ? 'bad endpoint' : undefined;
@@ -187,7 +187,7 @@ describe('refused service ports', () => {
     assert.equal(fixture.frontends.length, 21);
   });
 
-  test('are not believed in when they are too many', async () => {
+  test('a sync fails when too many service ports seem to be refused', async () => {
     const fixture = new Fixture();
     fixture.nft.judge = (set) => (set === 'endpoints' ? 'no endpoints today' : undefined);
     const plans = plansByKey(...Array.from({ length: 150 }, (_, n) => service(n, n)));
@@ -196,7 +196,7 @@ describe('refused service ports', () => {
 });
 
 describe('failures', () => {
-  test('that no service port explains are thrown, and the next sync reads the kernel', async () => {
+  test('a refusal that no service port explains fails the sync, and the next one reads the kernel', async () => {
     const fixture = new Fixture();
     await fixture.sync(three());
     fixture.nft.judge = (set) => (set === 'cluster-addresses' ? 'no' : undefined);
@@ -209,7 +209,7 @@ describe('failures', () => {
     assert.equal(fixture.frontends.length, 4);
   });
 
-  test('that pass by themselves never cost a table with its records', async () => {
+  test('temporary errors never lead to a new table without affinity records', async () => {
     for (const errno of ['ENOMEM', 'ENOBUFS', 'EIO']) {
       const fixture = new Fixture();
       await fixture.sync(three());
@@ -228,7 +228,7 @@ describe('failures', () => {
     }
   });
 
-  test('of the socket are thrown as they are', async () => {
+  test('an error of the socket fails the sync unchanged', async () => {
     const fixture = new Fixture();
     fixture.nft.interference = () => {
       throw new Error('socket closed');
@@ -236,7 +236,7 @@ describe('failures', () => {
     await assert.rejects(fixture.sync(three()), /socket closed/);
   });
 
-  test('because somebody wiped the table in between are made good in the same sync', async () => {
+  test('a partial sync restores a table that another program deleted', async () => {
     const fixture = new Fixture();
     await fixture.sync(three());
     fixture.nft.interference = () => fixture.nft.wipe();
@@ -246,7 +246,7 @@ describe('failures', () => {
     assert.equal(fixture.nft.elementsOf('endpoints').size, 4);
   });
 
-  test('because somebody wrote between reading and writing do not count against a service', async () => {
+  test('no service port is refused because another program wrote between reading and writing', async () => {
     const fixture = new Fixture();
     await fixture.sync(three());
     fixture.nft.interference = () => fixture.nft.wipe();
@@ -256,7 +256,7 @@ describe('failures', () => {
 });
 
 describe('what is believed', () => {
-  test('is read anew after a restart, and only differences are written', async () => {
+  test('after a restart the table is read and only differences are written', async () => {
     const fixture = new Fixture();
     await fixture.sync(three());
     fixture.backend = fixture.newBackend();
@@ -268,7 +268,7 @@ describe('what is believed', () => {
     assert.equal(fixture.lastElements, 3);
   });
 
-  test('is written anew without being read where there are many endpoints', async () => {
+  test('maps of many endpoints are filled again without being read', async () => {
     const fixture = new Fixture();
     await fixture.sync(three());
     fixture.backend = fixture.newBackend(2);
@@ -277,7 +277,7 @@ describe('what is believed', () => {
     assert.equal(fixture.nft.elementsOf('endpoints').size, 3);
   });
 
-  test('is forgotten when in doubt, even in the middle of a sync', async () => {
+  test('lost events during a sync make the next one read the table', async () => {
     const fixture = new Fixture();
     await fixture.sync(three());
     fixture.nft.interference = () => fixture.loseEvents();

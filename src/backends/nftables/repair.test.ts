@@ -103,7 +103,7 @@ const service = (n: number, endpoints: number): ServicePlan =>
   );
 const six = () => plansByKey(...[1, 2, 3, 4, 5, 6].map((n) => service(n, n % 5)));
 
-test('only rules are written anew and nothing is read when only rules are suspected', async () => {
+test('when only rules are suspect, rules are written and no set is read', async () => {
   const fixture = new Fixture();
   const plans = six();
   await fixture.sync(plans, 'all');
@@ -114,7 +114,7 @@ test('only rules are written anew and nothing is read when only rules are suspec
   assert.ok(!batch.operations.some(({ kind }) => kind === 'element'));
 });
 
-test('without a suspicion a sync of everything reads everything', async () => {
+test('a full sync without suspects reads every set', async () => {
   const fixture = new Fixture();
   await fixture.sync(six(), 'all');
   assert.ok((await fixture.sync(six(), 'all')).length > 10);
