@@ -49,7 +49,7 @@ function fixture() {
   };
 }
 
-test('it is planted at once, in three tables, and looked for in one of them', async () => {
+test('the canary is planted in three tables, and checked in one of them', async () => {
   const f = fixture();
   f.canary.start();
   await f.clock.advance(0);
@@ -64,7 +64,7 @@ test('it is planted at once, in three tables, and looked for in one of them', as
   assert.equal(f.clock.pending, 0);
 });
 
-test('when all of it is gone, that is told and it is planted again', async () => {
+test('a lost canary is reported and planted again', async () => {
   const f = fixture();
   f.canary.start();
   await f.clock.advance(0);
@@ -76,7 +76,7 @@ test('when all of it is gone, that is told and it is planted again', async () =>
   await f.canary.close();
 });
 
-test('a flush that is under way is waited for', async () => {
+test('a flush under way is waited for', async () => {
   const f = fixture();
   f.canary.start();
   await f.clock.advance(0);
@@ -90,7 +90,7 @@ test('a flush that is under way is waited for', async () => {
   await f.canary.close();
 });
 
-test('a flush of some tables only is told after five seconds, with a complaint', async () => {
+test('a flush of some tables only is reported after five seconds, with an error in the log', async () => {
   const f = fixture();
   f.canary.start();
   await f.clock.advance(0);
@@ -101,7 +101,7 @@ test('a flush of some tables only is told after five seconds, with a complaint',
   await f.canary.close();
 });
 
-test('a lock that others hold does not mean that the rules are gone', async () => {
+test('a lock that another program holds does not count as a lost canary', async () => {
   const f = fixture();
   f.canary.start();
   await f.clock.advance(0);
@@ -112,7 +112,7 @@ test('a lock that others hold does not mean that the rules are gone', async () =
   await f.canary.close();
 });
 
-test('what cannot be planted is tried again after the interval', async () => {
+test('a canary that cannot be planted is tried again after the interval', async () => {
   const f = fixture();
   f.fail(() => ({ status: 3, text: 'no' }));
   f.canary.start();

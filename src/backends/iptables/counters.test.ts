@@ -23,7 +23,7 @@ function acct(overrides: Partial<AcctClient> = {}) {
   return { made, client };
 }
 
-test('are made when missing, and read when somebody scrapes', async () => {
+test('counters are made when missing, and read by every scrape', async () => {
   const { made, client } = acct();
   const counters = await PacketCounters.open(client, silentLogger);
   assert.ok(counters);
@@ -39,19 +39,19 @@ test('are made when missing, and read when somebody scrapes', async () => {
   ]);
 });
 
-test('one that somebody else made in between is there', async () => {
+test('a counter that another program made meanwhile counts as made', async () => {
   const refuse = async () => Promise.reject(new NetlinkError('create', { errno: EBUSY, text: '' }));
   const counters = await PacketCounters.open(acct({ create: refuse }).client, silentLogger);
   assert.deepEqual(await counters?.ensure(silentLogger), { invalidDropped: true, localhostAccepted: true });
 });
 
-test('one that cannot be made is reported as absent', async () => {
+test('a counter that cannot be made is reported as absent', async () => {
   const refuse = async () => Promise.reject(new NetlinkError('create', { errno: EINVAL, text: '' }));
   const counters = await PacketCounters.open(acct({ create: refuse }).client, silentLogger);
   assert.deepEqual(await counters?.ensure(silentLogger), { invalidDropped: false, localhostAccepted: false });
 });
 
-test('a kernel without them is done without', async () => {
+test('a kernel without counters is no error', async () => {
   let isClosed = false;
   const { client } = acct({
     get: async () => Promise.reject(new NetlinkError('get', { errno: EINVAL, text: '' })),

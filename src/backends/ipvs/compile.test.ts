@@ -205,7 +205,7 @@ test('affinity and the scheduler make flags', () => {
   }
 });
 
-test('IPv6', () => {
+test('an IPv6 service is served, bound, and in the sets of IPv6', () => {
   const ipv6 = { family: 'IPv6', nodePortAddresses: nodePortAddresses('IPv6', ['10.0.0.0/8']) } as const;
   const plan = planOf({ clusterIP: 'fd00:96::1', nodePort: 30080 }, [{ ip: 'fd00:244::1', local: true }]);
   const fragment = compile(plan, ipv6, ['192.0.2.5', 'fe80::1', '2001:db8::5', '::1']);

@@ -22,7 +22,7 @@ const balanced = planOf({ name: 'lb', clusterIP: '10.96.0.50', loadBalancerVIPs:
 const keys = (refused: readonly { readonly key: string }[]) => refused.map(({ key }) => key);
 
 describe('what a sync writes', () => {
-  test('the first one makes everything, in order, and a second one nothing but rules', async () => {
+  test('the first sync makes everything, in order, and a second one restores only rules', async () => {
     const node = new Node();
     await node.full(service(1, 1));
     const log = node.fake.takeLog();
@@ -122,7 +122,7 @@ async function started(...plans: readonly ServicePlan[]): Promise<Node> {
 }
 
 describe('what others did', () => {
-  test('virtual servers of others go, except excluded ones, those of the other family and firewall marks', async () => {
+  test('a full sync deletes foreign virtual servers, except excluded ones, the other family and firewall marks', async () => {
     const fake = new FakeKernel();
     const foreign = {
       port: 80,
@@ -143,7 +143,7 @@ describe('what others did', () => {
     );
   });
 
-  test('the device, its addresses, a set and its entries are put right', async () => {
+  test('a full sync repairs the device, its addresses, a set and its entries', async () => {
     const node = await started(service(1, 1), service(2, 2));
     const { fake } = node;
     fake.bound = undefined;
@@ -158,7 +158,7 @@ describe('what others did', () => {
     assert.deepEqual(fake.entries('KUBE-IPVS-IPS'), ['10.96.0.1', '10.96.0.2']);
   });
 
-  test('a partial sync that finds something else than expected reads everything back', async () => {
+  test('a partial sync that meets an unexpected state is followed by a full one', async () => {
     const node = await started(service(1, 1), service(2, 2));
     node.fake.virtual.clear();
     assert.deepEqual(await node.change(service(2, 2, 3)), { refused: [] });
@@ -168,14 +168,14 @@ describe('what others did', () => {
 });
 
 describe('a partial sync that lacks what it builds on puts it back', () => {
-  test('the device', async () => {
+  test('a partial sync restores a missing device', async () => {
     const node = await started(service(1, 1));
     node.fake.bound = undefined;
     assert.deepEqual(await node.change(service(2, 2)), { refused: [] });
     assert.deepEqual([...(node.fake.bound ?? [])], ['10.96.0.1', '10.96.0.2']);
   });
 
-  test('chains', async () => {
+  test('a partial sync restores missing chains', async () => {
     const node = await started(service(1, 1));
     node.fake.chains.clear();
     assert.deepEqual(await node.change(balanced), { refused: [] });
@@ -185,7 +185,7 @@ describe('a partial sync that lacks what it builds on puts it back', () => {
 });
 
 describe('node addresses', () => {
-  test('an address that another interface gets is left to it, and still served', async () => {
+  test('an address that another interface gets is unbound and still served', async () => {
     const node = await started(balanced);
     node.fake.onNode = [...node.fake.onNode, vip];
     await node.change(balanced);
@@ -208,7 +208,7 @@ describe('node addresses', () => {
     ]);
   });
 
-  test('when they cannot be listed, those known are kept, and asked for again', async () => {
+  test('when addresses cannot be listed, the known ones are used and a retry follows', async () => {
     const plan = planOf({ clusterIP: '10.96.0.1', nodePort: 30080 });
     const node = await started(plan);
     node.fake.refuse = /^list node/;
@@ -221,7 +221,7 @@ describe('node addresses', () => {
 });
 
 describe('failures', () => {
-  test('of one service port leave the others alone, are reported, and tried again', async () => {
+  test('a failure of one service port is reported and retried, and affects no other', async () => {
     const node = new Node();
     node.fake.refuse = /^add 10\.96\.0\.2:/;
     const plans = [service(1, 1), service(2, 2), service(3, 3)];
@@ -244,7 +244,7 @@ describe('failures', () => {
     assert.equal(node.requests, 1);
   });
 
-  test('that last are tried again at growing intervals, up to a minute', async () => {
+  test('lasting failures are retried at growing intervals, up to a minute', async () => {
     const node = new Node({}, new FakeKernel(), 1);
     node.fake.refuse = /^add 10\.96\.0\.1:/;
     for (const seconds of [1, 2, 4, 8, 16, 32, 60, 60]) {
@@ -263,7 +263,7 @@ describe('failures', () => {
     assert.equal(node.requests, 2, 'a success starts all over');
   });
 
-  test('to update a virtual server leave it as it was', async () => {
+  test('a virtual server that cannot be updated stays as it was', async () => {
     const node = await started(service(1, 1));
     node.fake.refuse = /^edit/;
     const sticky = planOf({ name: 's1', clusterIP: '10.96.0.1', affinitySeconds: 600 }, [
@@ -274,7 +274,7 @@ describe('failures', () => {
     assert.deepEqual([...(node.fake.bound ?? [])], ['10.96.0.1']);
   });
 
-  test('to bind keep an address out of the set of bound ones', async () => {
+  test('an address that cannot be bound is not in the set of bound ones', async () => {
     const node = new Node();
     node.fake.refuse = /^bind 10\.96\.0\.1$/;
     assert.deepEqual(keys((await node.full(service(1, 1), service(2, 2))).refused), ['default/s1/TCP']);
@@ -282,7 +282,7 @@ describe('failures', () => {
     assert.deepEqual([...(node.fake.bound ?? [])], ['10.96.0.2']);
   });
 
-  test('of one real server, or one listing, are those of its service port', async () => {
+  test('a failure of a real server, or of its listing, is reported for its service port', async () => {
     const node = new Node();
     node.fake.refuse = /^add 10\.244\.0\.2:/;
     assert.deepEqual(keys((await node.full(service(1, 1, 2), service(2, 3))).refused), ['default/s1/TCP']);
@@ -293,7 +293,7 @@ describe('failures', () => {
     assert.deepEqual(node.fake.reals('10.96.0.2:80/TCP'), ['10.244.0.4:8080=1']);
   });
 
-  test('to add an entry are those of all who want it, and everything else is done', async () => {
+  test('an entry that cannot be added is reported for all service ports that want it', async () => {
     const node = new Node();
     node.fake.refuse = /^add 10\.96\.0\.1 @ KUBE-IPVS-IPS/;
     assert.deepEqual(keys((await node.full(service(1, 1), service(2, 2))).refused), ['default/s1/TCP']);
@@ -301,7 +301,7 @@ describe('failures', () => {
     assert.deepEqual(node.fake.reals('10.96.0.1:80/TCP'), ['10.244.0.1:8080=1']);
   });
 
-  test('to remove what is stale trouble nobody, and are tried again', async () => {
+  test('stale objects that cannot be removed are retried and reported for no service port', async () => {
     const node = await started(service(1, 1), service(2, 2));
     node.fake.refuse = /^(unbind|delete) 10\.96\.0\.2/;
     assert.deepEqual(await node.remove(service(2)), { refused: [] });
@@ -315,7 +315,7 @@ describe('failures', () => {
     assert.deepEqual(node.fake.entries('KUBE-CLUSTER-IP'), ['10.96.0.1,tcp:80']);
   });
 
-  test('of the foundations end the sync before anything is written', async () => {
+  test('a sync fails before it writes when a chain, the device or a set cannot be made', async () => {
     for (const refuse of [/^chain nat KUBE-NODE-PORT/, /^create device/, /^create ipset KUBE-LOOP-BACK/]) {
       const node = new Node();
       node.fake.refuse = refuse;
@@ -329,7 +329,7 @@ describe('failures', () => {
     await assert.rejects(node.full(service(1, 1)), /failed to create ipset KUBE-CLUSTER-IP: .*EEXIST/);
   });
 
-  test('to add a jump or to list a set are told and tried again, and hold up nothing else', async () => {
+  test('a jump that cannot be added, or a set that cannot be listed, is logged and retried', async () => {
     for (const [refuse, message] of [
       [/^jump nat OUTPUT/, /jump from OUTPUT to KUBE-SERVICES in table nat/],
       [/^list ipset KUBE-CLUSTER-IP/, /list ipset KUBE-CLUSTER-IP/],
@@ -347,7 +347,7 @@ describe('failures', () => {
     }
   });
 
-  test('to restore rules are counted once, also when a full sync follows a partial one', async () => {
+  test('a failure to restore rules counts once, also when a full sync follows a partial one', async () => {
     const node = await started(service(1, 1));
     node.fake.refuse = /^restore/;
     await assert.rejects(node.change(balanced), /EPERM/);
@@ -356,7 +356,7 @@ describe('failures', () => {
     assert.equal(node.restoreFailures, 2);
   });
 
-  test('of one service after the first sync leave weights that others set alone', async () => {
+  test('a failure after the first sync does not reset weights that another program set', async () => {
     const node = await started(service(1, 1), service(2, 2));
     node.fake.refuse = /^add 10.96.0.3/;
     await node.full(service(1, 1), service(2, 2), service(3, 3));
@@ -365,7 +365,7 @@ describe('failures', () => {
     assert.deepEqual(node.fake.reals('10.96.0.1:80/TCP'), ['10.244.0.1:8080=5']);
   });
 
-  test('to restore rules are counted, keep what is stale where it is, and hold up nothing else', async () => {
+  test('when rules cannot be restored, wanted services are served and stale ones stay', async () => {
     const node = await started(service(1, 1), service(2, 2));
     node.fake.refuse = /^restore/;
     await assert.rejects(node.full(service(1, 1), service(3, 3)), /EPERM/);
@@ -379,7 +379,7 @@ describe('failures', () => {
   });
 });
 
-test('syncs and looks at what drains take turns', async () => {
+test('syncs and checks of draining real servers never overlap', async () => {
   const node = new Node();
   await node.full(service(1, 1, 2));
   node.fake.connect('10.96.0.1:80/TCP', '10.244.0.2:8080', 1);
@@ -401,7 +401,7 @@ test('syncs and looks at what drains take turns', async () => {
   assert.equal(most, 1);
 });
 
-test('a sync that ends after closing leaves no timer', async () => {
+test('a sync that ends after close leaves no timer', async () => {
   const node = new Node();
   node.fake.refuse = /^add 10\.96\.0\.2:/;
   const sync = node.full(service(1, 1), service(2, 2));
@@ -410,7 +410,7 @@ test('a sync that ends after closing leaves no timer', async () => {
   assert.equal(node.clock.pending, 0);
 });
 
-test('closing cancels the retry and leaves everything where it is', async () => {
+test('close cancels the retry and leaves everything in the kernel', async () => {
   const node = new Node();
   node.fake.refuse = /^add 10\.96\.0\.2:/;
   await node.full(service(1, 1), service(2, 2));

@@ -26,7 +26,7 @@ async function draining(active = 3, inactive = 0): Promise<Node> {
   return node;
 }
 
-test('the rule', () => {
+test('TCP drains while connections last, other protocols do not wait', () => {
   const counts = (activeConnections: number, inactiveConnections: number) => ({
     activeConnections,
     inactiveConnections,
@@ -49,7 +49,7 @@ test('without connections a real server goes at once', async () => {
   assert.equal(node.clock.pending, 0);
 });
 
-test('with connections it drains until a look finds none', async () => {
+test('a real server with connections drains until a check finds none', async () => {
   const node = await draining();
   const drained = ['10.244.0.1:8080=1', '10.244.0.2:8080=0'];
   assert.deepEqual(node.fake.reals(server), drained);
@@ -66,7 +66,7 @@ test('with connections it drains until a look finds none', async () => {
   assert.equal(node.clock.pending, 0, 'nothing left to look after');
 });
 
-test('other protocols are cut off', async () => {
+test('real servers of other protocols than TCP are deleted at once', async () => {
   for (const protocol of ['UDP', 'SCTP'] as const) {
     const node = new Node();
     await node.full(service([1, 2], protocol));
@@ -76,7 +76,7 @@ test('other protocols are cut off', async () => {
   }
 });
 
-test('syncs leave alone what drains, and take back what is wanted again, with its connections', async () => {
+test('a sync leaves draining real servers alone, and restores one that is wanted again with its connections', async () => {
   const node = await draining();
   node.fake.takeLog();
   await node.full(service([1]));
@@ -138,7 +138,7 @@ test('weights are given back until a sync was refused nothing, and are an admini
   assert.deepEqual(fake.reals(server), ['10.244.0.1:8080=1', '10.244.0.2:8080=7']);
 });
 
-test('a service takes its draining real servers along', async () => {
+test('a deleted service takes its draining real servers along', async () => {
   const node = await draining();
   await node.remove(service([]));
   assert.equal(node.fake.virtual.size, 0);
@@ -148,7 +148,7 @@ test('a service takes its draining real servers along', async () => {
   assert.deepEqual(node.fake.reals(server), ['10.244.0.2:8080=1']);
 });
 
-test('what somebody else deleted meanwhile is off the list', async () => {
+test('a draining real server that another program deleted is forgotten', async () => {
   const node = await draining();
   node.fake.virtual.get(server)?.reals.delete(leaving);
   await node.clock.advance(pollIntervalMs);
@@ -157,7 +157,7 @@ test('what somebody else deleted meanwhile is off the list', async () => {
   assert.deepEqual(node.fake.reals(server), ['10.244.0.1:8080=1', '10.244.0.2:8080=1']);
 });
 
-test('what is gone when it is to be deleted or drained is gone', async () => {
+test('a real server that is absent when it is deleted or drained counts as gone', async () => {
   const udp = new Node();
   await udp.full(service([1, 2], 'UDP'));
   udp.fake.virtual.get('10.96.0.1:80/UDP')?.reals.delete(leaving);
@@ -172,7 +172,7 @@ test('what is gone when it is to be deleted or drained is gone', async () => {
   assert.equal(tcp.clock.pending, 0);
 });
 
-test('what cannot be read or deleted waits for the next look', async () => {
+test('a draining real server that cannot be read or deleted waits for the next check', async () => {
   const node = await draining();
   node.fake.connect(server, leaving, 0);
   node.fake.refuse = /^list real/;
@@ -185,7 +185,7 @@ test('what cannot be read or deleted waits for the next look', async () => {
   assert.deepEqual(node.fake.reals(server), ['10.244.0.1:8080=1']);
 });
 
-test('what cannot be deleted at once is drained; what cannot even be drained is reported', async () => {
+test('a real server that cannot be deleted is drained, and one that cannot be drained is reported', async () => {
   const node = new Node();
   await node.full(service([1, 2]));
   node.fake.refuse = /^delete 10\.244/;
@@ -205,7 +205,7 @@ test('what cannot be deleted at once is drained; what cannot even be drained is 
   assert.deepEqual(worse.fake.reals(server), ['10.244.0.1:8080=1']);
 });
 
-test('closing stops looking', async () => {
+test('close ends the checks of draining real servers', async () => {
   const node = await draining();
   await node.backend.close();
   assert.equal(node.clock.pending, 0);

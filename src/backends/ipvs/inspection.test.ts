@@ -24,7 +24,7 @@ const all = [web, guarded, empty];
 const webServer = '10.96.0.1:80/TCP';
 
 suite('a packet', () => {
-  test('is answered with sets, rules and servers that lead there', async () => {
+  test('the answer for a packet has the sets, rules and servers on its way', async () => {
     const { evidence, fate } = await asked(await synced(), {});
     assert.deepEqual(fate, forward(['10.244.0.1:8080', 0.5, true], ['10.244.1.1:8080', 0.5, true]));
     const set = '-m set --match-set KUBE-CLUSTER-IP dst,dst';
@@ -40,18 +40,18 @@ suite('a packet', () => {
     }
   });
 
-  test('of a pod keeps its source, except where it goes back to itself', async () => {
+  test('a packet of a pod keeps its source, except where it goes back to itself', async () => {
     const { fate } = await asked(await synced(), { source: '10.244.0.1' });
     assert.deepEqual(fate, forward(['10.244.0.1:8080', 0.5, true], ['10.244.1.1:8080', 0.5, false]));
   });
 
-  test('to a service without endpoints is rejected', async () => {
+  test('a packet to a service without endpoints is rejected', async () => {
     const { fate, evidence } = await asked(await synced(), { destination: '10.96.0.3' });
     assert.deepEqual(fate, { action: 'reject' });
     assert.ok(evidence.includes('# a virtual server without real servers rejects'));
   });
 
-  test('to a port that no service has is rejected where the address is bound', async () => {
+  test('a packet to an unused port of a bound address is rejected', async () => {
     const node = await synced();
     assert.deepEqual((await asked(node, { port: 22 })).fate, { action: 'reject' });
     assert.deepEqual((await asked(node, { port: 22, origin: 'node' })).fate, { action: 'reject' });
@@ -59,26 +59,26 @@ suite('a packet', () => {
     assert.deepEqual((await asked(node, { destination: '10.96.9.9' })).fate, { action: 'pass' });
   });
 
-  test('to a node port is served at addresses of the node', async () => {
+  test('a packet to a node port is served at addresses of the node', async () => {
     const { fate } = await asked(await synced(), { destination: '192.0.2.5', port: 30080 });
     assert.deepEqual(fate, forward(['10.244.0.1:8080', 0.5, true], ['10.244.1.1:8080', 0.5, true]));
   });
 
-  test('from outside the source ranges is dropped, from inside it is not', async () => {
+  test('a packet from outside the source ranges is dropped, from inside it is not', async () => {
     const node = await synced();
     const to = { destination: '203.0.113.10' };
     assert.deepEqual((await asked(node, to)).fate, { action: 'drop' });
     assert.equal((await asked(node, { ...to, source: '198.51.100.7' })).fate.action, 'forward');
   });
 
-  test('of the node is filtered where it uses the address of the balancer', async () => {
+  test('a packet of the node from the balancer address is filtered', async () => {
     const node = await synced();
     const own = { destination: '203.0.113.10', origin: 'node' } as const;
     assert.deepEqual((await asked(node, { ...own, source: '203.0.113.10' })).fate, { action: 'drop' });
     assert.equal((await asked(node, { ...own, source: '192.0.2.5' })).fate.action, 'forward');
   });
 
-  test('finds no virtual server at an address that is not bound, unless the node sends it', async () => {
+  test('a packet finds no virtual server at an address that is not bound, unless the node sends it', async () => {
     const node = await synced();
     node.fake.bound?.delete('10.96.0.1');
     const { fate, evidence } = await asked(node, {});
@@ -87,7 +87,7 @@ suite('a packet', () => {
     assert.equal((await asked(node, { origin: 'node' })).fate.action, 'forward');
   });
 
-  test('does not go to what drains', async () => {
+  test('a packet does not go to a draining real server', async () => {
     const node = await synced();
     weigh(node, '10.244.0.1:8080', 0);
     assert.deepEqual((await asked(node, {})).fate, forward(['10.244.1.1:8080', 1, true]));
@@ -95,7 +95,7 @@ suite('a packet', () => {
     assert.deepEqual((await asked(node, {})).fate, { action: 'reject' });
   });
 
-  test('is shared out by weight, where turns do not decide', async () => {
+  test('packets are distributed by weight, except under round robin', async () => {
     const node = await synced();
     weigh(node, '10.244.0.1:8080', 3);
     const chances = async () => {
@@ -110,7 +110,7 @@ suite('a packet', () => {
     assert.ok((await asked(node, {})).evidence.some((line) => line.includes('up to the scheduler lc')));
   });
 
-  test('meets rules of unknown meaning', async () => {
+  test('a rule of unknown meaning is an error', async () => {
     const node = await synced();
     const rules = node.fake.rules.replace(
       '-A KUBE-SERVICES',
@@ -119,7 +119,7 @@ suite('a packet', () => {
     await assert.rejects(asked(node, {}, rules), /not understood: -m ttl --ttl-eq 1/);
   });
 
-  test('is under affinity for as long as the virtual server says', async () => {
+  test('affinity lasts as long as the virtual server says', async () => {
     const node = new Node();
     await node.full(planOf({ clusterIP: '10.96.0.1', affinitySeconds: 600 }, [{ ip: '10.244.1.1' }]));
     const { fate, evidence } = await asked(node, {});
@@ -129,11 +129,11 @@ suite('a packet', () => {
 });
 
 suite('a comparison', () => {
-  test('finds nothing where nothing was changed', async () => {
+  test('a comparison finds no differences after a sync', async () => {
     assert.deepEqual(await compared(await synced()), []);
   });
 
-  test('names servers, real servers, entries and addresses', async () => {
+  test('a comparison names servers, real servers, entries and addresses', async () => {
     const node = await synced();
     const { fake } = node;
     fake.virtual.delete('10.96.0.3:80/TCP');
@@ -162,7 +162,7 @@ suite('a comparison', () => {
     ]);
   });
 
-  test('shows what something is instead of what it should be', async () => {
+  test('a comparison shows the actual and the wanted state', async () => {
     const node = await synced();
     schedule(node, 'lc');
     weigh(node, '10.244.1.1:8080', 0);
@@ -184,7 +184,7 @@ suite('a comparison', () => {
     ]);
   });
 
-  test('lets drain what drains', async () => {
+  test('a comparison ignores draining real servers', async () => {
     const node = await synced();
     node.fake.virtual.get(webServer)?.reals.set('10.244.9.9:8080', {
       address: '10.244.9.9',
@@ -196,7 +196,7 @@ suite('a comparison', () => {
     assert.deepEqual(await compared(node), []);
   });
 
-  test('names rules and jumps', async () => {
+  test('a comparison names rules and jumps', async () => {
     const node = await synced();
     const rules = node.fake.rules.replace(/^-A KUBE-MARK-MASQ .*\n/m, '');
     node.fake.jumps.splice(0, 1);
@@ -206,7 +206,7 @@ suite('a comparison', () => {
     ]);
   });
 
-  test('of a kernel that holds nothing names everything once', async () => {
+  test('a comparison with an empty kernel names everything once', async () => {
     const found = (await compared(new Node())).map(briefly);
     assert.ok(found.includes('nobody device kube-ipvs0 missing'));
     assert.ok(found.includes('nobody ipset KUBE-LOOP-BACK missing'));
@@ -218,7 +218,7 @@ suite('a comparison', () => {
     assert.ok(found.every((line) => line.endsWith('missing')));
   });
 
-  test('fails when the kernel cannot be read', async () => {
+  test('a comparison fails when the kernel cannot be read', async () => {
     const node = await synced();
     node.fake.refuse = /list ipset KUBE-LOOP-BACK/;
     await assert.rejects(compared(node), /failed to list ipset KUBE-LOOP-BACK/);

@@ -13,7 +13,7 @@ const dummy: Device = { index: 7, kind: 'dummy' };
 const EEXIST = 17;
 
 suite('the device', () => {
-  test('is made unless it is there', async () => {
+  test('the device is made unless it exists', async () => {
     const calls: string[] = [];
     const create = async (name: string) => void calls.push(name);
     await deviceOn({ find: async () => dummy, create }).ensure();
@@ -22,14 +22,14 @@ suite('the device', () => {
     assert.deepEqual(calls, ['kube-ipvs0']);
   });
 
-  test('may be made by the other family meanwhile', async () => {
+  test('the device may be made by the other family meanwhile', async () => {
     const refuse = (errno: number) => () => Promise.reject(new NetlinkError('creating', { errno, text: '' }));
     const find = async () => undefined;
     await deviceOn({ find, create: refuse(EEXIST) }).ensure();
     await assert.rejects(deviceOn({ find, create: refuse(95) }).ensure(), /EOPNOTSUPP/);
   });
 
-  test('has the addresses of its own index', async () => {
+  test('the device has the addresses of its own index', async () => {
     assert.deepEqual(await deviceOn({ find: async () => dummy }).addresses(), ['10.96.0.1', 'fd00::1']);
     await assert.rejects(
       deviceOn({ find: async () => undefined }).addresses(),
@@ -39,7 +39,7 @@ suite('the device', () => {
 });
 
 suite('opening', () => {
-  test('loads the module when the kernel has no IPVS, and tries again', async () => {
+  test('opening loads the module when the kernel has no IPVS, and tries again', async () => {
     const programs: string[] = [];
     const run: RunProgram = async (program) => {
       programs.push(program);
@@ -58,7 +58,7 @@ suite('opening', () => {
     assert.deepEqual(sockets.closed.toSorted(), ['addresses', 'devices', 'ipvs', 'route', 'sets']);
   });
 
-  test('closes what it opened when something cannot be had', async () => {
+  test('opening closes its sockets when one cannot be opened', async () => {
     const sockets = new Sockets();
     sockets.openers.route = () => assert.fail('no socket');
     await assert.rejects(
@@ -68,7 +68,7 @@ suite('opening', () => {
     assert.deepEqual(sockets.closed.toSorted(), ['devices', 'ipvs', 'sets']);
   });
 
-  test('gives up at once on other failures', async () => {
+  test('opening fails at once for other reasons', async () => {
     const sockets = new Sockets();
     sockets.failures.push(new Error('EPERM'));
     await assert.rejects(

@@ -17,38 +17,38 @@ suite('wanted', () => {
     test(`${kernel}: ${conntrack}`, () => assert.equal(wantedModules(kernel, 'rr').at(-1), conntrack));
   }
 
-  test('the scheduler is among them, once', () => {
+  test('the scheduler is one of the wanted modules, once', () => {
     assert.deepEqual(wantedModules(release, 'rr'), five);
     assert.deepEqual(wantedModules(release, 'mh'), [...five.slice(0, 4), 'ip_vs_mh', 'nf_conntrack']);
   });
 });
 
 suite('found', () => {
-  test('in the list of loaded modules, by whole names', async () => {
+  test('modules are found in the list of loaded ones, by whole names', async () => {
     const loaded = `${five.slice(1).join(' 1 0 - Live 0x0\n')} 1 0\n\nip_vs_ftp 1 0 - Live\n`;
     const { missing, tried } = await check({ '/proc/modules': loaded });
     assert.deepEqual(missing, ['ip_vs']);
     assert.deepEqual(tried, ['ip_vs']);
   });
 
-  test('among those built in', async () => {
+  test('modules are found among those built in', async () => {
     const builtin = five.map((name) => `kernel/net/${name}.ko\n`).join('');
     const files = { '/proc/modules': '', [`/lib/modules/${release}/modules.builtin`]: builtin };
     assert.deepEqual(await check(files), { missing: [], tried: [] });
   });
 
-  test('by their settings, where connections are tracked', async () => {
+  test('the conntrack module is found by its settings', async () => {
     const files = { '/proc/modules': '', '/proc/sys/net/netfilter/nf_conntrack_max': '262144\n' };
     assert.deepEqual((await check(files)).missing, five.slice(0, 4));
   });
 
-  test('in the configuration of a kernel that has no modules', async () => {
+  test('modules are found in the configuration of a kernel without modules', async () => {
     const config = 'CONFIG_IP_VS=y\nCONFIG_IP_VS_RR=y\nCONFIG_IP_VS_WRR=m\n# CONFIG_IP_VS_SH is not set\n';
     const { missing } = await check({ [`/boot/config-${release}`]: config });
     assert.deepEqual(missing, ['ip_vs_wrr', 'ip_vs_sh', 'nf_conntrack']);
   });
 
-  test('by loading them, the scheduler included', async () => {
+  test('modules are found by loading them, the scheduler included', async () => {
     const loadable = new Set([...five, 'ip_vs_mh']);
     const { missing, tried } = await check({ '/proc/modules': '' }, loadable, 'mh');
     assert.deepEqual(missing, []);
@@ -57,7 +57,7 @@ suite('found', () => {
 });
 
 suite('explained', () => {
-  test('with the words of modprobe and what to do', async () => {
+  test('missing modules are explained with the words of modprobe and a remedy', async () => {
     const report = await checkModules(context({ '/proc/modules': five.slice(1).join('\n') }), 'foo');
     assert.equal(
       explainModules(report),
@@ -66,7 +66,7 @@ suite('explained', () => {
     );
   });
 
-  test('when there is no modprobe, and nothing can be read', async () => {
+  test('missing modules are explained without modprobe and readable files', async () => {
     const files = { read: () => assert.fail('cannot be read') };
     const run = async () => Promise.reject(new Error('spawn modprobe ENOENT'));
     const report = await checkModules({ files, run }, 'rr');
@@ -76,7 +76,7 @@ suite('explained', () => {
     );
   });
 
-  test('as nothing when nothing is missing', () => {
+  test('the explanation is empty when no module is missing', () => {
     assert.equal(explainModules({ release, missing: [], words: '' }), '');
   });
 });

@@ -23,7 +23,7 @@ const rr: VirtualServer = {
 const probe: VirtualServer = { ...rr, address: '198.51.100.0', port: 20_000 };
 
 suite('a scheduler', () => {
-  test('is tried with a virtual server that does not stay', async () => {
+  test('a scheduler is tried with a virtual server that is removed again', async () => {
     const kernel = new ProbeKernel();
     await checkUsable(kernel, 'lc');
     assert.deepEqual(kernel.operations, [
@@ -32,7 +32,7 @@ suite('a scheduler', () => {
     ]);
   });
 
-  test('in use by anybody is not tried', async () => {
+  test('a scheduler in use is not tried', async () => {
     for (const server of [rr, { foreign: 'firewall mark 1', family: 'IPv4', scheduler: 'rr' } as const]) {
       const kernel = new ProbeKernel([server]);
       await checkUsable(kernel, 'rr');
@@ -40,7 +40,7 @@ suite('a scheduler', () => {
     }
   });
 
-  test('that the kernel does not have is the reason', async () => {
+  test('a scheduler that the kernel lacks is the reason of the failure', async () => {
     const kernel = new ProbeKernel([rr], (operation) => operation.verb === 'add');
     await assert.rejects(checkUsable(kernel, 'foo'), {
       message:
@@ -48,7 +48,7 @@ suite('a scheduler', () => {
     });
   });
 
-  test('is tried with the virtual server that an earlier run has left', async () => {
+  test('a scheduler is tried with the virtual server that an earlier run left', async () => {
     const kernel = new ProbeKernel([probe]);
     await checkUsable(kernel, 'lc');
     assert.deepEqual(
@@ -57,7 +57,7 @@ suite('a scheduler', () => {
     );
   });
 
-  test('must show, and the trial must be undone', async () => {
+  test('a scheduler must show in the kernel, and the trial must be undone', async () => {
     const forgetful = new ProbeKernel();
     forgetful.listsNothing = true;
     await assert.rejects(checkUsable(forgetful, 'lc'), /does not list the virtual server that it took/);

@@ -44,7 +44,7 @@ test('an entry of every kind of set is found by what the rule looks at', async (
   }
 });
 
-test('what cannot be told is not told', async () => {
+test('a lookup by unknown fields has no answer', async () => {
   const sets = await lookup();
   assert.equal(sets.find('OTHER', ['dst'], packet), undefined);
   assert.equal(sets.find('KUBE-6-LOAD-BALANCER', ['dst', 'dst'], packet), undefined);

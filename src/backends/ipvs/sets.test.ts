@@ -16,7 +16,7 @@ test('IPv6 names are cut where the kernel would refuse them', () => {
   );
 });
 
-test('how sets are made', () => {
+test('sets are defined as upstream defines them', () => {
   assert.deepEqual(setDefinition('KUBE-LOOP-BACK', 'IPv6'), {
     name: 'KUBE-6-LOOP-BACK',
     type: 'hash:ip,port,ip',

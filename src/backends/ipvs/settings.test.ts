@@ -12,7 +12,7 @@ const node = {
   localDetector: { kind: 'none' },
 } as const;
 
-test('what the default configuration comes down to', () => {
+test('the default configuration has the settings of upstream', () => {
   const { scheduler, masqueradeBit, masqueradeAll, excludeCIDRs, nodeIP } = settingsOf({
     ...node,
     config: defaultConfig(),

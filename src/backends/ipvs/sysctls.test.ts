@@ -55,7 +55,7 @@ test('a setting that cannot be written ends the start', () => {
   assert.throws(start, /can't set sysctl net\/ipv4\/ip_forward to 1: read-only/);
 });
 
-test('so does a kernel of unknown version', () => {
+test('a kernel of unknown version ends the start', () => {
   assert.throws(() => run('linux'), /kernel release "linux"/);
 });
 

@@ -45,7 +45,7 @@ function elements(parts: ServicePortParts, endpoints: readonly EndpointParts[], 
 const web: ServicePortParts = { clusterIP: '10.96.0.41' };
 
 describe('cluster IP', () => {
-  test('two endpoints', () => {
+  test('a cluster IP with two endpoints has one frontend and two slots', () => {
     assert.deepEqual(elements(web, [a, b]), [
       'frontends 10.96.0.41 . tcp . 80 : cluster-pick-2',
       'endpoints 10.96.0.41 . tcp . 80 . 0 : 10.244.1.21 . 8080',
@@ -53,24 +53,24 @@ describe('cluster IP', () => {
     ]);
   });
 
-  test('no endpoints: rejected', () => {
+  test('a cluster IP without endpoints is rejected', () => {
     assert.deepEqual(elements(web, []), ['refused 10.96.0.41 . tcp . 80 : goto reject-packet']);
   });
 
-  test('policy Local serves from the local list', () => {
+  test('a cluster IP with policy Local serves from the local list', () => {
     assert.deepEqual(elements({ ...web, internalPolicyLocal: true, protocol: 'UDP', port: 53 }, [a, b]), [
       'frontends 10.96.0.41 . udp . 53 : cluster-pick-local-1',
       'endpoints 10.96.0.41 . udp . 53 . 100000 : 10.244.1.21 . 8080',
     ]);
   });
 
-  test('policy Local with endpoints elsewhere only: dropped', () => {
+  test('a cluster IP with policy Local and remote endpoints only is dropped', () => {
     assert.deepEqual(elements({ ...web, internalPolicyLocal: true }, [b]), [
       'refused 10.96.0.41 . tcp . 80 : drop',
     ]);
   });
 
-  test('IPv6', () => {
+  test('an IPv6 cluster IP has the same elements with longer addresses', () => {
     const v6 = elements({ clusterIP: 'fd00:96::41' }, [{ ip: 'fd00:244:1::21' }]);
     assert.deepEqual(v6, [
       'frontends fd00:96::41 . tcp . 80 : cluster-pick-1',
@@ -82,7 +82,7 @@ describe('cluster IP', () => {
 describe('external addresses', () => {
   const external = { ...web, externalIPs: ['192.0.2.99'], nodePort: 30080 };
 
-  test('policy Cluster', () => {
+  test('an external address with policy Cluster serves from all endpoints', () => {
     assert.deepEqual(elements(external, [b]).slice(2), [
       'frontends 192.0.2.99 . tcp . 80 : external-pick-1',
       'endpoints 192.0.2.99 . tcp . 80 . 0 : 10.244.2.21 . 8080',
@@ -91,7 +91,7 @@ describe('external addresses', () => {
     ]);
   });
 
-  test('policy Local keeps both lists', () => {
+  test('an external address with policy Local keeps both lists', () => {
     assert.deepEqual(elements({ ...external, externalIPs: [], externalPolicyLocal: true }, [a, b]).slice(3), [
       'nodeports tcp . 30080 : split-nodeport-2-or-nodeport-local-1',
       'nodeport-endpoints tcp . 30080 . 0 : 10.244.1.21 . 8080',
@@ -100,7 +100,7 @@ describe('external addresses', () => {
     ]);
   });
 
-  test('policy Local without a local endpoint: short cut for pods and node, dropped for others', () => {
+  test('an external address with policy Local and no local endpoint serves pods and the node only', () => {
     assert.deepEqual(elements({ ...external, nodePort: 0, externalPolicyLocal: true }, [b]).slice(2), [
       'frontends 192.0.2.99 . tcp . 80 : split-pick-1',
       'refused 192.0.2.99 . tcp . 80 : drop',
@@ -143,7 +143,7 @@ describe('source ranges', () => {
     ]);
   });
 
-  test('they hold without endpoints too', () => {
+  test('source ranges hold without endpoints, too', () => {
     const without = elements({ ...guarded, sourceRanges: ['203.0.113.0/25'] }, []);
     assert.ok(without.includes('guarded 198.18.0.2 . tcp . 80 : goto sources-25'));
     assert.ok(without.includes('refused 198.18.0.2 . tcp . 80 : goto reject-packet'));
@@ -178,7 +178,7 @@ describe('node ports on loopback', () => {
     );
   };
 
-  test('are rejected with the gate on', () => {
+  test('node ports on loopback are rejected with the gate on', () => {
     assert.deepEqual(loopback('TCP', []), ['loopback-nodeports tcp . 30080 : goto loopback-tcp']);
   });
 

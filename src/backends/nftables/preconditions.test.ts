@@ -22,7 +22,7 @@ test('kernels from 5.13 on will do', () => {
   }
 });
 
-test('older ones will not, unless the environment says not to look', () => {
+test('kernels before 5.13 are refused, unless the environment skips the check', () => {
   const tooOld = { message: 'kube-proxy in nftables mode requires kernel 5.13 or later' };
   for (const release of ['5.12.19', '5.4.0-1', '4.19.0']) {
     assert.throws(() => checkKernelVersion(kernel(release), {}), tooOld);

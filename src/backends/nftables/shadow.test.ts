@@ -124,7 +124,7 @@ describe('operations of typical changes', () => {
     return pair.set(plansByKey(planOf(web, after.map(must))));
   };
 
-  test('an endpoint more: one slot and the number of the chain', () => {
+  test('an added endpoint changes one slot and the number of the chain', () => {
     assert.deepEqual(change([a, b], [a, b, c]), [
       '- frontends 10.96.0.1 . tcp . 80 : 0:1',
       '+ frontends 10.96.0.1 . tcp . 80 : 0:2',
@@ -132,7 +132,7 @@ describe('operations of typical changes', () => {
     ]);
   });
 
-  test('an endpoint less: the last slot moves into the hole', () => {
+  test('a removed endpoint moves the last slot into the hole', () => {
     assert.deepEqual(change([a, b, c], [b, c]), [
       '- frontends 10.96.0.1 . tcp . 80 : 0:1',
       '+ frontends 10.96.0.1 . tcp . 80 : 0:2',
@@ -142,18 +142,18 @@ describe('operations of typical changes', () => {
     ]);
   });
 
-  test('an endpoint replaced: its slot alone', () => {
+  test('a replaced endpoint changes its slot alone', () => {
     assert.deepEqual(change([a, b, c], [a, c, d]), [
       '- endpoints 10.96.0.1 . tcp . 80 . 1 : 10.244.2.2 . 8080',
       '+ endpoints 10.96.0.1 . tcp . 80 . 1 : 10.244.2.4 . 8080',
     ]);
   });
 
-  test('nothing changed: nothing to do', () => {
+  test('an unchanged service port needs no operation', () => {
     assert.deepEqual(change([a, b], [b, a]), []);
   });
 
-  test('the last endpoint leaves: from forwarding to rejecting', () => {
+  test('the removal of the last endpoint turns forwarding into rejecting', () => {
     assert.deepEqual(change([a], []), [
       '+ refused 10.96.0.1 . tcp . 80 : goto reject-packet',
       '- frontends 10.96.0.1 . tcp . 80 : 0:1',

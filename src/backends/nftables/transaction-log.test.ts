@@ -67,7 +67,7 @@ test('at verbosity 9 every transaction is shown, line by line', () => {
   ]);
 });
 
-test('below it is not', () => {
+test('below verbosity 9 no transaction is shown', () => {
   const { records, log } = harness(8);
   log.committing(transaction());
   assert.deepEqual(records, []);

@@ -28,17 +28,17 @@ const options: HostAddressOptions = {
   files: { read: (path) => routes[path] ?? assert.fail(path) },
 };
 
-test('the address to bind to, when it is a particular one', () => {
+test('proxy sockets listen on bindAddress when it is a particular address', () => {
   assert.equal(hostAddress({ ...options, bindAddress: '192.0.2.99' }), '192.0.2.99');
   assert.equal(hostAddress({ ...options, bindAddress: '2001:db8::99' }), '192.0.2.11');
 });
 
-test('the address of the node, when an interface has it', () => {
+test('proxy sockets listen on the address of the node when an interface has it', () => {
   assert.equal(hostAddress({ ...options, nodeIP: '192.0.2.10' }), '192.0.2.10');
   assert.equal(hostAddress({ ...options, nodeIP: '203.0.113.1' }), '192.0.2.11');
 });
 
-test('an interface with a default route, then any; never one that only this link knows', () => {
+test('proxy sockets otherwise listen on a global address, first of an interface with a default route', () => {
   assert.equal(hostAddress(options), '192.0.2.11');
   assert.equal(hostAddress({ ...options, family: 'IPv6' }), '2001:db8::11');
   const files = { read: () => assert.fail('no such file') };

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { defaultConfig } from '../../config/defaults.ts';
 import { userspaceOptions } from './options.ts';
 
-test('without anything said: any port, a quarter of a second, in turn', () => {
+test('the defaults are any port, a UDP timeout of a quarter of a second, and round robin', () => {
   assert.deepEqual(userspaceOptions(defaultConfig()), {
     portRange: undefined,
     udpIdleMs: 250,
@@ -11,7 +11,7 @@ test('without anything said: any port, a quarter of a second, in turn', () => {
   });
 });
 
-test('what is said counts', () => {
+test('configured options are used', () => {
   const config = defaultConfig();
   config.userspace = { portRange: '36000+1', udpIdleTimeout: '1.5s' };
   config.ipvs.scheduler = 'lc';
@@ -22,7 +22,7 @@ test('what is said counts', () => {
   });
 });
 
-test('what cannot be used is told with field and value', () => {
+test('an unusable option is an error with field and value', () => {
   const bad: [object, RegExp][] = [
     [{ portRange: '70000' }, /^portRange: .*"70000"/],
     [{ udpIdleTimeout: '-1s' }, /^udpIdleTimeout: .*"-1s": must be greater than 0/],
