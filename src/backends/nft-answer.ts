@@ -3,6 +3,7 @@ import { describeElement } from '../kernel/nft/describe-element.ts';
 import type { Element, NftSet, TableRef } from '../kernel/nft/objects.ts';
 import type { FirstPacket, Step } from '../kernel/nft/walk/packet-state.ts';
 import { type Ending, type WalkedTable, walkTable } from '../kernel/nft/walk/table-walk.ts';
+import { protocolNumbers } from '../kernel/numbers.ts';
 import { type Family, formatIP, isLoopback, joinHostPort, toIP } from '../model/ip.ts';
 import { fateOf, type PossibleFate } from './fate.ts';
 import type { KernelAnswer, Packet } from './inspection.ts';
@@ -16,8 +17,6 @@ export interface AskedTable {
   /** Canonical addresses on the node's interfaces. */
   readonly addresses: readonly string[];
 }
-
-const protocolNumbers = { TCP: 6, UDP: 17, SCTP: 132 } as const;
 
 /** Tries to read an unchanged ruleset this often; then takes what it read last. */
 const maxAttempts = 5;

@@ -224,3 +224,14 @@ function longestZeroRun(groups: readonly number[]): [start: number, length: numb
   }
   return best;
 }
+
+/** The address that follows; undefined after the last one of the family. */
+export function addressAfter(address: Uint8Array): Uint8Array | undefined {
+  const next = address.slice();
+  for (let i = next.length - 1; i >= 0; i--) {
+    const byte = (next[i] ?? 0) + 1;
+    next[i] = byte & 0xff;
+    if (byte < 256) return next;
+  }
+  return undefined;
+}

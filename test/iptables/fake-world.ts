@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
-import type { FlavourContext } from '../../src/backends/iptables/flavour.ts';
+import type { ProgramContext } from '../../src/backends/iptables-families.ts';
 import { silentLogger } from '../../src/obs/log.ts';
 import { FakeClock } from '../fake-clock.ts';
 import { type FakeEnd, FakePrograms } from './fake-programs.ts';
 
 /** A machine made of programs and files, and what was logged on it. */
-export interface World extends FlavourContext {
+export interface World extends ProgramContext {
   readonly programs: FakePrograms;
   readonly log: { message: string; attributes: unknown }[];
 }

@@ -2,9 +2,10 @@ import { CommandError } from '../../kernel/iptables/command-error.ts';
 import { Commands } from '../../kernel/iptables/commands.ts';
 import { type Flavour, flavourOf } from '../../kernel/iptables/table-reader.ts';
 import { type Family, families } from '../../model/ip.ts';
+import type { ProgramContext } from '../iptables-families.ts';
 import { chainNames, removeJumps } from '../jumps.ts';
 import { canaryChain } from './canary.ts';
-import { type FlavourContext, kubeProxyChains, otherThan } from './flavour.ts';
+import { kubeProxyChains, otherThan } from './flavour.ts';
 import { ownJumps } from './jumps.ts';
 import { isServiceChain } from './names.ts';
 import type { TableName } from './tables.ts';
@@ -29,7 +30,7 @@ const retiredPrefix = 'KUBE-XLB-';
  * Removes everything of this mode, from both flavours and families; nothing there is success. Every step is tried; a
  * failure is thrown at the end.
  */
-export async function removeAll(context: FlavourContext): Promise<void> {
+export async function removeAll(context: ProgramContext): Promise<void> {
   const failures: unknown[] = [];
   for (const family of families) {
     for (const commands of await programsWithRules(family, context)) {
@@ -42,7 +43,7 @@ export async function removeAll(context: FlavourContext): Promise<void> {
 /**
  * Programs of both flavours that hold rules of kube-proxy. On most starts there are none, and one listing shows that.
  */
-async function programsWithRules(family: Family, context: FlavourContext): Promise<Commands[]> {
+async function programsWithRules(family: Family, context: ProgramContext): Promise<Commands[]> {
   const programs: Commands[] = [];
   const main = new Commands({ family, ...context });
   const left = await main.leftoverChains();
@@ -59,7 +60,7 @@ function isRemoved(chain: string): boolean {
   return isOfService(chain) || Object.values(fixedChains).some((chains) => chains.includes(chain));
 }
 
-async function removeFrom(commands: Commands, { logger }: FlavourContext): Promise<unknown[]> {
+async function removeFrom(commands: Commands, { logger }: ProgramContext): Promise<unknown[]> {
   const failures: unknown[] = [];
   const attempt = async (what: string, work: () => Promise<void>) => {
     try {

@@ -1,19 +1,9 @@
 import { Commands } from '../../kernel/iptables/commands.ts';
 import { type Flavour, legacyTables } from '../../kernel/iptables/table-reader.ts';
-import type { RunProgram } from '../../kernel/program.ts';
 import type { SystemFiles } from '../../kernel/system-files.ts';
-import type { Clock } from '../../lib/clock.ts';
 import { type Family, families } from '../../model/ip.ts';
-import type { Logger } from '../../obs/log.ts';
+import type { ProgramContext } from '../iptables-families.ts';
 import { canaryChain } from './canary.ts';
-
-/** Where the programs of both flavours are looked for and run. */
-export interface FlavourContext {
-  readonly run: RunProgram;
-  readonly files: SystemFiles;
-  readonly clock: Clock;
-  readonly logger: Logger;
-}
 
 export function otherThan(flavour: Flavour): Flavour {
   return flavour === 'nft' ? 'legacy' : 'nft';
@@ -23,7 +13,7 @@ export function otherThan(flavour: Flavour): Flavour {
  * Warns once when the flavour not in use holds rules of kube-proxy, too: packets then pass both rule sets, and the
  * other one is outdated or belongs to a program that believes it is alone.
  */
-export async function warnOfMix(inUse: Flavour, context: FlavourContext): Promise<void> {
+export async function warnOfMix(inUse: Flavour, context: ProgramContext): Promise<void> {
   const alsoFound = otherThan(inUse);
   const found: Record<string, string> = {};
   for (const family of families) {
@@ -43,7 +33,7 @@ export async function warnOfMix(inUse: Flavour, context: FlavourContext): Promis
 export async function kubeProxyChains(
   variant: Flavour,
   family: Family,
-  { run, files, clock, logger }: FlavourContext,
+  { run, files, clock, logger }: ProgramContext,
 ): Promise<string[]> {
   if (variant === 'legacy' && !hasLegacyTables(files, family)) return [];
   const commands = new Commands({ family, run, clock, logger, variant });

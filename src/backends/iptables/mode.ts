@@ -11,24 +11,19 @@ import { nodePortSource } from '../address-watch.ts';
 import type { Backend } from '../backend.ts';
 import { SyncEngine } from '../engine.ts';
 import type { Inspection } from '../inspection.ts';
+import { availableFamilies, type ProgramContext } from '../iptables-families.ts';
 import { type BackendContext, defaultMasqueradeBit, type InspectionContext, type Mode } from '../mode.ts';
 import type { PacketRules } from '../packet-rules.ts';
 import { SharedByFamilies } from '../shared-by-families.ts';
 import { changesOf } from './changes.ts';
 import { removeAll } from './cleanup.ts';
 import { IptablesDriver } from './driver.ts';
-import { type FlavourContext, warnOfMix } from './flavour.ts';
+import { warnOfMix } from './flavour.ts';
 import { openInspection } from './inspection.ts';
 import { KernelTables } from './kernel-tables.ts';
 import { IptablesNode } from './node.ts';
 import { packetRules } from './packet-rules.ts';
-import {
-  availableFamilies,
-  checkVersion,
-  isConntrackLiberal,
-  routeLocalnet,
-  servesLocalhost,
-} from './preconditions.ts';
+import { checkVersion, isConntrackLiberal, routeLocalnet, servesLocalhost } from './preconditions.ts';
 import { RulesetWatch } from './ruleset-watch.ts';
 import type { IptablesSettings } from './settings.ts';
 import { WrittenRules } from './written-rules.ts';
@@ -120,7 +115,7 @@ class IptablesMode implements Mode {
 
 export const iptablesMode = new IptablesMode();
 
-function flavourContext(clock: Clock, logger: Logger): FlavourContext {
+function flavourContext(clock: Clock, logger: Logger): ProgramContext {
   return { run: runProgram, files: systemFiles, clock, logger };
 }
 

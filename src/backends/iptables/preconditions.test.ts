@@ -2,35 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { world } from '../../../test/iptables/fake-world.ts';
 import { Commands } from '../../kernel/iptables/commands.ts';
-import { availableFamilies, checkVersion, isConntrackLiberal, routeLocalnet } from './preconditions.ts';
-
-const broken = { status: 3, text: "can't initialize iptables table `nat'" };
-
-test('both families, one, or none', async () => {
-  assert.deepEqual([...(await availableFamilies(world(() => undefined)))], ['IPv4', 'IPv6']);
-  assert.deepEqual([...(await availableFamilies(world(() => undefined, {})))], ['IPv4']);
-  const only6 = world((command) => (command.startsWith('iptables') ? broken : undefined));
-  assert.deepEqual([...(await availableFamilies(only6))], ['IPv6']);
-  await assert.rejects(availableFamilies(world(() => broken)), (error: Error) => {
-    assert.match(error.message, /^iptables is not available on this host: iptables .*exit status 3: can't/);
-    return true;
-  });
-});
-
-test('IPv6 that is switched off does not count', async () => {
-  const files = { '/proc/net/if_inet6': '', '/proc/sys/net/ipv6/conf/all/disable_ipv6': '1\n' };
-  assert.deepEqual([...(await availableFamilies(world(() => undefined, files)))], ['IPv4']);
-});
-
-test('a machine without iptables says so, and one where the other flavour works says that', async () => {
-  const bare = world(() => ({ missing: true }));
-  await assert.rejects(availableFamilies(bare), /iptables is not installed.*ip6tables is not installed/);
-  const mixed = world((command) => (command.includes('-legacy') ? undefined : broken));
-  await assert.rejects(
-    availableFamilies(mixed),
-    /can't initialize.*\(iptables-legacy works here: it should be what iptables is\)/,
-  );
-});
+import { checkVersion, isConntrackLiberal, routeLocalnet } from './preconditions.ts';
 
 test('an old iptables is refused', async () => {
   const versioned = (text: string) => {

@@ -1,17 +1,16 @@
 import { Commands } from '../../kernel/iptables/commands.ts';
 import { ipvsOpeners } from '../../kernel/ipvs/openers.ts';
-import { hasIPv6 } from '../../kernel/probe.ts';
 import { runProgram } from '../../kernel/program.ts';
 import { systemFiles } from '../../kernel/system-files.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { toMillis } from '../../lib/duration.ts';
-import { messageOf } from '../../lib/thrown.ts';
-import { type Family, families } from '../../model/ip.ts';
+import type { Family } from '../../model/ip.ts';
 import type { Logger } from '../../obs/log.ts';
 import type { MetricGroup } from '../../obs/proxy-metrics.ts';
 import type { Backend } from '../backend.ts';
 import { SyncEngine } from '../engine.ts';
 import type { Inspection } from '../inspection.ts';
+import { availableFamilies } from '../iptables-families.ts';
 import type { BackendContext, InspectionContext, Mode } from '../mode.ts';
 import type { PacketRules } from '../packet-rules.ts';
 import { SharedByFamilies } from '../shared-by-families.ts';
@@ -47,18 +46,8 @@ class IpvsMode implements Mode {
     return packetRules(config.ipvs.scheduler);
   }
 
-  /** Families whose rules this node can hold; throws, with the reasons, when there is none. */
-  async supportedFamilies(logger: Logger): Promise<ReadonlySet<Family>> {
-    const supported = new Set<Family>();
-    const reasons: string[] = [];
-    for (const family of families) {
-      const reason = await unavailable(family, logger);
-      if (reason === undefined) supported.add(family);
-      else reasons.push(reason);
-    }
-    if (supported.size === 0)
-      throw new Error(`iptables is not available on this host: ${reasons.join('; ')}`);
-    return supported;
+  supportedFamilies(logger: Logger): Promise<ReadonlySet<Family>> {
+    return availableFamilies({ run: runProgram, files: systemFiles, clock: systemClock, logger });
   }
 
   /** Throws the reason when this node cannot run the mode. */
@@ -132,16 +121,4 @@ export const ipvsMode = new IpvsMode();
 
 async function unusable(reason: unknown, scheduler: string): Promise<never> {
   throw await withMissingModules(reason, scheduler, { files: systemFiles, run: runProgram });
-}
-
-/** Why a family cannot be served; undefined when it can. */
-async function unavailable(family: Family, logger: Logger): Promise<string | undefined> {
-  if (family === 'IPv6' && !hasIPv6(systemFiles)) return 'this kernel has no IPv6, or it is switched off';
-  try {
-    const commands = new Commands({ family, run: runProgram, clock: systemClock, logger });
-    await commands.rules('nat', 'POSTROUTING');
-    return undefined;
-  } catch (error) {
-    return messageOf(error);
-  }
 }

@@ -1,4 +1,5 @@
 import { endianness } from 'node:os';
+import { protocolNumbers } from '../../kernel/numbers.ts';
 import { toIP } from '../../model/ip.ts';
 import type { Protocol } from '../../model/objects.ts';
 
@@ -9,8 +10,6 @@ import type { Protocol } from '../../model/objects.ts';
 export type Bytes = string;
 
 const hostIsLittle = endianness() === 'LE';
-
-const protocolNumbers: Readonly<Record<Protocol, number>> = { TCP: 6, UDP: 17, SCTP: 132 };
 
 /** Network-order bytes of a canonical address: 4 or 16. */
 export function addressBytes(ip: string): Bytes {

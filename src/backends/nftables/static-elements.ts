@@ -1,8 +1,8 @@
-import { isLoopback, parseIP } from '../../model/ip.ts';
+import { addressAfter, isLoopback, parseIP } from '../../model/ip.ts';
 import { nodePortIPs } from '../../model/node-port-addresses.ts';
 import { mergeRanges } from '../../plan/source-ranges.ts';
 import type { Wanted } from '../driver.ts';
-import { addressBytes, type Bytes, fromArray } from './bytes.ts';
+import { addressBytes, fromArray } from './bytes.ts';
 import type { Emit } from './compile.ts';
 import { intervalEnd } from './element-codec.ts';
 import type { SetName } from './layout.ts';
@@ -18,8 +18,8 @@ export const staticSets = ['service-ranges', 'node-addresses'] as const satisfie
 export function staticElements(facts: AddressFacts, settings: NftablesSettings, emit: Emit): void {
   for (const { first, last } of mergeRanges(facts.serviceCIDRs)) {
     emit('service-ranges', fromArray(first), '');
-    const behind = successor(last);
-    if (behind !== undefined) emit('service-ranges', intervalEnd(behind), '');
+    const behind = addressAfter(last);
+    if (behind !== undefined) emit('service-ranges', intervalEnd(fromArray(behind)), '');
   }
   for (const address of nodeAddresses(facts, settings)) emit('node-addresses', addressBytes(address), '');
 }
@@ -31,15 +31,4 @@ function nodeAddresses({ addresses }: AddressFacts, settings: NftablesSettings):
     const ip = parseIP(text);
     return ip !== undefined && ip.family === settings.family && !isLoopback(ip);
   });
-}
-
-/** The next address; undefined behind the last one there is. */
-function successor(address: Uint8Array): Bytes | undefined {
-  const next = address.slice();
-  for (let i = next.length - 1; i >= 0; i--) {
-    const byte = (next[i] ?? 0) + 1;
-    next[i] = byte & 0xff;
-    if (byte < 256) return fromArray(next);
-  }
-  return undefined;
 }

@@ -2,6 +2,7 @@ import type { Verdict } from '../../../kernel/nft/expr.ts';
 import { concatValues } from '../../../kernel/nft/fields.ts';
 import type { Element } from '../../../kernel/nft/objects.ts';
 import { cutComment } from '../../../kernel/nft/userdata.ts';
+import { protocolNumbers } from '../../../kernel/numbers.ts';
 import { toIP } from '../../../model/ip.ts';
 import type { Protocol } from '../../../model/objects.ts';
 import { servicePortName } from '../../../model/service-port.ts';
@@ -23,8 +24,6 @@ export interface CapturedService {
   readonly frontends: readonly Frontend[];
   readonly proxyPorts: ReadonlyMap<EndpointList, number>;
 }
-
-const protocolNumbers: Readonly<Record<Protocol, number>> = { TCP: 6, UDP: 17, SCTP: 132 };
 
 /** All elements of a service port. */
 export function elementsOf(service: CapturedService, nodeIP: string): PortalElement[] {

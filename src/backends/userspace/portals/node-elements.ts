@@ -1,4 +1,4 @@
-import { familyOf, toIP } from '../../../model/ip.ts';
+import { addressAfter, familyOf, toIP } from '../../../model/ip.ts';
 import { nodePortIPs } from '../../../model/node-port-addresses.ts';
 import { mergeRanges } from '../../../plan/source-ranges.ts';
 import type { UserspaceSettings } from '../settings.ts';
@@ -13,7 +13,7 @@ export function nodeElements(
   const elements: PortalElement[] = [];
   for (const { first, last } of mergeRanges(serviceCIDRs)) {
     elements.push({ set: 'service-ranges', element: { key: first } });
-    const behind = successor(last);
+    const behind = addressAfter(last);
     if (behind) elements.push({ set: 'service-ranges', element: { key: behind, intervalEnd: true } });
   }
   if (nodePortAddresses.matchAll) return elements;
@@ -21,15 +21,4 @@ export function nodeElements(
     if (familyOf(ip) === family) elements.push({ set: 'node-addresses', element: { key: toIP(ip).bytes } });
   }
   return elements;
-}
-
-/** The next address; undefined behind the last one there is. */
-function successor(address: Uint8Array): Uint8Array | undefined {
-  const next = address.slice();
-  for (let i = next.length - 1; i >= 0; i--) {
-    const byte = (next[i] ?? 0) + 1;
-    next[i] = byte & 0xff;
-    if (byte < 256) return next;
-  }
-  return undefined;
 }
