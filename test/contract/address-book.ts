@@ -6,7 +6,7 @@ import type { Family } from '../../src/model/ip.ts';
  */
 export type HostName = 'pod' | 'A' | 'B' | 'C' | 'D' | 'remote' | 'outside' | 'world';
 
-/** Clients outside, told apart by their addresses. */
+/** Clients outside the cluster. They are one host with several addresses. */
 export type ClientName = 'client' | 'stranger' | 'tenant';
 
 /** Source ranges of load balancers. */
@@ -19,10 +19,10 @@ export interface ServiceAddresses {
   readonly loadBalancer: string;
 }
 
-/** Who is where, in one family. All addresses are canonical text. */
+/** The addresses of hosts and services in one family, as canonical text. */
 export interface AddressBook {
   readonly family: Family;
-  /** The node's own address and a second one, that the Node object does not have. */
+  /** The node's own address, and a second address that is not in the Node object. */
   readonly node: string;
   readonly nodeSecond: string;
   readonly hosts: Readonly<Record<HostName, string>>;
@@ -31,14 +31,14 @@ export interface AddressBook {
   readonly clusterCIDR: string;
   readonly podCIDR: string;
   readonly serviceCIDR: string;
-  /** In the service CIDR, and never given to a service. */
+  /** In the service CIDR, but of no service. */
   readonly unallocated: string;
-  /** A pod's address without a pod. */
+  /** In the pod network, but of no pod. */
   readonly nobody: string;
   readonly loopback: string;
   /** Networks of clients outside. */
   readonly clientNetworks: readonly string[];
-  /** Networks that the rest of the world answers for: those of services, when the node leaves them alone. */
+  /** Networks for which the rest of the world answers: those of services, for packets that the node leaves alone. */
   readonly worldNetworks: readonly string[];
   /** Addresses of the n-th service; n from 1. */
   service(n: number): ServiceAddresses;

@@ -1,12 +1,13 @@
 import type { Family } from '../../src/model/ip.ts';
 import type { Story } from './story.ts';
 
-/** Whether the contract is told in brief (KPT_CONTRACT=brief), for machines on which packets take long. */
+/** Whether to run the brief contract (KPT_CONTRACT=brief), for slow machines. */
 export const isBrief = process.env.KPT_CONTRACT === 'brief';
 
 /**
- * In which of the families that a story fits it is told in brief: every story once, in one of the clusters that it
- * fits. What takes a program configured otherwise is told where both families are, since starts take longest.
+ * The families in which the brief contract runs a story in this cluster. It runs every story once, in one of the
+ * clusters that the story fits. A story with settings of its own runs in a cluster with both families, because starts
+ * of the program take longest.
  */
 export function familiesInBrief(
   story: Story,
@@ -21,13 +22,13 @@ export function familiesInBrief(
   return story.dualStackOnly ? families : families.filter((family) => family === oneOf(families, story.id));
 }
 
-/** The families of a cluster in which a story can be told. */
+/** The families of a cluster in which a story can run. */
 export function familiesOf(story: Story, cluster: readonly Family[]): readonly Family[] {
   if (story.dualStackOnly && cluster.length < 2) return [];
   return cluster.filter((family) => story.families?.includes(family) ?? true);
 }
 
-/** By the letters of a name: always the same, and neighbours do not simply take turns. */
+/** Chooses by a hash of the name: the same choice in every run, spread evenly over the options. */
 function oneOf<T>(options: readonly T[], name: string): T | undefined {
   const sum = [...name].reduce((hash, letter) => (hash * 31 + letter.charCodeAt(0)) % 65_521, 0);
   return options[sum % options.length];

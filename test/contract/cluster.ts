@@ -22,16 +22,16 @@ import {
 } from './objects.ts';
 import type { ServiceSpec, Setting } from './story.ts';
 
-/** What nobody serves yet is often not answered at all, so the first looks are short. */
+/** An address that is not served yet often gives no answer, so the first probes are short. */
 const PROBE_MS = paced(50);
-/** Each look in vain makes the next a bit longer: where everything takes longer, no answer is missed for ever. */
+/** Each failed probe makes the next a bit longer, so that a slow machine does not miss every answer. */
 const PROBE_GROWTH = 1.1;
 const LONGEST_PROBE_MS = paced(5_000);
 const PROBE_PAUSE_MS = 5;
 
 type Command = readonly [string, ...string[]];
 
-/** A table without chains, once per table: what flushes rules before chains may meet a repair in between. */
+/** Restores empty tables: `-F` and then `-X` would let a repair happen in between. */
 const noRules = ['filter', 'nat', 'mangle'].map((table) => `*${table}\\nCOMMIT\\n`).join('');
 const flushIptables = ['iptables', 'ip6tables'].map(
   (program): Command => ['sh', '-c', `printf '${noRules}' | ${program}-restore -w 5`],
@@ -89,7 +89,7 @@ export class Cluster {
     await this.settled();
   }
 
-  /** Puts the objects that the program wants to see before all others. */
+  /** Creates the objects that the program needs at its start: the Node and the ServiceCIDRs. */
   prepare(setting: Setting = {}): void {
     const { api } = this;
     api.put('nodes', nodeObject(setting.nodeFamilies ?? this.families, this.families));
@@ -97,13 +97,13 @@ export class Cluster {
     else api.put('serviceCIDRs', serviceCIDRObject(this.families));
   }
 
-  /** Ends the program as abruptly as it can be; what it wrote to the kernel stays. */
+  /** Kills the program. Its rules stay in the kernel. */
   async stop(): Promise<void> {
     await this.#site.stopAll();
     this.#program = undefined;
   }
 
-  /** As an upgrade does: ended abruptly and started again with the same setting. */
+  /** Kills the program and starts it again with the same setting. */
   async restart(): Promise<void> {
     await this.stop();
     await this.start(this.#setting);
@@ -117,7 +117,7 @@ export class Cluster {
     return this.#site.writeConfig(configOf(this.mode, setting, this.books));
   }
 
-  /** A number that no service had before. */
+  /** Numbers a service; no other service has the same number. */
   number(spec: ServiceSpec): NumberedService {
     assert.ok(++this.#services <= maxServices, 'no addresses are left for another service');
     return { n: this.#services, spec };
@@ -145,12 +145,12 @@ export class Cluster {
     this.api.put('nodes', nodeObject(this.#setting.nodeFamilies ?? this.families, this.families, zone));
   }
 
-  /** Whether the running program has met with rules that somebody else had changed. */
+  /** Whether the rules of the running program were flushed. */
   get wiped(): boolean {
     return this.#wiped;
   }
 
-  /** Does to the kernel what an administrator's flush of all rules does. */
+  /** Flushes all rules, as an administrator may do. */
   async wipe(): Promise<void> {
     const commands = flushCommands[this.mode];
     assert.ok(commands, `no way to flush the rules of ${this.mode} mode`);
@@ -158,24 +158,24 @@ export class Cluster {
     for (const [command, ...args] of commands) await runInNode(command, ...args);
   }
 
-  /** The value of a metric, over all labels or those given as the page has them; 0 when it is not there. */
+  /** The sum of a metric's samples, or of those with these labels (in the order of the page); 0 when there are none. */
   metric(name: string, labels = ''): Promise<number> {
     return sumOfSamples(`${name}{${labels}`, `${name} `);
   }
 
-  /** Waits for it; a failure tells what the program said. */
+  /** Waits until `holds` returns true; the error of a time-out contains the program's log. */
   eventually(what: string, holds: () => Promise<boolean>, patience: Patience = {}): Promise<void> {
     return eventually(what, holds, { onTimeout: () => this.#program?.stderr, ...patience });
   }
 
-  /** Of a file in the program's directory. */
+  /** The path of a file in the program's directory. */
   path(name: string): string {
     return this.#site.path(name);
   }
 
   /**
-   * Waits until everything put or removed so far is in effect: services and slices arrive in order, so a service
-   * put now works only when all before it has been seen.
+   * Waits until all changes so far are in effect. It creates one more service: services and slices arrive in order, so
+   * that service works only after all changes before it.
    */
   async settled(): Promise<void> {
     const marker = this.number({ endpoints: ['B'] });
@@ -184,7 +184,7 @@ export class Cluster {
     let ended: readonly number[] | undefined;
     try {
       await Promise.all(this.books.map((book) => this.#reached(book.service(marker.n).clusterIP)));
-      // It serves what is new before it has taken away what is no more.
+      // ipvs mode adds new servers before it removes old ones.
       if (this.mode === 'ipvs') ended = await this.#syncs();
     } finally {
       this.remove(marker);
@@ -193,8 +193,8 @@ export class Cluster {
   }
 
   /**
-   * Waits until the kernel holds what the program wants and nothing more is on its way: the services that tell when all
-   * is settled go only after that.
+   * Waits until the kernel holds what the program wants and no change is pending. After `settled()` one is pending: the
+   * deletion of the service that it created.
    */
   async quiet(): Promise<void> {
     const isQuiet = async () => {
@@ -210,7 +210,7 @@ export class Cluster {
     return inspect<StatusReport>('status');
   }
 
-  /** What the program reports of a service: its ports that lack an address, and who has that. */
+  /** The frontends of a service that another service owns, with the owner, as the program reports them. */
   async lostBy(service: NumberedService): Promise<string[]> {
     const { items } = await inspect<ServiceList>('services');
     const own = items.filter(({ name }) => name === serviceName(service.n));
@@ -226,7 +226,7 @@ export class Cluster {
   /** How many syncs have ended, by family. */
   async #syncs(): Promise<readonly number[]> {
     const { families } = await this.status();
-    // The program may be ready for a family that the cluster does not have.
+    // The program may also sync a family that the cluster does not have.
     return families.filter(({ family }) => this.families.includes(family)).map(({ syncs }) => syncs);
   }
 
@@ -251,13 +251,13 @@ function configOf(mode: string, setting: Setting, books: readonly AddressBook[])
     ...detectLocal(setting, books),
     ...nodePorts(mode, nodePortAddresses),
     ...(gates && { featureGates: gates }),
-    // So that flows of datagrams do not end within a story because the machine is busy.
+    // Long, so that UDP flows do not expire within a story on a busy machine.
     ...(mode === 'userspace' && { udpIdleTimeout: '30s' }),
     ...sections(mode, setting),
   };
 }
 
-/** The settings of userspace mode are in the section of iptables mode, and so is how ipvs mode masquerades. */
+/** Userspace mode has its settings in the section `iptables`, and ipvs mode those for masquerading. */
 function sections(mode: string, setting: Setting): Record<string, unknown> {
   const { masqueradeAll = false, masqueradeBit, ipvs } = setting;
   const periods = { syncPeriod: '30s', minSyncPeriod: '5ms' };
@@ -266,7 +266,7 @@ function sections(mode: string, setting: Setting): Record<string, unknown> {
   return { [mode === 'userspace' ? 'iptables' : mode]: { ...periods, ...masquerading } };
 }
 
-/** Userspace mode serves node ports everywhere unless it is told not to, as its predecessor did. */
+/** By default userspace mode serves node ports at all addresses, as its predecessor did. */
 function nodePorts(mode: string, nodePortAddresses: Setting['nodePortAddresses']): Record<string, unknown> {
   if (nodePortAddresses) return { nodePortAddresses };
   return mode === 'userspace' ? { nodePortAddresses: ['primary'] } : {};

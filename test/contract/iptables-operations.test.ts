@@ -1,4 +1,4 @@
-/** How iptables mode behaves, on both kinds of iptables, while operators and other programs do what they do. */
+/** iptables mode, on both kinds of iptables, during restarts, changes by other programs, migration and clean-up. */
 import assert from 'node:assert/strict';
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
@@ -67,15 +67,15 @@ function operations(flavour: Flavour, landscape: () => Landscape): void {
       .join('\n');
   }
 
-  /** Has somebody else change the rules, and waits until that is undone and counted. */
+  /** Changes the rules as another program would, and waits until the proxy has undone and counted that. */
   async function repaired(t: TestContext, what: string, change: () => Promise<unknown>): Promise<void> {
-    // With iptables-legacy, what happens while the program writes is not told from what it writes.
+    // With iptables-legacy, the program cannot distinguish a change during its own write from that write.
     await cluster.quiet();
     const counted = await repairs();
     const whole = await listing();
     await change();
     const changed = performance.now();
-    // The count comes first: the rules of before may not have changed yet, or no longer.
+    // Wait for the count first: equal rules could also mean that the change has not happened yet.
     await cluster.eventually(`${what}: counted`, async () => (await repairs()) > counted);
     await cluster.eventually(`${what}: put right`, async () => (await listing()) === whole);
     t.diagnostic(`${what}: put right within ${Math.round(performance.now() - changed)} ms`);
@@ -133,7 +133,7 @@ function operations(flavour: Flavour, landscape: () => Landscape): void {
   test('repairs slow down while another program keeps flushing', async () => {
     await cluster.start();
     await scene.apply(web);
-    // More often than is repaired at once.
+    // More flushes than are repaired at once.
     for (let i = 0; i < 4; i++) {
       await cluster.quiet();
       await iptables('-t', 'nat', '-F', 'KUBE-POSTROUTING');
@@ -191,7 +191,7 @@ function operations(flavour: Flavour, landscape: () => Landscape): void {
     }
   });
 
-  test('rules that upstream left are taken over without a failed connection, and can be taken back', async () => {
+  test('it takes over rules of upstream without a failed connection, and upstream can take them back', async () => {
     await cluster.start();
     await scene.apply(web);
     await cluster.quiet();
@@ -206,7 +206,7 @@ function operations(flavour: Flavour, landscape: () => Landscape): void {
     }, CONNECTIONS);
     assert.deepEqual(load.failures, []);
     await cluster.eventually(
-      'the end of chains of services that are no more',
+      'the end of chains of services that do not exist',
       async () => (await listing()) === whole,
     );
     await cluster.stop();
@@ -245,7 +245,7 @@ const jumpArguments = ['-m', 'comment', '--comment', 'kubernetes service portals
 const upstreamChain =
   /^:KUBE-((SVC|SVL|EXT|FW|SEP)-[A-Z2-7]{16}|SERVICES|EXTERNAL-SERVICES|NODEPORTS|POSTROUTING|MARK-MASQ|FORWARD|PROXY-FIREWALL|FIREWALL|PROXY-CANARY) /;
 
-/** Adds the chains of a recorded cluster that no service of ours has. */
+/** Adds those chains of a recorded cluster that belong to no service of this test. */
 function restoreRecorded(program: string, family: '4' | '6'): void {
   const [recorded] = recordedClusters();
   const lines = recorded?.cluster.expect[`nat${family}`] ?? [];
@@ -260,7 +260,7 @@ function restoreRecorded(program: string, family: '4' | '6'): void {
   runSync('sh', '-c', `${program}-restore --noflush <<'END'\n${input.join('\n')}END\n`);
 }
 
-/** A directory whose iptables-restore fails every third time and is the real one otherwise. */
+/** Makes a directory with an iptables-restore that fails every third time and else calls the real one. */
 function failingRestore(directory: string): string {
   mkdirSync(directory, { recursive: true });
   for (const program of families) {

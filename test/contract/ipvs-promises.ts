@@ -10,24 +10,24 @@ import {
 
 const placesHere: readonly EndpointPlace[] = ['A', 'C', 'node'];
 
-/** What ipvs mode, as upstream made it, promises of a packet that the other modes promise something else of. */
+/** The outcome of a packet in ipvs mode, which by upstream's design differs from other modes in some cases. */
 export function promisedByIpvs(packet: ExpectedPacket, spec: ServiceSpec): Answers | Fate {
   const { to, expect } = packet;
   if (to === 'unallocated' || to === 'loopback' || to === 'loopback2') return expect;
   if (to === 'clusterIP') {
-    // A virtual server without a real one.
+    // A virtual server without real servers rejects.
     return expect === 'DROP' && spec.internalPolicy === 'Local' ? 'REJECT' : expect;
   }
   if (expect === IGNORE && isOtherPort(packet)) return 'REJECT';
   return spec.externalPolicy === 'Local' ? underPolicyLocal(packet, spec) : expect;
 }
 
-/** Addresses of services are addresses of the node, and what they do not serve is rejected. */
+/** Whether a packet is for an unserved port: the node, which has the services' addresses, rejects it. */
 function isOtherPort({ port, transport }: ExpectedPacket): boolean {
   return port !== undefined || transport !== undefined;
 }
 
-/** Everybody gets the endpoints here, or those elsewhere when there are none, and keeps the own address. */
+/** All clients reach the endpoints on this node, or all endpoints if there are none, and keep their address. */
 function underPolicyLocal({ from, to, expect }: ExpectedPacket, spec: ServiceSpec): Answers | Fate {
   const isForbidden = expect === 'DROP' && to === 'loadBalancer' && spec.ranges !== undefined;
   if (isForbidden || expect === 'REJECT' || expect === 'RESET' || expect === IGNORE) return expect;
@@ -37,7 +37,7 @@ function underPolicyLocal({ from, to, expect }: ExpectedPacket, spec: ServiceSpe
   return Object.fromEntries(servers.map(({ at }) => [at, at === from ? 'MASQ' : 'OWN']));
 }
 
-/** Those that are ready; for want of them, those that drain. */
+/** The ready endpoints; if there are none, the draining ones. */
 function serving(endpoints: readonly EndpointSpec[]): readonly EndpointSpec[] {
   const ready = endpoints.filter(({ state = 'ready' }) => state === 'ready' || state === 'silent');
   return ready.length > 0 ? ready : endpoints.filter(({ state }) => state === 'draining');

@@ -3,9 +3,10 @@ const noLoopback = 'ipvs mode serves no node ports at loopback addresses (C46)';
 const perAddress = 'records of clients belong to one address and port of a service';
 const turns =
   'endpoints take turns, so the same clients in the same order get the same endpoints by chance, too';
-const drained = 'connections end with their service; test/ipvs/operations.test.ts has what they survive';
+const drained =
+  'connections end with their service; test/ipvs/operations.test.ts tests which changes they survive';
 
-/** Stories that are about something which ipvs mode, by design, does not have. */
+/** Stories about features that ipvs mode, by design, does not have. */
 export const ipvsSkips: Readonly<Record<string, string>> = {
   'C11 without ServiceCIDR': noServiceNetwork,
   'changes/service network': noServiceNetwork,
@@ -17,9 +18,10 @@ export const ipvsSkips: Readonly<Record<string, string>> = {
   'sctp/affinity': perAddress,
   'affinity/per port': turns,
   'affinity/per service': turns,
-  'affinity/off': 'the kernel keeps the records of clients until they run out, and goes by them again',
+  'affinity/off':
+    'the kernel keeps the records of clients until they expire, and uses them when affinity is on again',
   'affinity/expires': 'the record of a client outlasts its last connection by two minutes (TIME_WAIT)',
-  'affinity/returns': 'an endpoint that comes back while it drains never left: its clients come back to it',
+  'affinity/returns': 'an endpoint that returns while it drains keeps its records: its clients return to it',
   C45: drained,
   'connections/client': drained,
   'connections/node': drained,
@@ -32,6 +34,6 @@ export const ipvsSkips: Readonly<Record<string, string>> = {
   'loopback/follows endpoints': noLoopback,
   'loopback/affinity': noLoopback,
   C52: 'rules come back with the next full sync (test/ipvs/operations.test.ts)',
-  C54: 'its clean-up is told with servers, sets and devices in test/ipvs/operations.test.ts',
-  C53: 'ipvs mode asks for no version of the kernel',
+  C54: 'test/ipvs/operations.test.ts tests its clean-up, with servers, sets and devices',
+  C53: 'ipvs mode does not check the kernel version',
 };

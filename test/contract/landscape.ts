@@ -9,7 +9,7 @@ import { Turnstile } from './turnstile.ts';
 
 const books: readonly AddressBook[] = Object.values(addressBooks);
 
-/** Pods of this node hang on devices with this prefix; the one that only asks, on this device. */
+/** Prefix of the devices of this node's pods; `podDevice` is that of the pod that is only a client. */
 export const podDevicePrefix = 'podveth';
 export const podDevice = `${podDevicePrefix}0`;
 
@@ -22,15 +22,15 @@ const devices: Partial<Record<HostName, string>> = {
   C: `${podDevicePrefix}2`,
 };
 
-/** What answers in the rest of the world, for traffic that the node leaves alone. */
+/** Ports on which the rest of the world answers packets that the node leaves alone. */
 export const worldPorts = [80, 81];
 
 /**
- * The node n1, which is the namespace of this process, with its pods, a few pods of another node and the rest of the
- * world cabled to it. Whatever n1 has no route for goes out into the world, which answers for it.
+ * The node n1, which is the namespace of this process. Its pods, some pods of another node and the rest of the world
+ * are cabled to it. Packets for which n1 has no other route go to the world, which answers them.
  */
 export class Landscape {
-  /** For questions that will be answered: more at once would overflow the buffers of those who answer. */
+  /** For questions that will be answered: more at a time would overflow the buffers of the servers. */
   readonly turnstile = new Turnstile(48);
   readonly #lab: Lab;
   readonly #node: Host;
@@ -82,7 +82,7 @@ export class Landscape {
         serving.push(this.host(name).serve(podPort, transport));
     }
     serving.push(this.#node.serve(hostPort, 'tcp'));
-    // A datagram's answer bears the address that was asked only when the socket is bound to it.
+    // An answer to a datagram comes from the right address only if the socket is bound to that address.
     for (const { node } of books) serving.push(this.#node.serve(hostPort, 'udp', node));
     for (const port of worldPorts) {
       serving.push(world.serve(port, 'tcp'));
@@ -113,7 +113,7 @@ export class Landscape {
   }
 }
 
-/** The kernel sends only so many ICMP errors a second, fewer than stories told at the same time ask for. */
+/** Removes the kernel's limit of ICMP errors per second: stories that run at the same time cause more. */
 const rejectionLimits = {
   '/proc/sys/net/ipv4/icmp_ratemask': '0',
   '/proc/sys/net/ipv6/icmp/ratelimit': '0',
@@ -128,27 +128,27 @@ function liftRejectionLimits(world: Host): void {
 }
 
 /**
- * Stories make tens of thousands of connections within the two minutes for which the kernel remembers one after its end:
- * where memory is small, more than it has room for. It then drops packets at random.
+ * Lets conntrack forget closed connections early. Stories make tens of thousands of connections within the two minutes
+ * for which it keeps a closed one. On a machine with little memory its table would be full, and it would drop packets.
  */
 function forgetClosedConnections(): void {
   const file = '/proc/sys/net/netfilter/nf_conntrack_tcp_timeout_time_wait';
   if (existsSync(file)) writeFileSync(file, '10');
 }
 
-/** So that what is masqueraded always gets the same address, the other ones are not to be chosen. */
+/** Makes masqueraded packets always have the node's first address: the kernel must not choose the others. */
 function preferFirstAddresses(): void {
   const { nodeSecond } = addressBooks.IPv6;
   run('ip', 'addr', 'change', `${nodeSecond}/128`, 'dev', 'lo', 'preferred_lft', '0');
 }
 
-/** Makes a host take all addresses of these networks for its own. */
+/** Makes a host accept all addresses of these networks as its own. */
 function ownNetworks({ namespace }: Host, networks: readonly string[]): void {
   runBatch(
     ['-n', namespace],
     networks.map((network) => `route add local ${network} dev lo`),
   );
-  // In IPv6 the route alone does not let a socket have such an address.
+  // In IPv6 the route alone does not let a socket bind to these addresses.
   const allow = 'echo 1 > /proc/sys/net/ipv6/ip_nonlocal_bind';
   run('ip', 'netns', 'exec', namespace, 'sh', '-c', allow);
 }

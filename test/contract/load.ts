@@ -2,24 +2,24 @@ import type { Outcome } from '../cluster/lab/traffic.ts';
 import type { Scene } from './scene.ts';
 import type { Packet } from './story.ts';
 
-/** New connections, one after the other, for as long as something else takes. */
+/** Makes new connections, one after the other, while something else happens. */
 export class Load {
   readonly #scene: Scene;
   readonly #packets: readonly Packet[];
   readonly #workers: number;
-  /** Everything but an answer from A or B. */
+  /** All outcomes other than an answer from A or B. */
   readonly failures: Outcome[] = [];
   connections = 0;
   #isEnough = false;
 
-  /** So many connections at a time. */
+  /** `workers` is the number of connections at a time. */
   constructor(scene: Scene, packets: readonly Packet[], workers = 8) {
     this.#scene = scene;
     this.#packets = packets;
     this.#workers = workers;
   }
 
-  /** Connects during `work`, and at least so often. */
+  /** Makes connections while `work` runs, and at least `atLeast` of them. */
   async during(work: () => Promise<void>, atLeast: number): Promise<void> {
     const workers = Array.from({ length: this.#workers }, (_, i) => this.#connect(i, atLeast));
     try {

@@ -1,6 +1,6 @@
 /**
- * From upstream's kube-proxy to this one and back, as docs/migration.md has it. Rules of upstream are recorded ones. With
- * KUBE_PROXY_PEER, the path of an upstream kube-proxy, that one runs before and after, too.
+ * Migration from upstream's kube-proxy to this one and back, as in docs/migration.md. Upstream's rules are recorded. If
+ * KUBE_PROXY_PEER is the path of an upstream kube-proxy, that program also runs before and after.
  */
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
@@ -31,10 +31,10 @@ const noPeer = peer === undefined ? 'needs KUBE_PROXY_PEER' : false;
 const ipvsObstacle = await ipvsUnavailable();
 const families = ['iptables', 'ip6tables'] as const;
 const tables = ['filter', 'nat', 'mangle'] as const;
-/** What the kubelet has, and every proxy leaves to it. */
+/** Chains of the kubelet, which proxies leave alone. */
 const notOfTheProxy = /KUBE-FIREWALL/;
 
-describe('migration', { skip }, () => {
+describe('migration from and to upstream', { skip }, () => {
   let landscape: Landscape;
   before(async () => {
     landscape = await Landscape.build(namespace);
@@ -59,7 +59,7 @@ describe('migration', { skip }, () => {
   });
 });
 
-/** Has upstream serve, then ours, then upstream again, with connections open and new ones made all the while. */
+/** Runs upstream, then our program, then upstream again, while connections stay open and new ones are made. */
 async function assertSmooth(t: TestContext, cluster: Cluster, scene: Scene): Promise<void> {
   const upstream = new Peer(peer ?? '', cluster);
   try {
@@ -106,14 +106,14 @@ function journeys(landscape: () => Landscape): void {
     for (const cluster of Object.values(clusters)) await cluster.close();
   });
 
-  /** Lines of iptables-save that are of a kube-proxy. */
+  /** Lines of iptables-save that belong to a kube-proxy. */
   async function iptablesLines(): Promise<string[]> {
     const dumps = await Promise.all(families.map((program) => runInNode(`${program}-save`)));
     const lines = dumps.join('\n').split('\n');
     return lines.filter((line) => line.includes('KUBE-') && !notOfTheProxy.test(line));
   }
 
-  /** Whatever service the scene has works, in every way. */
+  /** Checks that the service of the scene works at every address. */
   async function assertServed(): Promise<void> {
     await scene.expect(
       { from: 'pod', to: 'clusterIP', expect: own },
@@ -188,7 +188,7 @@ function journeys(landscape: () => Landscape): void {
     scene = new Scene(iptables, addressBooks.IPv4);
     await iptables.start();
     await scene.apply(web);
-    // The same service, from the API server of the other; numbers up to this one are then taken there, too.
+    // The other API server gets the same service; numbers up to its number are then in use there, too.
     const service = scene.service();
     for (let n = 0; n < service.n; ) n = nftables.number(web).n;
     nftables.put(service);
@@ -209,12 +209,12 @@ function journeys(landscape: () => Landscape): void {
   });
 }
 
-/** Other modes' rules go after the first sync. */
+/** Waits for the removal of another mode's rules, which happens after the first sync. */
 function gone(what: string, isGone: () => Promise<boolean>): Promise<void> {
   return eventually(`the end of ${what}`, isGone, { everyMs: 20 });
 }
 
-/** The service of a scene as upstream's nftables mode has it. */
+/** The service of a scene, for upstream's nftables layout. */
 function upstreamService(scene: Scene): UpstreamService {
   const { n } = scene.service();
   const { book } = scene;
@@ -241,7 +241,7 @@ function restoreRecorded(): void {
   for (const [i, program] of families.entries()) {
     const input = tables.flatMap((table) => {
       const lines = largest.cluster.expect[`${table}${i === 0 ? 4 : 6}`];
-      // Counters are objects of their own, which are not there.
+      // Counters are separate objects, which do not exist here.
       return [
         `*${table}`,
         ...lines.map((line) => line.replace(/-m nfacct --nfacct-name +\S+ /, '')),

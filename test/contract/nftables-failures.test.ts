@@ -1,4 +1,4 @@
-/** What nftables mode does about what the kernel will not take, on a real kernel. */
+/** How nftables mode handles objects and transactions that the kernel refuses, on a real kernel. */
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { after, afterEach, before, describe, test } from 'node:test';
@@ -10,7 +10,7 @@ const skip = labUnavailable() ?? (hasProgram('nft', '--version') ? false : 'need
 if (!skip) enterNamespace(import.meta.url);
 
 const FAILURES = 'kubeproxy_sync_proxy_rules_nftables_sync_failures_total{ip_family="IPv4"';
-/** More than attempts that lead nowhere are made. */
+/** More refused services than the sync engine's limit of attempts without progress. */
 const REFUSED = 20;
 const SET_ASIDE = 'kubeproxy_ts_set_aside{';
 
@@ -36,7 +36,7 @@ describe('nftables mode and failures', { skip }, () => {
   const works = (n: number): Promise<boolean> => node.answers(addressOf(n));
   const stillWorks = (n: number): Promise<boolean> => node.stillAnswers(addressOf(n));
 
-  /** Puts the n-th service, which this process answers for; `more` goes into its spec and status. */
+  /** Puts the n-th service, with this process as its endpoint; `more` is added to its spec and status. */
   function put(n: number, more: { spec?: object; status?: object } = {}): void {
     const { metadata, spec, status } = apiService(`s${n}`, 80, { clusterIP: addressOf(n) });
     node.site.api.put('services', {
@@ -55,11 +55,11 @@ describe('nftables mode and failures', { skip }, () => {
     });
   }
 
-  test('services that the kernel refuses are left out and reported, and come back when they can', async () => {
+  test('services that the kernel refuses are left out and reported, and programmed when it accepts them', async () => {
     put(1);
     await node.start({ syncPeriod: '1s' });
     await node.eventually('the first service', () => works(1));
-    // Somebody made the set for sources of this prefix length, and so small that only one fits in.
+    // Another program made the set for sources of this prefix length, with room for only one element.
     const set = 'set ip kube-proxy sources-24';
     await node.nft(`add ${set} { type ipv4_addr . inet_proto . inet_service . ipv4_addr; size 1; }`);
     const refused = Array.from({ length: REFUSED }, (_, i) => 100 + i);
@@ -89,7 +89,7 @@ describe('nftables mode and failures', { skip }, () => {
     put(1);
     await node.start();
     await node.eventually('the first service', () => works(1));
-    // A chain of their own under one of our names, and kept from being deleted by a rule that refers to it.
+    // Another program's chain with one of our names; a rule that refers to it prevents its deletion.
     const chains = ['delete chain', 'add chain'].map((verb) => `${verb} ip kube-proxy nat-output`);
     const rule = 'add chain ip kube-proxy theirs; add rule ip kube-proxy theirs jump nat-output';
     await node.nft([...chains, rule].join('; '));
@@ -104,7 +104,7 @@ describe('nftables mode and failures', { skip }, () => {
     put(2);
     await node.start({ syncPeriod: '1s' }, ['-v=4']);
     await node.eventually('the first service', () => works(1));
-    // A table belongs to a program, and is closed to all others, for as long as that program says so.
+    // While a program owns a table, the kernel lets no other program change it.
     other = spawn('nft', ['-i'], { stdio: ['pipe', 'ignore', 'ignore'] });
     other.stdin?.write('delete table ip kube-proxy; add table ip kube-proxy { flags owner; }\n');
     await node.eventually('a failure', async () => (await node.metric(FAILURES)) > 0);
@@ -119,7 +119,7 @@ describe('nftables mode and failures', { skip }, () => {
     assert.equal(await works(2), false);
   });
 
-  test('of two services with the same address, the one that lacks it hears of it once', async () => {
+  test('of two services that claim the same address, the loser gets one event', async () => {
     const externalIPs = ['198.51.100.9'];
     put(11, { spec: { externalIPs } });
     await node.start({}, ['-v=9']);

@@ -1,4 +1,4 @@
-/** How nftables mode behaves while operators and other programs do what they do. */
+/** nftables mode during restarts, changes by other programs, migration and clean-up. */
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { after, afterEach, before, beforeEach, describe, type TestContext, test } from 'node:test';
@@ -45,7 +45,7 @@ describe('nftables mode in operation', { skip }, () => {
 
   const nft = (...script: readonly string[]): Promise<string> => runInNode('nft', ...script);
 
-  /** The table as text, in an order that does not depend on how it came about. */
+  /** The table as text, sorted, so that the order of its creation does not matter. */
   async function listing(family: 'ip' | 'ip6' = 'ip'): Promise<string> {
     const text = await nft('list', 'table', family, 'kube-proxy').catch(() => '');
     const elements = text.replaceAll(/elements = \{([^}]*)\}/g, (_, list: string) => {
@@ -58,7 +58,7 @@ describe('nftables mode in operation', { skip }, () => {
     return elements.split('\n').sort().join('\n');
   }
 
-  /** Has somebody else change the rules, and waits until that is undone and counted. */
+  /** Changes the rules as another program would, and waits until the proxy has undone and counted that. */
   async function repaired(
     t: TestContext,
     what: string,
@@ -77,7 +77,7 @@ describe('nftables mode in operation', { skip }, () => {
     return cluster.metric('kubeproxy_ts_repairs_total');
   }
 
-  /** Who serves each of many clients of a service. */
+  /** The endpoint that serves each of many clients of a service. */
   function choices(name = 'web'): Promise<string[]> {
     const clients = Array.from({ length: 24 }, (_, i) => scene.book.crowd(i));
     return Promise.all(
@@ -170,7 +170,7 @@ describe('nftables mode in operation', { skip }, () => {
     assert.equal(await repairs(), 0);
   });
 
-  test('a table that upstream left is taken over without a failed connection', async () => {
+  test('it takes over a table of upstream without a failed connection', async () => {
     await cluster.start();
     await scene.apply(web);
     await cluster.stop();

@@ -4,8 +4,8 @@ import { promisify } from 'node:util';
 const execute = promisify(execFile);
 
 /**
- * Runs a command in the namespace of this process, which is the node's. Never blocks: this process also answers for
- * the API server.
+ * Runs a command in the namespace of this process, which is the node's. It does not block, because the API server runs
+ * in this process, too.
  */
 export async function runInNode(command: string, ...args: readonly string[]): Promise<string> {
   return (await execute(command, args)).stdout;

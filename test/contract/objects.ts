@@ -9,11 +9,11 @@ const otherNode = 'n2';
 export const namespace = 'contract';
 export const zones = { here: 'zone-a', there: 'zone-b' };
 
-/** Where endpoints answer; the node's own process has a port of its own. */
+/** The port of pods; `hostPort` is the port of processes of the node. */
 export const podPort = 8080;
 export const hostPort = 9090;
 
-/** Node ports end where ports for outgoing connections begin. */
+/** More services would need node ports in the range of outgoing connections. */
 export const maxServices = 2_700;
 const firstNodePort = 30_000;
 const firstHealthCheckPort = 12_000;

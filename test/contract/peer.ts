@@ -6,7 +6,7 @@ import type { Cluster } from './cluster.ts';
 
 const HEALTH_URL = 'http://127.0.0.1:10256/livez';
 
-/** Another kube-proxy on the node of a cluster, with the configuration that ours would have. */
+/** Another kube-proxy on the node of a cluster, with the same configuration as ours. */
 export class Peer {
   readonly #program: string;
   readonly #cluster: Cluster;
@@ -18,7 +18,7 @@ export class Peer {
     this.#cluster = cluster;
   }
 
-  /** Starts it and waits until it does its work. */
+  /** Starts it and waits until it is healthy. */
   async start(): Promise<void> {
     const child = spawn(this.#program, ['--config', this.#writeConfig()], {
       stdio: ['ignore', 'ignore', 'pipe'],
@@ -36,7 +36,7 @@ export class Peer {
     await this.#cluster.settled();
   }
 
-  /** Ends it as abruptly as it can be. */
+  /** Kills it. */
   async stop(): Promise<void> {
     const child = this.#child;
     if (!child) return;

@@ -11,22 +11,22 @@ import { runInNode } from './node-commands.ts';
 import { type NumberedService, nodePortOf, protocolsOf, servicePortOf } from './objects.ts';
 import type { Answers, ExpectedPacket, Fate, Packet, ServiceSpec, Source, Target } from './story.ts';
 
-/** An endpoint of four that is never chosen in so many draws is not in the list: chance does that once in 10^12. */
+/** An endpoint of four that is never chosen in this many draws is not in the list: by chance, that is 1 in 10^12. */
 const MAX_DRAWS = 96;
-/** So many questions come to somebody who should not answer with all but certainty. */
+/** With this many questions, an endpoint that should not answer is almost certainly found. */
 const MIN_DRAWS = isBrief ? 4 : 16;
 const DRAWS_AT_ONCE = isBrief ? 4 : 8;
 
-/** An answer comes within milliseconds; this is for a machine that has other things to do. */
+/** An answer arrives within milliseconds; the rest is for a busy machine. */
 const PATIENCE_MS = paced(5_000);
-/** A refusal is seen as it arrives, so silence need not be listened to for long. */
+/** Short, because a rejection is seen at once when it arrives. */
 const SILENCE_MS = paced(500);
 
 const worldlyClients = ['client', 'stranger', 'tenant'] as const;
 const transports = { TCP: 'tcp', UDP: 'udp', SCTP: 'sctp' } as const;
 const fates: Readonly<Record<string, Fate>> = { rejected: 'REJECT', silence: 'DROP', reset: 'RESET' };
 
-/** One telling of a story: its services, and packets of one family. */
+/** One run of a story: its services, and packets of one family. */
 export class Scene {
   readonly cluster: Cluster;
   readonly book: AddressBook;
@@ -44,20 +44,20 @@ export class Scene {
     return other;
   }
 
-  /** Puts a service, or changes it to this; returns when that is in effect. */
+  /** Creates or changes a service; resolves when that is in effect. */
   async apply(spec: ServiceSpec, name = 'web'): Promise<void> {
     this.put(spec, name);
     await this.cluster.settled();
   }
 
-  /** As `apply`, and does not wait. */
+  /** Like `apply`, but does not wait. */
   put(spec: ServiceSpec, name = 'web'): void {
     const service = this.#services.has(name) ? { ...this.service(name), spec } : this.cluster.number(spec);
     this.#services.set(name, service);
     this.cluster.put(service);
   }
 
-  /** Deletes the service and its slices; returns when that is in effect. Packets may go on to its addresses. */
+  /** Deletes the service and its slices; resolves when that is in effect. Packets to its addresses stay possible. */
   async remove(name = 'web'): Promise<void> {
     this.cluster.remove(this.service(name));
     await this.cluster.settled();
@@ -74,19 +74,19 @@ export class Scene {
     for (const service of this.#services.values()) this.cluster.remove(service);
   }
 
-  /** Sends packets, all at once, and checks what becomes of each. */
+  /** Sends all packets at the same time, and checks the outcome of each. */
   async expect(...packets: readonly ExpectedPacket[]): Promise<void> {
     await Promise.all(packets.map((packet) => this.#check(packet)));
   }
 
-  /** Repeats one packet until it fares as expected, for what follows a sync in its own time. */
+  /** Repeats one packet until its outcome is as expected, for effects that follow some time after a sync. */
   async eventually(packet: ExpectedPacket): Promise<void> {
     const isAsPromised = async () => {
       const seen = this.#verdict(packet, await this.#once(packet, SILENCE_MS));
       assert.ok(matches(seen, this.#promised(packet)), `it became ${JSON.stringify(seen)}`);
       return true;
     };
-    await eventually(`${describe(packet)} fares as promised`, isAsPromised, { everyMs: 20 });
+    await eventually(`${describe(packet)} has the promised outcome`, isAsPromised, { everyMs: 20 });
   }
 
   /** Waits until a packet is answered at all. */
@@ -95,12 +95,12 @@ export class Scene {
     await eventually(`${describe(packet)} is answered`, isAnswered, { everyMs: 20 });
   }
 
-  /** What becomes of one packet. */
+  /** The outcome of one packet. */
   outcome(packet: Packet): Promise<Outcome> {
     return this.#once(packet, PATIENCE_MS);
   }
 
-  /** Who answers one packet; fails when nobody does. */
+  /** The name of the server that answers one packet; fails when none does. */
   async answerer(packet: Packet): Promise<string> {
     const outcome = await this.outcome(packet);
     assert.ok(outcome.kind === 'answered', `${describe(packet)} became ${JSON.stringify(outcome)}`);
@@ -112,7 +112,7 @@ export class Scene {
     return this.#sender(packet.from).open({ ...this.question(packet), timeoutMs: PATIENCE_MS });
   }
 
-  /** What `ping` says of one echo request. */
+  /** The output of `ping` for one echo request. */
   async ping(packet: Packet): Promise<string> {
     const { namespace } = this.#sender(packet.from);
     const { address } = this.question(packet);
@@ -154,7 +154,7 @@ export class Scene {
     }
   }
 
-  /** What this mode promises of a packet in this family. */
+  /** The outcome that this mode promises for a packet in this family. */
   #promised(packet: ExpectedPacket): Answers | Fate {
     const { mode } = this.cluster;
     const { expect, differs } = packet;
@@ -181,12 +181,12 @@ export class Scene {
     );
   }
 
-  /** Asks until everybody expected has answered, and often enough for others to be noticed. */
+  /** Asks until every expected server has answered, and often enough to find servers that should not. */
   async #survey(packet: ExpectedPacket, expected: Answers): Promise<Answers | Fate> {
     const seen: Record<string, string> = {};
     const wanted = Object.keys(expected);
     const { turnstile } = this.cluster.landscape;
-    // Datagrams from one port are one flow, whose fate is drawn once.
+    // Datagrams from one port are one flow; its endpoint is chosen only once.
     const [atOnce, max] = packet.sourcePort === undefined ? [DRAWS_AT_ONCE, MAX_DRAWS] : [1, 1];
     for (let draws = 0; draws < max; draws += atOnce) {
       if (draws >= MIN_DRAWS && wanted.every((name) => name in seen)) break;
@@ -220,12 +220,12 @@ export class Scene {
     return seen === this.#source(packet) ? 'OWN' : seen;
   }
 
-  /** Where a packet comes from; undefined where the kernel is to choose. */
+  /** The source address of a packet; undefined when the kernel shall choose it. */
   #source({ from, to, source }: Packet): string | undefined {
     if (source !== undefined) return source;
     const client = worldlyClients.find((name) => name === from);
     if (client) return this.book.clients[client];
-    // Not the address that masquerading gives it, so that it shows when it is not masqueraded.
+    // Not the address used for masquerading, so that a packet without masquerading is noticed.
     if (from === 'node') return to === 'loopback' || to === 'loopback2' ? undefined : this.book.nodeSecond;
     return this.book.hosts[from as HostName];
   }
@@ -241,7 +241,7 @@ function transportOf(spec: ServiceSpec): Transport {
   return transports[protocolsOf(spec)[0] ?? 'TCP'];
 }
 
-/** Where this program makes the connections to endpoints, they all come from the node; what it leaves alone does not. */
+/** In userspace mode the program itself connects to endpoints, so they see the node's address. */
 function fromTheNode({ expect, to }: ExpectedPacket): Answers | Fate {
   if (typeof expect === 'string') return expect;
   const isLeftAlone = (by: string): boolean => by === 'world' || (by === 'node' && to === 'second');

@@ -8,32 +8,32 @@ export type EndpointPlace = 'A' | 'B' | 'C' | 'D' | 'node' | 'nobody';
 
 export interface EndpointSpec {
   readonly at: EndpointPlace;
-  /** `silent` about its conditions means ready. */
+  /** `silent` is an endpoint without conditions, which counts as ready. */
   readonly state?: 'ready' | 'draining' | 'gone' | 'unready' | 'silent';
   readonly zoneHints?: readonly string[];
   readonly nodeHints?: readonly string[];
 }
 
-/** A service and its endpoints; everything that it does not say is as the API defaults it. */
+/** A service and its endpoints. Missing fields have the defaults of the API. */
 export interface ServiceSpec {
-  /** One port of each, with the same number and node port; TCP when absent. */
+  /** The service has a port for each protocol, all with the same number and node port. TCP when absent. */
   readonly protocols?: readonly ('TCP' | 'UDP' | 'SCTP')[];
   readonly port?: number;
   readonly nodePort?: boolean;
   readonly external?: boolean;
-  /** External IPs that are an address of another service, by its number. */
+  /** Makes an address of another service, which is given by its number, an external IP of this one. */
   readonly claims?: { readonly of: number; readonly address: 'clusterIP' | 'external' | 'loadBalancer' };
-  /** When it was made, in seconds of 2026, and its UID; the API server says neither when absent. */
+  /** Creation time, in seconds of 2026, and UID. When absent, the object has neither. */
   readonly made?: { readonly at: number; readonly uid?: string };
   readonly loadBalancer?: boolean | 'Proxy' | 'hostname only';
   readonly internalPolicy?: 'Local';
   readonly externalPolicy?: 'Local';
   readonly affinitySeconds?: number;
-  /** Ranges of these families only; of all that the cluster has when absent. */
+  /** Families of the source ranges; when absent, all families of the cluster. */
   readonly rangeFamilies?: readonly Family[];
   readonly ranges?: readonly RangeName[];
   readonly headless?: boolean;
-  /** Its families; all that the cluster has when absent. */
+  /** Families of the service; when absent, all families of the cluster. */
   readonly families?: readonly Family[];
   readonly labels?: Readonly<Record<string, string>>;
   readonly annotations?: Readonly<Record<string, string>>;
@@ -54,13 +54,13 @@ export type Target =
   | 'loopback2'
   | 'unallocated';
 
-/** Who may answer, and what each then sees: the client's own address or one of the node's. All must come up. */
+/** The servers that must answer, all of them, and the source that each sees: the client's address or the node's. */
 export type Answers = Readonly<Partial<Record<HostName | 'node', 'OWN' | 'MASQ'>>>;
 
 /** REJECT: ICMP port unreachable; RESET: a TCP reset; DROP: nothing at all. */
 export type Fate = 'REJECT' | 'DROP' | 'RESET';
 
-/** Left to ordinary routing, which leads out into the world. */
+/** The node leaves the packet to ordinary routing, and the world answers. */
 export const IGNORE: Answers = { world: 'OWN' };
 
 export interface Packet {
@@ -68,7 +68,7 @@ export interface Packet {
   readonly to: Target;
   /** Which service of the story; `web` when absent. */
   readonly of?: string;
-  /** The first protocol of the service when absent. */
+  /** When absent, the first protocol of the service. */
   readonly transport?: Transport;
   /** Another port than the service's. */
   readonly port?: number;
@@ -79,38 +79,38 @@ export interface Packet {
 
 export type ExpectedPacket = Packet & {
   readonly expect: Answers | Fate;
-  /** What is promised instead in modes that differ, and in which families they do. */
+  /** Returns another expected outcome for modes and families that differ. */
   readonly differs?: Difference;
 };
 
 export type Difference = (mode: string, family: Family) => Answers | Fate | undefined;
 
-/** In iptables mode, in one family or in both, a packet fares otherwise. */
+/** In iptables mode, in one family or in both, the outcome is this one. */
 export function inIptables(expect: Answers | Fate, only?: Family): { readonly differs: Difference } {
   return {
     differs: (mode, family) => (mode === 'iptables' && (only ?? family) === family ? expect : undefined),
   };
 }
 
-/** In ipvs mode a packet fares otherwise, for another reason than those that test/contract/ipvs-promises.ts has. */
+/** In ipvs mode the outcome is this one, for a reason that test/contract/ipvs-promises.ts does not cover. */
 export function inIpvs(expect: Answers | Fate): { readonly differs: Difference } {
   return { differs: (mode) => (mode === 'ipvs' ? expect : undefined) };
 }
 
-/** Modes that know no service network leave addresses to ordinary routing that no service has. */
+/** In modes without a service network the outcome is this one: they leave unused service addresses to routing. */
 export function withoutServiceNetwork(expect: Answers | Fate): { readonly differs: Difference } {
   return { differs: (mode) => (mode === 'iptables' || mode === 'ipvs' ? expect : undefined) };
 }
 
-/** Modes in which node ports are served at every address of the node unless it is told otherwise. */
+/** In modes that by default serve node ports at every address of the node, the outcome is this one. */
 export function atEveryAddress(expect: Answers | Fate): { readonly differs: Difference } {
   return { differs: (mode) => (mode === 'iptables' || mode === 'ipvs' ? expect : undefined) };
 }
 
-/** How the program is configured, and what the cluster knows of the node. */
+/** The configuration of the program, and the node's objects in the cluster. */
 export interface Setting {
   readonly masqueradeAll?: boolean;
-  /** `NodeCIDR` when absent; `none` is a cluster CIDR that nobody has told. */
+  /** `NodeCIDR` when absent; `none` is the mode ClusterCIDR without a cluster CIDR. */
   readonly detectLocal?: 'ClusterCIDR' | 'BridgeInterface' | 'InterfaceNamePrefix' | 'none';
   readonly nodePortAddresses?: readonly string[];
   readonly gates?: Readonly<Record<string, boolean>>;
@@ -123,19 +123,19 @@ export interface Setting {
 }
 
 export interface Story {
-  /** Stable: what a skip names. C1 to C54 are the cases of the nftables chapter. */
+  /** Skips refer to it, so it stays the same. C1 to C54 are the cases of the catalogue. */
   readonly id: string;
   readonly title: string;
   readonly setting: Setting;
-  /** Families in which it is told; both when absent. */
+  /** Families in which it runs; both when absent. */
   readonly families?: readonly Family[];
-  /** Told only in clusters with both families. */
+  /** Runs only in clusters with both families. */
   readonly dualStackOnly: boolean;
-  /** Nothing else may happen meanwhile. */
+  /** No other story may run at the same time. */
   readonly alone: boolean;
-  /** What this machine lacks for it. */
+  /** Why it cannot run on this machine; undefined when it can. */
   readonly unavailable?: string | undefined;
-  tell(scene: Scene): Promise<void>;
+  run(scene: Scene): Promise<void>;
 }
 
 export type StoryOptions = Partial<
@@ -148,7 +148,7 @@ export interface Chapter {
   readonly packets: readonly ExpectedPacket[];
 }
 
-/** A story whose chapters each change the one service `web` and then send packets. */
+/** A story with chapters. Each chapter changes the only service, `web`, and then sends packets. */
 export function story(
   id: string,
   title: string,
@@ -170,6 +170,6 @@ export function story(
 }
 
 /** A story that does more than put objects and send packets. */
-export function scripted(id: string, title: string, tell: Story['tell'], options: StoryOptions = {}): Story {
-  return { setting: {}, dualStackOnly: false, alone: false, ...options, id, title, tell };
+export function scripted(id: string, title: string, run: Story['run'], options: StoryOptions = {}): Story {
+  return { setting: {}, dualStackOnly: false, alone: false, ...options, id, title, run };
 }

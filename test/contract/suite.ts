@@ -18,14 +18,14 @@ export interface ContractOptions {
   readonly clusters: readonly (readonly Family[])[];
   /** Stories that this mode cannot pass, by id, and why. */
   readonly skip: Readonly<Record<string, string>>;
-  /** The module that calls: it is started again in a network namespace of its own. */
+  /** The calling module, which is started again in a new network namespace. */
   readonly module: string;
 }
 
-/** Stories of one program told at the same time. */
+/** Stories of one program that run at the same time. */
 const CONCURRENCY = 8;
 const STORY_TIMEOUT_MS = paced(60_000);
-/** The catalogue of cases that the ids C1, C2, … refer to. */
+/** Number of cases in the catalogue: the ids are C1, C2, … */
 const CASES = 54;
 
 /**
@@ -58,15 +58,15 @@ function tellAll(
   families: readonly Family[],
   landscape: () => Landscape,
 ): void {
-  const toldIn = (story: Story): readonly Family[] =>
+  const familiesFor = (story: Story): readonly Family[] =>
     isBrief ? familiesInBrief(story, families, clusters) : familiesOf(story, families);
   let cluster: Cluster;
   before(async () => {
     cluster = await Cluster.open(mode, families, landscape());
   });
   after(() => cluster.close());
-  const told = stories.filter((story) => toldIn(story).length > 0);
-  for (const [key, group] of Map.groupBy(told, (story) => JSON.stringify(story.setting))) {
+  const fitting = stories.filter((story) => familiesFor(story).length > 0);
+  for (const [key, group] of Map.groupBy(fitting, (story) => JSON.stringify(story.setting))) {
     const setting = JSON.parse(key) as Setting;
     describe(key === '{}' ? 'with defaults' : `with ${key}`, () => {
       const active = group.some(({ id }) => skip[id] === undefined);
@@ -76,35 +76,35 @@ function tellAll(
         story.alone ? 'alone' : 'together',
       );
       describe('together', { concurrency: CONCURRENCY }, () => {
-        for (const story of together) tell(story, toldIn(story), skip[story.id], () => cluster);
+        for (const story of together) testStory(story, familiesFor(story), skip[story.id], () => cluster);
       });
       if (alone.length === 0) return;
       describe('one by one', () => {
-        for (const story of alone) tell(story, toldIn(story), skip[story.id], () => cluster);
+        for (const story of alone) testStory(story, familiesFor(story), skip[story.id], () => cluster);
       });
     });
   }
 }
 
 /**
- * Fails when the program logged an error that no story explains. Some settings lead to complaints about the
- * configuration, some stories have two services ask for one address, and flushed rules may lead to a refused sync.
+ * Stops the program. Fails when it logged an unexpected error. Expected are errors about the configuration, about two
+ * services that claim one address, and, after rules were flushed, about a refused sync.
  */
 async function stop(cluster: Cluster): Promise<void> {
   const { program, wiped } = cluster;
   await cluster.stop();
   const errors = program.stderr.split('\n').filter((line) => /^[EF]\d{4} /.test(line));
-  const isDue = (line: string): boolean =>
+  const isExpected = (line: string): boolean =>
     /configuration may be incomplete|Node port address ignored|Proxy mode ipvs is deprecated/.test(line) ||
     /Object not \(fully\) programmed.* belongs to service port /.test(line) ||
     (wiped && line.includes('Partial sync refused'));
   assert.deepEqual(
-    errors.filter((line) => !isDue(line)),
+    errors.filter((line) => !isExpected(line)),
     [],
   );
 }
 
-function tell(
+function testStory(
   story: Story,
   families: readonly Family[],
   skip: string | undefined,
@@ -113,24 +113,25 @@ function tell(
   const title = `${story.id}: ${story.title}`;
   const reason = skip ?? story.unavailable;
   test(title, { timeout: STORY_TIMEOUT_MS, ...(reason !== undefined && { skip: reason }) }, async () => {
-    const tellings = families.map((family) => async () => {
+    const runs = families.map((family) => async () => {
       const scene = new Scene(cluster(), addressBooks[family]);
       try {
-        await story.tell(scene);
+        await story.run(scene);
       } finally {
         scene.close();
       }
     });
-    if (story.alone) for (const telling of tellings) await telling();
-    else await Promise.all(tellings.map((telling) => telling()));
+    if (story.alone) for (const run of runs) await run();
+    else await Promise.all(runs.map((run) => run()));
   });
 }
 
-/** A suite with two stories of one id, or a skip of none, says something else than it means. */
+/** Checks that ids are unique, that the catalogue is complete, and that every skip names a story and a reason. */
 function checkStories(skip: ContractOptions['skip']): void {
   const ids = stories.map(({ id }) => id);
   assert.deepEqual(ids, [...new Set(ids)], 'every story has an id of its own');
-  for (let n = 1; n <= CASES; n++) assert.ok(ids.includes(`C${n}`), `case ${n} of the catalogue is not told`);
+  for (let n = 1; n <= CASES; n++)
+    assert.ok(ids.includes(`C${n}`), `case ${n} of the catalogue has no story`);
   for (const [id, reason] of Object.entries(skip)) {
     assert.ok(ids.includes(id), `no story ${id} to skip`);
     assert.ok(reason.trim() !== '', `the skip of ${id} needs a reason`);

@@ -1,4 +1,4 @@
-/** Lets only so many tasks run at a time; the others wait in line. */
+/** Limits the number of tasks that run at the same time; the others wait in line. */
 export class Turnstile {
   readonly #waiting: (() => void)[] = [];
   #free: number;

@@ -44,10 +44,10 @@ export const upstreamChains: readonly string[] = [
   'reject-chain',
 ];
 
-/** What an earlier release left besides: a base chain that newer ones forget. */
+/** A base chain that an earlier release of upstream made and newer ones do not remove. */
 const forgottenChain = 'filter-prerouting { type filter hook prerouting priority -110; }';
 
-/** A table such as upstream leaves behind, as a script for nft. It works. */
+/** A working table as upstream leaves it behind, as a script for nft. */
 export function upstreamTable(service: UpstreamService): string {
   const { clusterIP, port, nodePort, nodeIP, podCIDR, endpoints, endpointPort } = service;
   const [first, second] = endpoints;
@@ -85,8 +85,8 @@ export function upstreamTable(service: UpstreamService): string {
 }
 
 /**
- * What upstream writes first when it takes a table over, in one transaction: its own base chains anew, its sets and
- * chains by name, and the objects of a gate that is off added and deleted.
+ * The first transaction of upstream when it takes a table over. It replaces its base chains, adds its sets and chains,
+ * and adds and deletes the objects of a feature gate that is off.
  */
 export function upstreamStart(): string {
   const names = baseChains.map((base) => base.split(' ')[0] ?? '');

@@ -1,6 +1,6 @@
 import { runContract } from './suite.ts';
 
-const isAway = 'this program makes the connections itself: while it is away there are none';
+const isAway = 'the program relays connections itself: while it does not run there are none';
 const turns =
   'endpoints take turns, so the same clients in the same order get the same endpoints by chance, too';
 const loopback = 'userspace mode serves node ports at loopback addresses like at any other (test/userspace)';
@@ -14,7 +14,7 @@ runContract({
     C39: turns,
     'affinity/per port': turns,
     'affinity/per service': turns,
-    C42: 'records of clients are in the memory of this program, and go with it',
+    C42: 'affinity records are in the memory of the program and end with it',
     'connections/restart': isAway,
     'changes/while away': isAway,
     C54: `${isAway}; clean-up is tested in test/userspace`,
@@ -27,7 +27,7 @@ runContract({
     C50: loopback,
     'loopback/follows endpoints': loopback,
     'loopback/affinity': loopback,
-    C53: 'userspace mode asks for no version of the kernel',
+    C53: 'userspace mode does not check the kernel version',
   },
   module: import.meta.url,
 });

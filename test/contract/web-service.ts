@@ -1,6 +1,6 @@
 import type { Packet, ServiceSpec } from './story.ts';
 
-/** A service that can be reached in every way; what tests of a program in operation look at. */
+/** A service with every kind of address, for tests of a program in operation. */
 export const web: ServiceSpec = {
   nodePort: true,
   external: true,
@@ -8,7 +8,7 @@ export const web: ServiceSpec = {
   endpoints: ['A', 'B'],
 };
 
-/** From where, and by which of its addresses. */
+/** Packets from a pod, from the node and from outside. */
 export const everyWayIn: readonly Packet[] = [
   { from: 'pod', to: 'clusterIP' },
   { from: 'client', to: 'nodePort' },
@@ -16,6 +16,6 @@ export const everyWayIn: readonly Packet[] = [
   { from: 'node', to: 'clusterIP' },
 ];
 
-/** Both endpoints answer, and see the client's address, or one of the node's. */
+/** Both endpoints answer, and see the client's address or one of the node's. */
 export const own = { A: 'OWN', B: 'OWN' } as const;
 export const masqueraded = { A: 'MASQ', B: 'MASQ' } as const;

@@ -64,7 +64,7 @@ export const modules: readonly string[] = [
   'xt_ipvs',
 ];
 
-/** How the contract is told there: `brief` or `full` (test/contract/brief.ts says what is left out). */
+/** Which contract runs there: `brief` or `full` (test/contract/brief.ts says what is left out). */
 export const contract = 'brief';
 
 /** How many times longer tests wait there. */

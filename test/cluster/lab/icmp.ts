@@ -24,9 +24,9 @@ interface Watcher {
 }
 
 /**
- * Receives every ICMP error in this namespace and calls the watchers that a "port unreachable" concerns. A socket's own
- * ECONNREFUSED is not enough: it does not say whether a reset caused it, and it is a second late if the socket was locked
- * when the error arrived.
+ * Receives every ICMP error in this namespace and calls the watchers that a "port unreachable" concerns. A socket's
+ * own ECONNREFUSED is not enough: it does not say whether a reset caused it, and it is a second late if the socket was
+ * locked when the error arrived.
  */
 export class IcmpWitness implements UnreachableWitness {
   readonly #libc: Libc;

@@ -27,8 +27,8 @@ export function sctpUnavailable(): string | undefined {
 }
 
 /**
- * Opens a socket at one address, on which a server may listen. A socket at all addresses would announce them all when it
- * connects, and its peer could then bypass the proxy.
+ * Opens a socket at one address, on which a server may listen. A socket at all addresses would announce them all when
+ * it connects, and its peer could then bypass the proxy.
  */
 export function sctpSocket(port: number, address: string, flags = 0): number {
   const isV6 = address.includes(':');

@@ -17,7 +17,7 @@ import {
 const web: ServiceSpec = { nodePort: true, external: true, loadBalancer: true, endpoints: ['A', 'B'] };
 const everybody = { A: 'MASQ', B: 'MASQ' } as const;
 
-/** No mode without a service network captures addresses that no service has. */
+/** Modes without a service network leave unused addresses alone. */
 const unclaimed = withoutServiceNetwork(IGNORE);
 
 const secondOnly: Setting = { nodePortAddresses: ['198.51.100.0/24', '2001:db8:0:2::/64'] };
@@ -25,7 +25,7 @@ const loopbackOnly: Setting = { nodePortAddresses: ['127.0.0.0/8', '::1/128'] };
 
 /** Which addresses and ports are captured, and which are not. */
 export const addressStories: readonly Story[] = [
-  story('addresses/other ports', 'external IPs and balancers are captured at their port and protocol only', {
+  story('addresses/other ports', 'external IPs and load balancer IPs capture only their port and protocol', {
     given: web,
     packets: [
       { from: 'pod', to: 'external', port: 81, expect: IGNORE },
@@ -34,7 +34,7 @@ export const addressStories: readonly Story[] = [
       { from: 'node', to: 'loadBalancer', port: 81, expect: IGNORE },
     ],
   }),
-  story('addresses/hostname only', 'a balancer without an address changes nothing', {
+  story('addresses/hostname only', 'a load balancer without an address changes nothing', {
     given: { ...web, loadBalancer: 'hostname only' },
     packets: [
       { from: 'pod', to: 'loadBalancer', expect: IGNORE },
@@ -188,14 +188,14 @@ export const addressStories: readonly Story[] = [
   ),
 ];
 
-/** Asks until a node port at this address is answered by an endpoint, or no longer is. */
+/** Waits until an endpoint answers at a node port of this address, or until none answers any more. */
 async function answersAt(scene: Scene, address: string, port: number, wanted: boolean): Promise<void> {
   const pod = scene.cluster.landscape.host('pod');
   const isAnswered = async () => (await pod.ask({ address, port })).kind === 'answered';
   await eventuallyEqual(`a node port at ${address} follows the address`, isAnswered, wanted);
 }
 
-/** Waits for this answer of the health check port; without a status, for nobody to listen there. */
+/** Waits for this answer of the health check port; without a status, waits until nothing listens there. */
 async function healthCheckSays(scene: Scene, status: number | undefined, endpoints: number): Promise<void> {
   const { node, family } = scene.book;
   const url = `http://${family === 'IPv4' ? node : `[${node}]`}:${healthCheckPortOf(scene.service().n)}/`;

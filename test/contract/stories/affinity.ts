@@ -6,15 +6,15 @@ import { isBrief } from '../brief.ts';
 import type { Scene } from '../scene.ts';
 import { type Packet, type ServiceSpec, type Story, scripted } from '../story.ts';
 
-/** Longer than any story takes, a restart of the program in an emulated machine included. */
+/** The timeout is longer than any story, even with a restart of the program in an emulated machine. */
 const sticky: ServiceSpec = { affinitySeconds: 600, endpoints: ['A', 'B'] };
 const withFrontends: ServiceSpec = { ...sticky, nodePort: true, external: true, loadBalancer: true };
 
-/** So many that chance sends all of them the same way once in two thousand million times; in brief, in eight million. */
+/** By chance, all of these clients reach the same endpoint only once in 2 * 10^9 times; in brief, once in 8 * 10^6. */
 const CROWD = isBrief ? 24 : 32;
 const crowd = Array.from({ length: CROWD }, (_, i) => i);
 
-/** Where each of many clients is sent by one new connection. */
+/** The endpoint that each of many clients reaches with one new connection. */
 function choices(
   scene: Scene,
   to: Packet['to'] = 'clusterIP',
@@ -42,7 +42,7 @@ export const affinityStories: readonly Story[] = [
       await scene.apply({ ...sticky, affinitySeconds: seconds });
       const first = await choices(scene);
       assertSpread(first);
-      // Pauses are much shorter than the timer, so that a machine that stands still for a moment does not run it down.
+      // Pauses are much shorter than the timer, so that it does not expire when the machine stalls for a moment.
       const end = performance.now() + 1.25 * seconds * 1000;
       while (performance.now() < end) {
         await sleep(paced(1_000));
@@ -65,7 +65,7 @@ export const affinityStories: readonly Story[] = [
   }),
   scripted(
     'C40',
-    'a record ends with its endpoint; the newer record counts when the endpoint is back',
+    'a record ends with its endpoint; when the endpoint is back, the newer record counts',
     async (scene) => {
       await scene.apply(sticky);
       assertSpread(await choices(scene));
@@ -135,18 +135,14 @@ export const affinityStories: readonly Story[] = [
       assert.deepEqual(await choices(scene, 'nodePort'), here);
     },
   ),
-  scripted(
-    'affinity/more endpoints',
-    'endpoints that join take no client away from the others',
-    async (scene) => {
-      await scene.apply(sticky);
-      const first = await choices(scene);
-      await scene.apply({ ...sticky, endpoints: ['A', 'B', 'C', 'D'] });
-      assert.deepEqual(await choices(scene), first);
-      await scene.apply({ ...sticky, endpoints: ['A', 'C', 'B'] });
-      assert.deepEqual(await choices(scene), first);
-    },
-  ),
+  scripted('affinity/more endpoints', 'new endpoints take no client away from the others', async (scene) => {
+    await scene.apply(sticky);
+    const first = await choices(scene);
+    await scene.apply({ ...sticky, endpoints: ['A', 'B', 'C', 'D'] });
+    assert.deepEqual(await choices(scene), first);
+    await scene.apply({ ...sticky, endpoints: ['A', 'C', 'B'] });
+    assert.deepEqual(await choices(scene), first);
+  }),
   scripted(
     'affinity/other changes',
     'affinity records outlive changes that leave their endpoint in place',
@@ -204,7 +200,7 @@ export const affinityStories: readonly Story[] = [
   ),
 ];
 
-/** A client's one endpoint, as an expectation for its further connections. */
+/** Connects once and returns the endpoint as the expectation for further connections. */
 async function ownChoice(scene: Scene, to: Packet['to']) {
   return { [await scene.answerer({ from: 'client', to })]: 'MASQ' } as const;
 }

@@ -15,7 +15,7 @@ import { sctpStories } from './sctp.ts';
 import { sourceRangeStories } from './source-ranges.ts';
 import { topologyStories } from './topology.ts';
 
-/** Everything that every mode must get right. */
+/** All stories of the contract. */
 export const stories: readonly Story[] = [
   ...clusterIPStories,
   ...nodePortStories,

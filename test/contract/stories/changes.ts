@@ -15,16 +15,16 @@ const web: ServiceSpec = { nodePort: true, external: true, loadBalancer: true, e
 const own = { A: 'OWN', B: 'OWN' } as const;
 const everybody = { A: 'MASQ', B: 'MASQ' } as const;
 
-/** iptables mode captures nothing but the ports of services. */
+/** iptables mode captures only the ports of services. */
 const leftAlone = inIptables(IGNORE);
-/** No mode without a service network captures addresses that no service has. */
+/** Modes without a service network leave unused addresses alone. */
 const unclaimed = withoutServiceNetwork(IGNORE);
 
-/** What becomes of packets when objects come, change and go. */
+/** Outcomes of packets when objects are created, changed and deleted. */
 export const changeStories: readonly Story[] = [
   scripted(
     'changes/deleted',
-    'a deleted service is served nowhere, and everywhere after it is created again',
+    'a deleted service is not served; after it is created again, it is served at every address',
     async (scene) => {
       for (let i = 0; i < 2; i++) {
         await scene.apply(web);
@@ -136,7 +136,7 @@ export const changeStories: readonly Story[] = [
     },
     { given: web, packets: [{ from: 'pod', to: 'clusterIP', expect: own }] },
   ]),
-  story('changes/endpoints', 'packets follow endpoints that come, go, drain and return', [
+  story('changes/endpoints', 'packets follow endpoints that are added, removed, drained and added again', [
     {
       given: { ...web, endpoints: ['A'] },
       packets: [{ from: 'pod', to: 'clusterIP', expect: { A: 'OWN' } }],
@@ -241,7 +241,7 @@ export const changeStories: readonly Story[] = [
   ),
   scripted(
     'C52',
-    'flushed rules come back with the next change at the latest',
+    'flushed rules are written again, at the latest with the next change',
     async (scene) => {
       await scene.apply(web);
       await scene.apply({ ...web, endpoints: ['A'] }, 'other');

@@ -13,12 +13,12 @@ import {
 const web: ServiceSpec = { endpoints: ['A', 'B'] };
 const dns: ServiceSpec = { protocols: ['UDP'], port: 53, internalPolicy: 'Local', endpoints: ['A', 'B'] };
 const toWeb = { to: 'clusterIP' } as const;
-/** iptables mode captures nothing but the ports of services. */
+/** iptables mode captures only the ports of services. */
 const leftAlone = inIptables(IGNORE);
-/** No mode without a service network captures addresses that no service has. */
+/** Modes without a service network leave unused addresses alone. */
 const unclaimed = withoutServiceNetwork(IGNORE);
 
-/** A quarter is missed by a tenth in so many draws once in ten million times. */
+/** With this many draws, chance misses a quarter by a tenth only once in ten million times. */
 const EVEN_DRAWS = 600;
 const DRAWS_AT_ONCE = 10;
 

@@ -1,7 +1,7 @@
 import { IGNORE, type ServiceSpec, type Story, scripted, withoutServiceNetwork } from '../story.ts';
 
 const web: ServiceSpec = { nodePort: true, external: true, loadBalancer: true, endpoints: ['A', 'B'] };
-/** No mode without a service network captures addresses that no service has. */
+/** Modes without a service network leave unused addresses alone. */
 const unclaimed = withoutServiceNetwork(IGNORE);
 const dualStackOnly = { dualStackOnly: true };
 

@@ -16,13 +16,13 @@ import {
 const dns: ServiceSpec = { protocols: ['UDP'], port: 53, endpoints: ['A'] };
 const dnsEverywhere: ServiceSpec = { ...dns, nodePort: true, external: true, loadBalancer: true };
 
-/** What stays as it is must be seen to do so more than once. */
+/** How often a story checks that something does not change. */
 const ASSURANCES = 5;
 
-/** Clusters after each other give services the same addresses, so ports are what tells their flows apart. */
+/** Consecutive clusters give services the same addresses, so only source ports distinguish their flows. */
 let lastPort = 20_000;
 
-/** Every datagram of it is of the same flow. */
+/** A packet that can be repeated: all its datagrams belong to the same flow. */
 function flowTo(to: Target, from: Packet['from'] = 'pod'): Packet {
   return { from, to, sourcePort: ++lastPort };
 }
@@ -77,7 +77,7 @@ const datagramStories: readonly Story[] = [
   scripted(
     'flows/service deleted',
     'a UDP flow of a deleted service is dropped',
-    // Where nothing is dropped it goes out into the world, where nobody listens.
+    // In modes that do not drop it, it goes to the world, where nothing listens.
     follow('clusterIP', dns, undefined, 'DROP', 'pod', withoutServiceNetwork('REJECT')),
     alone,
   ),
@@ -156,7 +156,7 @@ const datagramStories: readonly Story[] = [
   ),
   scripted(
     'flows/from nothing',
-    'a flow that found no service finds it once it is there',
+    'a UDP flow that was rejected without endpoints reaches the first new endpoint',
     async (scene) => {
       await scene.apply({ ...dns, endpoints: [] });
       const flow = flowTo('clusterIP');
@@ -168,14 +168,14 @@ const datagramStories: readonly Story[] = [
   ),
   scripted(
     'flows/passed by',
-    'a flow that passed by an address moves when a service takes it',
+    'a UDP flow to an external address moves to the service that gets this address',
     async (scene) => {
       await scene.apply({ ...dns, port: 80, endpoints: ['A'] });
       const world = scene.cluster.landscape.host('world');
       await world.serve(80, 'udp', scene.address('external', scene.service().n));
       const flow = flowTo('external');
       await scene.expect({ ...flow, expect: IGNORE });
-      // An answer on its way when its flow is deleted would make it a flow of the server's, which nobody looks for.
+      // An answer that arrives after conntrack deleted the flow would create a flow from the server, which stays.
       await world.stop(80, 'udp');
       await scene.apply({ ...dns, port: 80, external: true, endpoints: ['A'] });
       await scene.eventually({ ...flow, expect: { A: 'MASQ' } });
@@ -184,7 +184,7 @@ const datagramStories: readonly Story[] = [
   ),
 ];
 
-/** Connections that exist already are nobody's business. */
+/** Existing connections must not be disturbed. */
 const connectionStories: readonly Story[] = [
   scripted('C45', 'an established connection stays with an endpoint that left', async (scene) => {
     const web: ServiceSpec = { endpoints: ['A'] };

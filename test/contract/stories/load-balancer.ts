@@ -14,7 +14,7 @@ const to = 'loadBalancer';
 export const loadBalancerStories: readonly Story[] = [
   story(
     'C27',
-    'a draining endpoint here serves outside clients while a ready one elsewhere serves the cluster',
+    'a draining endpoint on this node serves outside clients while a ready one elsewhere serves the cluster',
     {
       given: balanced,
       packets: [
@@ -46,7 +46,7 @@ export const loadBalancerStories: readonly Story[] = [
       { from: 'pod', to: 'clusterIP', expect: 'REJECT' },
     ],
   }),
-  story('C30', 'only sources in the ranges reach the balancer; node ports are not guarded', {
+  story('C30', 'source ranges restrict the load balancer IP, but not node ports', {
     given: guarded,
     packets: [
       { from: 'client', to, expect: { A: 'MASQ' } },
@@ -58,10 +58,10 @@ export const loadBalancerStories: readonly Story[] = [
     given: guarded,
     packets: [{ from: 'pod', to, expect: 'DROP' }],
   }),
-  scripted('C32', 'a node that is allowed may use the balancer address that it has itself', async (scene) => {
+  scripted('C32', 'a node in the source ranges may connect from the load balancer IP', async (scene) => {
     await scene.apply({ ...guarded, ranges: ['nodes'] });
     const source = scene.address(to, scene.service().n);
-    // Deprecated: never the address that the kernel chooses when it masquerades.
+    // Deprecated, so that the kernel never chooses this address for masquerading.
     const nodad = source.includes(':') ? ['nodad'] : [];
     await runInNode('ip', 'addr', 'add', source, 'dev', 'lo', 'preferred_lft', '0', ...nodad);
     try {
@@ -72,7 +72,7 @@ export const loadBalancerStories: readonly Story[] = [
       await runInNode('ip', 'addr', 'del', source, 'dev', 'lo');
     }
   }),
-  story('C33', 'source ranges come before the rejection for want of endpoints', {
+  story('C33', 'without endpoints, sources outside the ranges are dropped, not rejected', {
     given: { ...guarded, endpoints: [] },
     packets: [
       { from: 'client', to, expect: 'REJECT' },
@@ -82,7 +82,7 @@ export const loadBalancerStories: readonly Story[] = [
   }),
   scripted(
     'C34',
-    'source ranges of one family leave the other family open',
+    'source ranges of one family do not restrict the other family',
     async (scene) => {
       await scene.apply({ ...guarded, rangeFamilies: ['IPv6'] });
       await scene.expect({ from: 'stranger', to, expect: { A: 'MASQ' } });
@@ -106,7 +106,7 @@ export const loadBalancerStories: readonly Story[] = [
       ],
     },
   ]),
-  story('C36', 'a balancer that proxies by itself is left alone', {
+  story('C36', 'a load balancer IP with ipMode Proxy is left alone', {
     given: { ...guarded, loadBalancer: 'Proxy', endpoints: ['A'] },
     packets: [
       { from: 'pod', to, expect: IGNORE },

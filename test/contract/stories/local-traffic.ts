@@ -12,15 +12,15 @@ const everywhere: ServiceSpec = { nodePort: true, external: true, loadBalancer: 
 const local: ServiceSpec = { ...everywhere, externalPolicy: 'Local' };
 const elsewhere: ServiceSpec = { ...local, endpoints: ['B'] };
 
-/** What of a remote pod and of a local one, under one way of telling local traffic. */
-interface Telling {
+/** One way to detect local traffic, and what it means for a remote pod. */
+interface Detection {
   readonly setting: Setting;
   readonly name: string;
   readonly remote: 'OWN' | 'MASQ';
   readonly remoteAtLocalPolicy: Answers | Fate;
 }
 
-const tellings: readonly Telling[] = [
+const detections: readonly Detection[] = [
   { setting: {}, name: 'NodeCIDR', remote: 'MASQ', remoteAtLocalPolicy: 'DROP' },
   {
     setting: { detectLocal: 'ClusterCIDR' },
@@ -42,7 +42,7 @@ const tellings: readonly Telling[] = [
   },
 ];
 
-function packetsFor({ remote, remoteAtLocalPolicy }: Telling): readonly ExpectedPacket[] {
+function packetsFor({ remote, remoteAtLocalPolicy }: Detection): readonly ExpectedPacket[] {
   return [
     { from: 'pod', to: 'clusterIP', expect: { B: 'OWN' } },
     { from: 'node', to: 'clusterIP', expect: { B: 'MASQ' } },
@@ -60,14 +60,14 @@ function packetsFor({ remote, remoteAtLocalPolicy }: Telling): readonly Expected
 const throughEverything = (expect: Answers): readonly ExpectedPacket[] =>
   (['nodePort', 'external', 'loadBalancer'] as const).map((to) => ({ from: 'A', to, expect }));
 
-/** Who counts as local, and what that changes. */
+/** Detection of local traffic, and its effects. */
 export const localTrafficStories: readonly Story[] = [
-  ...tellings.map((telling) =>
+  ...detections.map((detection) =>
     story(
-      `local/${telling.name}`,
-      `${telling.name} tells local pods`,
-      { given: elsewhere, packets: packetsFor(telling) },
-      { setting: telling.setting },
+      `local/${detection.name}`,
+      `${detection.name} detects local pods`,
+      { given: elsewhere, packets: packetsFor(detection) },
+      { setting: detection.setting },
     ),
   ),
   story(

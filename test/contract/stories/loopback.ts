@@ -6,14 +6,14 @@ import { inIptables, type ServiceSpec, type Setting, type Story, scripted, story
 const web: ServiceSpec = { nodePort: true, endpoints: ['A', 'B'] };
 const dns: ServiceSpec = { ...web, protocols: ['UDP'], port: 53 };
 
-/** iptables mode has the kernel route them to the endpoints. */
+/** In iptables mode the kernel routes them to the endpoints. */
 const servedInIPv4 = inIptables({ A: 'MASQ', B: 'MASQ' }, 'IPv4');
 
 const gates = { KubeProxyNFTablesLocalhostNodePorts: true };
 const gateOn: Setting = { gates };
 const served: Setting = { gates, nodePortAddresses: ['primary', 'localhost'] };
 
-/** Loopback node ports that were rejected so far. */
+/** The number of packets to loopback node ports that were rejected so far. */
 async function rejected(scene: Scene, protocol: string): Promise<number> {
   const name = 'kubeproxy_nftables_localhost_nodeport_rejected_packets_total';
   return scene.cluster.metric(name, `ip_family="${scene.book.family}",protocol="${protocol}"`);
@@ -49,7 +49,7 @@ export const loopbackStories: readonly Story[] = [
         { from: 'node', to: 'loopback', expect: 'REJECT' },
         { from: 'node', to, of: 'dns', expect: 'REJECT' },
       );
-      // A scrape that is under way for somebody else may have read the counters before.
+      // A concurrent scrape for another story may have read the counters before.
       for (const protocol of ['TCP', 'UDP'] as const) {
         const isCounted = async () => (await rejected(scene, protocol)) > before[protocol];
         await eventually(`rejected packets of ${protocol} are counted`, isCounted);
@@ -78,7 +78,7 @@ export const loopbackStories: readonly Story[] = [
   ),
   scripted(
     'C49',
-    'policy Local serves loopback clients from this node only',
+    'under policy Local only endpoints on this node serve loopback clients',
     async (scene) => {
       await scene.apply({ ...web, externalPolicy: 'Local' });
       await scene.ready({ from: 'node', to: 'loopback' });
@@ -106,7 +106,7 @@ export const loopbackStories: readonly Story[] = [
   ),
   scripted(
     'loopback/follows endpoints',
-    'new loopback connections go to new endpoints, open ones stay',
+    'new loopback connections reach new endpoints, open connections stay with theirs',
     async (scene) => {
       await scene.apply({ ...web, endpoints: ['A'] });
       await scene.ready({ from: 'node', to: 'loopback' });

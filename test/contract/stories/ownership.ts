@@ -7,7 +7,7 @@ import { type ServiceSpec, type Story, scripted } from '../story.ts';
 const victim: ServiceSpec = { loadBalancer: true, endpoints: ['A'], made: { at: 200 } };
 const thief: ServiceSpec = { endpoints: ['B'], made: { at: 100 } };
 
-/** Puts the thief first: its Service is older, and its name and number come earlier. */
+/** Creates the thief first: its Service is older, and its name and number come earlier. */
 async function attack(scene: Scene): Promise<void> {
   scene.put(thief, 'thief');
   await scene.apply(victim, 'victim');
@@ -24,7 +24,7 @@ function claiming(
 
 const toVictim = { from: 'client', to: 'loadBalancer', of: 'victim' } as const;
 
-/** An address that two services ask for has one owner, the same in every mode, and the other one is told. */
+/** An address that two services claim has one owner, the same in every mode; the loser is reported. */
 export const ownershipStories: readonly Story[] = [
   scripted(
     'ownership/attack',
@@ -74,7 +74,7 @@ export const ownershipStories: readonly Story[] = [
   }),
   scripted(
     'ownership/age',
-    'of two services with the same external IP the older has it, of the same age the smaller UID',
+    'of two services with the same external IP the older owns it; at the same age, the smaller UID',
     async (scene) => {
       const old: ServiceSpec = { external: true, endpoints: ['A'], made: { at: 100, uid: 'b' } };
       const to = { from: 'client', to: 'external', of: 'victim' } as const;
@@ -101,7 +101,7 @@ export const ownershipStories: readonly Story[] = [
   ),
 ];
 
-/** In `services`, `status`, the metric and an event, each naming the owner. */
+/** Checks that `services`, `status`, the metric and an event report the loss; all but the metric name the owner. */
 async function assertReported(scene: Scene): Promise<void> {
   const { cluster } = scene;
   const [loser, owner] = [scene.service('thief'), scene.service('victim')].map(({ n }) => serviceName(n));
@@ -122,7 +122,7 @@ async function assertReported(scene: Scene): Promise<void> {
   assert.ok(samples >= lost.length, `${samples} samples of the metric`);
   await cluster.eventually('an event about the service that lacks the address', async () => {
     const notes = cluster.api.store.list('events').map(({ raw }) => String(raw.note));
-    // Events of both families are one series, which keeps the note of its first.
+    // Events of both families are one series, which keeps the note of its first event.
     return texts.some((text) => notes.some((note) => note.endsWith(text)));
   });
 }

@@ -12,7 +12,7 @@ import { IGNORE, inIptables, story } from '../story.ts';
 
 type Place = 'A' | 'B' | 'C' | 'D';
 
-/** A state of the endpoints, and who then serves: everybody's list and that of this node. */
+/** A state of the endpoints, and which of them then serve under policy Cluster and under policy Local. */
 interface EndpointState {
   readonly name: string;
   readonly endpoints: readonly (Place | EndpointSpec)[];
@@ -60,7 +60,7 @@ const protocols = ['TCP', 'UDP'] as const;
 const sources: readonly Source[] = ['pod', 'node', 'remote', 'client'];
 const targets: readonly Target[] = ['clusterIP', 'nodePort', 'external', 'loadBalancer'];
 
-/** The decision table, read as prose: who serves a packet, and whose address they see. */
+/** The decision table: which endpoints serve a packet, and which source address they see. */
 function verdict(from: Source, to: Target, spec: ServiceSpec, state: EndpointState): Answers | Fate {
   const { cluster, local } = state;
   if (cluster.length === 0 && local.length === 0) return 'REJECT';
@@ -74,8 +74,8 @@ function verdict(from: Source, to: Target, spec: ServiceSpec, state: EndpointSta
 }
 
 /**
- * iptables mode does not look at what the node itself sends to external addresses that nobody serves. Out in the world,
- * TCP is answered and UDP rejected.
+ * iptables mode ignores packets of the node itself to external addresses without endpoints. They go to the world, which
+ * answers TCP and rejects UDP.
  */
 function unrejected(from: Source, to: Target): Pick<ExpectedPacket, 'differs'> {
   return from === 'node' && (to === 'external' || to === 'loadBalancer') ? inIptables(IGNORE) : {};

@@ -14,7 +14,7 @@ const externalAddresses = everyAddress.filter((to) => to !== 'clusterIP');
 
 const everybody = { A: 'MASQ', B: 'MASQ' } as const;
 
-/** What other stories tell of TCP and UDP, of SCTP. */
+/** The rules that other stories test with TCP and UDP, for SCTP. */
 export const sctpStories: readonly Story[] = [
   sctp(
     'sctp/policy Cluster',
@@ -35,7 +35,7 @@ export const sctpStories: readonly Story[] = [
   ),
   sctp(
     'sctp/policy Local',
-    'SCTP under policy Local serves outside clients from this node and keeps their address',
+    'SCTP under policy Local sends outside clients to endpoints on this node and keeps their address',
     async (scene) => {
       await scene.apply(local);
       await scene.expect(
@@ -68,7 +68,7 @@ export const sctpStories: readonly Story[] = [
       ]),
     );
   }),
-  sctp('sctp/ranges', 'source ranges guard the balancer address for SCTP', async (scene) => {
+  sctp('sctp/ranges', 'source ranges restrict the load balancer IP for SCTP', async (scene) => {
     await scene.apply({ ...exposed, ranges: ['clients'] });
     await scene.expect(
       { from: 'client', to: 'loadBalancer', expect: everybody },
@@ -91,18 +91,22 @@ export const sctpStories: readonly Story[] = [
       await scene.expect({ from: 'client', to: 'clusterIP', expect: { B: 'MASQ' } });
     },
   ),
-  sctp('sctp/all protocols', 'one port of each protocol leads to the same endpoints', async (scene) => {
-    await scene.apply({ ...exposed, protocols: ['TCP', 'UDP', 'SCTP'] });
-    await scene.expect(
-      ...(['tcp', 'udp', 'sctp'] as const).flatMap((transport) =>
-        (['clusterIP', 'nodePort'] as const).map(
-          (to) => ({ from: 'client', to, transport, expect: everybody }) as const,
+  sctp(
+    'sctp/all protocols',
+    'TCP, UDP and SCTP ports of a service reach the same endpoints',
+    async (scene) => {
+      await scene.apply({ ...exposed, protocols: ['TCP', 'UDP', 'SCTP'] });
+      await scene.expect(
+        ...(['tcp', 'udp', 'sctp'] as const).flatMap((transport) =>
+          (['clusterIP', 'nodePort'] as const).map(
+            (to) => ({ from: 'client', to, transport, expect: everybody }) as const,
+          ),
         ),
-      ),
-    );
-  }),
+      );
+    },
+  ),
 ];
 
-function sctp(id: string, title: string, tell: Story['tell']): Story {
-  return scripted(id, title, tell, { unavailable: sctpUnavailable() });
+function sctp(id: string, title: string, run: Story['run']): Story {
+  return scripted(id, title, run, { unavailable: sctpUnavailable() });
 }

@@ -10,9 +10,9 @@ const guarded: ServiceSpec = {
 const to = 'loadBalancer';
 const everybody = { A: 'MASQ', B: 'MASQ' } as const;
 
-/** Who may use a balancer's address. */
+/** Which clients may use a load balancer IP. */
 export const sourceRangeStories: readonly Story[] = [
-  story('ranges/udp', 'source ranges guard datagrams', {
+  story('ranges/udp', 'source ranges apply to UDP', {
     given: { ...guarded, protocols: ['UDP'] },
     packets: [
       { from: 'client', to, expect: everybody },
@@ -20,7 +20,7 @@ export const sourceRangeStories: readonly Story[] = [
       { from: 'stranger', to: 'nodePort', expect: everybody },
     ],
   }),
-  story('ranges/other addresses', 'source ranges do not guard cluster IP, external IP and node port', {
+  story('ranges/other addresses', 'source ranges do not apply to cluster IP, external IP and node port', {
     given: guarded,
     packets: [
       { from: 'stranger', to: 'external', expect: everybody },
@@ -44,7 +44,7 @@ export const sourceRangeStories: readonly Story[] = [
       { from: 'pod', to, expect: everybody },
       { from: 'client', to, expect: 'DROP' },
       { from: 'remote', to, expect: 'DROP' },
-      // ipvs mode guards against the node only as far as it sends from the balancer's address (C32).
+      // ipvs mode applies the ranges to the node only if it sends from the load balancer IP (C32).
       { from: 'node', to, expect: 'DROP', ...inIpvs(everybody) },
     ],
   }),
@@ -74,7 +74,7 @@ export const sourceRangeStories: readonly Story[] = [
       ],
     },
   ),
-  story('ranges/both protocols', 'source ranges guard every port of the service', {
+  story('ranges/both protocols', 'source ranges apply to every port of the service', {
     given: { ...guarded, protocols: ['TCP', 'UDP'] },
     packets: (['tcp', 'udp'] as const).flatMap((transport) => [
       { from: 'client', to, transport, expect: everybody } as const,

@@ -3,11 +3,11 @@ import { type EndpointSpec, type ServiceSpec, type Story, scripted, story } from
 
 const hinted = (at: EndpointSpec['at'], ...zoneHints: string[]): EndpointSpec => ({ at, zoneHints });
 
-/** The endpoint here is meant for the other zone, the one elsewhere for this zone. */
+/** The endpoint on this node is hinted for the other zone, the one elsewhere for this zone. */
 const crossed: readonly EndpointSpec[] = [hinted('A', zones.there), hinted('B', zones.here)];
 const web: ServiceSpec = { nodePort: true, loadBalancer: true, endpoints: crossed };
 
-/** Endpoints that are meant for clients in certain zones or on certain nodes. */
+/** Endpoints with hints for zones or nodes. */
 export const topologyStories: readonly Story[] = [
   story('C51', 'hints narrow the list of cluster endpoints, never that of local endpoints', {
     given: { ...web, externalPolicy: 'Local' },
@@ -26,7 +26,7 @@ export const topologyStories: readonly Story[] = [
       { from: 'node', to: 'clusterIP', expect: { B: 'MASQ' } },
     ],
   }),
-  story('topology/several zones', 'an endpoint may be meant for several zones', {
+  story('topology/several zones', 'an endpoint may be hinted for several zones', {
     given: {
       endpoints: [hinted('A', zones.there, zones.here), hinted('B', zones.here), hinted('D', zones.there)],
     },
@@ -36,15 +36,15 @@ export const topologyStories: readonly Story[] = [
     given: { endpoints: [...crossed, 'D'] },
     packets: [{ from: 'pod', to: 'clusterIP', expect: { A: 'OWN', B: 'OWN', D: 'OWN' } }],
   }),
-  story('topology/not for us', 'hints count only when an endpoint is meant for this zone', {
+  story('topology/not for us', 'hints count only when an endpoint is hinted for this zone', {
     given: { endpoints: [hinted('A', zones.there), hinted('B', zones.there)] },
     packets: [{ from: 'pod', to: 'clusterIP', expect: { A: 'OWN', B: 'OWN' } }],
   }),
-  story('topology/unready', 'an endpoint that is not ready neither serves the zone nor spoils the hints', {
+  story('topology/unready', 'an endpoint that is not ready does not count for hints', {
     given: { endpoints: [hinted('A', zones.there), { ...hinted('B', zones.here), state: 'unready' }] },
     packets: [{ from: 'pod', to: 'clusterIP', expect: { A: 'OWN' } }],
   }),
-  story('topology/draining', 'endpoints that drain serve regardless of hints when no other does', {
+  story('topology/draining', 'draining endpoints ignore hints and serve when no endpoint is ready', {
     given: { endpoints: crossed.map((endpoint) => ({ ...endpoint, state: 'draining' as const })) },
     packets: [{ from: 'pod', to: 'clusterIP', expect: { A: 'OWN', B: 'OWN' } }],
   }),
@@ -59,7 +59,7 @@ export const topologyStories: readonly Story[] = [
     },
     packets: [{ from: 'pod', to: 'clusterIP', expect: { A: 'OWN' } }],
   }),
-  story('topology/other nodes', 'hints for other nodes only leave the choice to the zone hints', {
+  story('topology/other nodes', 'when node hints name only other nodes, zone hints decide', {
     given: {
       distribution: 'PreferSameNode',
       endpoints: [
@@ -89,7 +89,7 @@ export const topologyStories: readonly Story[] = [
       try {
         scene.cluster.moveNode(zones.there);
         await scene.eventually({ from: 'pod', to: 'clusterIP', expect: { A: 'OWN' } });
-        // New endpoints may come before old ones go.
+        // New endpoints may be added before old ones are removed.
         await scene.cluster.settled();
         await scene.expect({ from: 'pod', to: 'clusterIP', expect: { A: 'OWN' } });
       } finally {
