@@ -233,6 +233,7 @@ export class SyncEngine<Belief> implements Backend {
   }
 
   #noteDamage(change: ForeignChange): void {
+    if (this.#isClosed) return;
     this.#damage = union(this.#damage, change.suspects ?? 'everything');
     this.#repairs.changed(change);
   }

@@ -21,6 +21,7 @@ export class LastingSubscription<S extends { close(): void }> {
   readonly #options: LastingSubscriptionOptions<S>;
   #current: S | undefined;
   #timer: Timer | undefined;
+  #isClosed = false;
 
   constructor(options: LastingSubscriptionOptions<S>) {
     this.#options = options;
@@ -33,6 +34,7 @@ export class LastingSubscription<S extends { close(): void }> {
   }
 
   close(): void {
+    this.#isClosed = true;
     this.#timer?.cancel();
     this.#current?.close();
     this.#current = undefined;
@@ -47,6 +49,7 @@ export class LastingSubscription<S extends { close(): void }> {
   }
 
   #lose(error: unknown): void {
+    if (this.#isClosed) return;
     const { topic, clock, logger, details, onReopened } = this.#options;
     logger.error(error, `No subscription to ${topic}; trying again`, details);
     this.#current?.close();

@@ -1,27 +1,15 @@
-import type { NftClient } from '../../kernel/nft/client.ts';
 import { NftError } from '../../kernel/nft/errors.ts';
-import type { Clock } from '../../lib/clock.ts';
-import type { Logger } from '../../obs/log.ts';
-import type { ProxyMetrics } from '../../obs/proxy-metrics.ts';
+import type { NftablesOptions } from './driver.ts';
 import type { Prepared } from './prepare.ts';
-import type { NftablesSettings } from './settings.ts';
 import { Transaction } from './transaction.ts';
 import { TransactionLog } from './transaction-log.ts';
 
-export interface CommitOptions {
-  readonly settings: NftablesSettings;
-  readonly client: NftClient;
-  readonly metrics: Pick<ProxyMetrics, 'nftablesSyncFailures' | 'nftablesCleanupFailures'>;
-  readonly logger: Logger;
-  readonly clock: Clock;
-}
-
 /** Commits prepared transactions of one family, logs them, and counts those that fail. */
 export class Commits {
-  readonly #options: CommitOptions;
+  readonly #options: NftablesOptions;
   readonly #log: TransactionLog;
 
-  constructor(options: CommitOptions) {
+  constructor(options: NftablesOptions) {
     this.#options = options;
     this.#log = new TransactionLog({ ...options, family: options.settings.family });
   }
