@@ -4,8 +4,18 @@
  * sources, for the positions in log records.
  * With --optional (after an install) a missing esbuild is no failure: the commands then run from their sources.
  */
-import { chmodSync, cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { basename, join, resolve } from 'node:path';
+import {
+  chmodSync,
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { basename, dirname, join, relative, resolve } from 'node:path';
 import { copyFFILibrary } from './ffi-library.ts';
 
 const root = resolve(import.meta.dirname, '..');
@@ -25,9 +35,19 @@ async function main(): Promise<void> {
     throw error;
   });
   if (!esbuild) return;
-  rmSync(dist, { recursive: true, force: true });
+  mkdirSync(dist, { recursive: true });
+  const built = mkdtempSync(join(dist, '.new-'));
+  try {
+    await buildInto(built, esbuild);
+    putInPlace(built);
+  } finally {
+    rmSync(built, { recursive: true });
+  }
+}
+
+async function buildInto(built: string, esbuild: typeof import('esbuild')): Promise<void> {
   for (const [command, entry] of Object.entries(commands)) {
-    const outfile = join(dist, `${command}.js`);
+    const outfile = join(built, `${command}.js`);
     await esbuild.build({
       stdin: {
         contents: `import { main } from '${entry}';\nawait main(process.argv.slice(2));\n`,
@@ -49,11 +69,28 @@ async function main(): Promise<void> {
     writeLineTable(outfile);
     console.log(`dist/${command}.js  ${(text.length / 1024).toFixed(0)} KiB`);
   }
-  cpSync(join(root, 'LICENSE'), join(dist, 'LICENSE'));
+  cpSync(join(root, 'LICENSE'), join(built, 'LICENSE'));
   // The only library in the bundles.
-  cpSync(join(root, 'node_modules/yaml/LICENSE'), join(dist, 'LICENSE.yaml'));
-  writeFileSync(join(dist, 'package.json'), `${JSON.stringify({ type: 'module' })}\n`);
-  copyFFILibrary(join(root, 'node_modules'), join(dist, 'node_modules'));
+  cpSync(join(root, 'node_modules/yaml/LICENSE'), join(built, 'LICENSE.yaml'));
+  writeFileSync(join(built, 'package.json'), `${JSON.stringify({ type: 'module' })}\n`);
+  copyFFILibrary(join(root, 'node_modules'), join(built, 'node_modules'));
+}
+
+/** Replaces dist/ file by file, so that a command that starts meanwhile finds a complete bundle. */
+function putInPlace(built: string): void {
+  const files = filesOf(built);
+  for (const file of files) {
+    mkdirSync(dirname(join(dist, file)), { recursive: true });
+    renameSync(join(built, file), join(dist, file));
+  }
+  const stale = filesOf(dist).filter((file) => !file.startsWith('.new-') && !files.includes(file));
+  for (const file of stale) rmSync(join(dist, file));
+}
+
+function filesOf(directory: string): string[] {
+  const entries = readdirSync(directory, { recursive: true, withFileTypes: true });
+  const files = entries.filter((entry) => !entry.isDirectory());
+  return files.map((entry) => relative(directory, join(entry.parentPath, entry.name)));
 }
 
 /**

@@ -14,17 +14,17 @@ import { lanes } from '../test/vm/lane.ts';
 import { installMissing } from './debian-packages.ts';
 import { shareSeed } from './seed.ts';
 import {
+  build,
   root,
-  run,
   runChecks,
-  runSystemTests,
-  runUnitTests,
+  runInMachine,
+  runTests,
   systemTests,
   tools,
   unitTests,
 } from './test-files.ts';
 
-function main(args: readonly string[]): void {
+async function main(args: readonly string[]): Promise<boolean> {
   const base = findBase(args.find((arg) => !arg.startsWith('--')));
   const changed = changedSince(base.commit);
   const selection = select(changed);
@@ -32,17 +32,16 @@ function main(args: readonly string[]): void {
     .flat()
     .filter((file) => selection.tests.includes(file));
   describe(base, selection, inMachine);
-  if (args.includes('--list')) return;
-  if (changed.length > 0) runChecks();
-  if (selection.tests.length === 0) return;
+  if (args.includes('--list') || changed.length === 0) return true;
+  if (!(await runChecks())) return false;
   shareSeed(root);
-  const chosen = (files: readonly string[]): string[] =>
-    files.filter((file) => selection.tests.includes(file));
-  runUnitTests(chosen(unitTests()));
-  const system = chosen(systemTests());
-  if (system.length > 0) installMissing(tools);
-  runSystemTests(system);
-  if (inMachine.length > 0) run(process.execPath, [join(root, 'scripts/test-vm.ts'), ...inMachine]);
+  const system = systemTests().filter((file) => selection.tests.includes(file));
+  if (system.length > 0) {
+    installMissing(tools);
+    if (!(await build())) return false;
+  }
+  const passed = await runTests(selection.tests);
+  return (await runInMachine(inMachine)) && passed;
 }
 
 function select(changed: readonly string[]): Selection {
@@ -115,4 +114,4 @@ function git(...args: readonly string[]) {
   return spawnSync('git', args, { cwd: root, encoding: 'utf8', maxBuffer: 64 << 20 });
 }
 
-main(process.argv.slice(2));
+process.exitCode = (await main(process.argv.slice(2))) ? 0 : 1;

@@ -44,14 +44,13 @@ function main(wanted: readonly string[]): void {
   }
 }
 
-/** The lane that the argument names, or all files whose names begin with one of the arguments. */
+/** The files of the lanes that the arguments name, and those whose names begin with an argument. */
 function selectLane(wanted: readonly string[]): Lane {
-  const [first = ''] = wanted;
-  const named = Object.hasOwn(lanes, first) ? lanes[first] : undefined;
-  if (named && wanted.length === 1) return named;
   const all = Object.values(lanes).flat();
-  const files = all.filter((file) => wanted.some((part) => file.startsWith(part)));
-  if (files.length > 0) return files;
+  const files = wanted.flatMap((name) =>
+    Object.hasOwn(lanes, name) ? (lanes[name] ?? []) : all.filter((file) => file.startsWith(name)),
+  );
+  if (files.length > 0) return [...new Set(files)];
   const known = [...Object.keys(lanes), ...all].join('\n  ');
   throw new Error(`nothing matches ${JSON.stringify(wanted.join(' '))}; there are\n  ${known}`);
 }

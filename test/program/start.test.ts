@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { closeSync, openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, afterEach, before, describe, it } from 'node:test';
 import { enterNamespace, labUnavailable, run } from '../cluster/lab/namespace.ts';
@@ -38,6 +38,8 @@ describe('npm start', { skip: skip ?? false }, () => {
   let installedFiles: string[];
   let machineBefore: string;
   const started: NpmStart[] = [];
+  /** Open files, so that the kernel does not give the number of a namespace that is gone to one of another test. */
+  const heldNetworks: number[] = [];
 
   function start(uid: number, through: readonly string[] = []): NpmStart {
     const demonstration = new NpmStart(installation, uid, through);
@@ -65,6 +67,7 @@ describe('npm start', { skip: skip ?? false }, () => {
 
   /** Namespaces of the demonstration's processes that this process is not in. */
   function networksOf(demonstration: NpmStart): Set<string> {
+    for (const { pid } of demonstration.processes()) heldNetworks.push(openSync(`/proc/${pid}/ns/net`, 'r'));
     const own = processes().find(({ pid }) => pid === process.pid)?.network;
     const all = new Set(demonstration.processes().map(({ network }) => network));
     all.delete(own ?? '');
@@ -93,6 +96,7 @@ describe('npm start', { skip: skip ?? false }, () => {
   });
   afterEach(() => {
     for (const demonstration of started.splice(0)) demonstration.kill();
+    for (const file of heldNetworks.splice(0)) closeSync(file);
   });
   after(() => installation.remove());
 

@@ -1,5 +1,7 @@
 import { spawnSync } from 'node:child_process';
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { paced } from './pace.ts';
@@ -58,15 +60,18 @@ export function ownNamespace(): string | undefined {
  */
 export function runInNamespace(moduleURL: string): number {
   const name = `${namePrefix}${process.pid}`;
+  const lock = join(tmpdir(), `${name}.xtables-lock`);
   removeNamespaces(isAbandoned);
   run('ip', 'netns', 'add', name);
   try {
     run('ip', '-n', name, 'link', 'set', 'lo', 'up');
     const args = ['netns', 'exec', name, process.execPath, ...process.execArgv, fileURLToPath(moduleURL)];
-    const env = { ...process.env, [insideVariable]: name };
+    // Rules belong to a namespace and the lock of iptables to a machine: another test's rules are none of our business.
+    const env = { ...process.env, [insideVariable]: name, XTABLES_LOCKFILE: lock };
     return spawnSync('ip', args, { stdio: 'inherit', env }).status ?? 1;
   } finally {
     removeNamespaces((namespace) => isPartOf(namespace, name));
+    rmSync(lock, { force: true });
   }
 }
 
