@@ -70,7 +70,7 @@ export function build(): Promise<boolean> {
 
 interface HowToRun {
   readonly env?: NodeJS.ProcessEnv;
-  /** Begins every line of output, so that it can be told from that of a command that runs at the same time. */
+  /** Begins every line of output, to distinguish it from that of a command that runs at the same time. */
   readonly prefix?: string;
 }
 

@@ -5,10 +5,10 @@ import { paced } from './cluster/lab/pace.ts';
 
 /** Durations are those of an ordinary machine; a slower one gets as much more as it needs. */
 export interface Patience {
-  /** Only a test that fails waits that long, so there is no reason to be stingy. */
+  /** Only a failing test waits this long, so it can be generous. */
   readonly withinMs?: number;
   readonly everyMs?: number;
-  /** What else to tell when it did not happen, such as the log of a program. */
+  /** Further text for the failure message, such as the log of a program. */
   readonly onTimeout?: () => string | undefined;
 }
 
@@ -16,9 +16,8 @@ const GENEROUS_MS = 30_000;
 const OFTEN_MS = 10;
 
 /**
- * Looks again and again until the condition holds, and fails when it does not in time. A condition may also say no with
- * an assertion that fails, which is told when time is up. Any other error ends the waiting at once: what can no longer
- * happen need not be waited for.
+ * Polls until the condition holds; fails when it does not hold in time. A condition may also fail an assertion, whose
+ * message is then part of the failure. Any other error ends the wait at once.
  */
 export async function eventually(
   what: string,
@@ -34,7 +33,7 @@ export async function eventually(
   }
 }
 
-/** Looks until it sees what is wanted; a failure tells how the last look differs, which takes too long to do each time. */
+/** Polls until the value equals the wanted one; a failure shows how the last value differs. */
 export async function eventuallyEqual<T>(
   what: string,
   look: () => T | Promise<T>,

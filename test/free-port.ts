@@ -11,7 +11,7 @@ const PROCESSES = 150;
 const first = LOWEST + (process.pid % PROCESSES) * PER_PROCESS;
 let given = 0;
 
-/** A port that nobody has, and that nobody takes who does not ask for it by number. Each call gives another one. */
+/** Returns a free port outside the range that the kernel assigns by itself; each call returns another one. */
 export async function freePort(ip = '127.0.0.1'): Promise<number> {
   while (given < PER_PROCESS) {
     const port = first + given++;

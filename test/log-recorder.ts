@@ -1,6 +1,6 @@
 import type { LogAttributes, Logger } from '../src/obs/log.ts';
 
-/** Keeps what it is told, for tests that look at it. */
+/** Records log calls, for tests that check them. */
 export class LogRecorder implements Logger {
   readonly lines: { message: string; error?: string; attributes: LogAttributes | undefined }[] = [];
   readonly enabled = true;

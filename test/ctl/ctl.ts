@@ -21,7 +21,7 @@ export async function complaint(args: string): Promise<string> {
   return stderr;
 }
 
-/** Runs it again and again until it tells what is waited for; each time takes as long as a program takes to start. */
+/** Runs the command repeatedly until its output matches; each run takes as long as a program start. */
 export function eventuallyTold(
   what: string,
   isTold: () => Promise<boolean>,

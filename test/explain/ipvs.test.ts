@@ -20,7 +20,7 @@ else
         await runInNode('ipvsadm', '-d', '-t', place, '-r', real);
       },
       missing: (clusterIP) => `${placeOf(clusterIP)}/TCP`,
-      // Nothing tells when somebody changes virtual servers: that is found after a sync period.
+      // The kernel does not announce changes of virtual servers: the program finds them after a sync period.
       isRepaired: false,
     },
   });

@@ -24,7 +24,7 @@ export interface ExplainOptions {
   readonly mode: string;
   /** The module that calls: it is started again in a network namespace of its own. */
   readonly module: string;
-  /** How somebody else may take an endpoint away, and what is then told. */
+  /** How another program can remove an endpoint, and what explain then reports. */
   readonly tampering?: Tampering;
 }
 

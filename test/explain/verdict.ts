@@ -7,7 +7,7 @@ import type { TestPacket } from './packets.ts';
 
 const endpointHosts: readonly HostName[] = ['A', 'B', 'C', 'D'];
 
-/** Why what became of a packet is not what was foretold; undefined when it is. */
+/** Returns how a packet's fate contradicts the explanation; undefined when they agree. */
 export function contradiction(packet: TestPacket, fate: Fate, outcome: Outcome): string | undefined {
   switch (fate.action) {
     case 'drop':

@@ -37,7 +37,7 @@ const defaults: Readonly<Record<Family, IptablesSettings>> = {
   },
 };
 
-/** The settings of a node that was told nothing special. */
+/** The settings of a node with a default configuration. */
 export function settingsOf(family: Family, changes: Partial<IptablesSettings> = {}): IptablesSettings {
   return { ...defaults[family], ...changes };
 }

@@ -1,6 +1,6 @@
 import { runInNode } from '../contract/node-commands.ts';
 
-/** What the node's kernel holds of ipvs mode, as its tools tell it. */
+/** What the node's kernel holds of ipvs mode, as ipvsadm, ipset and ip show it. */
 
 /** Real servers and their weights of a TCP service at `address:port`; undefined when there is no such service. */
 export async function realServers(place: string): Promise<Readonly<Record<string, number>> | undefined> {

@@ -154,7 +154,7 @@ function rulesOf(
   return Object.fromEntries(entries);
 }
 
-/** Chains in one order: they are told apart by name. */
+/** Sorts chains, whose order has no meaning. */
 function sorted(rules: SavedRules): SavedRules {
   return Object.fromEntries(Object.entries(rules).sort(([a], [b]) => (a < b ? -1 : 1)));
 }

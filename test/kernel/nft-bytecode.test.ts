@@ -79,7 +79,7 @@ async function snapshot(client: NftClient): Promise<Snapshot> {
   };
 }
 
-/** The batch that makes a snapshot anew. */
+/** The batch that writes a snapshot again. */
 function rewrite(from: Snapshot): NftBatch {
   const batch = new NftBatch().add('table', { ...table, comment: 'rules for kube-proxy' });
   for (const chain of from.chains) batch.add('chain', chain);

@@ -76,7 +76,7 @@ export class Scene {
     return (who === 'node' ? this.#node : this.#lab.host(who)).ask(question);
   }
 
-  /** Asks until everybody who may answer has, and tells who did. Fails when a question goes unanswered. */
+  /** Asks until every expected endpoint has answered; returns who answered. Fails when a question gets no answer. */
   async answers(who: string, story: Story): Promise<Answers> {
     const seen: Record<string, string> = {};
     for (let i = 0; i < draws; i++) {

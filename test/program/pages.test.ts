@@ -23,7 +23,7 @@ if (skip === undefined) enterNamespace(import.meta.url);
 const vectors = resolve(import.meta.dirname, '../vectors/pages/nftables.json');
 const { pages, events } = JSON.parse(readFileSync(vectors, 'utf8')) as Vector;
 
-/** What the recorded program was configured with, as far as its /configz tells. */
+/** The configuration of the recorded program, as its /configz shows it. */
 const recordedSettings = {
   enableProfiling: true,
   metricsBindAddress: '0.0.0.0:10249',

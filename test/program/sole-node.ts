@@ -9,7 +9,7 @@ import { Site, type StartedProxy } from './started.ts';
 const endpointPort = 8080;
 /** Services have addresses in these ranges. */
 const ranges = ['10.96.0.0/16', '198.51.100.0/24'];
-/** So short that what waits for an answer again and again has it soon. */
+/** Short, so that repeated attempts see an answer soon. */
 const ATTEMPT_MS = 20;
 /** For an answer that must come, on a machine that may have other things to do. */
 const PATIENCE_MS = 5_000;
@@ -60,7 +60,7 @@ export class SoleNode {
     return runInNode('nft', ...args);
   }
 
-  /** Waits for it; a failure tells what the program said last. */
+  /** Polls until it holds; a failure shows the end of the program's log. */
   eventually(what: string, holds: () => Promise<boolean> | boolean, patience: Patience = {}): Promise<void> {
     return eventually(what, holds, { everyMs: 1, onTimeout: () => this.log.slice(-4000), ...patience });
   }
@@ -70,7 +70,7 @@ export class SoleNode {
     return sumOfSamples(start);
   }
 
-  /** Whether port 80 of an address answers a new connection, as it has to. */
+  /** Whether port 80 of an address answers a new connection; waits patiently, for answers that must come. */
   stillAnswers(address: string): Promise<boolean> {
     return this.answers(address, PATIENCE_MS);
   }

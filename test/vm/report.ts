@@ -22,7 +22,7 @@ export interface EndLine {
 export interface FileResult {
   readonly file: string;
   readonly tests: readonly TestLine[];
-  /** What is wrong with the run as a whole, whatever its tests say. */
+  /** Faults of the run as a whole, besides failed tests. */
   readonly problems: readonly string[];
 }
 

@@ -66,7 +66,7 @@ export function runInNamespace(moduleURL: string): number {
   try {
     run('ip', '-n', name, 'link', 'set', 'lo', 'up');
     const args = ['netns', 'exec', name, process.execPath, ...process.execArgv, fileURLToPath(moduleURL)];
-    // Rules belong to a namespace and the lock of iptables to a machine: another test's rules are none of our business.
+    // Rules belong to a namespace, but the lock of iptables to the machine: tests must not wait for one another.
     const env = { ...process.env, [insideVariable]: name, XTABLES_LOCKFILE: lock };
     return spawnSync('ip', args, { stdio: 'inherit', env }).status ?? 1;
   } finally {
