@@ -116,10 +116,15 @@ async function assertReported(scene: Scene): Promise<void> {
   const texts = lost.map(
     (frontend) => `service port ${key(loser)}: ${frontend} belongs to service port ${key(owner)}`,
   );
-  const problems = (await cluster.status()).setAside.flatMap((object) => object.problems);
-  for (const text of texts) assert.ok(problems.includes(text), `${text} is not among ${problems.join('\n')}`);
-  const samples = await cluster.metric('kubeproxy_ts_set_aside');
-  assert.ok(samples >= lost.length, `${samples} samples of the metric`);
+  // Plans show in `services` before the sync that reports them has ended.
+  await cluster.eventually('the report in the status', async () => {
+    const problems = (await cluster.status()).setAside.flatMap((object) => object.problems);
+    for (const text of texts)
+      assert.ok(problems.includes(text), `${text} is not among ${problems.join('\n')}`);
+    const samples = await cluster.metric('kubeproxy_ts_set_aside');
+    assert.ok(samples >= lost.length, `${samples} samples of the metric`);
+    return true;
+  });
   await cluster.eventually('an event about the service that lacks the address', async () => {
     const notes = cluster.api.store.list('events').map(({ raw }) => String(raw.note));
     // Events of both families are one series, which keeps the note of its first event.
