@@ -23,7 +23,7 @@ async function main(path = exampleShop): Promise<void> {
   const shop = await Shop.open(manifests);
   const stage = openStage(manifests);
   console.log(
-    `kube-proxy runs in ${stage.description}.\nEdit the manifests in ${manifests} meanwhile. Ctrl-C ends it.\n`,
+    `kube-proxy runs in ${stage.description}.\nWhile it runs, edit the manifests in ${manifests}. Ctrl-C ends it.\n`,
   );
   const pods = new Pods();
   await pods.startAll(shop.endpoints());

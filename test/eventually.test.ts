@@ -5,7 +5,7 @@ import { eventually, eventuallyEqual } from './eventually.ts';
 const often = { everyMs: 1 };
 const brief = { withinMs: 20, everyMs: 1 };
 
-test('looks until it holds, be it told by a value, a promise or assertions that no longer fail', async () => {
+test('eventually waits for a condition that returns true, resolves to true or stops to fail an assertion', async () => {
   let looks = 0;
   await eventually('three looks', () => ++looks === 3, often);
   await eventually('five looks', async () => ++looks === 5, often);
@@ -16,11 +16,11 @@ test('looks until it holds, be it told by a value, a promise or assertions that 
   assert.equal(looks, 7);
 });
 
-test('what holds at once is not waited for, however little time there is', async () => {
+test('eventually does not wait for a condition that holds at once', async () => {
   await eventually('nothing', () => true, { withinMs: 0, everyMs: 60_000 });
 });
 
-test('says what never happened, and what is known besides', async () => {
+test('a time-out names what never happened, and has the text of onTimeout', async () => {
   const never = eventually('the end of the world', () => false, { ...brief, onTimeout: () => 'log' });
   await assert.rejects(never, {
     code: 'ERR_ASSERTION',
@@ -28,7 +28,7 @@ test('says what never happened, and what is known besides', async () => {
   });
 });
 
-test('says what the last assertion said', async () => {
+test('a time-out has the message of the last failed assertion', async () => {
   let looks = 0;
   const condition = () => assert.fail(`look ${++looks}`);
   await assert.rejects(eventually('an end', condition, brief), (error: Error) => {
@@ -37,7 +37,7 @@ test('says what the last assertion said', async () => {
   });
 });
 
-test('looks until it sees what is wanted, or tells how the last look differs', async () => {
+test('eventuallyEqual waits for a value, and its time-out shows how the last value differs', async () => {
   let looks = 0;
   await eventuallyEqual('three looks', () => ({ looks: ++looks }), { looks: 3 }, often);
   await eventuallyEqual('five looks', async () => [++looks], [5], often);
@@ -49,7 +49,7 @@ test('looks until it sees what is wanted, or tells how the last look differs', a
   });
 });
 
-test('another error ends the waiting at once', async () => {
+test('an error that is no assertion ends the wait at once', async () => {
   let looks = 0;
   const condition = () => {
     looks++;

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { paced } from './cluster/lab/pace.ts';
 
-/** Durations are those of an ordinary machine; a slower one gets as much more as it needs. */
+/** Durations are for an ordinary machine; KPT_PACE multiplies them on a slower one. */
 export interface Patience {
   /** Only a failing test waits this long, so it can be generous. */
   readonly withinMs?: number;

@@ -2,9 +2,9 @@ import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 
-/** Below all ports that the kernel chooses itself: one of those may be somebody's a moment later. */
+/** Below all ports that the kernel chooses by itself: another process may get one of those at any time. */
 const LOWEST = 12_000;
-/** Test files run beside each other, so that every process has some for itself. */
+/** Test files run in parallel, so every process has its own range. */
 const PER_PROCESS = 100;
 const PROCESSES = 150;
 
@@ -20,7 +20,7 @@ export async function freePort(ip = '127.0.0.1'): Promise<number> {
   throw new Error(`no port is left from ${first} on`);
 }
 
-/** For either protocol. */
+/** Whether the port is free for TCP and for UDP. */
 async function isFree(port: number, ip: string): Promise<boolean> {
   const server = createServer().listen(port, ip);
   const datagrams = createSocket(ip.includes(':') ? 'udp6' : 'udp4').bind(port, ip);

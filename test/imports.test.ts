@@ -91,7 +91,7 @@ test('only app/modes.ts imports from the folder of a mode', () => {
 });
 
 const modeNames = 'nftables|iptables|ipvs|userspace';
-/** A mode's name as a string, or as a key of an object. Whatever is compared with a mode is one of these. */
+/** A mode's name as a string or as a key of an object: a comparison with a mode needs one of these. */
 const modeName = new RegExp(`(['\`])(?:${modeNames})\\1|[{,]\\s*(?:${modeNames})\\s*[:,}]`);
 
 /** Where one of these words is not the name of a mode. */
@@ -102,7 +102,7 @@ const exceptions: Readonly<Record<string, string>> = {
   'kernel/iptables/rule-match.ts': 'the match ipvs of iptables rules',
 };
 
-test('nobody compares the name of a mode: what differs is a field of Mode', () => {
+test('no module compares the name of a mode: what differs between modes is a field of Mode', () => {
   for (const file of productFiles()) {
     const from = relative(src, file);
     if (/^(backends|config)\//.test(from) || from === plugsModesIn) continue;

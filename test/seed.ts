@@ -1,6 +1,6 @@
 /**
- * Loaded before every test file: what tests leave to chance follows from `KPT_SEED`, so that a run can be had again.
- * Without it every run is another one.
+ * Loaded before every test file: seeds all random values with `KPT_SEED`, so that a run can be repeated. Without it,
+ * every run has another seed.
  */
 import fc from 'fast-check';
 

@@ -65,7 +65,7 @@ function numbers(value: bigint | Uint8Array | undefined): number[] {
   return found;
 }
 
-/** A profile in words: `name < caller: values` per sample, and its sample types. */
+/** A profile as text: `name < caller: values` per sample, and its sample types. */
 function explain(bytes: Uint8Array) {
   const fields = readMessage(bytes);
   const strings = all(fields, 6).map((text) => Buffer.from(text as Uint8Array).toString());

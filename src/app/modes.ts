@@ -29,5 +29,5 @@ export async function modesReplacedBy({ name, sharesRulesWith = [] }: Mode): Pro
   return (await allModes()).filter((mode) => !kept.includes(mode.name));
 }
 
-/** Whatever mode runs: a device on which some mode, perhaps an earlier one, keeps addresses of services. */
+/** The device on which a mode, perhaps one that ran before, keeps addresses of services. */
 export const serviceAddressDevice = deviceName;

@@ -22,7 +22,7 @@ const byName = new Map(allFlags.map((flag) => [flag.name, flag]));
 /** Flags of our own, which upstream does not know. */
 const extras = new Map([
   ['manifests', 'runs without an API server, from files'],
-  ['dry-run', 'tells what a start would change'],
+  ['dry-run', 'prints what a start would change'],
   ['inspection-from', 'opens the inspection pages to others than loopback'],
 ]);
 

@@ -27,7 +27,7 @@ export interface Scope {
 
 /** A frontend, or a node port on any address. */
 interface Place extends Scope {
-  /** The service port that has it, and who serves; undefined when it is about to be forgotten. */
+  /** The service port that owns it, and its serving endpoints; undefined when it is about to be forgotten. */
   owner: { readonly key: string; readonly serving: ReadonlySet<string> } | undefined;
   /** Number of the last change that affected it. */
   changed: number;

@@ -47,7 +47,7 @@ for (const [ms, text] of [
   test(`a time span of ${ms} ms is shown as ${text}`, () => assert.equal(spanText(ms), text));
 }
 
-test('times, numbers and shares are shown in words', () => {
+test('times, numbers and shares are formatted for people', () => {
   assert.equal(agoText('2026-01-01T00:00:00Z', '2026-01-01T00:02:30Z'), '2m30s ago');
   assert.deepEqual(
     [count(0, 'change'), count(1, 'change'), count(2, 'change')],

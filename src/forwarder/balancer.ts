@@ -12,7 +12,7 @@ export type Choice =
   | 'round-robin'
   /** The endpoint with the fewest open connections; among equals, the next in turn. */
   | 'least-connections'
-  /** With affinity, all clients share one remembered choice: on loopback clients cannot be told apart. */
+  /** With affinity, all clients share one remembered choice: on loopback they all have the same address. */
   | 'random';
 
 /** How connections of a service are spread. */

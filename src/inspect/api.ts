@@ -97,7 +97,7 @@ export interface ServiceReport {
   /** Null when the service port has no external address. */
   readonly external: DecisionReport | null;
   readonly topology: ServicePlan['topology'];
-  /** Destinations that it asks for and another service port has; absent when there are none. */
+  /** Destinations that it claims but another service port owns; absent when there are none. */
   readonly lost?: readonly { readonly frontend: string; readonly owner: string }[];
   readonly endpoints: { readonly known: number; readonly cluster: number; readonly local: number };
 }

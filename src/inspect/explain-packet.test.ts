@@ -124,7 +124,7 @@ suite('the frontend of a packet is', () => {
     assert.equal(ask(packetTo('10.96.0.1', { port: 81 }), {}, clusterIP).service, undefined);
   });
 
-  test('two services that ask for one address, in every mode: the owner has it, and the other one is named', () => {
+  test('when two services claim one address, every mode explains that the owner serves it, and names the other', () => {
     const a = planOf({ clusterIP: '10.96.0.9', name: 'a', externalIPs: ['10.96.0.1', external] }, [there]);
     const b = planOf({ clusterIP: '10.96.0.1', name: 'b', externalIPs: [external] }, [here]);
     for (const mode of ['nftables', 'iptables', 'ipvs', 'userspace'] as const) {
@@ -235,7 +235,7 @@ suite('under external policy Local', () => {
     says(ask(packet, {}, remote), /the sender is this node itself/);
   });
 
-  test('pods count as clients from outside when no setting tells them from others', () => {
+  test('pods count as clients from outside when local traffic cannot be detected', () => {
     assert.equal(fate(packetTo(external), { localDetector: { kind: 'none' } }, both), '10.244.1.21 1');
   });
 
@@ -257,7 +257,7 @@ suite('a packet is masqueraded', () => {
     says(ask(packetTo('10.96.0.1', { source: outside }), {}, plan), /not in the pod range 10.244.0.0\/16/);
   });
 
-  test('to a cluster IP, for all clients with masqueradeAll, for none when no setting tells pods from others', () => {
+  test('to a cluster IP, for all clients with masqueradeAll, for none when local traffic cannot be detected', () => {
     assert.equal(fate(packetTo('10.96.0.1'), { masqueradeAll: true }, plan), `${target} masq`);
     const packet = packetTo('10.96.0.1', { source: outside });
     assert.equal(fate(packet, { localDetector: { kind: 'none' } }, plan), target);
@@ -452,7 +452,7 @@ suite('ipvs mode', () => {
     assert.equal(fate(packetTo(vip), facts, plan), 'drop');
   });
 
-  test('masquerades the node with a cluster IP as its source when no setting tells pods from others', () => {
+  test('masquerades the node with a cluster IP as its source when local traffic cannot be detected', () => {
     const detector = { ...facts, localDetector: { kind: 'none' } } as const;
     const plan = planOf({ clusterIP: '10.96.0.1' }, [here]);
     const packet = packetTo('10.96.0.1', { source: '10.96.0.1', origin: 'node' });

@@ -3,7 +3,7 @@ import type { SystemFiles } from './system-files.ts';
 const STATUS = '/proc/self/status';
 const CAP_NET_ADMIN = 12n;
 
-/** Whether this process has CAP_NET_ADMIN. Returns true when /proc does not tell: the first write then shows it. */
+/** Whether this process has CAP_NET_ADMIN. Returns true when /proc cannot be read: the first write then shows it. */
 export function hasNetAdmin(files: Pick<SystemFiles, 'read'>): boolean {
   let status: string;
   try {

@@ -33,7 +33,7 @@ function listOf(chunks: readonly Uint8Array[], limit?: number) {
 
 const cuts = fc.array(fc.nat(), { maxLength: 12 });
 const object = fc.dictionary(fc.string(), fc.jsonValue({ maxDepth: 3 }), { maxKeys: 5 });
-/** What a value looks like after a trip through JSON (-0 and __proto__ do not survive as such). */
+/** The value after serialisation as JSON and back, which changes -0 and __proto__. */
 const plain = <T>(value: T): T => JSON.parse(JSON.stringify(value));
 
 describe('watch frames', () => {

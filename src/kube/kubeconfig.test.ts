@@ -96,7 +96,7 @@ users:
     );
   });
 
-  test('a --master that is no URL is named as such', async () => {
+  test('a --master that is no URL is an error that names it', async () => {
     await assert.rejects(access('', 'a b'), { message: '--master: want a URL, got "http://a b"' });
     await assert.rejects(access('', 'https:///x'), { message: '--master: want a URL, got "https:///x"' });
     await assert.rejects(access('', 'ftp://x'), {

@@ -64,7 +64,7 @@ test('absolute links, links upwards and broken links', () =>
     assert.deepEqual(chainOf(dir, join(dir, 'broken')), { '': ['broken', 'nowhere'] });
   }));
 
-test('links in a circle come to an end', () =>
+test('a cycle of links terminates', () =>
   withDirectory((dir) => {
     symlinkSync('b', join(dir, 'a'));
     symlinkSync('a', join(dir, 'b'));

@@ -146,7 +146,7 @@ function buildPort(
   };
 }
 
-/** The policy counts only where outside traffic can arrive; external IPs of either family are such a place. */
+/** The policy applies only to a service with an external address; external IPs of either family count. */
 function isExternalPolicyLocal(service: ServiceObject): boolean {
   if (service.externalTrafficPolicy !== 'Local') return false;
   if (service.type === 'LoadBalancer' || service.type === 'NodePort') return true;

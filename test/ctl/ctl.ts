@@ -7,25 +7,25 @@ export function ctl(...args: readonly string[]): Promise<Outcome> {
   return run(kubeProxyctl, args);
 }
 
-/** What it prints when it ends with the exit code that is expected. */
+/** Runs it, checks its exit code, and returns what it prints. */
 export async function printed(args: string, code = 0): Promise<string> {
   const outcome = await ctl(...args.split(' '));
   assert.equal(outcome.code, code, `${args}\n${outcome.stdout}${outcome.stderr}`);
   return outcome.stdout;
 }
 
-/** What it complains about when it ends with 1 and prints nothing. */
+/** Runs it, checks that it exits with 1 and prints nothing to stdout, and returns its error text. */
 export async function complaint(args: string): Promise<string> {
   const { code, stdout, stderr } = await ctl(...args.split(' '));
   assert.deepEqual([code, stdout], [1, ''], stderr);
   return stderr;
 }
 
-/** Runs the command repeatedly until its output matches; each run takes as long as a program start. */
-export function eventuallyTold(
+/** Polls until a condition that runs kube-proxyctl holds. Waits long, because each check starts a program. */
+export function eventuallyReported(
   what: string,
-  isTold: () => Promise<boolean>,
+  condition: () => Promise<boolean>,
   patience: Patience = {},
 ): Promise<void> {
-  return eventually(what, isTold, { withinMs: 60_000, everyMs: 50, ...patience });
+  return eventually(what, condition, { withinMs: 60_000, everyMs: 50, ...patience });
 }

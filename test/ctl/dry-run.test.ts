@@ -5,7 +5,7 @@ import { enterNamespace, labUnavailable, run as sh } from '../cluster/lab/namesp
 import { apiService, apiSlice } from '../cluster/objects.ts';
 import { kubeProxy, type Outcome, run } from '../program/run.ts';
 import { Site } from '../program/started.ts';
-import { ctl, eventuallyTold } from './ctl.ts';
+import { ctl, eventuallyReported } from './ctl.ts';
 
 const skip = labUnavailable();
 if (skip === undefined) enterNamespace(import.meta.url);
@@ -26,7 +26,7 @@ describe('kube-proxy --dry-run', { skip: skip ?? false }, () => {
     return run(kubeProxy, ['--config', config, '--dry-run', ...args]);
   }
 
-  it('before a start tells all that would be written, and writes nothing', async () => {
+  it('before a start prints all that would be written, and writes nothing', async () => {
     const { code, stdout, stderr } = await dryRun();
     assert.equal(code, 2, stderr);
     assert.match(stdout, /^nftables mode on node node-a: what a start would change\n/);
@@ -38,16 +38,16 @@ describe('kube-proxy --dry-run', { skip: skip ?? false }, () => {
     assert.ok(site.api.requests.every(({ method }) => method === 'GET'));
   });
 
-  it('has nothing to tell beside a proxy that is at work', async () => {
+  it('reports no change while a proxy is running', async () => {
     await site.start(config);
-    await eventuallyTold('the first sync', async () => (await ctl('diff')).code === 0);
+    await eventuallyReported('the first sync', async () => (await ctl('diff')).code === 0);
     const { code, stdout, stderr } = await dryRun();
     assert.equal(code, 0, stdout + stderr);
     assert.match(stdout, /^IPv4, 1 service port: nothing to change$/m);
     assert.match(stdout, /^IPv6, 0 service ports: nothing to change$/m);
   });
 
-  it('tells a change of the cluster by its service, and what cannot be programmed', async () => {
+  it('reports a change of the cluster with its service, and objects that cannot be programmed', async () => {
     await site.stopAll();
     const before = sh('nft', 'list', 'ruleset');
     site.api.put('endpointSlices', apiSlice('web', ['10.244.0.6']));

@@ -6,7 +6,7 @@ import type { DiffReport, ExplanationReport, ServiceList, StatusReport } from '.
 import { enterNamespace, labUnavailable, run as sh } from '../cluster/lab/namespace.ts';
 import { apiService, apiSlice } from '../cluster/objects.ts';
 import { Site } from '../program/started.ts';
-import { complaint, ctl, eventuallyTold, printed } from './ctl.ts';
+import { complaint, ctl, eventuallyReported, printed } from './ctl.ts';
 
 const skip = labUnavailable();
 if (skip === undefined) enterNamespace(import.meta.url);
@@ -20,12 +20,12 @@ async function json<T>(args: string, code = 0): Promise<T> {
 }
 
 /**
- * What a command prints that finds the table without its frontends. Who keeps changing it is answered with growing
- * pauses: in one of them they are still missing.
+ * Deletes the frontends of the table until a command reports a difference, and returns what it prints. The proxy makes
+ * growing pauses between repairs: in one of them the frontends are still missing.
  */
 async function differing(args: string): Promise<string> {
   let stdout = '';
-  await eventuallyTold(`a difference in ${args}`, async () => {
+  await eventuallyReported(`a difference in ${args}`, async () => {
     sh('nft', 'flush', 'map', 'ip', 'kube-proxy', 'frontends');
     const outcome = await ctl(...args.split(' '));
     stdout = outcome.stdout;
@@ -50,7 +50,7 @@ describe('kube-proxyctl and a proxy in nftables mode', { skip: skip ?? false }, 
     config = site.writeConfig({ metricsBindAddress: '0.0.0.0:10249', clusterCIDR: '10.244.0.0/16' });
     const proxy = await site.start(config);
     await proxy.serves(METRICS);
-    await eventuallyTold('the first sync', async () => {
+    await eventuallyReported('the first sync', async () => {
       const { families } = await json<StatusReport>('status');
       return families.every(({ syncs }) => syncs > 0);
     });
@@ -128,13 +128,13 @@ describe('kube-proxyctl and a proxy in nftables mode', { skip: skip ?? false }, 
     assert.doesNotMatch(sh('nft', 'list', 'tables'), /trace/);
   });
 
-  it('diff finds nothing as long as nobody interferes', async () => {
+  it('diff finds nothing while no other program changes the rules', async () => {
     assert.equal(await printed('diff'), 'IPv4: no difference\n\nIPv6: no difference\n');
   });
 
   it('explain and diff report a change of the kernel, and status its repair', async () => {
     sh('ip', 'addr', 'add', '192.0.2.99/32', 'dev', 'lo');
-    await eventuallyTold('the new address', async () => (await ctl('diff')).code === 0);
+    await eventuallyReported('the new address', async () => (await ctl('diff')).code === 0);
     const { families: before } = await json<StatusReport>('status');
     assert.ok(before.every(({ repairs }) => repairs === 0));
     assert.match(await differing('explain node 10.96.0.1:80'), /WARNING: THE KERNEL DISAGREES\n {2}! /);
@@ -142,7 +142,7 @@ describe('kube-proxyctl and a proxy in nftables mode', { skip: skip ?? false }, 
     assert.deepEqual(families[0], { family: 'IPv4', error: null, settled: true, differences: items.length });
     assert.ok(items.every((item) => item.service === web && item.found === undefined));
     const isRepaired = async () => (await ctl('diff')).code === 0;
-    await eventuallyTold('the repair', isRepaired, { withinMs: 150_000, everyMs: 1_000 });
+    await eventuallyReported('the repair', isRepaired, { withinMs: 150_000, everyMs: 1_000 });
     assert.ok((await json<StatusReport>('status')).families.some(({ repairs }) => repairs > 0));
     assert.match(await printed('status'), /another program had changed our rules/);
   });
@@ -160,19 +160,19 @@ describe('kube-proxyctl and a proxy in nftables mode', { skip: skip ?? false }, 
     assert.match(await complaint('status --server http://127.0.0.1:10256'), /has no \/debug\/kube-proxy\//);
   });
 
-  it('is not to be written to', async () => {
+  it('the inspection API refuses writes', async () => {
     const response = await fetch(`${API}status`, { method: 'POST' });
     assert.deepEqual([response.status, response.headers.get('allow')], [405, 'GET, HEAD']);
     assert.equal((await fetch(`${API}services`, { method: 'HEAD' })).status, 200);
   });
 
-  it('answers loopback peers only, unless others are let in', async () => {
+  it('the inspection API answers only loopback clients, unless --inspection-from admits others', async () => {
     const away = 'status --server http://192.0.2.1:10249';
     assert.match(await complaint(away), /answers 403: .* is not open to 192\.0\.2\.1/);
     assert.equal((await fetch('http://192.0.2.1:10249/healthz')).status, 200);
     await site.stopAll();
     const proxy = await site.start(config, ['--inspection-from=192.0.2.0/24']);
     await proxy.serves(METRICS);
-    await eventuallyTold('an answer', async () => (await ctl(...away.split(' '))).code === 0);
+    await eventuallyReported('an answer', async () => (await ctl(...away.split(' '))).code === 0);
   });
 });

@@ -23,7 +23,7 @@ describe('kube-proxyctl on manifests alone', () => {
     );
   });
 
-  it('explains packets as the mode that was asked for would treat them, and asks no kernel', async () => {
+  it('explains packets for the requested mode without reading the kernel', async () => {
     for (const mode of ['nftables', 'iptables', 'ipvs', 'userspace']) {
       const text = await printed(`explain 192.0.2.9 192.0.2.1:30080 --proxy-mode ${mode} ${offline}`);
       assert.match(text, new RegExp(`; node node-1, ${mode} mode\n`));

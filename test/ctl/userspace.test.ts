@@ -9,7 +9,7 @@ import { after, before, describe, it } from 'node:test';
 import type { ExplanationReport, StatusReport } from '../../src/inspect/api.ts';
 import { enterNamespace, labUnavailable } from '../cluster/lab/namespace.ts';
 import { kubeProxy } from '../program/run.ts';
-import { ctl, eventuallyTold, printed } from './ctl.ts';
+import { ctl, eventuallyReported, printed } from './ctl.ts';
 
 const skip = labUnavailable();
 if (skip === undefined) enterNamespace(import.meta.url);
@@ -36,7 +36,7 @@ describe('kube-proxyctl and a proxy in userspace mode without privileges', { ski
       uid: NOBODY,
       gid: NOBODY,
     });
-    await eventuallyTold('the first sync', async () => {
+    await eventuallyReported('the first sync', async () => {
       const { code, stdout } = await ctl('status', '-o', 'json');
       return code === 0 && (JSON.parse(stdout) as StatusReport).families.every(({ syncs }) => syncs > 0);
     });
@@ -47,13 +47,13 @@ describe('kube-proxyctl and a proxy in userspace mode without privileges', { ski
     rmSync(directory, { recursive: true });
   });
 
-  it('status, services and endpoints', async () => {
+  it('status, services and endpoints show the service', async () => {
     assert.match(await printed('status'), / in userspace mode on node node-1, .*: healthy\n/);
     assert.match(await printed('services cart'), /affinity +ClientIP for 3h\n/);
     assert.match(await printed('endpoints cart'), /127\.0\.1\.12:9376 +ready /);
   });
 
-  it('explain agrees with the forwarder about who listens', async () => {
+  it('explain agrees with the forwarder about its listeners', async () => {
     const args = 'explain node 127.0.0.1:30080';
     const report = JSON.parse(await printed(`${args} -o json`)) as ExplanationReport;
     assert.equal(report.kernelUnknown, null);
@@ -61,7 +61,7 @@ describe('kube-proxyctl and a proxy in userspace mode without privileges', { ski
     assert.deepEqual(report.differences, []);
   });
 
-  it('diff finds nothing, top counts what goes through', async () => {
+  it('diff finds nothing, and top counts the traffic', async () => {
     await printed('diff');
     for (let i = 0; i < 3; i++) {
       const socket = connect({ host: '127.0.0.1', port: 30_080 });

@@ -1,4 +1,4 @@
-/** The manifests under deploy/kustomize: that the API takes them, and that they are what kubeadm installs. */
+/** Checks that the API accepts the manifests under deploy/kustomize, and that they are what kubeadm installs. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -51,7 +51,7 @@ const kustomizeUnavailable = hasProgram('kubectl', 'version', '--client')
   ? false
   : 'needs the program kubectl';
 
-/** Without the instructions to whoever merges a patch. */
+/** Removes the `$patch` directives, which only the merge of a patch uses. */
 function withoutDirectives(value: unknown): unknown {
   if (Array.isArray(value)) {
     return value
@@ -70,7 +70,7 @@ describe('manifests', () => {
       const isPatch = file.startsWith('overlays/');
       for (const object of objects) {
         const problems = schemaProblems(isPatch ? withoutDirectives(object) : object);
-        // What a patch leaves out is in what it is merged into.
+        // A patch may leave out fields: the object that it is merged into has them.
         const own = problems.filter((problem) => !(isPatch && problem.endsWith(': missing')));
         assert.deepEqual(own, [], `${object.kind} ${object.metadata.name}`);
       }

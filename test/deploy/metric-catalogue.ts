@@ -12,7 +12,7 @@ import { FakeClock } from '../fake-clock.ts';
 /** Labels that Prometheus gives to every series. */
 const scrapeLabels = ['job', 'instance'];
 
-/** Takes note of what is declared. */
+/** Records the declared metrics. */
 class CatalogueRegistry extends Registry {
   readonly #catalogue: Map<string, Set<string>>;
 

@@ -1,4 +1,4 @@
-/** Rules and dashboard: that all they ask for is there. */
+/** Checks that rules and dashboard use only metrics and labels that exist. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -29,7 +29,7 @@ interface Panel {
   }[];
 }
 
-/** Labels that a text puts in: `{{ $labels.instance }}`, `{{instance}}`. */
+/** Labels that a text contains: `{{ $labels.instance }}`, `{{instance}}`. */
 function labelsIn(text: string): string[] {
   return [...text.matchAll(/\{\{\s*(?:\$labels\.)?(\w+)\s*\}\}/g)].map(([, label]) => label ?? '');
 }
@@ -54,10 +54,10 @@ describe('Prometheus rules', () => {
       assert.match(expr, / (>|==) [\d.]+$/);
       assert.match(duration, /^\d+m$/);
       assert.ok(['critical', 'warning'].includes(labels.severity));
-      const told = labelsIn(annotations.summary + annotations.description);
+      const used = labelsIn(annotations.summary + annotations.description);
       const available = labelsOf(expr);
       assert.deepEqual(
-        told.filter((label) => !available.has(label)),
+        used.filter((label) => !available.has(label)),
         [],
       );
     });

@@ -11,7 +11,7 @@ interface Kinds {
 const file = resolve(import.meta.dirname, '../vectors/openapi/kinds.json');
 const { kinds, schemas } = JSON.parse(readFileSync(file, 'utf8')) as Kinds;
 
-/** What the API would not take of an object: unknown fields, wrong types, missing fields. Empty when it is fine. */
+/** Why the API would reject an object: unknown fields, wrong types, missing fields. Empty when it would not. */
 export function schemaProblems(object: unknown): string[] {
   if (!isMap(object)) return ['not an object'];
   const kind = `${String(object.apiVersion)} ${String(object.kind)}`;

@@ -3,7 +3,7 @@ const words = new Set(
   'sum max count by or rate increase histogram_quantile clamp_min label_values'.split(' '),
 );
 
-/** What a query names that there is not: metrics, labels of them, functions. Empty when all is there. */
+/** Names in a query that do not exist: metrics, their labels, functions. Empty when all exist. */
 export function queryProblems(query: string, catalogue: ReadonlyMap<string, ReadonlySet<string>>): string[] {
   const problems: string[] = [];
   const labels = new Set<string>();

@@ -1,4 +1,4 @@
-/** The systemd unit: that systemd understands it, and that the program runs with as little as the unit leaves it. */
+/** Checks that systemd accepts the unit, and that the program runs with the privileges that the unit leaves it. */
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -32,7 +32,7 @@ describe('the systemd unit', { skip: skip ?? false }, () => {
   const directory = mkdtempSync(join(tmpdir(), 'kpt-systemd-'));
   const pods = new DemoPods();
   const installation = new Installation();
-  // As it would be installed, at other places.
+  // The unit as it is installed, but with other paths.
   const unit = readFileSync(join(project, 'deploy/systemd/kube-proxy-ts.service'), 'utf8')
     .replaceAll('/opt/kube-proxy-ts', installation.project)
     .replaceAll('/etc/kube-proxy-ts', directory);

@@ -25,7 +25,7 @@ test('files and folders of the repository that pages name exist', () => {
       ),
     ]
       .map(([, path = '']) => path)
-      // What is made by a run is not in the repository.
+      // Results of a run are not in the repository.
       .filter((path) => !path.startsWith('bench/results') && !existsSync(join(root, path)))
       .map((path) => `${page}: ${path}`),
   );

@@ -24,7 +24,7 @@ function withoutBlocks(text: string): string {
   return text.replaceAll(/^(```|~~~)[\s\S]*?^\1\s*$/gm, '');
 }
 
-/** What stands under a heading of the second level. Throws when there is none. */
+/** The text under a heading of the second level. Throws when there is no such heading. */
 export function section(text: string, heading: string): string {
   const [, after] = text.split(`\n## ${heading}\n`);
   if (after === undefined) throw new Error(`no section "${heading}"`);

@@ -32,6 +32,6 @@ test('the documented events are those that the sources emit', () => {
   const reasons = [...senders.matchAll(/(?:\breason: |eventReason: |'Normal', |\bwarn\()'(\w+)'/g)].map(
     ([, reason]) => reason ?? '',
   );
-  const told = firstCells(section(operations, 'Events')).map((cell) => cell.replaceAll('`', ''));
-  assert.deepEqual(told.toSorted(), reasons.toSorted());
+  const documented = firstCells(section(operations, 'Events')).map((cell) => cell.replaceAll('`', ''));
+  assert.deepEqual(documented.toSorted(), reasons.toSorted());
 });

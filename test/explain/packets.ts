@@ -6,7 +6,7 @@ import { type NumberedService, nodePortOf, podPort, servicePortOf } from '../con
 /** A packet to ask about and to send. */
 export interface TestPacket {
   readonly family: Family;
-  /** Who sends it; `node` is a process on the node itself. */
+  /** The sender; `node` is a process on the node itself. */
   readonly host: HostName | 'node';
   readonly source: string;
   readonly destination: string;
@@ -18,7 +18,7 @@ export interface TestPacket {
 const senders = ['pod', 'A', 'remote', 'B', 'client', 'stranger', 'tenant', 'node'] as const;
 type Sender = (typeof senders)[number];
 
-/** `other port`: of a cluster IP, that no service has. `pod`: an endpoint's own address. */
+/** `other port`: a port of a cluster IP that no service has. `pod`: an endpoint's own address. */
 const targets = [
   ...(['clusterIP', 'external', 'loadBalancer', 'nodePort'] as const),
   ...(['second', 'loopback', 'unallocated', 'other port', 'pod'] as const),
@@ -27,7 +27,7 @@ type Target = (typeof targets)[number];
 
 const frontends: readonly Target[] = ['clusterIP', 'external', 'loadBalancer', 'nodePort'];
 
-/** Any packet to one of these services, or to where none is; most to a frontend. */
+/** Any packet to one of these services or to an address without a service; most go to a frontend. */
 export function randomPacket(
   families: readonly Family[],
   services: readonly NumberedService[],
@@ -45,7 +45,7 @@ export function randomPacket(
     })
     .map(({ family, sender, service, target, transport }) => {
       const book = addressBooks[family];
-      // Only the node itself can send anything to a loopback address.
+      // Only the node itself can send to a loopback address.
       const from = target === 'loopback' ? 'node' : sender;
       const { host, source } = senderOf(from, book);
       const [destination, port] = destinationOf(target, service, book);
@@ -60,7 +60,7 @@ export function randomPacket(
     });
 }
 
-/** Packets that no source range allows: too few random ones are. */
+/** Packets that no source range allows: among random packets there are too few. */
 export function forbiddenPackets(
   families: readonly Family[],
   services: readonly NumberedService[],
@@ -83,7 +83,7 @@ function senderOf(sender: Sender, book: AddressBook): Pick<TestPacket, 'host' | 
     case 'tenant':
       return { host: 'outside', source: book.clients[sender] };
     case 'node':
-      // Not the address that masquerading gives, so that it shows whether it was.
+      // Not the address used for masquerading, so that the receiver sees whether the packet was masqueraded.
       return { host: 'node', source: book.nodeSecond };
     default:
       return { host: sender, source: book.hosts[sender] };

@@ -3,7 +3,7 @@ import type { ServiceSpec } from '../contract/story.ts';
 const everywhere = { nodePort: true, external: true, loadBalancer: true } as const;
 const protocols = ['TCP', 'UDP'] as const;
 
-/** A bit of everything that decides about packets. Each has a TCP and a UDP port. */
+/** Services with all properties that decide about packets. Each has a TCP and a UDP port. */
 export const services: readonly ServiceSpec[] = [
   { endpoints: ['A', 'B'] },
   { ...everywhere, endpoints: ['A', 'B', 'C', 'D'] },

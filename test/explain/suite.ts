@@ -22,7 +22,7 @@ import { contradiction } from './verdict.ts';
 export interface ExplainOptions {
   /** `--proxy-mode`. */
   readonly mode: string;
-  /** The module that calls: it is started again in a network namespace of its own. */
+  /** The calling module, which is started again in a new network namespace. */
   readonly module: string;
   /** How another program can remove an endpoint, and what explain then reports. */
   readonly tampering?: Tampering;
@@ -41,8 +41,8 @@ const settings: readonly Setting[] = [
 ];
 
 /**
- * What explain says of random packets, compared with where they really go: the real program, fed by an API server,
- * programs a real kernel, is asked about each packet, and then the packet is sent.
+ * Compares what explain says about random packets with where they really go. The real program gets objects from an API
+ * server and programs a real kernel. The test asks it about each packet, then sends the packet.
  */
 export function runExplain({ mode, module, tampering }: ExplainOptions): void {
   const unavailable = labUnavailable();
@@ -75,14 +75,14 @@ export function runExplain({ mode, module, tampering }: ExplainOptions): void {
         });
       });
     }
-    test('the packets had every fate among them', () => {
+    test('the random packets together had every possible fate', () => {
       assert.deepEqual([...fates].sort(), ['drop', 'forward', 'pass', 'reject']);
     });
     if (!tampering) return;
     describe('when another program changes what is in the kernel', () => {
       before(async () => {
         await cluster.start();
-        // The program is going to be halted with nothing left to do.
+        // The program will be halted; no change may be pending then.
         await cluster.quiet();
       });
       after(() => cluster.stop());
@@ -104,7 +104,7 @@ function packetsTo(placed: readonly NumberedService[], seed: number): TestPacket
   return [...random, ...forbiddenPackets(families, placed)];
 }
 
-/** Sends the packets, and notes the fates that there were. */
+/** Sends the packets, and records their fates. */
 async function sendAll(
   context: TestContext,
   landscape: Landscape,
@@ -125,7 +125,7 @@ async function sendAll(
   assert.deepEqual(wrong, [], `KPT_SEED=${seed}`);
 }
 
-/** Asks about one packet, sends it, and says in what the three accounts of it differ. */
+/** Asks about one packet, sends it, and returns how plan, kernel and reality differ. */
 async function check(packet: TestPacket, landscape: Landscape) {
   const report = await foretell(packet);
   const { planned, kernel, kernelUnknown } = report;

@@ -18,17 +18,17 @@ import type { TestPacket } from './packets.ts';
 
 export interface Tampering {
   readonly mode: Mode;
-  /** Takes one of the two endpoints of a service away behind the program's back, for its TCP cluster IP. */
+  /** Removes one of the two endpoints of a service's TCP cluster IP from the kernel, as another program would. */
   takeEndpoint(clusterIP: string, family: Family): Promise<unknown>;
-  /** What a dry run then says is missing. */
+  /** The object that a dry run then reports as missing. */
   missing(clusterIP: string): string;
-  /** The program puts it right as soon as it can. */
+  /** Whether the program repairs it as soon as it can. */
   readonly isRepaired: boolean;
 }
 
 const DRY_RUN_MS = paced(60_000);
 
-/** With the program halted, so that it can neither notice nor repair. */
+/** Tampers while the program is halted, so that it can neither notice nor repair it. */
 export async function tamper(
   tampering: Tampering,
   cluster: Cluster,
@@ -65,7 +65,7 @@ export async function tamper(
   if (tampering.isRepaired) await agreed(packet);
 }
 
-/** What this process reads itself, while the program cannot be asked. */
+/** Reads the kernel's answer in this process, because the halted program cannot answer. */
 async function askKernel(mode: Mode, packet: Packet, book: AddressBook): Promise<KernelAnswer> {
   const { family, node, podCIDR } = book;
   assert.ok(mode.inspect);

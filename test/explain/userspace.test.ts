@@ -1,4 +1,4 @@
 import { runExplain } from './suite.ts';
 
-// Nobody can tamper with listeners of a process, and what happens to its table test/userspace/inspection.test.ts tells.
+// No other program can change the listeners of a process; test/userspace/inspection.test.ts tests changes of its table.
 runExplain({ mode: 'userspace', module: import.meta.url });

@@ -35,12 +35,12 @@ function notForwarded(
   return isSource ? undefined : `foretold ${target.masquerade ? '' : 'not '}to be masqueraded`;
 }
 
-/** A pod elsewhere that is sent back to itself sees its own address as the source, and takes no such packet. */
+/** A pod elsewhere that reaches itself gets a packet from its own address, and drops it. */
 function isFromItself({ source }: TestPacket, { endpoint, masquerade }: Target): boolean {
   return !masquerade && endpoint === joinHostPort(source, podPort);
 }
 
-/** It takes the way that it would take without a proxy: to a pod, to the node's own sockets, or out into the world. */
+/** Checks that a packet goes where it would go without a proxy: to a pod, to the node's own sockets, or to the world. */
 function notLeftAlone(packet: TestPacket, outcome: Outcome): string | undefined {
   const { family, destination, port, transport } = packet;
   const { hosts, node, nodeSecond, loopback, unallocated } = addressBooks[family];
@@ -53,7 +53,7 @@ function notLeftAlone(packet: TestPacket, outcome: Outcome): string | undefined 
     const refusal = transport === 'tcp' ? 'reset' : 'rejected';
     return outcome.kind === refusal ? undefined : 'foretold to be left alone, at a port where nobody listens';
   }
-  // Datagrams are answered at one address there, and who sends to the others hears nothing.
+  // There, datagrams are answered at one address only.
   if (transport === 'udp' && destination !== unallocated) {
     return outcome.kind === 'answered' ? 'foretold to be left alone, where nobody answers' : undefined;
   }

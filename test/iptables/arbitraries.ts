@@ -23,13 +23,13 @@ const addresses = {
 const names = ['web', 'web-a', 'api', 'db', 'dns'];
 const protocols = ['TCP', 'UDP', 'SCTP'] as const;
 
-/** One of a few service ports changes to a plan, or goes. */
+/** One of a few service ports gets a new plan, or is removed. */
 export interface PlanChange {
   readonly which: number;
   readonly to: ServicePlan | undefined;
 }
 
-/** Changes of few service ports with few endpoints, so that they return to what they were. */
+/** Changes of few service ports with few endpoints, so that earlier states occur again. */
 export function planChange(family: Family): fc.Arbitrary<PlanChange> {
   const { cluster, endpoint, external, vips, ranges } = addresses[family];
   const endpoints = fc.uniqueArray(

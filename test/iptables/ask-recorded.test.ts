@@ -50,7 +50,7 @@ interface Question {
   readonly expected: ExpectedFate;
 }
 
-/** What comes from outside, to every address of a service port; and what the node sends to the cluster IP. */
+/** Packets from outside to every address of a service port, and packets of the node to the cluster IP. */
 function questions(plan: ServicePlan, settings: IptablesSettings): Question[] {
   const { port } = plan;
   const isRemote = settings.masqueradeAll || settings.localDetector.kind !== 'none';
@@ -85,7 +85,7 @@ function filtered(plan: ServicePlan): ExpectedFate {
   return { action: plan.hasAnyEndpoints ? 'drop' : 'reject' };
 }
 
-/** Some other service port claims the destination as well, or an external one claims it twice. */
+/** Whether another service port claims the destination as well, or this one claims it twice. */
 function isContested(
   plans: readonly ServicePlan[],
   asked: ServicePlan,

@@ -24,7 +24,7 @@ for (const { name, cluster } of recordedClusters()) {
       );
     });
 
-    test(`${name} ${family}: names every line that is gone`, async () => {
+    test(`${name} ${family}: a comparison names every missing line`, async () => {
       for (const [table, line] of linesOf(recorded, family)) {
         const found = await differences(recorded, family, (name, other) => name === table && other === line);
         assert.ok(
@@ -48,7 +48,7 @@ async function differences(
   return compare({ plans }, { settings, tables, node, counters, clock: new FakeClock() });
 }
 
-/** Some lines of every table: each of them is a comparison of everything. */
+/** Some lines of every table, not all: each takes a comparison of everything. */
 function linesOf(cluster: RecordedIptablesCluster, family: Family): (readonly [string, string])[] {
   const digit = family === 'IPv4' ? '4' : '6';
   return (['nat', 'filter'] as const).flatMap((table) => {
@@ -58,7 +58,7 @@ function linesOf(cluster: RecordedIptablesCluster, family: Family): (readonly [s
   });
 }
 
-/** The chain is named, and the rule by where it leads; that of the service port is named by its key. */
+/** Whether a difference names the chain of the line and the target of its rule. */
 function isAbout({ kind, object, wanted, found }: Difference, table: string, line: string): boolean {
   const chain = line.split(' ')[1];
   const target = / -j (\S+)/.exec(line)?.[1];

@@ -7,7 +7,7 @@ import { FakeTables } from './fake-tables.ts';
 import { SyncHarness } from './harness.ts';
 import { type Chains, chainsOf, comparable, savedForm } from './normalise.ts';
 
-/** Made by jumps and canaries, not by the sync. */
+/** Excludes the chain that the canary makes, not the sync. */
 const isOwn = (chain: string) => chain.startsWith('KUBE-') && chain !== 'KUBE-PROXY-CANARY';
 
 for (const { name, cluster } of recordedClusters()) {
@@ -32,7 +32,7 @@ async function programmed(cluster: RecordedIptablesCluster, family: Family): Pro
   return harness.tables;
 }
 
-/** Comparison sorts the rules of this chain, so that it says nothing about this. */
+/** Checks the order of this rule; the comparison cannot, because it sorts the rules of this chain. */
 function assertHandOverLast(rules: readonly string[]): void {
   const first = rules.findIndex((rule) => rule.endsWith('-j KUBE-NODEPORTS'));
   if (first >= 0) assert.ok(rules.slice(first).every((rule) => rule.endsWith('-j KUBE-NODEPORTS')));

@@ -4,7 +4,7 @@ import { localDetectors } from '../../src/model/local-detector.ts';
 import { expandNodePortAddresses, nodePortAddresses } from '../../src/model/node-port-addresses.ts';
 import type { RecordedCluster } from '../plan/recorded-cluster.ts';
 
-/** What upstream was told beside the objects. */
+/** Upstream's configuration in the recording. */
 interface RecordedConfig {
   readonly detectLocalMode: string;
   readonly clusterCIDR: string;

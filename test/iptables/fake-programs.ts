@@ -1,23 +1,23 @@
 import type { ProgramEnd, ProgramOptions, RunProgram } from '../../src/kernel/program.ts';
 
-/** A command line as it was started, with what was written to it. */
+/** A command line that was started, with its input. */
 export interface Started {
   readonly command: string;
   readonly input: string;
 }
 
-/** How a fake program ends; 0 and nothing to say when it does not care. */
+/** How a fake program ends; by default with status 0 and without output. */
 export interface FakeEnd {
   readonly status?: number;
   /** Standard output. */
   readonly lines?: readonly string[];
   /** Standard error. */
   readonly text?: string;
-  /** The program cannot be started at all. */
+  /** The program cannot be started. */
   readonly missing?: boolean;
 }
 
-/** Programs made of a function from the command line to the end. */
+/** Fake programs: a function from the command line to how it ends. */
 export class FakePrograms {
   readonly started: Started[] = [];
   readonly #answer: (command: string, input: string) => FakeEnd | undefined;

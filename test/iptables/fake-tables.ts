@@ -17,9 +17,9 @@ const builtIn: Readonly<Record<TableName, readonly string[]>> = {
 const targets = new Set(['DNAT', 'MARK', 'MASQUERADE', 'RETURN', 'DROP', 'REJECT', 'ACCEPT']);
 
 /**
- * The filter and nat tables in memory, with what iptables-restore --noflush does to them: chain lines create or empty a
- * chain, rules may only jump to chains that exist, a chain that something jumps to cannot be removed, and each table
- * is committed as a whole or not at all.
+ * The filter and nat tables in memory, which behave as with iptables-restore --noflush: chain lines create or empty a
+ * chain, rules may only jump to chains that exist, a chain that is a jump target cannot be removed, and each table is
+ * committed as a whole or not at all.
  */
 export class FakeTables implements Tables {
   readonly chainsPerRestore: number;

@@ -4,13 +4,13 @@ import { silentLogger } from '../../src/obs/log.ts';
 import { FakeClock } from '../fake-clock.ts';
 import { type FakeEnd, FakePrograms } from './fake-programs.ts';
 
-/** A machine made of programs and files, and what was logged on it. */
+/** A fake machine: programs, files and a log. */
 export interface World extends ProgramContext {
   readonly programs: FakePrograms;
   readonly log: { message: string; attributes: unknown }[];
 }
 
-/** Files cannot be written on it. */
+/** Makes a fake machine with read-only files. */
 export function world(
   answer: (command: string) => FakeEnd | undefined,
   files: Readonly<Record<string, string>> = { '/proc/net/if_inet6': '' },

@@ -5,14 +5,14 @@ import { hasProgram } from '../cluster/lab/namespace.ts';
 
 export type Flavour = 'legacy' | 'nft';
 
-/** Why a flavour of iptables cannot be tested here; undefined when it can. */
+/** The reason why a flavour of iptables cannot be tested here; undefined when it can. */
 export function flavourUnavailable(flavour: Flavour): string | undefined {
   return hasProgram(`iptables-${flavour}`, '--version') ? undefined : `needs the program iptables-${flavour}`;
 }
 
 /**
- * Has this process, and every program that it starts from now on, find one flavour of iptables under the plain names.
- * The directory that does it goes with the process.
+ * Makes this process and the programs that it starts find one flavour of iptables under the plain names. The directory
+ * with the links is removed when the process ends.
  */
 export function useFlavour(flavour: Flavour): void {
   const directory = programsOf(flavour);

@@ -81,7 +81,7 @@ export class SyncHarness<T extends Tables = FakeTables> {
     });
   }
 
-  /** Makes these plans everything there is, as a change of what differs; the keys that were refused. */
+  /** Syncs the difference to these plans, which replace all others; returns the refused keys. */
   change(...plans: readonly ServicePlan[]): Promise<string[]> {
     const wanted = plansByKey(...plans);
     const keys = new Set([...this.#plans.keys(), ...wanted.keys()]);
@@ -90,13 +90,13 @@ export class SyncHarness<T extends Tables = FakeTables> {
     return this.#sync(changed);
   }
 
-  /** The same as a full sync. */
+  /** The same with a full sync. */
   full(...plans: readonly ServicePlan[]): Promise<string[]> {
     this.#plans = plansByKey(...plans);
     return this.again();
   }
 
-  /** A full sync of the plans there are. */
+  /** A full sync of the current plans. */
   again(): Promise<string[]> {
     return this.#sync('all');
   }

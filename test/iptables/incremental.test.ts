@@ -33,7 +33,7 @@ interface Played {
   readonly plans: readonly ServicePlan[];
 }
 
-/** Runs the steps; after every sync the tables hold what a node that starts now would write. */
+/** Runs the steps; checks after every sync that the tables hold what a freshly started node would write. */
 async function play(steps: readonly Step[], totalEndpoints = 0, chains?: number): Promise<Played> {
   const harness = fakeHarness('IPv4', settings, new FakeTables(chains));
   harness.totalEndpoints = totalEndpoints;
@@ -49,7 +49,7 @@ async function play(steps: readonly Step[], totalEndpoints = 0, chains?: number)
 }
 
 async function sync(harness: SyncHarness, kind: SyncKind, plans: readonly ServicePlan[]): Promise<void> {
-  // So that chains never linger, whatever the size of the cluster.
+  // Long enough to remove stale chains in a cluster of any size.
   await harness.clock.advance(30_001);
   if (kind === 'failure') {
     harness.tables.failNext.set('restore', new Error('no lock'));

@@ -18,7 +18,7 @@ import { type Flavour, flavourUnavailable } from './flavours.ts';
 import { SyncHarness, settingsOf } from './harness.ts';
 import { chainsOf, savedForm, tableOf } from './normalise.ts';
 
-/** Enough for chains of every kind to come, change and go; more takes long. */
+/** Enough to create, change and remove chains of every kind; more would take long. */
 const rounds = 25;
 const seed = 42;
 
@@ -31,7 +31,7 @@ inNamespace(import.meta.url, () => {
           comparePartialSyncs(flavour, family));
       }
       test('a service port that the kernel refuses is left out of the rules', () => refuseOne(flavour));
-      test("a stale chain that somebody else's rule jumps to is emptied", () => keepOne(flavour));
+      test('a stale chain is emptied when a rule of another program jumps to it', () => keepOne(flavour));
     });
   }
 });
@@ -57,7 +57,7 @@ async function comparePartialSyncs(flavour: Flavour, family: Family): Promise<vo
   assert.deepEqual(harness.complaints, []);
 }
 
-/** There is no such nfacct counter, so the kernel refuses the rule that names it: with nf_tables at its line. */
+/** The rule names a missing nfacct counter, so the kernel refuses it; with nf_tables the error names its line. */
 async function refuseOne(flavour: Flavour): Promise<void> {
   const harness = kernelHarness(flavour, 'IPv4', { localhostAccepted: true, invalidDropped: false });
   const plain = Array.from({ length: 6 }, (_, i) =>
@@ -107,7 +107,7 @@ function kernelHarness(
     flavour,
   });
   const tables: Tables = {
-    // So that the few services of a test take several restores.
+    // Few chains, so that the few services of a test need several restores.
     ...(flavour === 'nft' && { chainsPerRestore: 4 }),
     ensureJumps: () => kernel.ensureJumps(),
     ensureCounters: async () => counters,
@@ -119,13 +119,13 @@ function kernelHarness(
 
 type Ruleset = Record<'filter' | 'nat', Record<string, readonly string[]>>;
 
-/** What the kernel holds in chains of Kubernetes. */
+/** The rules in the kernel, of Kubernetes chains only. */
 function ruleset(flavour: Flavour, family: Family): Ruleset {
   const saved = sh(`${family === 'IPv4' ? 'iptables' : 'ip6tables'}-${flavour}-save`);
   return { filter: ours(chainsOf(tableOf(saved, 'filter'))), nat: ours(chainsOf(tableOf(saved, 'nat'))) };
 }
 
-/** What it should hold, in the words of iptables-save. */
+/** The rules that the kernel should hold, as iptables-save prints them. */
 function modelled({ tables }: FakeTables, family: Family): Ruleset {
   const saved = (chains: ReadonlyMap<string, readonly string[]>) =>
     ours(new Map([...chains].map(([chain, rules]) => [chain, rules.map((rule) => savedForm(rule, family))])));

@@ -166,8 +166,8 @@ const sharedChains = new Set([
 ]);
 
 /**
- * Chains in a form in which two programs can be compared: upstream visits service ports in no certain order, so in
- * shared chains only the order of rules of one service port counts.
+ * Chains in a form in which two programs can be compared. Upstream visits service ports in no fixed order, so in shared
+ * chains only the order of the rules of one service port counts.
  */
 export function comparable(chains: Chains): Record<string, string[]> {
   const sorted = [...chains].map(([chain, rules]): [string, string[]] => [
@@ -185,7 +185,7 @@ function stableSort(rules: readonly string[]): string[] {
 function sortKey(rule: string): string {
   const comment = /--comment (?:"([^"]*)"|(\S+))/.exec(rule);
   const text = comment?.[1] ?? comment?.[2] ?? '';
-  // Several of these differ in the address only, and come in no certain order.
+  // Several of these differ only in the address, and have no fixed order.
   if (text.includes('this must be the last rule')) return `~${rule}`;
   return `${text.split(' ')[0]} ${/ -p (\S+)/.exec(rule)?.[1]}`;
 }

@@ -1,4 +1,4 @@
-/** Clusters that upstream was recorded in, given to the whole program: the kernel must hold what upstream wrote. */
+/** Runs the whole program on clusters recorded from upstream: the kernel must hold what upstream wrote. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
@@ -10,7 +10,7 @@ import { Site } from '../program/started.ts';
 import { flavourUnavailable, useFlavour } from './flavours.ts';
 import { chainsOf, comparable, tableOf } from './normalise.ts';
 
-/** What a vector has besides what plans are made of. */
+/** Fields of a recording that are not part of plans. */
 interface Recording {
   readonly config: Readonly<Record<string, unknown>>;
   readonly node: RawObject;
@@ -78,14 +78,14 @@ function savedTables(): Record<string, unknown> {
   );
 }
 
-/** Chains of the kernel are there or not, as the flavour likes; they count when they hold a rule. */
+/** Leaves out empty built-in chains: whether they exist depends on the flavour. */
 function ours(lines: readonly string[]): Map<string, string[]> {
   return new Map(
     [...chainsOf(lines)].filter(([chain, rules]) => chain.startsWith('KUBE-') || rules.length > 0),
   );
 }
 
-/** Those that the recorded node had. */
+/** Adds the addresses of the recorded node. */
 function giveAddresses(): void {
   run('ip', 'link', 'add', 'eth0', 'type', 'veth', 'peer', 'name', 'eth1');
   for (const link of ['eth0', 'eth1']) run('ip', 'link', 'set', link, 'up');

@@ -1,4 +1,4 @@
-/** What notices changes of our rules, on the real kernel, with both kinds of iptables. */
+/** Detection of changes to our rules, on a real kernel, with both kinds of iptables. */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, beforeEach, suite, test } from 'node:test';
 import { Canary } from '../../src/backends/iptables/canary.ts';
@@ -76,7 +76,7 @@ inNamespace(import.meta.url, () => {
         await written.during(input, (counted) => commands.restore(counted));
       }
 
-      test('the program on the PATH is the one that was asked for', async () => {
+      test('the iptables on the PATH has the requested flavour', async () => {
         assert.equal(await checkVersion(commands), flavour);
       });
 

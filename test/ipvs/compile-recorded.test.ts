@@ -23,8 +23,8 @@ const strictInternalPolicy =
   'service has an external address too';
 
 /**
- * Where we mean to differ from what was recorded: lines of upstream's that we do not have, and of ours that it does
- * not have. Every other difference fails.
+ * Intended differences from the recordings: lines that only upstream has, and lines that only we have. Every other
+ * difference fails.
  */
 const differences: Readonly<Record<string, { reason: string; theirs: string[]; ours: string[] }>> = {
   'cluster-005.json': {
@@ -77,7 +77,7 @@ function assertRules({ expect }: RecordedIpvsCluster, family: Family, fake: Fake
   }
 }
 
-test('every recorded cluster is there, and every difference belongs to one', () => {
+test('the folder holds every recorded cluster, and every intended difference names one of them', () => {
   assert.equal(clusters.length, 8);
   const names = clusters.map(({ name }) => name);
   assert.deepEqual(

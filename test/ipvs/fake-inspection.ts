@@ -7,7 +7,7 @@ import type { VirtualServerCounts } from '../../src/kernel/ipvs/objects.ts';
 import { FakeClock } from '../fake-clock.ts';
 import type { FakeKernel } from './fake-kernel.ts';
 
-/** Looks at a kernel in memory. `tampered` are rules that take the place of those that were written. */
+/** Inspects a kernel in memory. `tampered` are rules that replace the written ones. */
 export function inspectionOf(
   fake: FakeKernel,
   settings: IpvsSettings,

@@ -29,7 +29,7 @@ interface FakeSet {
   readonly entries: Set<string>;
 }
 
-/** A kernel in memory that refuses what the real one refuses, and on request other things too. */
+/** A kernel in memory that refuses what the real one refuses, and what `refuse` matches. */
 export class FakeKernel {
   readonly virtual = new Map<string, { server: VirtualServer; reals: Map<string, FakeReal> }>();
   readonly foreign: ForeignVirtualServer[] = [];
@@ -39,14 +39,14 @@ export class FakeKernel {
   /** Addresses on kube-ipvs0; undefined while there is no such device. */
   bound: Set<string> | undefined;
   onNode: string[] = ['127.0.0.1', '::1', '192.0.2.5', 'fe80::1', '2001:db8::5'];
-  /** What was restored last. */
+  /** The input of the last iptables-restore. */
   rules = '';
-  /** What was asked for, in words; listing is not in here. */
+  /** The requests as text, without lists. */
   log: string[] = [];
-  /** Refuses what it matches, by the words of the log and `list …`. */
+  /** Refuses requests whose text in the log, or `list …`, matches. */
   refuse: RegExp | undefined;
 
-  /** The words for what was done since the last call. */
+  /** Returns and clears the log. */
   takeLog(): string[] {
     const taken = this.log;
     this.log = [];
@@ -67,7 +67,7 @@ export class FakeKernel {
     Object.assign(this.#real(serverKey, realKey), { active, inactive });
   }
 
-  /** Somebody else gives a real server another weight. */
+  /** Changes the weight of a real server, as another program would. */
   weigh(serverKey: string, realKey: string, weight: number): void {
     Object.assign(this.#real(serverKey, realKey), { weight });
   }
@@ -78,7 +78,7 @@ export class FakeKernel {
     return real;
   }
 
-  /** A virtual server that is there before anybody asked for it. */
+  /** Adds a virtual server that does not come from the backend. */
   plant(server: VirtualServer, ...reals: readonly RealServer[]): void {
     const planted = reals.map(
       (real) => [formatRealServer(real), { ...real, active: 0, inactive: 0 }] as const,
@@ -244,7 +244,7 @@ export class FakeKernel {
     return this.bound;
   }
 
-  /** Every chain and set that rules name has to be there. */
+  /** Fails when a rule names a chain or set that does not exist. */
   #checkRules(input: string): void {
     let table = '';
     for (const line of input.split('\n')) {

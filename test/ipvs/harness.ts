@@ -24,7 +24,7 @@ export const settings: IpvsSettings = {
 
 export const retryMs = 30_000;
 
-/** ipvs mode that asks for syncs with `requestSync`; addresses are listed and not watched. */
+/** An engine in ipvs mode that requests syncs with `requestSync`. It lists addresses but does not watch them. */
 export function ipvsEngine(
   options: IpvsOptions,
   requestSync: () => void,
@@ -74,12 +74,12 @@ export class Node {
     return this.#sync('all');
   }
 
-  /** Syncs nothing but these plans, beside those that were there. */
+  /** Adds or replaces these plans with a partial sync. */
   change(...plans: readonly ServicePlan[]): Promise<SyncResult> {
     return this.#change(plansByKey(...this.#plans.values(), ...plans), plans);
   }
 
-  /** Syncs nothing but the removal of these plans. */
+  /** Removes these plans with a partial sync. */
   remove(...plans: readonly ServicePlan[]): Promise<SyncResult> {
     const removed = new Set(plans.map(({ port }) => port.key));
     return this.#change(
@@ -88,7 +88,7 @@ export class Node {
     );
   }
 
-  /** As from the planner: who loses or gets an address back by the change has changed, too. */
+  /** As the planner does: a plan that loses or regains an address because of the change counts as changed, too. */
   #change(plans: Map<string, ServicePlan>, named: readonly ServicePlan[]): Promise<SyncResult> {
     const before = this.#plans;
     this.#plans = plans;

@@ -19,7 +19,7 @@ import { sendDatagrams } from '../kernel/datagrams.ts';
 import { ipvsEngine, settings as settings4 } from './harness.ts';
 import { onIpvsKernel } from './on-ipvs-kernel.ts';
 
-/** What is read back from a real kernel that has IPVS, with `ipvsadm`, `ipset` and `ip` to spoil it. */
+/** Inspection of a real kernel with IPVS, also after changes with `ipvsadm`, `ipset` and `ip`. */
 
 const settings = {
   IPv4: settings4,
@@ -131,7 +131,7 @@ async function countSome(inspection: Inspection): Promise<void> {
     counted = await count();
     return [ofDNS()?.connections, ofDNS()?.packets];
   };
-  // The kernel sums up what its processors counted every two seconds, which may be between two of the datagrams.
+  // The kernel adds up the counts of its processors every two seconds, perhaps between two of the datagrams.
   await eventuallyEqual('all is counted', look, [3, 3], { everyMs: 100 });
   assert.equal(counted.length, plans.IPv4.length);
   assert.ok((ofDNS()?.bytes ?? 0) >= 3 * (20 + 8 + 6));

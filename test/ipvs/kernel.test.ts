@@ -21,7 +21,7 @@ import { silentLogger } from '../../src/obs/log.ts';
 import { sh } from '../cluster/lab/namespace.ts';
 import { onIpvsKernel } from './on-ipvs-kernel.ts';
 
-/** IPVS, its device and its addresses on a real kernel, with `ipvsadm` and `ip` as witnesses. */
+/** IPVS, its device and its addresses on a real kernel, verified with `ipvsadm` and `ip`. */
 
 const tcp: VirtualServer = {
   address: '10.96.0.1',

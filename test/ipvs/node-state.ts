@@ -13,7 +13,7 @@ export async function realServers(place: string): Promise<Readonly<Record<string
   return Object.fromEntries(reals);
 }
 
-/** The schedulers that services have. */
+/** The schedulers of the virtual servers. */
 export async function schedulers(): Promise<readonly string[]> {
   const all = (await runInNode('ipvsadm', '-Sn')).matchAll(/^-A .* -s (\S+)/gm);
   return [...new Set([...all].map(([, scheduler = '']) => scheduler))].sort();
@@ -40,7 +40,7 @@ export async function setEntries(name: string): Promise<readonly string[]> {
   return [...saved].map(([, entry = '']) => entry).sort();
 }
 
-/** Everything that a sync could change, without counters and in an order of its own. */
+/** Everything that a sync could change, without counters, sorted. */
 export async function snapshot(): Promise<string> {
   const parts = await Promise.all([
     runInNode('ipvsadm', '-Sn'),

@@ -4,7 +4,7 @@ import { systemClock } from '../../src/lib/clock.ts';
 import { loadLibc } from '../../src/native/koffi-libc.ts';
 import { inNamespace } from '../cluster/lab/namespace.ts';
 
-/** Why ipvs mode cannot be tested here; undefined when it can. */
+/** The reason why ipvs mode cannot be tested here; undefined when it can. */
 export async function ipvsUnavailable(): Promise<string | undefined> {
   try {
     (await openIpvsClient(await loadLibc(), { clock: systemClock })).close();
@@ -15,7 +15,7 @@ export async function ipvsUnavailable(): Promise<string | undefined> {
   }
 }
 
-/** Defines tests for a network namespace of a kernel that has IPVS; elsewhere, a test that is skipped and says why. */
+/** Defines tests in a network namespace of a kernel with IPVS. On other kernels a skipped test gives the reason. */
 export async function onIpvsKernel(moduleURL: string, define: () => void): Promise<void> {
   const skip = await ipvsUnavailable();
   if (skip === undefined) inNamespace(moduleURL, define);

@@ -1,4 +1,4 @@
-/** How ipvs mode behaves while operators and other programs do what they do. */
+/** ipvs mode during restarts, changes by other programs, migration and clean-up. */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -32,13 +32,13 @@ const namespace = skip ? '' : enterNamespace(import.meta.url);
 const CONNECTIONS = 100;
 /** More would leave an emulated machine no time for the program itself. */
 const CONNECTIONS_AT_ONCE = 2;
-/** A look takes several programs. */
+/** Each check starts several programs. */
 const everyMs = 50;
-/** Dozens of programs, where another mode has left something, too. */
+/** Clean-up starts dozens of programs when another mode has left rules, too. */
 const CLEANED_UP_MS = paced(60_000);
-/** How long the kernel remembers a TCP connection that was reset. */
+/** How long the kernel keeps a TCP connection after a reset. */
 const RESET_CONNECTION_MS = 10_000;
-/** Rules and servers are looked over so often in the tests that are about that. */
+/** A short period for tests of the periodic check of rules and servers. */
 const often = { ipvs: { syncPeriod: '2s' } };
 
 const defaults: Setting = {};
@@ -66,7 +66,7 @@ describe('ipvs mode in operation', { skip }, () => {
     landscape?.close();
   });
 
-  /** Starts the program with a setting, unless it runs with it: a start takes long in an emulated machine. */
+  /** Starts the program with a setting unless it already runs with it: a start takes long in an emulated machine. */
   async function running(setting = defaults): Promise<void> {
     if (isRunningWith === setting) return;
     await stop();
@@ -79,19 +79,19 @@ describe('ipvs mode in operation', { skip }, () => {
     await cluster.stop();
   }
 
-  /** Where a service of the scene is, as `address:port`. */
+  /** An address of a service of the scene, as `address:port`. */
   function place(to: Target = 'clusterIP', name = 'web'): string {
     const { n } = scene.service(name);
     return `${scene.address(to, n)}:${to === 'nodePort' ? nodePortOf(n) : 80}`;
   }
 
-  /** A service that was made anew would count from 0. The kernel sums up what its processors counted every two seconds. */
+  /** Checks that a virtual server was not replaced: a new one counts from 0. The kernel updates counts every 2 s. */
   async function isTheOneThatHadMoreThan(connections: number): Promise<void> {
     const has = async () => (await connectionsSince(place())) > connections;
     await cluster.eventually(`more than ${connections} connections are counted`, has, { everyMs });
   }
 
-  /** Others may be faster with the same object, or be reading it, so that a command of these fails: then all again. */
+  /** Repeats all commands until they succeed: one fails when the program removes the same object first or reads it. */
   async function runUntilDone(...commands: readonly (readonly [string, ...string[]])[]): Promise<void> {
     const areDone = async () => {
       try {
@@ -131,7 +131,11 @@ describe('ipvs mode in operation', { skip }, () => {
       ['A', 'A', 'A', 'A'],
     );
     await scene.apply(web);
-    assert.deepEqual(await realServers(place()), { [A]: 1, [B]: 1 }, 'wanted again, it gets its weight back');
+    assert.deepEqual(
+      await realServers(place()),
+      { [A]: 1, [B]: 1 },
+      'an endpoint that returns gets its weight back',
+    );
     assert.equal((await open[0]?.ask())?.by, 'A');
     for (const conversation of open) await conversation.close();
   });
@@ -257,8 +261,8 @@ describe('ipvs mode in operation', { skip }, () => {
     ];
     for (const [command, ...args] of changes) await runInNode(command, ...args);
     await cluster.eventually('what was there before', async () => (await snapshot()) === whole, { everyMs });
-    assert.match(whole, /-A -f 7 /, 'servers for marks are none of its business');
-    assert.match(whole, /10\.9\.9\.9:80/, 'nor are those that are excluded');
+    assert.match(whole, /-A -f 7 /, 'virtual servers for firewall marks stay');
+    assert.match(whole, /10\.9\.9\.9:80/, 'excluded virtual servers stay');
     await scene.expect(
       { ...toClusterIP, expect: own },
       { from: 'client', to: 'nodePort', expect: masqueraded },

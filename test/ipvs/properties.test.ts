@@ -16,7 +16,7 @@ const endpoint = fc.record({
   state: fc.constantFrom('ready' as const, 'ready' as const, 'draining' as const, 'gone' as const),
 });
 
-/** Service ports that collide in everything but their names. */
+/** Service ports with few different values besides their names, so that they collide often. */
 const plan: fc.Arbitrary<ServicePlan> = fc
   .record({
     name: fc.constantFrom('a', 'b', 'c', 'd'),
@@ -35,7 +35,7 @@ const plan: fc.Arbitrary<ServicePlan> = fc
   })
   .map(({ endpoints, ...parts }) => planOf(parts, endpoints));
 
-/** Everything in the kernel that counts, in one comparable value. */
+/** The relevant state of the kernel as one comparable value. */
 function view(fake: FakeKernel, withDraining = true) {
   return {
     servers: [...fake.virtual]
@@ -51,7 +51,7 @@ function view(fake: FakeKernel, withDraining = true) {
   };
 }
 
-/** What a node that never knew anything else comes to. */
+/** The kernel of a fresh node after one sync of these plans. */
 async function fresh(plans: Iterable<ServicePlan>, onNode: string[]): Promise<FakeKernel> {
   const node = new Node();
   node.fake.onNode = onNode;
@@ -164,7 +164,7 @@ test('a sync corrects any earlier state of the kernel, and the next one changes 
   );
 });
 
-/** A netmask that others have set alone is no reason to touch a virtual server. */
+/** Without netmasks: the backend does not change a virtual server that differs only in its netmask. */
 function withoutMasks({ servers, ...rest }: ReturnType<typeof view>) {
   return {
     ...rest,

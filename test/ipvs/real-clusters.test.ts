@@ -1,7 +1,7 @@
 /**
- * Recorded clusters on a real kernel, each in place of the one before: it ends up with the same as the kernel in
- * memory, which is compared with upstream elsewhere, and with upstream's own iptables rules. The whole program is given
- * those with most in them: it takes an emulated machine many seconds to start.
+ * Recorded clusters on a real kernel, each replacing the one before. The real kernel must hold the same as the kernel in
+ * memory, which another test compares with upstream, and upstream's own iptables rules. Only the largest clusters run
+ * through the whole program, because it takes many seconds to start in an emulated machine.
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -37,7 +37,7 @@ const programs = { 4: 'iptables-save', 6: 'ip6tables-save' } as const;
 const tables = ['nat', 'filter'] as const;
 const throughTheProgram = ['cluster-006.json', 'cluster-007.json'];
 
-/** What the kernel holds of the mode. */
+/** The state of ipvs mode in the kernel. */
 interface State {
   readonly servers: readonly string[];
   readonly sets: readonly string[];
@@ -75,7 +75,7 @@ describe('recorded clusters on a kernel with ip_vs', { skip }, () => {
   }
 
   test('clean-up removes the last recorded cluster', async () => {
-    // Dozens of programs, of which each takes long to start in an emulated machine.
+    // Clean-up starts dozens of programs, and each takes long to start in an emulated machine.
     const { code, stderr } = await run(kubeProxy, ['--cleanup'], { timeout: paced(60_000) });
     assert.equal(code, 0, stderr);
     assert.equal(await runInNode('ipvsadm', '-Sn'), '');
@@ -121,7 +121,7 @@ async function sync(cluster: RecordedIpvsCluster, kernelOf: (family: Family) => 
   }
 }
 
-/** What is in memory; rules are those that upstream wrote. */
+/** The state of the kernel in memory, with the rules that upstream wrote. */
 function wantedState(cluster: RecordedIpvsCluster, fake: FakeKernel): State {
   return {
     servers: savedServers(fake).sort(),

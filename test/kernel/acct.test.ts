@@ -1,4 +1,4 @@
-/** nfacct counters in the kernel, where it has them: made once, counted by a rule, read back. */
+/** nfacct counters in a kernel that has them: created once, incremented by a rule, read back. */
 import assert from 'node:assert/strict';
 import { after, before, suite, test } from 'node:test';
 import { PacketCounters } from '../../src/backends/iptables/counters.ts';

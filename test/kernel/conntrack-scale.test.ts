@@ -1,4 +1,4 @@
-/** Stale flows among 200,000: times are printed for people to read, none is asserted. */
+/** Removal of stale flows among 200,000. Times are printed for people; the tests assert none. */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -25,7 +25,7 @@ import { nftablesEngine } from '../nftables/engine.ts';
 import { clusterIPOf, endpointOf, flowsLeftOf, services, stale, total } from './flow-crowd.ts';
 
 const CONNTRACK = '/proc/sys/net/netfilter/nf_conntrack';
-/** Far above what is needed, far below what the table would take in memory. */
+/** Far more than the pass needs, far less than the whole table in memory. */
 const MEMORY_CEILING = 64e6;
 const SYNCS_BESIDE = 3;
 
@@ -105,7 +105,7 @@ inNamespace(import.meta.url, () => {
     failure = new Error('refused');
     proxier.updateService(serviceOf(9), undefined);
     await happened('failure', 1);
-    assert.equal(count(), before, 'flows go only after the kernel has the new rules');
+    assert.equal(count(), before, 'flows are removed only after the kernel has the new rules');
     failure = undefined;
     await countBecomes(before - flowsLeftOf);
     await expectLeft(before - flowsLeftOf, (destination) => destination === clusterIPOf(9));
@@ -145,7 +145,7 @@ inNamespace(import.meta.url, () => {
     });
   }
 
-  /** The backend, with its syncs noted, and failing on demand before anything is written. */
+  /** The backend with its syncs logged; on demand it fails before it writes anything. */
   function observed(backend: Backend): Backend {
     return {
       family: backend.family,
@@ -171,12 +171,12 @@ inNamespace(import.meta.url, () => {
     });
   }
 
-  /** Waits for the clean-up, which goes on beside the syncs. */
+  /** Waits for the clean-up, which runs in the background. */
   function countBecomes(expected: number): Promise<void> {
     return eventuallyEqual('flows that are left', count, expected, { withinMs: 60_000 });
   }
 
-  /** So many flows are left: none with an endpoint that left, and none that must be gone. */
+  /** Checks the number of remaining flows, and that none of them is stale. */
   async function expectLeft(expected: number, isGone: (destination: string) => boolean): Promise<void> {
     let left = 0;
     await flows.forEachFlow(

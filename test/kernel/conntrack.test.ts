@@ -39,7 +39,7 @@ inNamespace(import.meta.url, () => {
   };
 
   suite('flows', () => {
-    test('flows are decoded with the address that was asked and the one that answers', async () => {
+    test('flows are decoded with the service address and the address of the endpoint', async () => {
       const [flow] = (await list({ family: 'IPv4', protocol: UDP, mark: { value: 2, mask: 0xff } })) ?? [];
       assert.ok(flow);
       const ip = (bytes: Uint8Array) => formatIP({ family: 'IPv4', bytes });

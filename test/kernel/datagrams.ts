@@ -2,7 +2,7 @@ import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { nextSourcePort } from '../cluster/lab/source-port.ts';
 
-/** Sends IPv4 datagrams, each a flow of its own. */
+/** Sends IPv4 datagrams, each as a separate flow. */
 export async function sendDatagrams(count: number, address: string, port: number): Promise<void> {
   for (let i = 0; i < count; i++) {
     const socket = createSocket('udp4').bind(nextSourcePort());

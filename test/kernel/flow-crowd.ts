@@ -5,7 +5,7 @@ export const services = 400;
 const flowsPerService = 450;
 const passingBy = 20_000;
 export const total = services * flowsPerService + passingBy;
-/** One in this many flows of a service goes to an endpoint that left. */
+/** One of this many flows of a service goes to a removed endpoint. */
 const staleEvery = 5;
 export const stale = (services * flowsPerService) / staleEvery;
 

@@ -7,7 +7,7 @@ import { type Family, families } from '../../src/model/ip.ts';
 import { loadLibc } from '../../src/native/koffi-libc.ts';
 import { inNamespace, sh } from '../cluster/lab/namespace.ts';
 
-/** Sets on a real kernel; `ipset` looks at them as well where it is installed. */
+/** Sets on a real kernel, also verified with `ipset` if it is installed. */
 
 const hasTool = isThere('ipset --version');
 const size = { hashSize: 1024, maxElements: 65536 };
@@ -119,7 +119,7 @@ inNamespace(import.meta.url, () => {
     assert.equal(failures.length + ((await list(set.name))?.length ?? 0), 20);
   });
 
-  test('a port outside of a bitmap, and a set that is not there, are refused', async () => {
+  test('a port outside of a bitmap and a missing set are refused', async () => {
     const narrow = await create({ ...ports, to: 100 });
     const [failure] = await client.add(narrow, ['101']);
     assert.match(failure?.error.message ?? '', /IPSET_ERR_BITMAP_RANGE/);

@@ -11,7 +11,7 @@ import { loadLibc } from '../../src/native/koffi-libc.ts';
 import { inNamespace, sh } from '../cluster/lab/namespace.ts';
 import { declaredSets } from './nft-declared-sets.ts';
 
-/** What we write is, in the kernel and in the eyes of nft, what nft writes. */
+/** Rules that we write equal those that nft writes, in the kernel and in nft's output. */
 
 const table = { family: 'ip', name: 'kube-proxy' } as const;
 const text = join(import.meta.dirname, '../../src/kernel/nft/testdata/ip.nft');
@@ -57,7 +57,7 @@ interface Snapshot {
   readonly rules: readonly Rule[];
 }
 
-/** Everything the kernel says, except for the handles it numbers objects by, and time. */
+/** Everything that the kernel lists, without handles and times. */
 async function snapshot(client: NftClient): Promise<Snapshot> {
   const elements = new Map<string, Element[]>();
   const infos = await client.listSets(table);
@@ -101,7 +101,7 @@ function declared(kernelName: string): NftSet {
   return set;
 }
 
-/** A set with an automatic name is referred to by its number within the batch. */
+/** A batch refers to a set with an automatic name by its number. */
 function byDeclaredName(expr: Expr): Expr {
   if (expr.kind !== 'lookup' || !expr.set.startsWith('__set')) return expr;
   return { ...expr, set: anonymous?.name ?? '', setId: anonymous?.id ?? 0 };

@@ -284,7 +284,7 @@ inNamespace(import.meta.url, () => {
       const { log, subscription } = listen(client);
       await client.commit(new NftBatch().add('chain', { table, name: 'ours' }));
       sh(`nft 'add element ip kube-proxy frontends { 10.0.0.1 . tcp . 80 : goto target }'`);
-      await eventually('a foreign commit is told', () => isGeneration(log.at(-1)));
+      await eventually('a foreign commit is reported', () => isGeneration(log.at(-1)));
       assert.equal(log.length, 2);
       const [change, generation] = log;
       assert.ok(change !== 'overrun' && change?.type === 'new' && change.kind === 'element');
@@ -299,7 +299,7 @@ inNamespace(import.meta.url, () => {
     test('a flush of the ruleset is reported', async () => {
       const { log, subscription } = listen(client);
       sh('nft flush ruleset');
-      await eventually('the flush is told', () => isGeneration(log.at(-1)));
+      await eventually('the flush is reported', () => isGeneration(log.at(-1)));
       const kinds = log.map((e) => (e !== 'overrun' && e.type === 'delete' ? e.kind : ''));
       assert.ok(kinds.includes('table') && kinds.includes('chain') && kinds.includes('set'));
       subscription.close();
@@ -310,7 +310,7 @@ inNamespace(import.meta.url, () => {
       const many = Array.from({ length: 20_000 }, (_, i) => element(i));
       await client.commit(new NftBatch().addElements(frontends, many));
       sh('nft add chain ip kube-proxy foreign');
-      await eventually('the foreign commit is told', () => isGeneration(log.at(-1)));
+      await eventually('the foreign commit is reported', () => isGeneration(log.at(-1)));
       assert.equal(log.length, 2);
       subscription.close();
     });
@@ -321,9 +321,9 @@ inNamespace(import.meta.url, () => {
       const { log } = listen(narrow);
       const many = Array.from({ length: 5000 }, (_, i) => `10.0.${i >> 8}.${i & 255} . tcp . 80 : drop`);
       sh('nft -f -', `add element ip kube-proxy frontends { ${many.join(', ')} }`);
-      await eventually('the overrun is told', () => log.includes('overrun'));
+      await eventually('the overrun is reported', () => log.includes('overrun'));
       sh('nft add chain ip kube-proxy later');
-      await eventually('what follows is told', () => log.some(isLater));
+      await eventually('later changes are reported', () => log.some(isLater));
       narrow.close();
     });
   });

@@ -8,9 +8,9 @@ import { systemClock } from '../../src/lib/clock.ts';
 import { loadLibc } from '../../src/native/koffi-libc.ts';
 import { inNamespace } from '../cluster/lab/namespace.ts';
 
-/** Times are printed for people to read; asserted is only that it works and that the event loop keeps turning. */
+/** Times are printed for people. The tests assert only that commits succeed and that the event loop keeps running. */
 
-/** A commit of fewer services takes so few milliseconds that a busy machine may not let the event loop turn at all. */
+/** A commit of fewer services is so short that on a busy machine the event loop may not run during it. */
 const MANY = 10_000;
 
 const table = { family: 'ip', name: 'kube-proxy' } as const;

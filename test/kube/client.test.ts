@@ -204,7 +204,7 @@ describe('connections', () => {
 
   test('that the server has closed do not make a read fail', async () => {
     let answered = 0;
-    // Answers one request per connection while promising to stay, as a restarting server does.
+    // Answers one request per connection although it announces keep-alive, as a restarting server does.
     const server = createTcpServer((socket) => {
       socket.on('error', () => {});
       socket.once('data', () => {

@@ -21,7 +21,7 @@ async function watchOf({ server }: TestBed): Promise<Watch> {
   return watch;
 }
 
-/** Changes of every kind, among them a deletion that a client can only infer if it was not looking. */
+/** Changes of every kind. One is a deletion, which a disconnected client must infer from the next list. */
 function change({ server }: TestBed): void {
   server.put('services', apiService('svc-1', 8080));
   server.delete('services', 'shop', 'svc-2');
@@ -36,12 +36,12 @@ const disturbances: Record<string, (watch: Watch) => void> = {
   'a connection that goes silent': (watch) => watch.stall(),
   'an event of an unknown type': (watch) => watch.raw('{"type":"SHRUG","object":{}}\n'),
   'an event without an object': (watch) => watch.raw('{"type":"ADDED"}\n'),
-  'an event whose object is nothing much': (watch) => watch.raw('{"type":"ADDED","object":{}}\n'),
+  'an event with an empty object': (watch) => watch.raw('{"type":"ADDED","object":{}}\n'),
   'a bookmark without a version': (watch) => watch.raw('{"type":"BOOKMARK","object":{"metadata":{}}}\n'),
   'an internal error inside the watch': (watch) => watch.error(500, 'InternalError', 'etcd is tired'),
   'expiry inside the watch': (watch) => watch.error(410, 'Expired', 'too old resource version'),
   'expiry under its older name': (watch) => watch.error(410, 'Gone', 'too old resource version'),
-  'expiry told by reason alone': (watch) => watch.error(0, 'Expired', 'too old'),
+  'expiry with a reason but no code': (watch) => watch.error(0, 'Expired', 'too old'),
 };
 
 describe('a watch survives', () => {

@@ -86,7 +86,7 @@ function clusterIPOf(raw: Record<string, unknown>): unknown {
   return (raw.spec as { clusterIP?: string } | undefined)?.clusterIP;
 }
 
-/** What a client should know of a resource, straight from the server's store. */
+/** The objects of a resource that a client should have, from the server's store. */
 export function expectedState(
   server: ApiServer,
   resource: ResourceName,
@@ -118,7 +118,7 @@ export interface TestBedOptions {
   readonly client?: Partial<HttpClientOptions>;
   readonly tuning?: Partial<ReflectorTuning>;
   readonly random?: () => number;
-  /** Fills the server before anybody watches it. */
+  /** Fills the server before the first watch. */
   readonly seed?: (server: ApiServer) => void;
   readonly watch?: readonly ResourceName[];
 }
@@ -191,7 +191,7 @@ export function plainAccess(url: string): ClusterAccess {
   };
 }
 
-/** Looks more often than usual: hundreds of times these tests wait for what takes milliseconds. */
+/** Checks more often than usual: these tests wait hundreds of times for something that takes milliseconds. */
 export function soon(what: string, condition: () => boolean): Promise<void> {
   return eventually(what, condition, { everyMs: 3 });
 }

@@ -15,7 +15,7 @@ const bytes = server.store.list('endpointSlices').reduce((sum, { json }) => sum 
 parentPort?.once('message', () => void server.close().then(() => parentPort?.postMessage('stopped')));
 parentPort?.postMessage({ url: server.url, bytes });
 
-/** A slice with all that a real one carries, used or not. */
+/** A slice with all fields of a real one, used or not. */
 function fullSlice(i: number) {
   const name = `service-number-${i}`;
   const endpoints = Array.from({ length: endpointsEach }, (_, j) => ({

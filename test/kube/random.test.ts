@@ -21,7 +21,7 @@ function mulberry32(seed: number): () => number {
   };
 }
 
-/** A random choice of what happens next to a server. */
+/** Chooses the next change or fault of a server at random. */
 class Chaos {
   readonly #server: ApiServer;
   readonly #random: () => number;
@@ -134,7 +134,7 @@ for (let seed = 1; seed <= seeds; seed++) {
     for (let i = 1; i <= operations; i++) {
       chaos.step();
       if (i % 5 === 0) await nextTurn();
-      // Time for a client to come back and be caught by the next fault.
+      // Time for a client to reconnect, so that the next fault affects it.
       if (i % 25 === 0) await pause(5);
       if (i % 200 === 0) await bed.converge();
     }

@@ -191,7 +191,7 @@ describe('lists', () => {
 });
 
 test('stop ends every watch', async () => {
-  // No watch is given up as silent and opened again meanwhile.
+  // Long idle times, so that no watch is reopened because of silence.
   await using bed = await testBed({ seed: fill, tuning: { idleMs: 60_000, listIdleMs: 60_000 } });
   await bed.converge();
   assert.equal(bed.server.watches().length, 4);

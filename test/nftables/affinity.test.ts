@@ -26,7 +26,7 @@ describe('nftables client affinity', { skip }, () => {
     scene.close();
   });
 
-  /** A service of its own for each test: no records of an earlier one. */
+  /** A new service for each test, without affinity records of an earlier one. */
   function freshService(parts: Partial<ServicePortParts> = {}): ServicePortParts & { nodePort: number } {
     services++;
     return {
@@ -41,7 +41,7 @@ describe('nftables client affinity', { skip }, () => {
   const program = (parts: ServicePortParts, endpoints: readonly EndpointParts[]) =>
     node.program([planOf(parts, endpoints)]);
 
-  /** The only one who answers a client, over several connections. */
+  /** The endpoint that answers a client; fails when several connections reach different ones. */
   async function choice(who: string, address: string, port = 80, from?: string): Promise<string> {
     const seen = await scene.answers(who, from === undefined ? { address, port } : { address, port, from });
     const [by, ...others] = Object.keys(seen);
@@ -67,7 +67,7 @@ describe('nftables client affinity', { skip }, () => {
     const service = freshService({ affinitySeconds: 6 });
     await program(service, [A, B]);
     const first = await choice('pod', service.clusterIP);
-    // Pauses are much shorter than the timer, so that a machine that stands still for a moment does not run it down.
+    // Pauses are much shorter than the timer, so that it does not expire when the machine stalls for a moment.
     const end = performance.now() + 8_000;
     while (performance.now() < end) {
       await sleep(1_000);
@@ -128,7 +128,7 @@ describe('nftables client affinity', { skip }, () => {
     await program(service, [B]);
     assert.equal(await choice('outside', service.clusterIP, 80, '203.0.113.5'), 'B');
     await program(service, [A, B]);
-    // From outside the node port is served from here, whatever the cluster IP remembers, which it goes on doing.
+    // For outside clients only A serves the node port; the record of the cluster IP for B does not count, but stays.
     assert.equal(await choice('outside', '192.0.2.10', service.nodePort, '203.0.113.5'), 'A');
     assert.equal(await choice('outside', service.clusterIP, 80, '203.0.113.5'), 'B');
     assert.equal(await choice('outside', '192.0.2.10', service.nodePort, '203.0.113.5'), 'A');

@@ -12,7 +12,7 @@ type Parts = Pick<NftablesOptions, 'settings' | 'client'> &
     readonly list?: AddressSource['list'];
   };
 
-/** nftables mode of which only what matters to a test is given. Nothing asks for syncs, addresses are not watched. */
+/** An engine in nftables mode, with defaults for most parts. It requests no syncs and watches no addresses. */
 export function nftablesEngine({ list = async () => [], ...parts }: Parts): SyncEngine<Believed> {
   const metrics = { nftablesSyncFailures: ignoredMetric, nftablesCleanupFailures: ignoredMetric };
   const options = { metrics, logger: silentLogger, clock: systemClock, ...parts };

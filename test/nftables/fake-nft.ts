@@ -21,7 +21,7 @@ import type {
 } from '../../src/kernel/nft/objects.ts';
 import type { Operation } from '../../src/kernel/nft/operation.ts';
 
-/** Where an encoded batch has the generation that it expects. */
+/** Offset of the expected generation in an encoded batch. */
 const generationOffset = 24;
 
 interface State {
@@ -31,12 +31,12 @@ interface State {
   readonly sets: Map<string, { readonly definition: NftSet; readonly elements: Map<string, Element> }>;
 }
 
-/** Says why an element is refused; undefined when it is not. */
+/** Returns why an element is refused; undefined when it is accepted. */
 export type Judge = (set: string, element: Element) => string | undefined;
 
 /**
- * One table of nf_tables in memory, transactional: chains and sets must exist before they are used, deletions of
- * what is missing and additions of what is there with another value fail, and then nothing is applied.
+ * One table of nf_tables in memory, with transactions. A transaction fails, and changes nothing, when it uses a missing
+ * chain or set, deletes a missing object, or adds an existing object with another value.
  */
 export class FakeNft implements NftClient {
   readonly portId = 1;
@@ -45,7 +45,7 @@ export class FakeNft implements NftClient {
   /** Whether failures name the element, as kernels from 5.19 on do. */
   namesElements = true;
   judge: Judge = () => undefined;
-  /** Runs before the next commit: what somebody else does at that moment. */
+  /** Runs before the next commit, as a change by another program at that moment. */
   interference: (() => void) | undefined;
   listener: NftEventListener | undefined;
   #state: State = emptyState();

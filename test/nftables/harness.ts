@@ -55,18 +55,18 @@ export class NodeUnderTest {
     this.kernel = kernel;
   }
 
-  /** Fails when the backend complained and nobody asked. */
+  /** Fails when the backend logged errors that the test has not read. */
   close(): void {
     this.kernel.close();
     assert.deepEqual(this.complaints, []);
   }
 
-  /** Forgets all that the program knows, as a restart does. */
+  /** Discards all state of the program, as a restart does. */
   restart(): void {
     this.#backends.clear();
   }
 
-  /** The backend for these settings: the one in use, or a new one in its place. */
+  /** Returns the backend for these settings: the current one, or a new one that replaces it. */
   backend(family: Family, variant: Variant = {}): SyncEngine<Believed> {
     const key = `${family} ${JSON.stringify(variant)}`;
     const known = this.#backends.get(key);
@@ -83,7 +83,7 @@ export class NodeUnderTest {
     return backend;
   }
 
-  /** The kernel, seen through a counter. Nobody watches it: tests do damage that is not to be repaired behind them. */
+  /** The kernel, with operations counted and without a watch: the backend must not repair damage that tests do. */
   #observed(): NftClient {
     const { nft } = this.kernel;
     return new Proxy(nft, {
@@ -104,7 +104,7 @@ export class NodeUnderTest {
     });
   }
 
-  /** Makes these plans, all of one family, everything there is. Only differences count as changes. */
+  /** Syncs these plans, all of one family, in place of all others. Only differences count as changes. */
   async program(
     plans: readonly ServicePlan[],
     variant: Variant = {},

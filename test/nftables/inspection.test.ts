@@ -1,4 +1,4 @@
-/** What is read from the kernel about packets and about differences, against what the plans say. */
+/** Compares the kernel's answers about packets, and its differences, with the plans. */
 import assert from 'node:assert/strict';
 import { after, before, suite, test } from 'node:test';
 import fc from 'fast-check';
@@ -17,7 +17,7 @@ import { planOf, plansByKey } from '../cluster/plans.ts';
 import { isBrief } from '../contract/brief.ts';
 import { NodeUnderTest, nodeIPs, settingsOf, type Variant } from './harness.ts';
 
-/** Addresses of each family under names that are the same in both. */
+/** Addresses of both families, under the same names. */
 const addresses: Readonly<Record<Family, Readonly<Record<string, string>>>> = {
   IPv4: {
     node: nodeIPs.IPv4,
@@ -178,7 +178,7 @@ inNamespace(import.meta.url, () => {
   });
   after(() => node.close());
 
-  /** Lets `look` ask the kernel that was just programmed. */
+  /** Passes an inspection of the kernel to `look`. */
   const inspect = async <T>(
     family: Family,
     choice: Variant,
@@ -225,7 +225,7 @@ inNamespace(import.meta.url, () => {
     });
   }
 
-  suite('a table that somebody changed', () => {
+  suite('a table that another program changed', () => {
     const web = planOf({ clusterIP: '10.96.0.1', nodePort: 30_080 }, [
       { ip: '10.244.1.21' },
       { ip: '10.244.2.30' },

@@ -168,7 +168,7 @@ describe('nftables packet stories', { skip }, () => {
 
     after(() => run('nft', 'delete table ip observer'));
 
-    test('is kept where no service is concerned, whatever number it is', async () => {
+    test('is kept in packets to other addresses, also if it equals the number of a chain', async () => {
       await program({ clusterIP: '10.96.0.41' }, [B]);
       const [kept, none] = [counted('kept'), counted('none')];
       const outcome = await scene.once('node', { address: '10.244.2.21', port: 8080 });
@@ -349,7 +349,7 @@ describe('nftables packet stories', { skip }, () => {
       assert.equal(await scene.fate('pod', vip), 'silence');
     });
 
-    test('32: a node that is allowed may use the address that it has assigned to itself', async () => {
+    test('32: a node in the source ranges may connect from the load balancer IP', async () => {
       run('ip', 'addr', 'add', '198.18.0.2/32', 'dev', 'lo');
       try {
         await program(guarded(['192.0.2.0/24']), [A]);
@@ -361,7 +361,7 @@ describe('nftables packet stories', { skip }, () => {
       }
     });
 
-    test('33: source ranges come before the rejection for want of endpoints', async () => {
+    test('33: without endpoints, sources outside the ranges are dropped, not rejected', async () => {
       await program(guarded(['203.0.113.0/25']), []);
       assert.equal(await scene.fate('outside', { ...vip, from: '203.0.113.5' }), 'rejected');
       assert.equal(await scene.fate('outside', { ...vip, from: '203.0.113.200' }), 'silence');

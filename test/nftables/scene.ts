@@ -10,16 +10,16 @@ export const B: EndpointParts = { ip: '10.244.2.21' };
 export const A6: EndpointParts = { ip: 'fd00:244:1::21', local: true };
 export const B6: EndpointParts = { ip: 'fd00:244:2::21' };
 
-/** Sources that only the node itself can be. */
+/** Source addresses of the node itself. */
 const nodeAddresses = ['192.0.2.10', '2001:db8:0:1::10', '198.51.100.10', '2001:db8:0:2::10'];
 
-/** A question to the node's own addresses or to a service; `from` chooses among the asking host's addresses. */
+/** A question to the node's own addresses or to a service; `from` is the source address. */
 export type Story = Ask & { readonly from?: string };
 
-/** Who answered, each with the source it saw; the node's own addresses all read MASQ. */
+/** The servers that answered, with the source that each saw; MASQ is any address of the node. */
 export type Answers = Readonly<Record<string, string>>;
 
-/** Enough for a member of two to be missed once in eight million runs. */
+/** With this many draws, chance misses one of two endpoints only once in eight million runs. */
 const draws = 24;
 
 /** The node (our namespace), a pod client and endpoint A on it, endpoint B and a client pod elsewhere, and the world. */
@@ -41,7 +41,7 @@ export class Scene {
           addresses: [
             ...['203.0.113.5', '203.0.113.200', '198.18.9.9', '10.1.2.3'],
             ...['2001:db8:ffff::5', '2001:db8:eeee::1'],
-            // Service addresses: where a packet ends up that the node does not take for one.
+            // Service addresses, so that the world answers packets that the node leaves alone.
             ...['192.0.2.99', 'fd00:96::dead'],
           ],
         },
@@ -69,7 +69,7 @@ export class Scene {
     this.#lab.close();
   }
 
-  /** Asks once; `node` is a process on the node itself. */
+  /** Sends one question; `node` is a process on the node itself. */
   async once(who: string, story: Story): Promise<Outcome> {
     const { from, ...rest } = story;
     const question = from === undefined ? rest : { ...rest, source: from };
@@ -97,7 +97,7 @@ export class Scene {
     return seen;
   }
 
-  /** What becomes of one question: the kind of its outcome, and its source is not asked for. */
+  /** The kind of outcome of one question. */
   async fate(who: string, story: Story): Promise<Outcome['kind']> {
     return (await this.once(who, story)).kind;
   }

@@ -1,7 +1,7 @@
 import type { NftablesSettings } from '../../src/backends/nftables/settings.ts';
 import { nodePortAddresses } from '../../src/model/node-port-addresses.ts';
 
-/** Of a node at 192.0.2.10 that serves node ports in one network and cannot tell its pods. */
+/** Settings of a node at 192.0.2.10 that serves node ports in one network and has no detection of local traffic. */
 export const plainSettings: NftablesSettings = {
   family: 'IPv4',
   masqueradeBit: 14,

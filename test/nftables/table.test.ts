@@ -1,4 +1,4 @@
-/** The table itself, on a real kernel: taken over, kept, repaired, shown, removed. */
+/** Take-over, repair, listing and removal of the table, on a real kernel. */
 import assert from 'node:assert/strict';
 import { after, beforeEach, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -23,7 +23,7 @@ const listing = (family: 'ip' | 'ip6' = 'ip'): string => run('nft', 'list', 'tab
 
 const ranges = (cidrs: readonly string[]): number => mergeRanges(cidrs).length;
 
-/** One service port of every sort. */
+/** One service port of every kind. */
 const everything = [
   planOf({ clusterIP: '10.96.0.1', nodePort: 30001, externalIPs: ['192.0.2.99'] }, [A, B]),
   planOf({ clusterIP: '10.96.0.2', name: 'local', nodePort: 30002, externalPolicyLocal: true }, [A, B]),
@@ -104,7 +104,7 @@ describe('nftables table', { skip }, () => {
     );
   });
 
-  test("no other name is one of upstream's, begins as its affinity sets do or has a slash", async () => {
+  test("names of our other objects differ from upstream's, do not begin like its affinity sets and have no slash", async () => {
     await current().program(everything, { localhostNodePorts: true });
     const names = [...listing().matchAll(/^\t(?:chain|set|map|counter) (\S+) \{/gm)].map(
       (match) => match[1] ?? '',
@@ -159,7 +159,7 @@ describe('nftables table', { skip }, () => {
         `delete chain ip kube-proxy ${loopback}`,
       ].join('\n'),
     );
-    // No set of ours begins as those that upstream deletes, and none of our rules is reached any more.
+    // None of our sets has a prefix that upstream deletes, and packets reach none of our rules any more.
     assert.doesNotMatch(listing(), /set affinity-/);
     assert.doesNotMatch(listing(), /hook [\s\S]*(@frontends|@guarded|jump refuse)/);
   });
@@ -202,7 +202,7 @@ describe('nftables table', { skip }, () => {
     assert.equal(listing().split('\n').sort().join('\n'), replaced.split('\n').sort().join('\n'));
   });
 
-  test('a set of our name with another type leads to replacement, not to failure', async () => {
+  test('a table in which a set with our name has another type is replaced', async () => {
     await current().program(everything);
     nft(
       'flush chain ip kube-proxy nat-prerouting; flush chain ip kube-proxy nat-output; flush chain ip kube-proxy refuse-here; delete set ip kube-proxy node-addresses; add set ip kube-proxy node-addresses { type inet_service; }',
@@ -233,7 +233,7 @@ describe('nftables table', { skip }, () => {
     assert.equal(listing().split('\n').sort().join('\n'), before.split('\n').sort().join('\n'));
   });
 
-  test('a base chain that somebody attached elsewhere is put back', async () => {
+  test('a base chain that another program moved to another priority is restored', async () => {
     await current().program(everything);
     nft(
       'delete chain ip kube-proxy nat-output; add chain ip kube-proxy nat-output { type nat hook output priority 50; }',
@@ -283,14 +283,14 @@ describe('nftables table', { skip }, () => {
     ];
     const many = Array.from({ length: 100 }, (_, i) => ({ ip: `10.244.3.${i}` }));
     await current().program(plan(many));
-    // A number of endpoints that no service had yet is a chain more for cluster IP and node port each.
+    // A number of endpoints that no service had before needs a new chain each for cluster IP and node port.
     await current().program(plan([...many, B]));
     assert.equal(current().elementOperations, 8);
     await current().program(plan(many));
     assert.equal(current().elementOperations, 6);
   });
 
-  test('a partial sync that meets a table that is gone rebuilds it at once', async () => {
+  test('a partial sync rebuilds a missing table at once', async () => {
     await current().program(everything);
     nft('flush ruleset');
     const plans = plansByKey(...everything, planOf({ clusterIP: '10.96.0.7', name: 'new' }, [A]));
@@ -307,7 +307,7 @@ describe('nftables table', { skip }, () => {
     await current().program([planOf({ clusterIP: '10.96.0.1' }, [A, B])]);
     await current().program([planOf({ clusterIP: '10.96.0.1' }, [A])]);
     assert.match(listing(), /chain cluster-pick-2/);
-    // Before kernel 6.2 a chain counts as used a moment longer, and goes with the full sync after that.
+    // Before kernel 6.2 a chain counts as used a moment longer; the next full sync then removes it.
     await eventually('the end of the chain', async () => {
       await current().program([planOf({ clusterIP: '10.96.0.1' }, [A])], {}, 'all');
       return !listing().includes('chain cluster-pick-2');
@@ -352,7 +352,7 @@ describe('nftables table', { skip }, () => {
       await requested(0);
       nft('flush ruleset');
       await requested(1);
-      // Not even a partial sync trusts what it knew.
+      // After a report, even a partial sync reads the table again.
       await sync(new Set());
       assert.match(listing(), /goto cluster-pick-2/);
       nft('delete element ip kube-proxy cluster-addresses { 10.96.0.1 }');

@@ -5,12 +5,12 @@ import type { ImageSettings } from '../../scripts/image/rootfs.ts';
 
 /** How a container engine would confine the program; the defaults are those of a privileged container. */
 export interface Confinement {
-  /** Capabilities that are left, such as `net_admin`; all without this. Without all, settings of the kernel are read-only. */
+  /** The only capabilities, such as `net_admin`; all when absent. When present, kernel settings are read-only. */
   readonly capabilities?: readonly string[];
   readonly uid?: number;
 }
 
-/** What Debian images have; an image that has something else says so. */
+/** The environment of Debian images, unless an image sets another. */
 const debianEnv = { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' };
 const capabilityNames =
   `chown dac_override dac_read_search fowner fsetid kill setgid setuid setpcap linux_immutable
@@ -21,8 +21,8 @@ const capabilityNames =
   );
 
 /**
- * What a container engine mounts, on a root file system that is read-only: $1; $2, a directory of the machine, is seen at
- * /var/lib/kube-proxy; unless $3 is rw, settings of the kernel cannot be written. The rest becomes process 1.
+ * Mounts what a container engine mounts. $1 is the root file system, read-only. $2 is a directory of the machine for
+ * /var/lib/kube-proxy. Unless $3 is rw, kernel settings are read-only. The other arguments are the command of process 1.
  */
 const script = `set -e
 root=$1 files=$2 settings=$3
@@ -86,18 +86,18 @@ export class Container {
     return this.#child.exitCode === null && this.#child.signalCode === null;
   }
 
-  /** Effective capabilities and user, as /proc tells of the program. */
+  /** The status of the program from /proc, with its effective capabilities and user. */
   status(): string {
     return readFileSync(`/proc/${this.#pid}/status`, 'utf8');
   }
 
-  /** To process 1 of the container. */
+  /** Sends a signal to process 1 of the container. */
   signal(signal: NodeJS.Signals): void {
     process.kill(this.#pid, signal);
   }
 
   async kill(): Promise<void> {
-    // The end of the other processes is not enough: who changes its privileges outlives its parent.
+    // Killing the other processes is not enough: a process that changed its privileges outlives its parent.
     if (this.isRunning) this.signal('SIGKILL');
     await this.ended;
   }
@@ -112,7 +112,7 @@ function restrictions({ capabilities, uid }: Confinement): string[] {
   if (!capabilities) return [];
   const dropped = capabilityNames.filter((name) => !capabilities.includes(name)).map((name) => `cap_${name}`);
   if (uid === undefined) return [`--drop=${dropped.join()}`];
-  // A user other than root has only those that are ambient.
+  // A user other than root has only ambient capabilities.
   const kept = capabilities.map((name) => `cap_${name}`).join();
   const ambient = kept === '' ? [] : [`--inh=${kept}`, `--addamb=${kept}`];
   return ['--keep=1', `--gid=${uid}`, `--uid=${uid}`, ...ambient];

@@ -6,7 +6,7 @@ import { eventually } from '../eventually.ts';
 
 const podAddresses = ['127.0.1.11', '127.0.1.12', '127.0.1.13'];
 
-/** Where requests for service `web` of examples/shop go. */
+/** The address of service `web` of examples/shop. */
 export const webAddress = '10.96.0.10:8080';
 
 /** Web servers at the addresses of the endpoints in examples/shop, each answering with its address. */
@@ -28,13 +28,13 @@ export class DemoPods {
   }
 }
 
-/** Makes the network namespace of this process a node: what is sent to a service address has a way to go. */
+/** Makes the network namespace of this process a node, with a route to service addresses. */
 export function becomeNode(): void {
   run('ip', 'address', 'add', '192.0.2.1/32', 'dev', 'lo');
   run('ip', 'route', 'add', 'default', 'dev', 'lo', 'src', '192.0.2.1');
 }
 
-/** Waits until a pod answers at an address; fails, with the log of the proxy, when that does not come about. */
+/** Waits until a pod answers at an address; the error of a time-out has the log of the proxy. */
 export async function assertAnswered(
   address: string,
   proxy: { readonly isRunning: boolean; readonly log: string },

@@ -1,4 +1,4 @@
-/** What can be said of the Dockerfile by reading it. */
+/** Checks of the Dockerfile that need no container engine. */
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -12,7 +12,7 @@ const read = (path: string): string => readFileSync(join(project, path), 'utf8')
 describe('the Dockerfile', () => {
   const stages = imageStages();
 
-  test('makes an image for all modes unless told otherwise, which starts as upstream does', () => {
+  test('makes an image for all modes by default, which starts as upstream does', () => {
     assert.deepEqual(
       stages.map(({ name }) => name),
       ['build', 'nftables', 'full'],
@@ -34,7 +34,7 @@ describe('the Dockerfile', () => {
     assert.equal(full, `debian:${release}-slim`);
   });
 
-  test('copies files that are there and that .dockerignore lets through', () => {
+  test('copies only files that exist and that .dockerignore does not exclude', () => {
     const letThrough = read('.dockerignore').split('\n');
     assert.equal(letThrough[0], '*');
     const copied = stages.flatMap(({ instructions }) =>
@@ -50,7 +50,7 @@ describe('the Dockerfile', () => {
   });
 });
 
-test('a line that cannot be followed is named', () => {
+test('a line that the parser does not support is an error that names it', () => {
   for (const [text, message] of [
     ['RUN true', /^Error: line 1: "RUN true" comes before the first FROM$/],
     ['FROM scratch AS a\n\nADD x y', /^Error: line 3: cannot follow "ADD x y"$/],

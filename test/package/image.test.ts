@@ -1,4 +1,4 @@
-/** The images, as far as they can be tried without a container engine: root file systems that the program runs in. */
+/** Tests of the images without a container engine: the program runs in their root file systems. */
 import assert from 'node:assert/strict';
 import { cpSync, existsSync, globSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -22,7 +22,7 @@ const skip =
   false;
 
 if (skip === false && ownNamespace() === undefined) {
-  // Packages of npm may have to be fetched, which cannot be done from inside of the namespace.
+  // Outside the namespace, because npm may have to fetch packages and cannot do that inside.
   const systems = new RootFileSystems();
   process.on('exit', () => systems.remove());
   const roots = Object.fromEntries(['nftables', 'full'].map((name) => [name, systems.make(name)]));
@@ -77,7 +77,7 @@ describe('the images', { skip }, () => {
     return container;
   }
 
-  /** Waits for the end of a program that is to end by itself. */
+  /** Waits until a program ends by itself. */
   async function ended(container: Container): Promise<{ code: number | null; log: string }> {
     const timer = setTimeout(() => container.signal('SIGKILL'), paced(20_000));
     return container.ended.finally(() => clearTimeout(timer));
@@ -145,7 +145,7 @@ describe('the images', { skip }, () => {
     const container = start('nftables', 'nftables');
     await assertAnswered(webAddress, container);
     container.signal('SIGTERM');
-    // As process 1 it has to choose the code that a shell would give it.
+    // As process 1 it must itself exit with the code that a shell would report.
     assert.equal((await ended(container)).code, 143);
     assert.match(run('nft', 'list', 'tables'), /table ip kube-proxy\n/);
   });
@@ -162,11 +162,11 @@ describe('the images', { skip }, () => {
   const signs = {
     'the hint of the kubelet': () => chain('legacy', 'KUBE-IPTABLES-HINT'),
     'the canary of an older kubelet': () => chain('legacy', 'KUBE-KUBELET-CANARY'),
-    'where most rules are, when there is no kubelet': () =>
+    'the number of rules when there is no kubelet': () =>
       run('iptables-legacy', '-A', 'INPUT', '-j', 'ACCEPT'),
   };
   for (const [sign, make] of Object.entries(signs)) {
-    test(`iptables mode goes by ${sign}; on x_tables it runs with CAP_NET_ADMIN and CAP_NET_RAW`, async () => {
+    test(`iptables mode detects x_tables by ${sign}, and runs there with CAP_NET_ADMIN and CAP_NET_RAW`, async () => {
       make();
       await ended(start('full', 'iptables', undefined, '--init-only'));
       const container = start('full', 'iptables', { capabilities: ['net_admin', 'net_raw'] });
@@ -176,7 +176,7 @@ describe('the images', { skip }, () => {
     });
   }
 
-  test('a kubelet on nf_tables counts for more than rules of others on x_tables', async () => {
+  test('chains of the kubelet on nf_tables have precedence over rules of other programs on x_tables', async () => {
     run('iptables-legacy', '-A', 'INPUT', '-j', 'ACCEPT');
     chain('nft', 'KUBE-IPTABLES-HINT');
     const container = start('full', 'iptables');

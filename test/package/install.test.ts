@@ -1,4 +1,4 @@
-/** What a user gets who installs the package, and that it runs for anybody. */
+/** Checks the content of the installed package, and that any user can run it. */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, symlinkSync } from 'node:fs';
@@ -14,7 +14,7 @@ const dist = resolve(import.meta.dirname, '../../dist');
 const directoryVariable = 'KPT_PACKAGE_DIRECTORY';
 const skip = labUnavailable() ?? (hasProgram('npm', '--version') ? false : 'needs the program npm');
 
-// The registry cannot be reached from inside of the namespace.
+// Outside the namespace, because the registry cannot be reached from inside.
 if (skip === false && ownNamespace() === undefined)
   process.env[directoryVariable] = Installation.make().directory;
 if (skip === false) enterNamespace(import.meta.url);
@@ -37,7 +37,7 @@ describe('the package', { skip }, () => {
     );
   });
 
-  /** With nothing in the PATH but what a shell script needs. */
+  /** Runs a command with only the programs of a shell script in the PATH. */
   function runAlone(command: string, args: readonly string[]): Promise<Outcome> {
     return run(command, args, { env: { PATH: tools } });
   }
@@ -84,7 +84,7 @@ describe('the package', { skip }, () => {
 
   test('the directory of the bundles runs by itself, elsewhere, with any Node of the right version', async () => {
     assert.deepEqual(readdirSync(join(dist, 'node_modules')).sort(), ['@koromix', 'koffi']);
-    // Nothing above the copy has packages.
+    // No directory above the copy has a node_modules.
     const copy = join(installation.directory, 'copied');
     await run('cp', ['-r', dist, copy]);
     await run('chmod', ['-R', 'a+rX', copy]);

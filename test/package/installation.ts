@@ -13,7 +13,7 @@ export class Installation {
     this.directory = directory;
   }
 
-  /** Packs and installs; what npm has in its cache is not fetched. Removed when this process ends. */
+  /** Packs and installs, with npm's cache. The installation is removed when this process ends. */
   static make(): Installation {
     const installation = new Installation(mkdtempSync(join(tmpdir(), 'kpt-package-')));
     const { directory, local, global } = installation;

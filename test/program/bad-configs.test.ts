@@ -21,7 +21,7 @@ function recordedCase(name: string): string[] {
   return lines.map((line) => line.replace(/^\S+\.go:\d+\] /, ''));
 }
 
-/** Where we differ from the recorded upstream on purpose: what we say instead, and why. */
+/** Intended differences from the recordings: our messages, and why they differ. */
 const differences: Record<string, { readonly stderr: readonly string[]; readonly why: string }> = {
   'userspace-mode': {
     why: 'userspace mode exists here, so this configuration is valid and stops at the missing kubeconfig',
@@ -31,7 +31,7 @@ const differences: Record<string, { readonly stderr: readonly string[]; readonly
     ],
   },
   'duplicate-key': {
-    why: 'the recording has lost the record with several lines that tells of the duplicate',
+    why: 'the recording lacks the record, of several lines, that reports the duplicate',
     stderr: [
       '"Using lenient decoding as strict decoding failed" err=<',
       '\tstrict decoding error: yaml: unmarshal errors:',
@@ -48,7 +48,7 @@ const differences: Record<string, { readonly stderr: readonly string[]; readonly
   },
 };
 
-/** Parts of upstream's messages that name Go types or source files; ours need not. */
+/** Removes Go types and source files, which our messages do not have. */
 function withoutGoNames(message: string): string {
   return message
     .replace(/ in scheme \\"[^"]*\\"/g, '')
@@ -57,7 +57,7 @@ function withoutGoNames(message: string): string {
     .replace(/"$/, '');
 }
 
-/** The order of several field errors is not significant. */
+/** Sorts several field errors, because their order has no meaning. */
 function withSortedErrors(message: string): string {
   return message.replace(/failed validate: \[(.*)\]/, (_, list: string) => {
     return `failed validate: [${list.split(', KubeProxy').sort().join(', KubeProxy')}]`;

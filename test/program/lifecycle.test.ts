@@ -22,7 +22,7 @@ const isProgrammed = () => {
   }
 };
 
-describe('the life of the program', { skip: skip ?? false }, () => {
+describe('start, operation and end of the program', { skip: skip ?? false }, () => {
   let site: Site;
 
   before(async () => {
@@ -214,7 +214,7 @@ describe('the life of the program', { skip: skip ?? false }, () => {
         ],
       });
     writeFileSync(site.path('manifests/shop.json'), list('10.244.0.7'));
-    // A server of its own: what programs of other tests asked just before their end may still come in.
+    // A separate server: late requests of other tests' programs may still arrive at the shared one.
     const unasked = await Site.open();
     const clientConnection = { kubeconfig: unasked.path('kubeconfig') };
     await site.start(site.writeConfig({ clientConnection }), ['--manifests', site.path('manifests')]);
@@ -227,7 +227,7 @@ describe('the life of the program', { skip: skip ?? false }, () => {
 });
 
 describe('the commands', () => {
-  it('run from any directory, whatever node is on the PATH', async () => {
+  it('run from any directory, with any node on the PATH', async () => {
     for (const [program, name] of [
       [kubeProxy, ''],
       [kubeProxyctl, 'kube-proxyctl for '],

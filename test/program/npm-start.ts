@@ -18,7 +18,7 @@ import { run } from '../cluster/lab/namespace.ts';
 import { eventually } from '../eventually.ts';
 
 const root = resolve(import.meta.dirname, '../..');
-/** What a user has after the install command, without the tools of developers. */
+/** The files of an installation, without the tools of developers. */
 const installed = [
   'package.json',
   'package-lock.json',
@@ -37,21 +37,21 @@ const installed = [
 ];
 const patience = { withinMs: 90_000, everyMs: 50 };
 
-/** A user of the machine with a home, and an installation that belongs to root, as anybody may have it. */
+/** An installation that belongs to root, and users with a home. */
 export class Installation {
   readonly #directory = mkdtempSync(join(tmpdir(), 'kpt-start-'));
   readonly project = join(this.#directory, 'project');
 
   constructor() {
     for (const path of installed.filter((each) => existsSync(join(root, each)))) {
-      // Times decide whether the bundle is newer than the sources.
+      // Timestamps must stay: they decide whether the bundle is newer than the sources.
       const options = { recursive: true, preserveTimestamps: true, verbatimSymlinks: true };
       cpSync(join(root, path), join(this.project, path), options);
     }
     run('chmod', '-R', 'a+rX', this.#directory);
   }
 
-  /** A folder of its own for one run, that its user can write to. */
+  /** A new folder for one run that its user can write to. */
   folder(uid: number): string {
     const folder = mkdtempSync(join(this.#directory, 'run-'));
     cpSync(join(this.project, 'examples/shop'), join(folder, 'shop'), { recursive: true });
@@ -63,7 +63,7 @@ export class Installation {
     return folder;
   }
 
-  /** Every file, except what Node keeps of compiled sources. */
+  /** Every file except Node's compile cache. */
   files(): string[] {
     const all = readdirSync(this.project, { recursive: true, encoding: 'utf8' });
     return all.filter((path) => !path.startsWith('node_modules/.cache')).sort();
@@ -92,7 +92,7 @@ export class NpmStart {
       cwd: installation.project,
       uid,
       gid: uid,
-      // Its own process group: what the terminal's keys send goes to all of that.
+      // A new process group, because a terminal sends Ctrl-C to the whole group.
       detached: true,
       stdio: ['ignore', 'pipe', 'pipe'],
       env: { PATH: process.env.PATH, HOME: join(this.folder, 'home'), TMPDIR: join(this.folder, 'tmp') },
@@ -116,7 +116,7 @@ export class NpmStart {
     return this.#output;
   }
 
-  /** Waits until it has written this, after what it had written before. */
+  /** Waits until its output, from this position on, matches. */
   async shows(pattern: RegExp, from = 0): Promise<void> {
     const isShown = () => {
       if (pattern.test(this.#output.slice(from))) return true;
@@ -129,25 +129,25 @@ export class NpmStart {
     });
   }
 
-  /** To npm alone, or to all processes at the terminal. */
+  /** Sends a signal to npm only, or to all processes at the terminal. */
   signal(signal: NodeJS.Signals, to: 'npm' | 'all'): void {
     const { pid } = this.#child;
     assert.ok(pid !== undefined);
     process.kill(to === 'all' ? -pid : pid, signal);
   }
 
-  /** How it ended; fails when it does not. */
+  /** Waits for its end and returns the exit code or signal; fails when it does not end in time. */
   async ended(): Promise<number | NodeJS.Signals> {
     await eventually('the end', () => this.#hasEnded, { ...patience, onTimeout: () => this.#output });
     return this.#ended;
   }
 
-  /** The processes of this run, known by their environment, which all inherit. */
+  /** The processes of this run, identified by their inherited environment. */
   processes(): Process[] {
     return processes().filter(({ environment }) => environment.includes(`HOME=${this.folder}/home\0`));
   }
 
-  /** For whatever a failed test leaves. */
+  /** Kills all processes that a failed test leaves. */
   kill(): void {
     for (const { pid } of this.processes()) process.kill(pid, 'SIGKILL');
   }
@@ -161,7 +161,7 @@ export interface Process {
   readonly network: string;
 }
 
-/** All processes of the machine that can be looked at. */
+/** All processes of the machine that this process may inspect. */
 export function processes(): Process[] {
   const pids = readdirSync('/proc').map(Number).filter(Number.isInteger);
   return pids.flatMap((pid) => {
@@ -170,13 +170,13 @@ export function processes(): Process[] {
       const network = readlinkSync(`/proc/${pid}/ns/net`);
       return [{ pid, command: read('cmdline'), environment: read('environ'), network }];
     } catch {
-      // Gone meanwhile, or dead and not yet waited for.
+      // The process has just ended, or is a zombie.
       return [];
     }
   });
 }
 
-/** Network namespaces that stay without a process, written as those of processes are. */
+/** Named network namespaces, which stay without a process, in the format of `Process.network`. */
 export function namedNetworks(): string[] {
   const directory = '/var/run/netns';
   const names = existsSync(directory) ? readdirSync(directory) : [];

@@ -65,7 +65,7 @@ describe('pages, as recorded from upstream in nftables mode', { skip: skip ?? fa
       assert.equal(response.status, recorded.status);
       for (const header of recorded.headers) {
         const [name = '', value] = header.split(': ');
-        // How a body is cut into pieces is the server's own business.
+        // The server may choose how it splits a body.
         if (name !== 'Transfer-Encoding') assert.equal(response.headers.get(name), value, name);
       }
       (comparisons[path] ?? assert.equal)(body, recorded.body);
@@ -81,7 +81,7 @@ describe('pages, as recorded from upstream in nftables mode', { skip: skip ?? fa
 
   it('the start event is the one that upstream sends', async () => {
     const [recorded] = events;
-    // Sent in the background.
+    // The program sends it in the background.
     await eventually('the event', () => site.api.store.list('events').length > 0);
     const sent = site.api.requests.filter(({ method, path }) => method === 'POST' && path.includes('events'));
     assert.equal(sent.length, 1);
@@ -90,7 +90,7 @@ describe('pages, as recorded from upstream in nftables mode', { skip: skip ?? fa
   });
 });
 
-/** Name and value of every flag; the separator is drawn anew by every upstream process. */
+/** Name and value of every flag; every upstream process chooses a random separator. */
 function flagLines(body: string): Map<string, string> {
   const lines = body.split('\n').slice(3).filter(Boolean);
   return new Map(
@@ -112,20 +112,20 @@ function sameFlags(body: string, recorded: string): void {
   assert.deepEqual(body.split('\n').slice(0, 3), recorded.split('\n').slice(0, 3));
 }
 
-/** The same lines in the same order, whatever the values. */
+/** Checks for the same labels in the same order, with any values. */
 function sameLabels(body: string, recorded: string): void {
   const labels = (text: string) => text.split('\n').map((line) => line.split(/[:=]|\s{2}/)[0]);
   assert.deepEqual(labels(body), labels(recorded));
   assert.match(body, /\/configz \/flagz \/healthz \/metrics \/proxyMode/);
 }
 
-/** The same keys in the same order, times in RFC 3339, everything else equal. */
+/** Checks for the same keys in the same order, times in RFC 3339, and other values equal. */
 function sameKeys(body: string, recorded: string): void {
   const shape = (text: string) => text.replace(/"\d{4}-\d\d-\d\dT[\d:]+(\.\d+)?Z"/g, '"TIME"');
   assert.equal(shape(body), shape(recorded));
 }
 
-/** What of an event does not depend on when and where it was sent; the server keeps the kind elsewhere. */
+/** An event without fields that depend on time and place; the server does not store its kind in the object. */
 function withoutTimes(event: Record<string, unknown>): Record<string, unknown> {
   const {
     kind: _kind,

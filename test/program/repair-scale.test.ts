@@ -1,4 +1,4 @@
-/** How the program keeps its rules at 10,000 Services. Times are printed for people to read, none is asserted. */
+/** Repair of rules with 10,000 Services. Times are printed for people; the tests assert none. */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -11,7 +11,7 @@ if (!skip) enterNamespace(import.meta.url);
 
 const SERVICES = 10_000;
 const ENDPOINTS = 3;
-/** The one whose traffic is watched. */
+/** The service to which the test connects. */
 const watched = SERVICES - 1;
 const FULL_SYNCS = 'kubeproxy_sync_full_proxy_rules_duration_seconds_count{ip_family="IPv4"';
 const LAST_SYNC = 'kubeproxy_sync_proxy_rules_last_timestamp_seconds{ip_family="IPv4"';
@@ -45,12 +45,12 @@ describe('nftables mode with 10,000 Services', { skip }, () => {
     assert.ok(await node.stillAnswers(target));
   }
 
-  /** Everything that was asked for has been written. */
+  /** Whether no sync is pending. */
   async function isQuiet(): Promise<boolean> {
     return (await node.metric(LAST_QUEUED)) <= (await node.metric(LAST_SYNC));
   }
 
-  /** Has somebody else change the table so that traffic stops, and waits until it flows again. */
+  /** Changes the table, as another program would, so that traffic stops, and waits until it flows again. */
   async function repaired(t: TestContext, what: string, ...command: readonly string[]): Promise<void> {
     const begun = performance.now();
     await node.nft(...command);
@@ -96,7 +96,7 @@ describe('nftables mode with 10,000 Services', { skip }, () => {
       await node.nft(`delete element ip kube-proxy ${address}`).catch(() => undefined);
       await sleep(50);
     };
-    // It takes some repairs, which are slow on a slow machine.
+    // The report comes after some repairs, which are slow on a slow machine.
     await node.eventually('a report', async () => {
       await change();
       return reports() > 0;
@@ -110,7 +110,7 @@ describe('nftables mode with 10,000 Services', { skip }, () => {
         () => true,
         () => false,
       );
-    // The longer it was disturbed, the longer is the last pause.
+    // The last pause is longer the longer the disturbance lasted.
     await node.eventually('peace', isRepaired, { withinMs: 150_000 });
   });
 });

@@ -20,7 +20,7 @@ export interface RunOptions {
   readonly timeout?: number;
 }
 
-/** Runs a command to its end. The API server is never looked for in this machine's environment. */
+/** Runs a command to its end, without the variables by which a program finds the API server of its cluster. */
 export function run(command: string, args: readonly string[], options: RunOptions = {}): Promise<Outcome> {
   const { KUBERNETES_SERVICE_HOST: _host, KUBERNETES_SERVICE_PORT: _port, ...inherited } = process.env;
   const child = spawn(command, args, {

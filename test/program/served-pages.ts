@@ -5,7 +5,7 @@ import { API_PATH } from '../../src/inspect/api.ts';
 const METRICS_ADDRESS = 'http://127.0.0.1:10249';
 export const METRICS_URL = `${METRICS_ADDRESS}/metrics`;
 
-/** Returns the sum of all samples on the metrics page that begin in one of these ways; 0 when there are none. */
+/** Returns the sum of all samples on the metrics page that begin with one of these texts; 0 when there are none. */
 export async function sumOfSamples(...beginnings: readonly string[]): Promise<number> {
   const page = await (await fetch(METRICS_URL)).text();
   const samples = page

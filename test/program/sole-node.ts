@@ -11,7 +11,7 @@ const endpointPort = 8080;
 const ranges = ['10.96.0.0/16', '198.51.100.0/24'];
 /** Short, so that repeated attempts see an answer soon. */
 const ATTEMPT_MS = 20;
-/** For an answer that must come, on a machine that may have other things to do. */
+/** For an answer that must arrive, also on a busy machine. */
 const PATIENCE_MS = 5_000;
 
 /** A node without neighbours: the namespace of this process, which is also the only endpoint that answers. */
@@ -32,7 +32,7 @@ export class SoleNode {
 
   private constructor(site: Site) {
     this.site = site;
-    // Who gives up an attempt may do so while the answer is on its way, which the server hears as a reset.
+    // A client that gives up while the answer is on its way resets the connection.
     const answer = (socket: Socket) => void socket.on('error', () => socket.destroy()).end('here');
     this.#server = createServer(answer).listen(endpointPort, SoleNode.address);
   }
@@ -65,7 +65,7 @@ export class SoleNode {
     return eventually(what, holds, { everyMs: 1, onTimeout: () => this.log.slice(-4000), ...patience });
   }
 
-  /** The sum of all samples that begin so. */
+  /** The sum of all samples that begin with this text. */
   metric(start: string): Promise<number> {
     return sumOfSamples(start);
   }

@@ -11,13 +11,13 @@ if (skip === undefined) enterNamespace(import.meta.url);
 
 const ROOT = 0;
 const NOBODY = 65_534;
-/** Made by npm for itself, whatever it runs, where its Node can do that. */
+/** A folder that npm itself makes, if its Node has a compile cache. */
 const cacheOfNpm = 'node-compile-cache';
 const ownNetwork = /in a network namespace of its own/;
 const oldKernel =
   'echo 5.4.0 > "$TMPDIR/osrelease" && mount --bind "$TMPDIR/osrelease" /proc/sys/kernel/osrelease';
 
-/** What `npm start` must leave as it is. */
+/** The state of the machine that `npm start` must not change. */
 function machine(): string {
   return [
     run('nft', 'list', 'ruleset'),
@@ -26,7 +26,7 @@ function machine(): string {
   ].join('\n');
 }
 
-/** Takes two of the three pods of the front end away. */
+/** Removes two of the three pods of the front end. */
 function removePods(manifests: string): void {
   const file = join(manifests, 'web.yaml');
   const text = readFileSync(file, 'utf8');
@@ -48,7 +48,7 @@ describe('npm start', { skip: skip ?? false }, () => {
   }
 
   async function assertNothingLeft(demonstration: NpmStart, networks: ReadonlySet<string>): Promise<void> {
-    // When npm is gone first, the rest needs a moment to notice.
+    // When npm ends first, the other processes need a moment to notice.
     const processesLeft = () => demonstration.processes();
     await eventuallyEqual('the end of all processes', processesLeft, [], { withinMs: 60_000, everyMs: 20 });
     const networksLeft = [...processes().map(({ network }) => network), ...namedNetworks()];
@@ -74,7 +74,7 @@ describe('npm start', { skip: skip ?? false }, () => {
     return all;
   }
 
-  /** The whole story: it runs, a manifest is edited, the traffic moves, Ctrl-C. */
+  /** It runs, a manifest is edited, the traffic moves, Ctrl-C ends it. */
   async function followsAnEdit(demonstration: NpmStart, web: string, nodePort: string): Promise<void> {
     await demonstration.shows(new RegExp(`web, cluster IP +${web} .*127\\.0\\.1\\.1[13] ×`));
     await demonstration.shows(new RegExp(`cart, node port +${nodePort} +127\\.0\\.1\\.1[23] ×6\\n`));
@@ -112,7 +112,7 @@ describe('npm start', { skip: skip ?? false }, () => {
     await followsAnEdit(demonstration, '127.0.0.1:8080', '127.0.0.1:30080');
   });
 
-  it('runs userspace mode at loopback and writes no rule as root that can make no namespace', async () => {
+  it('as root that cannot make a namespace, runs userspace mode at loopback and writes no rule', async () => {
     const demonstration = start(ROOT, ['setpriv', '--bounding-set=-sys_admin']);
     await demonstration.shows(/runs in userspace mode, at loopback .*: no network namespace can be made/);
     await demonstration.shows(/web, cluster IP/);
@@ -128,7 +128,7 @@ describe('npm start', { skip: skip ?? false }, () => {
   });
 
   for (const [title, signal, to] of [
-    ['npm is told to end', 'SIGTERM', 'npm'],
+    ['npm gets SIGTERM', 'SIGTERM', 'npm'],
     ['the terminal is closed', 'SIGHUP', 'all'],
     ['npm is killed', 'SIGKILL', 'npm'],
   ] as const) {

@@ -10,7 +10,7 @@ import { kubeProxy } from './run.ts';
 /** Settings that leave the machine's own connection tracking alone. */
 const quietConntrack = { maxPerCore: 0, tcpEstablishedTimeout: '0s', tcpCloseWaitTimeout: '0s' };
 
-/** A directory with a kubeconfig and a configuration file, and the API server they lead to. */
+/** A directory with a kubeconfig and a configuration file, and their API server. */
 export class Site {
   readonly directory = mkdtempSync(join(tmpdir(), 'kpt-program-'));
   readonly api: ApiServer;
@@ -26,7 +26,7 @@ export class Site {
     writeFileSync(this.path('kubeconfig'), JSON.stringify(kubeconfig));
   }
 
-  /** An API server that knows one node, `node-a`. */
+  /** Starts an API server with one node, `node-a`. */
   static async open(): Promise<Site> {
     const api = await startApiServer();
     api.put('nodes', apiNode('node-a'));
@@ -78,7 +78,7 @@ export class Site {
   }
 }
 
-/** The program, running. */
+/** A running kube-proxy. */
 export class StartedProxy {
   readonly #child: ChildProcess;
   readonly exited: Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
@@ -110,7 +110,7 @@ export class StartedProxy {
     await this.#until(`log line ${pattern}`, async () => pattern.test(this.#stderr));
   }
 
-  /** Waits until the URL answers at all. */
+  /** Waits until the URL answers with any status. */
   async serves(url: string): Promise<void> {
     await this.#until(url, async () => {
       try {

@@ -21,10 +21,10 @@ function serve(ip: string): void {
   server.listen({ host: ip, port: 0, backlog: 4096 }, () => {
     const address = server.address();
     console.log(typeof address === 'object' ? address?.port : address);
-    let told = 0;
+    let printed = 0;
     setInterval(() => {
-      if (open !== told) console.log(open);
-      told = open;
+      if (open !== printed) console.log(open);
+      printed = open;
     }, tellMs);
   });
 }

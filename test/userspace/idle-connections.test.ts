@@ -19,9 +19,9 @@ const maxBytesPerConnection = 6 * 1024;
 /** Opening and checking thousands of connections takes time. */
 const patience = { withinMs: 120_000 };
 
-/** A process; `told` are the numbers that it has printed. */
+/** A process of crowd.ts, with the numbers that it has printed. */
 class Crowd {
-  readonly told: number[] = [];
+  readonly printed: number[] = [];
   readonly #child: ChildProcess;
   readonly ended: Promise<void>;
 
@@ -31,7 +31,7 @@ class Crowd {
       stdio: ['pipe', 'pipe', 'inherit'],
     });
     child.stdout.setEncoding('utf8').on('data', (text: string) => {
-      this.told.push(...text.trim().split('\n').map(Number));
+      this.printed.push(...text.trim().split('\n').map(Number));
     });
     this.#child = child;
     this.ended = new Promise((resolve) => child.on('close', () => resolve()));
@@ -53,13 +53,13 @@ async function start(
   nodePorts = 0,
 ): Promise<{ program: RunningProgram; servers: Crowd[] }> {
   const servers = idleIPs.map(() => new Crowd('serve', nodeIPs.IPv4));
-  await eventually('the servers listen', () => servers.every(({ told }) => told.length > 0), patience);
+  await eventually('the servers listen', () => servers.every(({ printed }) => printed.length > 0), patience);
   const echo = await tcpPeer(cleanups, echoAs('web'), nodeIPs.IPv4);
   const manifests = writeManifests(
     cleanups,
     { name: 'web', clusterIP: other.ip, peer: echo },
     ...idleIPs.map((clusterIP, i) => {
-      const peer = { ip: nodeIPs.IPv4, port: servers[i]?.told[0] ?? 0 };
+      const peer = { ip: nodeIPs.IPv4, port: servers[i]?.printed[0] ?? 0 };
       return { name: `idle-${i}`, clusterIP, peer };
     }),
     ...Array.from({ length: nodePorts }, (_, i) => {
@@ -84,7 +84,7 @@ function hold(count: number): Crowd[] {
 
 /** Returns the number of connections at the endpoints; the first number that a server prints is its port. */
 function atEndpoints(servers: readonly Crowd[]): number {
-  return servers.reduce((sum, { told }) => sum + (told.slice(1).at(-1) ?? 0), 0);
+  return servers.reduce((sum, { printed }) => sum + (printed.slice(1).at(-1) ?? 0), 0);
 }
 
 /** Returns the connection limit that the proxy logged. */
@@ -123,9 +123,9 @@ inNamespace(import.meta.url, () => {
     const count = most - (most % idleIPs.length);
     const [files, bytes] = [openFiles(program), residentBytes(program)];
     const clients = hold(count);
-    await eventually('all were tried', () => clients.every(({ told }) => told.length > 0), patience);
+    await eventually('all were tried', () => clients.every(({ printed }) => printed.length > 0), patience);
     assert.equal(
-      clients.reduce((sum, { told }) => sum + (told[0] ?? 0), 0),
+      clients.reduce((sum, { printed }) => sum + (printed[0] ?? 0), 0),
       count,
     );
     await eventually('endpoints have all', () => atEndpoints(servers) === count, patience);

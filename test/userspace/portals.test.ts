@@ -113,7 +113,7 @@ inNamespace(import.meta.url, () => {
     assert.equal(await fateOf({ ip: '127.0.0.1', port: nodePort }), 'ECONNREFUSED');
   });
 
-  test('a node port that two services ask for stays with the older one; the rest of the other one works', async () => {
+  test('the older of two services owns a node port that both claim; other addresses of the loser work', async () => {
     const node = await UserspaceNode.open(cleanups);
     const first = await echoPlan('web', { nodePort, createdAt: 1 });
     const second = await echoPlan('another', { nodePort, clusterIP: '10.96.0.2', createdAt: 2 });
@@ -163,7 +163,7 @@ inNamespace(import.meta.url, () => {
     assert.match(refused['default/c/TCP'] ?? '', /no ports remaining/);
     assert.equal(await talk({ ip: '10.96.0.2', port: 80 }), 'b:');
     await node.program(a, c);
-    await eventually('the port of the one that went is taken', () => proxyPort('10.96.0.3 . tcp . 80') > 0);
+    await eventually('the port of the removed service is used', () => proxyPort('10.96.0.3 . tcp . 80') > 0);
     assert.equal(await talk({ ip: '10.96.0.3', port: 80 }), 'c:');
   });
 

@@ -134,7 +134,7 @@ inNamespace(import.meta.url, () => {
       { ip: '203.0.115.2', port: 30_080 },
     ];
     const flags = ['--conntrack-max-per-core=0', '--nodeport-addresses=203.0.115.0/24'];
-    // Connections to an address that the node has lost are refused, not dropped.
+    // With this route, connections to an address that the node has lost are refused, not dropped.
     sh('ip route add local 203.0.115.0/24 dev lo');
     cleanups.add(() => sh('ip route del local 203.0.115.0/24 dev lo; ip addr del 203.0.115.2/32 dev lo'));
     sh('ip addr add 203.0.115.1/32 dev lo');

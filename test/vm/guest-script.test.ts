@@ -9,7 +9,7 @@ import { guestScript, reportPath } from './guest-script.ts';
 const directory = mkdtempSync(join(tmpdir(), "kpt-guest's "));
 const lane = ['test/a.test.ts', 'test/b.test.ts'];
 
-/** Runs the script with a Node that only notes how it was called, and fails for one file, and without namespaces. */
+/** Runs the script without namespaces and with a fake Node that records its arguments and fails for one file. */
 function runScript(failing: string): { status: number | null; calls: string[][]; output: string } {
   const node = join(directory, 'node_modules/.bin/node');
   mkdirSync(join(directory, 'node_modules/.bin'), { recursive: true });
@@ -32,7 +32,7 @@ function runScript(failing: string): { status: number | null; calls: string[][];
 describe('the script of the emulated machine', () => {
   after(() => rmSync(directory, { recursive: true }));
 
-  test('runs every file, each with a report of its own', () => {
+  test('runs every file, each with a separate report', () => {
     const { status, calls, output } = runScript('nothing');
     assert.equal(status, 0);
     assert.deepEqual(

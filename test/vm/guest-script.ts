@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { Lane } from './lane.ts';
 
-/** Where the emulated machine finds the folder that it shares with this one. */
+/** Path of the shared folder in the emulated machine. */
 const shared = '/vm-out';
 
 export interface GuestOptions {
@@ -14,14 +14,14 @@ export interface GuestOptions {
   readonly seed: string;
 }
 
-/** Where a file's report is found, relative to the shared folder. */
+/** Path of a file's report, relative to the shared folder. */
 export function reportPath(file: string): string {
   return `reports/${file.replaceAll('/', '+')}.jsonl`;
 }
 
-/** The shell script that runs the tests inside, and says of each file when it has ended. */
+/** The shell script that runs the tests inside, and prints the result of each file. */
 export function guestScript({ root, lane, pace, contract, seed }: GuestOptions): string {
-  // An address, since options of Node in the environment end at a space.
+  // A URL without spaces, because a space ends an option in NODE_OPTIONS.
   const preload = pathToFileURL(join(root, 'test/vm/stripped-sources.js')).href;
   return [
     `cd ${quoted(root)}`,
@@ -31,7 +31,7 @@ export function guestScript({ root, lane, pace, contract, seed }: GuestOptions):
     'run() {',
     '  local file=$1 outcome=passed begin=$SECONDS',
     '  shift',
-    // A namespace for each file, which it would otherwise make itself and start again in.
+    // A namespace for each file; otherwise the file would make one itself and start again in it.
     '  export KPT_LAB_NAMESPACE=kpt-$((++files))',
     '  ip netns add $KPT_LAB_NAMESPACE && ip -n $KPT_LAB_NAMESPACE link set lo up',
     '  ip netns exec $KPT_LAB_NAMESPACE "$@" || outcome=failed status=1',

@@ -1,4 +1,4 @@
-/** Test files that run in one emulated machine, one after the other; one line adds a file. */
+/** Test files that run in one emulated machine, one after the other. */
 export type Lane = readonly string[];
 
 export const lanes: Readonly<Record<string, Lane>> = {
@@ -9,20 +9,20 @@ export const lanes: Readonly<Record<string, Lane>> = {
     'test/ipvs/operations.test.ts',
     'test/contract/ipvs.test.ts',
   ],
-  /** Nftables mode on the oldest kernel that is tested, and what else needs this kernel or all rights in it. */
+  /** Tests of nftables mode on the oldest tested kernel, and others that need this kernel or all privileges in it. */
   nftables: [
     'test/kernel/acct.test.ts',
     'test/nftables/table.test.ts',
     'test/nftables/inspection.test.ts',
     'test/ipvs/inspection.test.ts',
     'test/explain/ipvs.test.ts',
-    // Here root may raise the limit of open files, which takes more than 20,000.
+    // Here root may raise the limit of open files; the test needs more than 20,000.
     'test/userspace/idle-connections.test.ts',
     'test/contract/nftables.test.ts',
   ],
 };
 
-/** Commands that those tests call, and the Debian package that brings each. */
+/** Commands that those tests call, and the Debian package of each. */
 export const testTools: Readonly<Record<string, string>> = {
   ip: 'iproute2',
   nft: 'nftables',
@@ -34,8 +34,8 @@ export const testTools: Readonly<Record<string, string>> = {
 };
 
 /**
- * Kernel modules that are there before the first test; the kernel loads others when they are first used, which takes
- * seconds when emulated.
+ * Kernel modules to load before the first test. The kernel loads others at their first use, which takes seconds in an
+ * emulated machine.
  */
 export const modules: readonly string[] = [
   'veth',

@@ -26,7 +26,7 @@ describe('a report', () => {
 
   test('a report with a failed test is not good', () => {
     assert.ok(!isGood(textOf(passed, failed, { ...end, success: false })));
-    assert.ok(!isGood(textOf(passed, failed, end)), 'whatever its end says');
+    assert.ok(!isGood(textOf(passed, failed, end)), 'even if its last line counts no failure');
   });
 
   test('a report of a file that failed outside its tests is not good', () => {

@@ -3,7 +3,7 @@ export type ReportLine = TestLine | EndLine;
 
 export interface TestLine {
   readonly kind: 'test';
-  /** Of the suites it is in, and its own. */
+  /** Titles of its suites, then its own. */
   readonly titles: readonly string[];
   readonly outcome: 'passed' | 'failed' | 'skipped';
   readonly ms: number;
@@ -14,11 +14,11 @@ export interface TestLine {
 export interface EndLine {
   readonly kind: 'end';
   readonly success: boolean;
-  /** How many there were. */
+  /** Number of tests that ran. */
   readonly tests: number;
 }
 
-/** What became of one test file. */
+/** The result of one test file. */
 export interface FileResult {
   readonly file: string;
   readonly tests: readonly TestLine[];
@@ -26,7 +26,7 @@ export interface FileResult {
   readonly problems: readonly string[];
 }
 
-/** Reads what the reporter wrote about a file; undefined when it wrote nothing. Never throws: damage is a problem. */
+/** Reads the report of a file; `text` is undefined when there is none. Never throws: a damaged report is a problem. */
 export function readReport(file: string, text: string | undefined): FileResult {
   if (text === undefined || text.trim() === '') return { file, tests: [], problems: ['left no report'] };
   const problems: string[] = [];
@@ -70,7 +70,7 @@ export function succeeded(results: readonly FileResult[]): boolean {
   );
 }
 
-/** The results for people: what failed and why, every reason for skips, a line per file, the sum. */
+/** Formats the results for people: failures with errors, the reasons for skips, a line per file, the sum. */
 export function render(results: readonly FileResult[]): string {
   const lines: string[] = [];
   for (const { file, tests, problems } of results) {

@@ -1,6 +1,6 @@
 import type { ReportLine, TestLine } from './report.ts';
 
-/** Of the events that `node --test` hands to a reporter, what the report is made of. */
+/** An event that `node --test` passes to a reporter. */
 export type RunnerEvent = { readonly type: string; readonly data?: unknown };
 
 interface TestData {
@@ -15,8 +15,8 @@ interface TestData {
 }
 
 /**
- * A reporter for `node --test` that writes one line of JSON for every test and one at the end: a report without that
- * one was cut short.
+ * A reporter for `node --test` that writes one line of JSON for every test and one at the end. A report without the last
+ * line is incomplete.
  */
 export default async function* report(events: AsyncIterable<RunnerEvent>): AsyncGenerator<string> {
   const titles: string[] = [];
@@ -49,7 +49,7 @@ function lineOf({ type, data }: RunnerEvent, titles: string[]): ReportLine | und
   }
 }
 
-/** Suites count only when something is wrong with themselves, such as a hook that failed. */
+/** Suites count only when they fail themselves, for example in a hook. */
 function testLine(passed: boolean, data: TestData, titles: readonly string[]): TestLine | undefined {
   const { name, nesting, skip, details } = data;
   const { error, type, duration_ms: ms } = details;

@@ -45,8 +45,8 @@ test('a journey leaves out the tracing rule and the ends of chains', () => {
 test('a journey leaves out foreign packets and later packets of the connection', () => {
   const foreign = step('kube-proxy', 'nat-output', { id: 8, ruleHandle: 1n, verdict: { kind: 'drop' } });
   const later = step('kube-proxy', 'late', { ruleHandle: 3n, verdict: { kind: 'drop' } });
-  const told = [foreign, ...way, step(TRACER, 'output', { ruleHandle: 2n }), later];
-  assert.deepEqual(journeyOf(told, TRACER), journeyOf(way, TRACER));
+  const steps = [foreign, ...way, step(TRACER, 'output', { ruleHandle: 2n }), later];
+  assert.deepEqual(journeyOf(steps, TRACER), journeyOf(way, TRACER));
 });
 
 test('a journey shows that an IPv6 packet was dropped', () => {

@@ -146,13 +146,13 @@ test('the error for a missing program names it', async () => {
 });
 
 test('all texts for a missing chain or rule are recognised', () => {
-  const told = (text: string) =>
+  const isMissing = (text: string) =>
     new CommandError('iptables', ['-D'], { status: 1, timedOut: false, output: text }).isNotFound;
-  assert.ok(told('iptables: No chain/target/match by that name.'));
-  assert.ok(told("Couldn't load target `KUBE-X':No such file or directory"));
-  assert.ok(told('iptables: Bad rule (does a matching rule exist in that chain?).'));
-  assert.ok(told("Chain 'KUBE-X' does not exist"));
-  assert.ok(!told('Permission denied (you must be root)'));
+  assert.ok(isMissing('iptables: No chain/target/match by that name.'));
+  assert.ok(isMissing("Couldn't load target `KUBE-X':No such file or directory"));
+  assert.ok(isMissing('iptables: Bad rule (does a matching rule exist in that chain?).'));
+  assert.ok(isMissing("Chain 'KUBE-X' does not exist"));
+  assert.ok(!isMissing('Permission denied (you must be root)'));
 });
 
 test('the error of a program that hung or was killed says so', () => {

@@ -218,8 +218,8 @@ export class NetlinkSocket {
 
   /**
    * Receives until `finished`. An error in the handler does not end the conversation, because the next request would
-   * receive the rest of it. Returns false when the kernel dropped messages of a dump, which still comes to its end. For
-   * a request it throws then, because the acknowledgement may never come.
+   * receive the rest of it. Returns false when the kernel dropped messages of a dump; the dump still ends. For a request
+   * it throws in that case, because the acknowledgement may never arrive.
    */
   async #converse(
     kind: 'request' | 'dump' | 'short dump',

@@ -107,7 +107,7 @@ export class NetlinkNftClient extends NftQueries implements NftClient {
   /**
    * Commits while our subscriptions are paused, because notifications of a hundred thousand elements take the kernel ten
    * times as long as adding them. Every commit raises the generation by one: if it rose by more, another program
-   * committed meanwhile, and the listeners are told that they missed events.
+   * committed in between, and this reports lost events to the listeners.
    */
   async #withoutNotifications(before: number, transact: () => Promise<void>): Promise<void> {
     const paused = [...this.#subscriptions];

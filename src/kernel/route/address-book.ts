@@ -25,7 +25,7 @@ export class AddressBook {
   #hasFailed = false;
   #reading: Promise<void> | undefined;
   /** Changes during a list, which may or may not include them. */
-  #meanwhile: Change[] = [];
+  #changesDuringList: Change[] = [];
 
   constructor(open: () => NetlinkTransport, options: SocketOptions) {
     const lost = () => {
@@ -64,7 +64,7 @@ export class AddressBook {
   }
 
   async #read(): Promise<void> {
-    this.#meanwhile = [];
+    this.#changesDuringList = [];
     // Set before the list begins, because lost notifications during the list reset it.
     this.#isCurrent = true;
     try {
@@ -75,7 +75,7 @@ export class AddressBook {
       this.#isCurrent = false;
       throw error;
     }
-    for (const change of this.#meanwhile) this.#apply(change);
+    for (const change of this.#changesDuringList) this.#apply(change);
   }
 
   #onNotification(message: NetlinkMessage): void {
@@ -83,7 +83,7 @@ export class AddressBook {
     const address = readAddress(message);
     if (!address) return;
     const change = { address, isGone: message.type === RTM_DELADDR };
-    if (this.#reading) this.#meanwhile.push(change);
+    if (this.#reading) this.#changesDuringList.push(change);
     else this.#apply(change);
   }
 

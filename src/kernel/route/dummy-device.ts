@@ -23,7 +23,7 @@ import {
 const IFA_CACHEINFO = 6;
 const dummyKind = 'dummy';
 
-/** An interface, of whatever kind. */
+/** An interface of any kind. */
 export type Device = Pick<Link, 'index' | 'kind'>;
 
 /** An address that the kernel did not add or remove. */
