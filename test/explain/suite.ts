@@ -13,8 +13,8 @@ import type { NumberedService } from '../contract/objects.ts';
 import type { Setting } from '../contract/story.ts';
 import { Turnstile } from '../contract/turnstile.ts';
 import { seed } from '../seed.ts';
-import { foretell } from './foretelling.ts';
 import { forbiddenPackets, randomPacket, type TestPacket } from './packets.ts';
+import { predict } from './prediction.ts';
 import { services } from './services.ts';
 import { type Tampering, tamper } from './tampering.ts';
 import { contradiction } from './verdict.ts';
@@ -120,14 +120,14 @@ async function sendAll(
     if (finding.faults.length > 0) wrong.push(finding);
   };
   await Promise.all(packets.map((packet) => turnstile.pass(() => send(packet))));
-  context.diagnostic(`foretold: ${JSON.stringify(seen)}`);
+  context.diagnostic(`predicted: ${JSON.stringify(seen)}`);
   for (const fate of Object.keys(seen)) fates.add(fate);
   assert.deepEqual(wrong, [], `KPT_SEED=${seed}`);
 }
 
 /** Asks about one packet, sends it, and returns how plan, kernel and reality differ. */
 async function check(packet: TestPacket, landscape: Landscape) {
-  const report = await foretell(packet);
+  const report = await predict(packet);
   const { planned, kernel, kernelUnknown } = report;
   const outcome = await sent(packet, landscape, planned.fate.action === 'drop' ? SILENCE_MS : PATIENCE_MS);
   const faults = [

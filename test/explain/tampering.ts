@@ -13,8 +13,8 @@ import type { Cluster } from '../contract/cluster.ts';
 import { type NumberedService, namespace, serviceName, servicePortOf } from '../contract/objects.ts';
 import { eventuallyEqual } from '../eventually.ts';
 import { kubeProxy, run } from '../program/run.ts';
-import { foretell } from './foretelling.ts';
 import type { TestPacket } from './packets.ts';
+import { predict } from './prediction.ts';
 
 export interface Tampering {
   readonly mode: Mode;
@@ -45,12 +45,12 @@ export async function tamper(
     port: servicePortOf(service.spec),
     transport: 'tcp',
   };
-  const before = await foretell(packet);
+  const before = await predict(packet);
   assert.deepEqual(before.differences, []);
   const { program } = cluster;
   program.signal('SIGSTOP');
   try {
-    // Of the other family something may be missing still: not every mode notices what is done to it.
+    // In the other family an object may still be missing: not every mode notices changes.
     assert.match((await dryRun(cluster)).stdout, new RegExp(`^${family}, .*: nothing to change$`, 'm'));
     await tampering.takeEndpoint(clusterIP, family);
     const { fate, evidence } = await askKernel(tampering.mode, before.packet, book);
@@ -91,6 +91,6 @@ function dryRun(cluster: Cluster): ReturnType<typeof run> {
 }
 
 function agreed(packet: TestPacket): Promise<void> {
-  const differences = async () => (await foretell(packet)).differences;
+  const differences = async () => (await predict(packet)).differences;
   return eventuallyEqual('plan and kernel agree', differences, [], { everyMs: 20 });
 }

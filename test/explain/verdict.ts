@@ -11,9 +11,9 @@ const endpointHosts: readonly HostName[] = ['A', 'B', 'C', 'D'];
 export function contradiction(packet: TestPacket, fate: Fate, outcome: Outcome): string | undefined {
   switch (fate.action) {
     case 'drop':
-      return outcome.kind === 'silence' ? undefined : 'foretold to be dropped';
+      return outcome.kind === 'silence' ? undefined : 'predicted to be dropped';
     case 'reject':
-      return outcome.kind === 'rejected' ? undefined : 'foretold to be rejected';
+      return outcome.kind === 'rejected' ? undefined : 'predicted to be rejected';
     case 'forward':
       return notForwarded(packet, fate, outcome);
     case 'pass':
@@ -27,12 +27,12 @@ function notForwarded(
   outcome: Outcome,
 ): string | undefined {
   if (outcome.kind === 'silence' && targets.some((target) => isFromItself(packet, target))) return undefined;
-  if (outcome.kind !== 'answered') return 'foretold to be forwarded';
+  if (outcome.kind !== 'answered') return 'predicted to be forwarded';
   const { node } = addressBooks[packet.family];
   const target = targets.find(({ endpoint }) => endpoint === endpointOf(outcome.by, packet));
   if (!target || target.probability <= 0) return `${outcome.by} was not among the targets`;
   const isSource = outcome.source === (target.masquerade ? node : packet.source);
-  return isSource ? undefined : `foretold ${target.masquerade ? '' : 'not '}to be masqueraded`;
+  return isSource ? undefined : `predicted ${target.masquerade ? '' : 'not '}to be masqueraded`;
 }
 
 /** A pod elsewhere that reaches itself gets a packet from its own address, and drops it. */
@@ -47,17 +47,19 @@ function notLeftAlone(packet: TestPacket, outcome: Outcome): string | undefined 
   const isAnsweredBy = (name: string): boolean =>
     outcome.kind === 'answered' && outcome.by === name && outcome.source === packet.source;
   if (destination === hosts.D && port === podPort) {
-    return isAnsweredBy('D') ? undefined : 'foretold to be left alone, on its way to a pod';
+    return isAnsweredBy('D') ? undefined : 'predicted to be left alone, on its way to a pod';
   }
   if ([node, nodeSecond, loopback].includes(destination)) {
     const refusal = transport === 'tcp' ? 'reset' : 'rejected';
-    return outcome.kind === refusal ? undefined : 'foretold to be left alone, at a port where nobody listens';
+    return outcome.kind === refusal
+      ? undefined
+      : 'predicted to be left alone, at a port where nothing listens';
   }
   // There, datagrams are answered at one address only.
   if (transport === 'udp' && destination !== unallocated) {
-    return outcome.kind === 'answered' ? 'foretold to be left alone, where nobody answers' : undefined;
+    return outcome.kind === 'answered' ? 'predicted to be left alone, where nothing answers' : undefined;
   }
-  return isAnsweredBy('world') ? undefined : 'foretold to be left alone, on its way out into the world';
+  return isAnsweredBy('world') ? undefined : 'predicted to be left alone, on its way to the world';
 }
 
 function endpointOf(name: string, { family }: TestPacket): string {
