@@ -130,13 +130,10 @@ suite('the frontend of a packet is', () => {
     for (const mode of ['nftables', 'iptables', 'ipvs', 'userspace'] as const) {
       const taken = ask(packetTo('10.96.0.1'), { mode }, a, b);
       assert.equal(taken.service, 'default/b/TCP');
-      says(
-        taken,
-        /default\/a\/TCP asks for the same .* not get it: a cluster IP comes before an external IP/,
-      );
+      says(taken, /default\/a\/TCP claims the same .* not get it: a cluster IP comes before an external IP/);
       const shared = ask(packetTo(external), { mode }, b, a);
       assert.equal(shared.service, 'default/a/TCP');
-      says(shared, /default\/b\/TCP asks for the same destination .*: its name comes later/);
+      says(shared, /default\/b\/TCP claims the same destination .*: its name comes later/);
     }
   });
 

@@ -70,7 +70,7 @@ function losers(claims: readonly Frontend[]): string[] {
   const [owner, ...others] = Map.groupBy(claims, ({ plan }) => plan.port.key).values();
   return others.map((claim) => {
     const why = precedenceOf(strongest(owner ?? claim), strongest(claim));
-    return `Service port ${strongest(claim).plan.port.key} asks for the same destination and does not get it: ${why}.`;
+    return `Service port ${strongest(claim).plan.port.key} claims the same destination and does not get it: ${why}.`;
   });
 }
 

@@ -96,7 +96,7 @@ function syncMetrics(all: Declarer, partial: Declarer) {
       'sync_partial_proxy_rules_duration_seconds',
       'Time one sync of only the changed services took',
     ),
-    lastQueued: all.gauge(`${rules}_last_queued_timestamp_seconds`, 'When a sync was last asked for'),
+    lastQueued: all.gauge(`${rules}_last_queued_timestamp_seconds`, 'When a sync was last requested'),
     lastSync: all.gauge(`${rules}_last_timestamp_seconds`, 'When a sync last succeeded'),
     networkProgrammingDuration: all.durations(
       'network_programming_duration_seconds',
