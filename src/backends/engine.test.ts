@@ -310,6 +310,20 @@ describe('retries', () => {
     );
     assert.match(engine.condition.retry?.reason ?? '', /no netlink/);
   });
+
+  test('stay due after addresses could not be listed, since changes need not reach all that depends on them', async () => {
+    const { clock, addresses, sync, calls, requests, engine } = fixture({ relevant: false });
+    const { list } = addresses;
+    addresses.list = () => Promise.reject(new Error('no netlink'));
+    await sync();
+    addresses.list = list;
+    await sync('a');
+    await clock.advance(1000);
+    assert.equal(requests(), 1);
+    await sync();
+    assert.deepEqual(calls(), ['watch', 'all', 'changes a of w1', 'all']);
+    assert.deepEqual(engine.condition, {});
+  });
 });
 
 describe('what other programs do', () => {

@@ -192,8 +192,9 @@ export class SyncEngine<Belief> implements Backend {
   #accept({ belief, failures, retry }: Written<Belief>, isPartial: boolean, addressError?: string): void {
     this.#belief = belief;
     for (const [key, error] of failures) this.#refused.set(key, error);
-    if (retry !== undefined || !isPartial) this.#leftover = retry;
-    const reason = this.#leftover ?? addressError ?? this.#temporaryRefusal();
+    const left = retry ?? addressError;
+    if (left !== undefined || !isPartial) this.#leftover = left;
+    const reason = this.#leftover ?? this.#temporaryRefusal();
     if (reason === undefined) this.#retry.reset();
     // A retry that is pending still comes in time: partial syncs do not put it off.
     else if (!this.#isClosed && !(isPartial && this.#retry.pending)) this.#retry.schedule(reason);
