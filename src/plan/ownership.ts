@@ -27,10 +27,15 @@ export class Ownership {
   }
 
   claim(plan: ServicePlan): void {
+    const { key } = plan.port;
     for (const { name } of claimedFrontends(plan)) {
-      const others = this.#claimantsOf(name).filter((other) => other !== plan.port.key);
-      this.#claimants.set(name, others.length === 0 ? plan.port.key : [...others, plan.port.key]);
-      if (others.length > 0) this.#contested.add(name);
+      const known = this.#claimants.get(name);
+      // Nearly always; a start does this for every service port.
+      if (known === undefined) this.#claimants.set(name, key);
+      if (known === undefined || known === key) continue;
+      const others = this.#claimantsOf(name).filter((other) => other !== key);
+      this.#claimants.set(name, [...others, key]);
+      this.#contested.add(name);
     }
   }
 

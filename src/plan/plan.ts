@@ -48,11 +48,12 @@ export class PlannedPort implements ServicePlan, Explainable {
     this.port = port;
     this.context = context;
     this.endpoints = endpoints;
-    this.mode = this.usesClusterEndpoints ? topologyModeOf(surveyHints(endpoints, context)) : 'none';
-    this.cluster = this.usesClusterEndpoints ? clusterEndpoints(endpoints, this.mode, context) : none;
-    this.local = this.usesLocalEndpoints ? localEndpoints(endpoints) : none;
+    const { usesClusterEndpoints, usesLocalEndpoints } = this;
+    this.mode = usesClusterEndpoints ? topologyModeOf(surveyHints(endpoints, context)) : 'none';
+    this.cluster = usesClusterEndpoints ? clusterEndpoints(endpoints, this.mode, context) : none;
+    this.local = usesLocalEndpoints ? localEndpoints(endpoints) : none;
     this.all = unionOf(this.cluster, this.local);
-    this.hasAnyEndpoints = this.cluster.length > 0 || (this.usesLocalEndpoints && endpoints.some(isUsable));
+    this.hasAnyEndpoints = this.cluster.length > 0 || (usesLocalEndpoints && endpoints.some(isUsable));
     this.lost = lost;
   }
 
