@@ -79,7 +79,7 @@ function listOf(decision: Decision): EndpointList | undefined {
 }
 
 /** `address` is empty for a node port. */
-export function frontendName(address: string, port: number, protocol: Protocol): string {
+function frontendName(address: string, port: number, protocol: Protocol): string {
   return `${address === '' ? `:${port}` : joinHostPort(address, port)}/${protocol}`;
 }
 

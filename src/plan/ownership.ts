@@ -88,16 +88,10 @@ function ownerOf(
   plans: ReadonlyMap<string, ServicePlan>,
 ): string | undefined {
   const claims = keys.flatMap((key) => {
-    const frontend = strongestClaim(name, plans.get(key));
-    return frontend ? [frontend] : [];
+    const plan = plans.get(key);
+    return plan ? [...claimedFrontends(plan)].filter((frontend) => frontend.name === name) : [];
   });
   return claims.sort(compareClaims)[0]?.plan.port.key;
-}
-
-/** A service port may claim one address as several kinds. */
-function strongestClaim(name: string, plan: ServicePlan | undefined): Frontend | undefined {
-  const claims = plan ? [...claimedFrontends(plan)].filter((frontend) => frontend.name === name) : [];
-  return claims.sort((a, b) => rankOf[a.kind] - rankOf[b.kind])[0];
 }
 
 /** Why another claimant did not get the owner's destination, as a phrase about that claimant. */
