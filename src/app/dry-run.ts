@@ -15,7 +15,8 @@ const EXIT_CHANGES = 2;
  */
 export async function dryRun(input: StartInput, write: (text: string) => void): Promise<number> {
   const { mode, logger } = input;
-  const start = await planOnce(input, await mode.supportedFamilies(logger));
+  const supported = await mode.supportedFamilies(logger);
+  const start = await planOnce(input, () => supported);
   try {
     write(`${mode.name} mode on node ${start.nodeName}: what a start would change\n`);
     let changes = 0;

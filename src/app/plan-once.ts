@@ -6,7 +6,7 @@ import type { ResourceName } from '../model/objects.ts';
 import { PlannedFamily } from '../proxier/planned-family.ts';
 import { Router } from '../proxier/router.ts';
 import { SetAside } from '../proxier/set-aside.ts';
-import { connectAndLoadNode, describeNode, type Start, type StartInput } from './start.ts';
+import { type Connected, connectAndLoadNode, describeNode, type Start, type StartInput } from './start.ts';
 
 /** A start that ends with plans instead of a server: everything a server would write. */
 export interface PlannedStart extends Start {
@@ -18,25 +18,49 @@ export interface PlannedStart extends Start {
 const resources = ['services', 'endpointSlices', 'serviceCIDRs'] as const;
 
 /**
- * Time limits. A client retries for ever when the API server does not answer, but here a person waits at a terminal.
- * The first limit leaves time for the Node to be created.
+ * Time limits in ms. A client retries for ever when the API server does not answer, but here a person waits at a
+ * terminal.
  */
-const connectMs = 60_000;
-const listMs = 30_000;
+export interface PlanLimits {
+  readonly connectMs: number;
+  readonly listMs: number;
+}
+
+/** The first limit leaves time for the Node to be created. */
+const defaultLimits: PlanLimits = { connectMs: 60_000, listMs: 30_000 };
+
+/** Chooses the families to plan for, once the node is known. */
+export type FamilyChoice = (connected: Connected) => ReadonlySet<Family> | Promise<ReadonlySet<Family>>;
 
 /** Connects, loads everything once and plans it. Throws when it does not arrive. The caller stops `cluster.source`. */
-export async function planOnce(input: StartInput, supported: ReadonlySet<Family>): Promise<PlannedStart> {
-  const connecting = connectAndLoadNode(input, silentRestMetrics);
-  const connected = await within(connectMs, connecting, () => 'an answer of the API server');
+export async function planOnce(
+  input: StartInput,
+  supported: FamilyChoice,
+  limits: PlanLimits = defaultLimits,
+): Promise<PlannedStart> {
+  const connected = await connectWithin(limits.connectMs, input);
   try {
-    return await loadPlans(describeNode(connected, supported));
+    return await loadPlans(describeNode(connected, await supported(connected)), limits.listMs);
   } catch (error) {
     await connected.cluster.source.stop();
     throw error;
   }
 }
 
-async function loadPlans(start: Start): Promise<PlannedStart> {
+/** Stops connecting when the time is over: a client that retries would keep the process alive. */
+async function connectWithin(ms: number, input: StartInput): Promise<Connected> {
+  const stop = new AbortController();
+  const connecting = connectAndLoadNode(input, silentRestMetrics, stop.signal);
+  try {
+    return await within(ms, connecting, () => 'an answer of the API server');
+  } catch (error) {
+    stop.abort();
+    await connecting.catch(() => {});
+    throw error;
+  }
+}
+
+async function loadPlans(start: Start, listMs: number): Promise<PlannedStart> {
   const { completed, cluster, nodeManager, nodeName, logger } = start;
   const setAside = new SetAside({ announce: () => {}, logger });
   const planned = start.families.toSorted().map(

@@ -19,7 +19,7 @@ import { type Cluster, openCluster } from './cluster.ts';
 import type { Completed } from './complete.ts';
 
 /**
- * How the server, a dry run and kube-proxyctl on manifests begin: `connectAndLoadNode`, then `describeNode`. What each
+ * How the server, a dry run and kube-proxyctl without a proxy begin: `connectAndLoadNode`, then `describeNode`. What each
  * step finds out is added to the same record.
  */
 export interface StartInput {
@@ -46,8 +46,15 @@ export interface Start extends Connected {
   readonly nodePortAddresses: Readonly<Record<Family, NodePortAddresses>>;
 }
 
-/** Connects to the cluster and loads this node. Throws if the Node is required and does not arrive. */
-export async function connectAndLoadNode(input: StartInput, metrics: RestMetrics): Promise<Connected> {
+/**
+ * Connects to the cluster and loads this node. Throws if the Node is required and does not arrive, and when `signal`
+ * ends the wait.
+ */
+export async function connectAndLoadNode(
+  input: StartInput,
+  metrics: RestMetrics,
+  signal?: AbortSignal,
+): Promise<Connected> {
   const { options, completed, logger } = input;
   const { config } = completed;
   const nodeName = nodeNameOf(config);
@@ -59,6 +66,7 @@ export async function connectAndLoadNode(input: StartInput, metrics: RestMetrics
     clock: systemClock,
     logger,
   });
+  signal?.addEventListener('abort', () => nodeManager.stop());
   try {
     cluster.source.start(['nodes'], nodeManager);
     const nodeStart = await nodeManager.waitForNode();

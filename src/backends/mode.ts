@@ -47,6 +47,8 @@ export interface Mode {
   readonly toleratesConntrackFailure?: boolean;
   /** All decisions are nf_tables rules (or iptables-nft ones), so a trace shows the whole way of a packet. */
   readonly isTraceable?: boolean;
+  /** Connections go through the process of the proxy, so another process cannot see all that serves them. */
+  readonly servesInProcess?: boolean;
   metricGroups(gateEnabled: (gate: string) => boolean): readonly MetricGroup[];
   /** How packets are treated in this mode, with these settings. */
   packetRules(context: Pick<InspectionContext, 'config' | 'gateEnabled'>): PacketRules;

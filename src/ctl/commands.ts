@@ -108,8 +108,13 @@ const diff: Command = {
   ...named,
   name: 'diff',
   summary: 'differences between the kernel and the decisions of the proxy',
-  details: `${named.details}\nExits with 2 when anything differs.`,
-  flags: [],
+  details: `${named.details}
+Exits with 2 when anything differs, with 1 when the kernel cannot be read.
+
+Examples, while kube-proxy is down:
+  kube-proxyctl diff --without-proxy --config /var/lib/kube-proxy/config.conf
+  kube-proxyctl diff --kubeconfig /etc/kubernetes/kubelet.conf --proxy-mode nftables
+  kube-proxyctl diff --manifests shop/ --proxy-mode nftables`,
   async run(context) {
     const [name] = context.args;
     const report = ofService(await context.source.diff(), name);

@@ -8,7 +8,9 @@ type OutputForm = 'table' | 'json' | 'yaml';
 export interface CtlOptions {
   server: string;
   config: string;
+  withoutProxy: boolean;
   manifests: string;
+  kubeconfig: string;
   node: string;
   proxyMode: string;
   output: OutputForm;
@@ -24,7 +26,9 @@ export interface CtlOptions {
 export const defaultOptions: Readonly<CtlOptions> = {
   server: '',
   config: '',
+  withoutProxy: false,
   manifests: '',
+  kubeconfig: '',
   node: '',
   proxyMode: '',
   output: 'table',
@@ -88,23 +92,48 @@ export const commonFlags: readonly CtlFlag[] = [
     string,
     'URL of the metrics server of kube-proxy. (default http://127.0.0.1:10249)',
   ),
-  flag('config', 'config', string, 'Configuration file of kube-proxy, to find its metrics server.'),
+  flag(
+    'config',
+    'config',
+    string,
+    'Configuration file of kube-proxy: where its metrics server is, or how to decide without a proxy.',
+  ),
   flag('output', 'output', outputForm, 'Form of the answer: table, json or yaml.', 'o'),
   flag('timeout', 'timeout', span, 'How long to wait for an answer. (default 1m0s)'),
   flag('help', 'help', bool, 'Show help for the program or the command.', 'h'),
 ];
 
-/** Flags of the commands that also work without a proxy. */
+/**
+ * Flags of the commands that also work without a proxy. The first three have that effect; the others need one of them,
+ * or --config with the first.
+ */
 export const offlineFlags: readonly CtlFlag[] = [
+  flag(
+    'without-proxy',
+    'withoutProxy',
+    bool,
+    'Decide as a kube-proxy with this --config and read the kernel of this machine, instead of asking a running one.',
+  ),
   flag(
     'manifests',
     'manifests',
     string,
-    'Answer from this file or folder of manifests and the configuration, without a proxy or a kernel.',
+    'The same with the objects in this file or folder of manifests, without an API server.',
   ),
-  flag('node', 'node', string, 'With --manifests: the node to answer for. (default the name of this host)'),
-  flag('proxy-mode', 'proxyMode', string, 'With --manifests and without --config: the mode to answer for.'),
+  flag(
+    'kubeconfig',
+    'kubeconfig',
+    string,
+    'The same with the objects of the API server in this kubeconfig file.',
+  ),
+  flag('node', 'node', string, 'Without a proxy: the node to decide for. (default the name of this host)'),
+  flag('proxy-mode', 'proxyMode', string, 'Without a proxy and without --config: the mode to decide for.'),
 ];
+
+/** Whether these options mean an answer without a proxy. */
+export function isWithoutProxy({ withoutProxy, manifests, kubeconfig }: CtlOptions): boolean {
+  return withoutProxy || manifests !== '' || kubeconfig !== '';
+}
 
 export const interfaceFlag: CtlFlag = flag(
   'interface',

@@ -50,9 +50,13 @@ const usageFaults: [args: string, complaint: string][] = [
   ['explain 10.0.0.1', 'explain takes SRC DST:PORT[/PROTO], got "10.0.0.1"'],
   ['services a b', 'services takes [NAME], got "a" "b"'],
   ['status --interval 1s', 'status has no flag --interval'],
-  ['diff --manifests x', 'diff has no flag --manifests'],
-  ['services --node n1', '--node needs --manifests'],
+  ['status --manifests x', 'status has no flag --manifests'],
+  ['services --node n1', '--node needs --without-proxy, --manifests or --kubeconfig'],
+  ['diff --proxy-mode ipvs', '--proxy-mode needs --without-proxy, --manifests or --kubeconfig'],
   ['services --manifests x --server y', '--server and --manifests exclude each other'],
+  ['diff --kubeconfig x --server y', '--server and --kubeconfig exclude each other'],
+  ['diff --kubeconfig x --manifests y', '--manifests and --kubeconfig exclude each other'],
+  ['explain --live --without-proxy 10.0.0.1 10.0.0.2:80', '--live needs a running kube-proxy'],
   [
     'services --manifests x --config y --proxy-mode ipvs',
     '--proxy-mode has no effect with --config, which sets the mode',
@@ -76,6 +80,7 @@ const faults: [args: string, complaint: RegExp][] = [
   ['status --server ftp://x', /--server "ftp:\/\/x" is not an http:\/\/ URL/],
   ['status --server http://127.0.0.1:1', /cannot ask kube-proxy at http:\/\/127\.0\.0\.1:1: .*ECONNREFUSED/],
   ['status --config /nowhere/config.yaml', /open \/nowhere\/config\.yaml: no such file or directory/],
+  ['diff --kubeconfig /nowhere/kubeconfig --proxy-mode nftables', /\/nowhere\/kubeconfig/],
   ['services --manifests /nowhere', /cannot read manifests at \/nowhere/],
   ['explain 10.0.0.1 fd00::1:80', /IPv6 addresses need brackets/],
 ];

@@ -8,7 +8,7 @@ import { messageOf } from '../lib/thrown.ts';
 import type { Logger } from '../obs/log.ts';
 import type { Command } from './command.ts';
 import { commands } from './commands.ts';
-import { allFlags, type CtlOptions, commonFlags, defaultOptions } from './flags.ts';
+import { allFlags, type CtlOptions, commonFlags, defaultOptions, isWithoutProxy } from './flags.ts';
 import { commandHelp, programHelp } from './help.ts';
 import { serverAddress } from './server-address.ts';
 import { serverSource } from './server-source.ts';
@@ -52,7 +52,7 @@ async function run(argv: readonly string[], terminal: Terminal): Promise<ExitCod
   }
   if (!command) throw usageError('a command is needed');
   check(command, args, parsed.changed);
-  const source = await openSource(options, terminal);
+  const source = await openSource(command, options, terminal);
   try {
     return await command.run({
       args,
@@ -83,24 +83,44 @@ function check(command: Command, args: readonly string[], given: ReadonlySet<str
   const known = new Set([...command.flags, ...commonFlags].map(({ name }) => name));
   const stray = [...given].find((name) => !known.has(name));
   if (stray !== undefined) throw usageError(`${command.name} has no flag --${stray}`);
-  const offline = [...given].find((name) => name === 'node' || name === 'proxy-mode');
-  if (offline !== undefined && !given.has('manifests')) throw usageError(`--${offline} needs --manifests`);
+  checkTogether(given);
+}
+
+/** The flags that mean an answer without a proxy. */
+const offlineNames = ['without-proxy', 'manifests', 'kubeconfig'] as const;
+
+/** Throws when flags do not go together. */
+function checkTogether(given: ReadonlySet<string>): void {
+  const offline = offlineNames.find((name) => given.has(name));
+  const needy = ['node', 'proxy-mode'].find((name) => given.has(name));
+  if (needy !== undefined && offline === undefined) {
+    throw usageError(`--${needy} needs --without-proxy, --manifests or --kubeconfig`);
+  }
   if (given.has('proxy-mode') && given.has('config')) {
     throw usageError('--proxy-mode has no effect with --config, which sets the mode');
   }
-  if (given.has('live') && given.has('manifests')) throw usageError('--live needs a running kube-proxy');
-  if (given.has('server') && given.has('manifests')) {
-    throw usageError('--server and --manifests exclude each other');
+  if (given.has('manifests') && given.has('kubeconfig')) {
+    throw usageError('--manifests and --kubeconfig exclude each other');
   }
+  if (offline === undefined) return;
+  if (given.has('live')) throw usageError('--live needs a running kube-proxy');
+  if (given.has('server')) throw usageError(`--server and --${offline} exclude each other`);
 }
 
-async function openSource(options: CtlOptions, terminal: Terminal): Promise<ReportSource> {
-  if (options.manifests === '') {
-    return serverSource(await serverAddress(options), toMillis(options.timeout));
+async function openSource(
+  { flags }: Command,
+  options: CtlOptions,
+  terminal: Terminal,
+): Promise<ReportSource> {
+  if (!isWithoutProxy(options)) {
+    const hint = flags.some(({ name }) => name === 'without-proxy')
+      ? '; to get an answer while it is down, add --without-proxy, --manifests or --kubeconfig'
+      : '';
+    return serverSource(await serverAddress(options), toMillis(options.timeout), hint);
   }
   // Loaded only when needed: it is most of the proxy.
-  const { manifestSource } = await import('./manifest-source.ts');
-  return manifestSource(
+  const { plannedSource } = await import('./planned-source.ts');
+  return plannedSource(
     options,
     warningLogger((text) => terminal.stderr.write(text)),
   );

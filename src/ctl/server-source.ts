@@ -7,15 +7,15 @@ import type { AskedPacket, ReportSource } from './source.ts';
 /** Longer than any answer about the largest cluster, shorter than the longest string. */
 const maxLength = 500_000_000;
 
-/** Asks the inspection API of a running proxy. */
-export function serverSource(server: string, timeoutMs: number): ReportSource {
+/** Asks the inspection API of a running proxy. Errors about a proxy that does not answer end with `hint`. */
+export function serverSource(server: string, timeoutMs: number, hint = ''): ReportSource {
   const base = baseOf(server);
   const get = <T>(page: string, query: Readonly<Record<string, string | undefined>> = {}) => {
     const url = new URL(API_PATH + page, base);
     for (const [name, value] of Object.entries(query)) {
       if (value !== undefined) url.searchParams.set(name, value);
     }
-    return ask(url, timeoutMs) as Promise<T>;
+    return ask(url, timeoutMs, hint) as Promise<T>;
   };
   return {
     status: () => get('status'),
@@ -35,8 +35,8 @@ function baseOf(server: string): URL {
   return url;
 }
 
-async function ask(url: URL, timeoutMs: number): Promise<unknown> {
-  const { status, body } = await fetchText(url, timeoutMs);
+async function ask(url: URL, timeoutMs: number, hint: string): Promise<unknown> {
+  const { status, body } = await fetchText(url, timeoutMs, hint);
   if (status !== 200) throw new Error(refusal(url, status, body.trim()));
   const report = parse(body);
   const version = report?.apiVersion;
@@ -60,7 +60,11 @@ function parse(body: string): { apiVersion?: unknown } | undefined {
   }
 }
 
-async function fetchText(url: URL, timeoutMs: number): Promise<{ status: number; body: string }> {
+async function fetchText(
+  url: URL,
+  timeoutMs: number,
+  hint: string,
+): Promise<{ status: number; body: string }> {
   const signal = AbortSignal.timeout(timeoutMs);
   try {
     const response = await send(url, signal);
@@ -72,7 +76,7 @@ async function fetchText(url: URL, timeoutMs: number): Promise<{ status: number;
     return { status: response.statusCode ?? 0, body };
   } catch (error) {
     const reason = signal.aborted ? `no answer within ${timeoutMs / 1000} s` : reasonOf(error);
-    throw new Error(`cannot ask kube-proxy at ${url.origin}: ${reason}`, { cause: error });
+    throw new Error(`cannot ask kube-proxy at ${url.origin}: ${reason}${hint}`, { cause: error });
   }
 }
 

@@ -16,7 +16,7 @@ export interface AskedPacket {
   readonly interface?: string;
 }
 
-/** Answers of a running proxy, or from manifests. Rejects with an error that can be shown to the user. */
+/** Answers of a running proxy, or of plans that were made without one. Rejects with an error that can be shown to the user. */
 export interface ReportSource {
   status(): Promise<StatusReport>;
   services(name?: string): Promise<ServiceList>;

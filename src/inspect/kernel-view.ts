@@ -57,6 +57,13 @@ export class KernelView {
     return answer.promise;
   }
 
+  /** Closes the inspection after the last question. A later question opens another one. */
+  close(): Promise<void> {
+    const closed = this.#last.then(() => this.#close());
+    this.#last = closed;
+    return closed;
+  }
+
   #takeTurn(): AskedPacket[] {
     const packets: AskedPacket[] = [];
     const turn = this.ask(async (inspection) => {

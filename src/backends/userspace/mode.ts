@@ -48,6 +48,7 @@ interface Shared {
 class UserspaceMode implements Mode {
   readonly name = 'userspace';
   readonly toleratesConntrackFailure = true;
+  readonly servesInProcess = true;
   readonly #shared = new SharedByFamilies<Shared>();
   readonly #running = new Map<Family, Running>();
 
