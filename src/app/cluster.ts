@@ -10,6 +10,7 @@ import { systemClock } from '../lib/clock.ts';
 import type { Logger } from '../obs/log.ts';
 import { kubeSource } from '../sources/kube.ts';
 import type { ObjectSource } from '../sources/source.ts';
+import type { Completed } from './complete.ts';
 
 /** The source of objects, and the way to send events. */
 export interface Cluster {
@@ -22,14 +23,15 @@ export interface Cluster {
 /** Connects to the API server, or reads the manifests of `--manifests`. Throws when that fails. */
 export async function openCluster(
   options: Options,
-  config: ProxyConfig,
+  { config, gates }: Completed,
   nodeName: string,
   metrics: RestMetrics,
   logger: Logger,
 ): Promise<Cluster> {
   if (options.manifests !== '') return openManifests(options.manifests, nodeName, logger);
   const client = await connect(options, config, metrics, logger);
-  const source = kubeSource({ client, nodeName, clock: systemClock, logger });
+  const streamsLists = gates.enabled('WatchListClient');
+  const source = kubeSource({ client, nodeName, streamsLists, clock: systemClock, logger });
   return { source, sendEvent: sendOver(client), waits: true };
 }
 

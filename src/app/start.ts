@@ -58,7 +58,7 @@ export async function connectAndLoadNode(
   const { options, completed, logger } = input;
   const { config } = completed;
   const nodeName = nodeNameOf(config);
-  const cluster = await openCluster(options, config, nodeName, metrics, logger);
+  const cluster = await openCluster(options, completed, nodeName, metrics, logger);
   const nodeManager = new NodeManager({
     nodeName,
     needsPodCIDRs: config.detectLocalMode === 'NodeCIDR',

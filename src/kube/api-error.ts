@@ -41,6 +41,11 @@ export class TransportError extends Error {
   override readonly name: string = 'TransportError';
 }
 
+/** No connection could be made, so the server has not seen the request. */
+export class ConnectError extends TransportError {
+  override readonly name = 'ConnectError';
+}
+
 /** The connection is open, but no data arrives. */
 export class IdleError extends TransportError {
   override readonly name = 'IdleError';
@@ -52,7 +57,13 @@ export function transportErrorOf(error: unknown, signal?: AbortSignal): unknown 
   if (error instanceof TransportError) return error;
   // All addresses failed: the messages are in the parts.
   const first = error instanceof AggregateError ? error.errors[0] : error;
-  return new TransportError(first instanceof Error ? plainMessage(first) : String(first), { cause: error });
+  const message = first instanceof Error ? plainMessage(first) : String(first);
+  return new (isOfConnecting(first) ? ConnectError : TransportError)(message, { cause: error });
+}
+
+function isOfConnecting(error: unknown): boolean {
+  if (!(error instanceof Error && 'syscall' in error)) return false;
+  return error.syscall === 'connect' || error.syscall === 'getaddrinfo';
 }
 
 const unknownAuthority: readonly string[] = [

@@ -4,7 +4,7 @@ import { type ApiError, apiErrorOf } from './api-error.ts';
 import { type Fields, isFields, printValue } from './fields.ts';
 import { StreamError } from './json-scanner.ts';
 import { readList, watchFrames } from './json-stream.ts';
-import type { RestClient } from './rest-client.ts';
+import type { RestClient, StreamRequest } from './rest-client.ts';
 import { TimeLimit } from './time-limit.ts';
 
 /** What to list and watch; the server filters by the selectors. */
@@ -37,6 +37,8 @@ export interface WatchParameters {
   readonly seconds: number;
   readonly idleMs: () => number;
   readonly signal: AbortSignal;
+  /** Called when the server has accepted the watch. */
+  readonly onOpen: () => void;
 }
 
 /** One event of a watch. */
@@ -67,6 +69,8 @@ export class ServerPresence {
 
 /** Until an answer begins: an overloaded server may queue a request for a minute. */
 const answerTimeoutMs = 75_000;
+/** Until the answer to a streamed list begins: after it there is still the list in pages. */
+const streamAnswerTimeoutMs = 30_000;
 const pageTimeoutMs = 300_000;
 /** How long a watch may stay open after its own time-out. */
 const watchGraceMs = 30_000;
@@ -98,7 +102,12 @@ export class ListWatch {
     if (position !== '') query.continue = position;
     const timeLimit = new TimeLimit(this.#options.clock, pageTimeoutMs, [signal]);
     try {
-      const body = await this.#open(query, () => idleMs, false, timeLimit.signal);
+      const body = await this.#open({
+        query,
+        idleMs: () => idleMs,
+        timeoutMs: answerTimeoutMs,
+        signal: timeLimit.signal,
+      });
       return pageOf(await readList(body, timeSlice, onItem));
     } finally {
       timeLimit.lift();
@@ -107,7 +116,7 @@ export class ListWatch {
 
   /** Yields changes until the server ends the watch. */
   async *watch(parameters: WatchParameters, timeSlice: TimeSlice): AsyncGenerator<WatchEvent> {
-    const { version, seconds, idleMs, signal } = parameters;
+    const { version, seconds, idleMs, signal, onOpen } = parameters;
     const timeLimit = new TimeLimit(this.#options.clock, seconds * 1000 + watchGraceMs, [signal]);
     const start =
       version === undefined
@@ -115,32 +124,27 @@ export class ListWatch {
         : { resourceVersion: version };
     const query = { watch: 'true', allowWatchBookmarks: 'true', timeoutSeconds: String(seconds), ...start };
     try {
-      const body = await this.#open(query, idleMs, true, timeLimit.signal);
+      const body = await this.#open({
+        query,
+        idleMs,
+        timeoutMs: version === undefined ? streamAnswerTimeoutMs : answerTimeoutMs,
+        unthrottled: true,
+        signal: timeLimit.signal,
+      });
+      onOpen();
       for await (const frame of watchFrames(body, timeSlice)) yield watchEventOf(frame);
     } finally {
       timeLimit.lift();
     }
   }
 
-  async #open(
-    query: Record<string, string>,
-    idleMs: () => number,
-    unthrottled: boolean,
-    signal: AbortSignal,
-  ): Promise<AsyncIterable<Uint8Array>> {
+  async #open(request: Omit<StreamRequest, 'method' | 'path'>): Promise<AsyncIterable<Uint8Array>> {
     const { client, presence, target } = this.#options;
     const { path, labelSelector, fieldSelector } = target;
+    const query: Record<string, string> = { ...request.query };
     if (labelSelector !== undefined) query.labelSelector = labelSelector;
     if (fieldSelector !== undefined) query.fieldSelector = fieldSelector;
-    const body = await client.stream({
-      method: 'GET',
-      path,
-      query,
-      idleMs,
-      unthrottled,
-      signal,
-      timeoutMs: answerTimeoutMs,
-    });
+    const body = await client.stream({ ...request, method: 'GET', path, query });
     presence.answered();
     return body;
   }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { FakeClock } from '../../test/fake-clock.ts';
 import { silentLogger } from '../obs/log.ts';
-import { ApiError, apiErrorOf, IdleError, TransportError } from './api-error.ts';
+import { ApiError, apiErrorOf, ConnectError, IdleError, TransportError } from './api-error.ts';
 import { ServerPresence } from './list-watch.ts';
 import { Reflector, type ReflectorTuning } from './reflector.ts';
 import type { RestClient, StreamRequest } from './rest-client.ts';
@@ -54,11 +54,16 @@ const bookmark = (version: string, end = false) => ({
 });
 
 function reflect(
-  answer: (query: Query) => AsyncIterable<Uint8Array>,
-  options: { random?: () => number; tuning?: Partial<ReflectorTuning>; upsert?: () => void } = {},
+  answer: (query: Query, clock: FakeClock) => AsyncIterable<Uint8Array>,
+  options: {
+    random?: () => number;
+    tuning?: Partial<ReflectorTuning>;
+    streamsLists?: boolean;
+    upsert?: () => void;
+  } = {},
 ) {
   const clock = new FakeClock();
-  const client = new FakeClient(clock, answer);
+  const client = new FakeClient(clock, (query) => answer(query, clock));
   const presence = new ServerPresence();
   const reflector = new Reflector({
     client,
@@ -71,6 +76,7 @@ function reflect(
     intern: (text) => text,
     sink: { upsert: options.upsert ?? (() => {}), remove() {}, synced() {} },
     ...(options.tuning && { tuning: options.tuning }),
+    ...(options.streamsLists !== undefined && { streamsLists: options.streamsLists }),
   });
   return { clock, client, presence, reflector, finished: reflector.run() };
 }
@@ -79,7 +85,7 @@ const gaps = (times: readonly number[]) => times.slice(1).map((time, i) => time 
 
 describe('waits between attempts', () => {
   test('double from 0.8 s to 30 s', async () => {
-    const { clock, client, reflector, finished } = reflect(refuse(new TransportError('down')));
+    const { clock, client, reflector, finished } = reflect(refuse(new ConnectError('down')));
     await clock.advance(200_000);
     assert.deepEqual(gaps(client.times).slice(0, 8), [800, 1600, 3200, 6400, 12_800, 25_600, 30_000, 30_000]);
     reflector.stop();
@@ -88,7 +94,7 @@ describe('waits between attempts', () => {
   });
 
   test('are stretched at random, up to twofold', async () => {
-    const { clock, client, reflector, finished } = reflect(refuse(new TransportError('down')), {
+    const { clock, client, reflector, finished } = reflect(refuse(new ConnectError('down')), {
       random: () => 0.5,
     });
     await clock.advance(10_000);
@@ -111,7 +117,7 @@ describe('waits between attempts', () => {
     let calls = 0;
     const { clock, client, reflector, finished } = reflect(() => {
       calls++;
-      if (calls % 4 !== 0) throw new TransportError('down');
+      if (calls % 4 !== 0) throw new ConnectError('down');
       return withNews.shift() ?? frames();
     });
     await clock.advance(60_000);
@@ -155,7 +161,7 @@ describe('a server that comes back from a restart', () => {
     const { clock, client, reflector, finished } = reflect(() => {
       calls++;
       if (calls === 1) return frames(bookmark('5', true));
-      if (calls <= 5) throw new TransportError('down');
+      if (calls <= 5) throw new ConnectError('down');
       if (calls === 6) return frames({ type: 'ERROR', object: { kind: 'Status', code: 410 } });
       return calls === 7 ? frames(bookmark('9', true)) : silence(clock, 600_000);
     });
@@ -185,10 +191,10 @@ describe('a server that comes back from a restart', () => {
     let calls = 0;
     const { clock, client, reflector, finished } = reflect(() => {
       calls++;
-      if (calls <= 4) throw new TransportError('down');
+      if (calls <= 4) throw new ConnectError('down');
       if (calls === 5) return frames(bookmark('5', true));
       if (calls === 6) return silence(clock, 60_000);
-      throw new TransportError('down');
+      throw new ConnectError('down');
     });
     await clock.advance(75_000);
     assert.deepEqual(gaps(client.times).slice(5, 8), [60_000, 800, 1600]);
@@ -197,7 +203,7 @@ describe('a server that comes back from a restart', () => {
   });
 
   test('is retried as soon as it has answered another reflector, once', async () => {
-    const { clock, client, presence, reflector, finished } = reflect(refuse(new TransportError('down')));
+    const { clock, client, presence, reflector, finished } = reflect(refuse(new ConnectError('down')));
     await clock.advance(30_000);
     for (let i = 0; i < 5; i++) {
       presence.answered();
@@ -306,11 +312,180 @@ test('refusals with an event or a list between them do not add up', async () => 
     if (next === 'list') return frames(bookmark('5', true));
     if (next === 'news') return frames(bookmark('6'));
     if (next === 'refuse') throw new ApiError(500, 'InternalError', 'tired');
-    throw new TransportError('down');
+    throw new ConnectError('down');
   });
   await clock.advance(200_000);
   const listed = client.queries.flatMap((query, i) => ('sendInitialEvents' in query ? [i] : []));
   assert.deepEqual(listed, [script.indexOf('list'), script.lastIndexOf('list')]);
+  reflector.stop();
+  await finished;
+});
+
+/** What a request asks for. */
+function kindOf(query: Query): 'streamed list' | 'pages' | 'watch' {
+  if ('sendInitialEvents' in query) return 'streamed list';
+  return 'watch' in query ? 'watch' : 'pages';
+}
+
+const pages = () => frames({ metadata: { resourceVersion: '5' }, items: [] });
+
+const errorEvent = (code: number) => ({
+  type: 'ERROR',
+  object: { kind: 'Status', code, reason: 'Any', message: 'RequestWatchProgress is disabled' },
+});
+
+async function* failing(error: Error, ...events: unknown[]): AsyncGenerator<Uint8Array> {
+  yield* frames(...events);
+  throw error;
+}
+
+describe('a streamed list that fails', () => {
+  const added = { type: 'ADDED', object: { metadata: { name: 'a', namespace: 'b', resourceVersion: '4' } } };
+
+  /** The requests of the first two seconds, and when each was sent. */
+  const requestsAfter = async (stream: () => AsyncIterable<Uint8Array>) => {
+    const { clock, client, reflector, finished } = reflect((query, clock) => {
+      const kind = kindOf(query);
+      if (kind === 'streamed list') return stream();
+      return kind === 'pages' ? pages() : silence(clock, 600_000);
+    });
+    await clock.advance(2000);
+    reflector.stop();
+    await clock.advance(600_000);
+    await finished;
+    return client.queries.map((query, i) => [kindOf(query), gaps(client.times)[i - 1] ?? 0]);
+  };
+
+  const clear: Record<string, () => AsyncIterable<Uint8Array>> = {
+    'an event with error 500': () => frames(added, errorEvent(500)),
+    'an event with error 410': () => frames(errorEvent(410)),
+    'an event with error 429': () => frames(errorEvent(429)),
+    'an event with error 504': () => frames(errorEvent(504)),
+    'the end of the stream': () => frames(added),
+    'a cut connection': () => failing(new TransportError('aborted'), added),
+    silence: () => failing(new IdleError('nothing received for 10 s'), added),
+    'an unknown event': () => frames({ type: 'SHRUG', object: {} }),
+    'status 400': refuse(new ApiError(400, 'BadRequest', 'no')),
+    'status 404': refuse(new ApiError(404, 'NotFound', 'no')),
+    'status 410': refuse(new ApiError(410, 'Expired', 'no')),
+    'status 422': refuse(new ApiError(422, 'Invalid', 'no')),
+    'status 500': refuse(new ApiError(500, 'InternalError', 'no')),
+    'status 501': refuse(new ApiError(501, 'NotImplemented', 'no')),
+  };
+  for (const [name, stream] of Object.entries(clear)) {
+    test(`by ${name} is followed by a list in pages at once`, async () => {
+      const expected = [
+        ['streamed list', 0],
+        ['pages', 0],
+        ['watch', 0],
+      ];
+      assert.deepEqual(await requestsAfter(stream), expected);
+    });
+  }
+
+  const vague: Record<string, Error> = {
+    'a reset connection': new TransportError('read ECONNRESET'),
+    'a time-out': new TransportError('the answer was not complete after 30 s'),
+    'status 403': new ApiError(403, 'Forbidden', 'no'),
+    'status 429': new ApiError(429, 'TooManyRequests', 'busy'),
+    'status 503': new ApiError(503, '', 'away'),
+  };
+  for (const [name, error] of Object.entries(vague)) {
+    test(`by ${name} is followed by a list in pages after the usual wait`, async () => {
+      const expected = [
+        ['streamed list', 0],
+        ['pages', 800],
+        ['watch', 0],
+      ];
+      assert.deepEqual(await requestsAfter(refuse(error)), expected);
+    });
+  }
+
+  test('because no connection could be made is tried again', async () => {
+    const expected = [
+      ['streamed list', 0],
+      ['streamed list', 800],
+    ];
+    assert.deepEqual(await requestsAfter(refuse(new ConnectError('ECONNREFUSED'))), expected);
+  });
+
+  test('because its events go on without an end is followed by a list in pages after a minute', async () => {
+    async function* busy(clock: FakeClock): AsyncGenerator<Uint8Array> {
+      for (;;) {
+        yield* silence(clock, 5000);
+        yield* frames(added);
+      }
+    }
+    const { clock, client, reflector, finished } = reflect((query, clock) => {
+      const kind = kindOf(query);
+      if (kind === 'streamed list') return busy(clock);
+      return kind === 'pages' ? pages() : silence(clock, 600_000);
+    });
+    await clock.advance(100_000);
+    assert.deepEqual(client.queries.map(kindOf), ['streamed list', 'pages', 'watch']);
+    assert.deepEqual(gaps(client.times), [65_000, 0]);
+    reflector.stop();
+    await clock.advance(600_000);
+    await finished;
+  });
+});
+
+describe('after a streamed list failed', () => {
+  /** Lists again every `everyMs`, because the watches expire. Returns what each list was, and when. */
+  const lists = async (everyMs: number, forMs: number, canStream: (now: number) => boolean) => {
+    const begin = new FakeClock().now();
+    const { clock, client, reflector, finished } = reflect((query, clock) => {
+      const kind = kindOf(query);
+      const now = clock.now() - begin;
+      if (kind === 'streamed list')
+        return canStream(now) ? frames(bookmark('5', true)) : frames(errorEvent(500));
+      if (kind === 'pages') return pages();
+      return (async function* () {
+        yield* silence(clock, everyMs);
+        yield* frames(errorEvent(410));
+      })();
+    });
+    await clock.advance(forMs);
+    reflector.stop();
+    await clock.advance(everyMs);
+    await finished;
+    return client.queries.flatMap((query, i) =>
+      kindOf(query) === 'watch' ? [] : [`${kindOf(query)} ${((client.times[i] ?? 0) - begin) / 60_000}`],
+    );
+  };
+
+  test('by a passing fault, lists are streamed again after a minute', async () => {
+    const isWell = (now: number) => now < 60_000 || now > 150_000;
+    assert.deepEqual(await lists(40_000, 250_000, isWell), [
+      'streamed list 0',
+      `streamed list ${2 / 3}`,
+      `streamed list ${4 / 3}`,
+      `pages ${4 / 3}`,
+      'pages 2',
+      `streamed list ${8 / 3}`,
+      `streamed list ${10 / 3}`,
+      'streamed list 4',
+    ]);
+  });
+
+  test('the pause doubles with each failure up to an hour', async () => {
+    const all = await lists(60_000, 5 * 3_600_000, () => false);
+    const streamed = all.filter((list) => list.startsWith('streamed')).map((list) => Number(list.slice(14)));
+    assert.deepEqual(streamed, [0, 1, 3, 7, 15, 31, 63, 123, 183, 243]);
+  });
+});
+
+test('a reflector that is not to stream lists asks for pages only', async () => {
+  const { clock, client, reflector, finished } = reflect(
+    (query) => {
+      if (kindOf(query) === 'pages') return pages();
+      throw new ApiError(500, 'InternalError', 'tired');
+    },
+    { streamsLists: false },
+  );
+  await clock.advance(60_000);
+  assert.ok(client.queries.filter((query) => kindOf(query) === 'pages').length > 1);
+  assert.ok(client.queries.every((query) => kindOf(query) !== 'streamed list'));
   reflector.stop();
   await finished;
 });
@@ -339,7 +514,7 @@ test('a watch asks for a random time-out between five and ten minutes', async ()
     [0.5, '450'],
     [0.999, '600'],
   ] as const) {
-    const { clock, client, reflector, finished } = reflect(refuse(new TransportError('down')), {
+    const { clock, client, reflector, finished } = reflect(refuse(new ConnectError('down')), {
       random: () => random,
     });
     await clock.advance(1);

@@ -2,9 +2,10 @@ import type { Clock } from '../lib/clock.ts';
 import { sleep } from '../lib/sleep.ts';
 import { TimeSlice } from '../lib/time-slice.ts';
 import type { ResourceName } from '../model/objects.ts';
-import { ApiError, IdleError, TransportError } from './api-error.ts';
+import { ApiError, ConnectError, IdleError, TransportError } from './api-error.ts';
 import { Backoff, type BackoffOptions, defaultBackoff } from './backoff.ts';
 import { StreamError } from './json-scanner.ts';
+import { ListMethod } from './list-method.ts';
 import type { ServerPresence, WatchEvent } from './list-watch.ts';
 import { ListWatch, type WatchTarget } from './list-watch.ts';
 import { compareVersions } from './object-cache.ts';
@@ -18,8 +19,15 @@ export interface ReflectorTuning {
   readonly watchSeconds: readonly [min: number, max: number];
   /** Without data for this long a watch is dead: bookmarks come about every minute. */
   readonly idleMs: number;
-  /** Without data for this long before a streamed list is complete, the server does not support such lists. */
+  /** Without data for this long before a streamed list is complete, streaming it has failed. */
   readonly listIdleMs: number;
+  /**
+   * A streamed list that is not complete after this long has failed. A server that does not know streamed lists never
+   * ends one, and in a busy cluster its events keep coming.
+   */
+  readonly listMs: number;
+  /** For how long lists come in pages after streaming one has failed. */
+  readonly streamingPause: BackoffOptions;
   /** Without data for this long, reading a page of a list fails. */
   readonly pageIdleMs: number;
 }
@@ -30,6 +38,8 @@ const defaultTuning: ReflectorTuning = {
   watchSeconds: [300, 600],
   idleMs: 150_000,
   listIdleMs: 10_000,
+  listMs: 60_000,
+  streamingPause: { initialMs: 60_000, maxMs: 3_600_000, jitter: 1 },
   pageIdleMs: 30_000,
 };
 
@@ -38,6 +48,8 @@ export interface ReflectorOptions<R extends ResourceName> extends ObjectIntakeOp
   /** Shared by all reflectors of one server. */
   readonly presence: ServerPresence;
   readonly target: WatchTarget;
+  /** Whether to ask for streamed lists; otherwise all lists come in pages. Default true. */
+  readonly streamsLists?: boolean;
   readonly clock: Clock;
   readonly random: () => number;
   readonly tuning?: Partial<ReflectorTuning>;
@@ -45,8 +57,6 @@ export interface ReflectorOptions<R extends ResourceName> extends ObjectIntakeOp
 
 /** After this many refused watches in a row, temporary errors not counted, the reflector lists again. */
 const maxRefusals = 3;
-/** Statuses of a server that does not support streaming lists. */
-const streamingRefused: readonly number[] = [400, 405, 406, 415, 422, 501];
 /** A watch that ends sooner than this without an event counts as failed. */
 const shortWatchMs = 1000;
 
@@ -63,7 +73,11 @@ export class Reflector<R extends ResourceName> {
   readonly #stop = new AbortController();
   /** Where the next watch starts; undefined while a list is needed. */
   #version: string | undefined;
-  #streamsLists = true;
+  readonly #listMethod: ListMethod;
+  /** Whether the current attempt began with a streamed list. */
+  #isStreaming = false;
+  /** Whether the server has accepted the current watch. */
+  #isOpen = false;
   /** Whether the current watch has delivered an event. */
   #hasEvents = false;
   #refusals = 0;
@@ -77,6 +91,8 @@ export class Reflector<R extends ResourceName> {
     this.#server = new ListWatch(options);
     this.#intake = new ObjectIntake(options);
     this.#backoff = new Backoff(this.#tuning.backoff, options.random);
+    const pauses = new Backoff(this.#tuning.streamingPause, options.random);
+    this.#listMethod = new ListMethod(options.streamsLists ?? true, pauses, options.clock);
   }
 
   /** Runs until `stop`. Rejects when the sink throws or on a defect, never on a fault of the server. */
@@ -98,8 +114,10 @@ export class Reflector<R extends ResourceName> {
 
   /** Lists if needed, then watches; returns when the watch ends, with the error if there was one. */
   async #attempt(): Promise<{ readonly error: unknown } | undefined> {
+    this.#isOpen = false;
+    this.#isStreaming = this.#version === undefined && this.#listMethod.streams;
     try {
-      if (this.#version === undefined && !this.#streamsLists) await this.#list();
+      if (this.#version === undefined && !this.#isStreaming) await this.#list();
       await this.#watch();
       return undefined;
     } catch (error) {
@@ -109,15 +127,9 @@ export class Reflector<R extends ResourceName> {
 
   /** Decides how to go on after a failure, and waits for the back-off. Throws errors that are not the server's. */
   async #recover(error: unknown): Promise<void> {
+    if (!isFaultOfServer(error)) throw error;
     const { logger, resource } = this.#options;
-    if (this.#isStreamingRefused(error)) {
-      this.#streamsLists = false;
-      logger.info('The API server does not stream lists; listing in pages', {
-        resource,
-        reason: String(error),
-      });
-      return;
-    }
+    if (this.#isStreaming && this.#version === undefined && this.#prefersPages(error)) return;
     if (this.#isFreshListDue(error)) {
       this.#version = undefined;
       logger.info('The API server no longer has the changes since the last list; listing again', {
@@ -132,8 +144,6 @@ export class Reflector<R extends ResourceName> {
       // Do not list on temporary errors: lists from every node would burden a busy or starting server.
       if (!error.temporary) this.#refusals++;
       if (error.expired || this.#refusals >= maxRefusals) this.#version = undefined;
-    } else if (!(error instanceof TransportError || error instanceof StreamError)) {
-      throw error;
     }
     const asked = error instanceof ApiError ? (error.retryAfterSeconds ?? 0) * 1000 : 0;
     const delay = Math.max(asked, this.#backoff.next());
@@ -163,15 +173,29 @@ export class Reflector<R extends ResourceName> {
     return true;
   }
 
-  #isStreamingRefused(error: unknown): boolean {
-    if (this.#version !== undefined || !this.#streamsLists) return false;
-    return (
-      error instanceof IdleError || (error instanceof ApiError && streamingRefused.includes(error.status))
-    );
+  /**
+   * Notes that a streamed list failed. Returns whether to list in pages at once; otherwise the error is no answer about
+   * streamed lists and the usual wait follows.
+   */
+  #prefersPages(error: unknown): boolean {
+    const { logger, resource } = this.#options;
+    if (error instanceof ConnectError) return false;
+    if (!this.#isOpen && !(error instanceof ApiError && !error.temporary)) {
+      this.#listMethod.streamUnanswered();
+      return false;
+    }
+    const pauseMs = this.#listMethod.streamFailed();
+    logger.info('Failed to stream a list; listing in pages', {
+      resource,
+      reason: String(error),
+      streamAgainInMs: Math.round(pauseMs),
+    });
+    return true;
   }
 
   async #list(): Promise<void> {
     const timeSlice = new TimeSlice(this.#options.clock);
+    this.#listMethod.pagesTried();
     try {
       this.#startFrom(await this.#listPages(this.#tuning.pageSize, timeSlice));
     } catch (error) {
@@ -201,7 +225,7 @@ export class Reflector<R extends ResourceName> {
   /** Runs one watch from the known version, or from a streamed list when there is none. */
   async #watch(): Promise<void> {
     const { clock, random } = this.#options;
-    const { watchSeconds, idleMs, listIdleMs } = this.#tuning;
+    const { watchSeconds, idleMs, listIdleMs, listMs } = this.#tuning;
     const [min, max] = watchSeconds;
     if (this.#version === undefined) this.#intake.beginListing();
     const parameters = {
@@ -209,6 +233,9 @@ export class Reflector<R extends ResourceName> {
       seconds: Math.round(min + (max - min) * random()),
       idleMs: () => (this.#version === undefined ? listIdleMs : idleMs),
       signal: this.#stop.signal,
+      onOpen: () => {
+        this.#isOpen = true;
+      },
     };
     const startedAt = clock.monotonic();
     const timeSlice = new TimeSlice(clock);
@@ -216,6 +243,9 @@ export class Reflector<R extends ResourceName> {
     for await (const event of this.#server.watch(parameters, timeSlice)) {
       await this.#apply(event, timeSlice);
       this.#hasEvents = true;
+      if (this.#version === undefined && clock.monotonic() - startedAt > listMs) {
+        throw new TransportError(`the list was not complete after ${listMs / 1000} s`);
+      }
     }
     if (this.#version === undefined) throw new TransportError('the watch ended before its list was complete');
     if (!this.#hasEvents && clock.monotonic() - startedAt < shortWatchMs) {
@@ -231,6 +261,7 @@ export class Reflector<R extends ResourceName> {
       this.#advanceTo(event.version, this.#version);
     } else if (event.type === 'bookmark' && event.initialEventsEnd) {
       await this.#intake.endListing(event.version, timeSlice);
+      this.#listMethod.streamCompleted();
       this.#startFrom(event.version);
     }
   }
@@ -247,4 +278,8 @@ export class Reflector<R extends ResourceName> {
     // Late and repeated events do not move the start of the next watch.
     if (version !== '' && (compareVersions(version, known) ?? 1) > 0) this.#version = version;
   }
+}
+
+function isFaultOfServer(error: unknown): boolean {
+  return error instanceof ApiError || error instanceof TransportError || error instanceof StreamError;
 }

@@ -12,6 +12,8 @@ export interface KubeSourceOptions {
   readonly client: RestClient;
   /** Only this Node is watched. */
   readonly nodeName: string;
+  /** Whether to ask for streamed lists (feature gate `WatchListClient`). Default true. */
+  readonly streamsLists?: boolean;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly random?: () => number;

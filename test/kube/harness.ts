@@ -21,6 +21,7 @@ export const fastTuning: Partial<ReflectorTuning> = {
   watchSeconds: [5, 10],
   idleMs: 150,
   listIdleMs: 100,
+  streamingPause: { initialMs: 5, maxMs: 40, jitter: 1 },
   pageIdleMs: 100,
 };
 

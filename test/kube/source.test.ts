@@ -148,7 +148,7 @@ describe('lists', () => {
       watch: ['services'],
     });
     await bed.converge();
-    assert.ok(bed.log.lines.some(({ message }) => message.includes('does not stream lists')));
+    assert.ok(bed.log.lines.some(({ message }) => message.startsWith('Failed to stream a list')));
   });
 
   test('whose continue token expires are repeated without pages', async () => {

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type ApiServer, startApiServer } from '../cluster/apiserver/server.ts';
+import { type ApiServer, type ApiServerOptions, startApiServer } from '../cluster/apiserver/server.ts';
 import { apiNode } from '../cluster/objects.ts';
 import { eventually } from '../eventually.ts';
 import { kubeProxy } from './run.ts';
@@ -27,8 +27,8 @@ export class Site {
   }
 
   /** Starts an API server with one node, `node-a`. */
-  static async open(): Promise<Site> {
-    const api = await startApiServer();
+  static async open(server: ApiServerOptions = {}): Promise<Site> {
+    const api = await startApiServer(server);
     api.put('nodes', apiNode('node-a'));
     return new Site(api);
   }

@@ -21,8 +21,14 @@ export interface RecordedRequest {
   readonly port: number | undefined;
 }
 
+/**
+ * How the server treats `sendInitialEvents`. `ignored` is a server that does not know it. `broken` is a server whose etcd
+ * reports no progress: it accepts the request and then sends an error.
+ */
+export type StreamingLists = 'supported' | 'refused' | 'ignored' | 'broken';
+
 export interface HandlerOptions {
-  readonly streamingLists?: 'supported' | 'refused' | 'ignored';
+  readonly streamingLists?: StreamingLists;
   readonly bookmarkMs?: number;
   readonly reportsExpiry?: 'status' | 'event';
   readonly gzip?: boolean;
@@ -177,6 +183,10 @@ export class ApiHandler {
     });
     if (expired) {
       watch.error(410, 'Expired', message);
+      return;
+    }
+    if (wantsInitial && streamingLists === 'broken') {
+      watch.error(500, 'InternalError', 'Internal error occurred: RequestWatchProgress is disabled');
       return;
     }
     this.#watches.push(watch);

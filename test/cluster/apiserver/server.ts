@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import type { KeyPair } from './certificates.ts';
 import { FaultPlan } from './faults.ts';
-import { ApiHandler, type RecordedRequest } from './handler.ts';
+import { ApiHandler, type RecordedRequest, type StreamingLists } from './handler.ts';
 import type { ServedResource } from './resources.ts';
 import { type RawObject, Store } from './store.ts';
 import type { Watch } from './watch.ts';
@@ -16,8 +16,7 @@ export interface ApiServerOptions {
   readonly clientCa?: string;
   /** Bearer tokens that are accepted. With neither this nor `clientCa`, every client is accepted. */
   readonly tokens?: Set<string>;
-  /** How the server treats `sendInitialEvents`; `ignored` is a server that does not know it. */
-  readonly streamingLists?: 'supported' | 'refused' | 'ignored';
+  readonly streamingLists?: StreamingLists;
   readonly bookmarkMs?: number;
   /** How the server reports an expired version to a new watch. */
   readonly reportsExpiry?: 'status' | 'event';
