@@ -1,3 +1,4 @@
+import type { ServicePlan } from '../plan/service-plan.ts';
 import type { SyncRequest } from './backend.ts';
 import type { ForeignChange } from './repairs.ts';
 
@@ -67,6 +68,11 @@ export interface Driver<Belief> {
   ): Promise<Written<Belief> | undefined>;
   /** Begins a full sync; touches nothing yet. */
   writeAll(wanted: Wanted): FullWrite<Belief>;
+  /**
+   * Prepares one plan by itself and writes nothing. Throws if a write with this plan fails before the kernel sees it.
+   * The engine calls it after a failed write, to find the service ports at fault.
+   */
+  prepareAlone(plan: ServicePlan): void;
   /** Whether a full sync may succeed where a partial one failed with this error. */
   isRefusal(error: unknown): boolean;
   /** Whether to try again, after a while, a service port that failed with this error. Default: when it changes. */

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { planOf } from '../../test/cluster/plans.ts';
 import { FakeClock } from '../../test/fake-clock.ts';
 import { FakeAddresses } from '../../test/kernel/fake-addresses.ts';
 import { LogRecorder } from '../../test/log-recorder.ts';
+import type { ServicePlan } from '../plan/service-plan.ts';
 import type { SyncRequest } from './backend.ts';
 import type { Driver, EngineSignals, FullWrite, Remedy, Wanted, WantedChanges, Written } from './driver.ts';
 import { SyncEngine } from './engine.ts';
@@ -50,6 +52,10 @@ class FunctionDriver implements Driver<Belief> {
       },
       remedy: async (error) => this.judge(error),
     };
+  }
+
+  prepareAlone({ port }: ServicePlan): void {
+    if (port.name === 'bad') throw new Error('a NUL');
   }
 
   isRefusal(error: unknown): boolean {
@@ -230,6 +236,44 @@ describe('service ports that are not programmed', () => {
     driver.kernel = () => undefined;
     assert.deepEqual(await sync('b'), ['a: no name']);
     assert.deepEqual((await full()).refused, []);
+  });
+});
+
+describe('service ports that cannot be prepared', () => {
+  const plans = new Map(['bad', 'good'].map((name) => [name, planOf({ name, clusterIP: '10.96.0.1' })]));
+  const failsWithBad = (_: string, wanted: Wanted) =>
+    wanted.plans.has('bad') ? failing(new Error('comment has a NUL'))() : undefined;
+
+  test('a full sync leaves them out and reports them with the reason', async () => {
+    const { driver, engine, calls } = fixture();
+    driver.kernel = failsWithBad;
+    const { refused } = await engine.sync({ ...request, plans, changed: 'all' });
+    assert.deepEqual(
+      refused.map(({ key, error }) => `${key}: ${error.message}`),
+      ['bad: cannot be prepared: a NUL'],
+    );
+    assert.deepEqual(calls(), ['watch', 'all', 'all -bad']);
+    assert.deepEqual(engine.condition, {});
+  });
+
+  test('a partial sync that changes one becomes a full sync without it', async () => {
+    const { driver, engine, calls } = fixture();
+    await engine.sync({ ...request, changed: 'all' });
+    driver.kernel = failsWithBad;
+    const { refused } = await engine.sync({ ...request, plans, changed: new Set(['bad', 'gone']) });
+    assert.deepEqual(calls(), ['watch', 'all', 'changes bad,gone of w1', 'all', 'all -bad']);
+    assert.deepEqual(
+      refused.map(({ key }) => key),
+      ['bad'],
+    );
+  });
+
+  test('a sync still fails when no plan explains its error, or when it fails without those plans too', async () => {
+    const { driver, engine } = fixture();
+    driver.kernel = failing(new Error('socket closed'));
+    await assert.rejects(engine.sync({ ...request, plans, changed: 'all' }), /socket closed/);
+    const good = new Map([...plans].slice(1));
+    await assert.rejects(engine.sync({ ...request, plans: good, changed: 'all' }), /socket closed/);
   });
 });
 

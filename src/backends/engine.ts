@@ -8,6 +8,7 @@ import type { Backend, Condition, SyncRequest, SyncResult } from './backend.ts';
 import type { Closable, Driver, Wanted, WantedChanges, Written } from './driver.ts';
 import { type ForeignChange, Repairs } from './repairs.ts';
 import { Retry } from './retry.ts';
+import { findUnprepared, UnpreparedError } from './unprepared.ts';
 
 export interface EngineOptions<Belief> {
   readonly family: Family;
@@ -36,7 +37,8 @@ type Suspects = ReadonlySet<string> | 'everything';
  * Keeps one family of the kernel in line with plans, in every mode: a driver writes, the engine decides what and
  * when. While it knows what the kernel holds, the driver writes only changes. After a start, a failure, a refusal, a
  * change of the node's addresses or damage of unknown extent, the driver reads and writes everything. Service ports
- * that the kernel refuses are left out and reported. What other programs damage is repaired.
+ * that the kernel refuses, or that the driver cannot prepare, are left out and reported. What other programs damage is
+ * repaired.
  */
 export class SyncEngine<Belief> implements Backend {
   readonly family: Family;
@@ -160,17 +162,36 @@ export class SyncEngine<Belief> implements Backend {
       if (written) for (const key of changed) this.#refused.delete(key);
       return written;
     } catch (error) {
-      if (!this.#driver.isRefusal(error)) throw error;
+      if (!this.#driver.isRefusal(error) && (await this.#unpreparedOf(changes, changed)).size === 0)
+        throw error;
       this.#options.logger.error(error, 'Partial sync refused; syncing everything', this.#label);
       return undefined;
     }
   }
 
-  /** Writes everything but the service ports that turn out to be refused. */
+  /** Writes everything but the service ports that cannot be prepared or turn out to be refused. */
   async #writeAll(wanted: Wanted): Promise<Written<Belief>> {
     this.#belief = undefined;
     this.#suspects = undefined;
     this.#refused.clear();
+    try {
+      return await this.#attemptAll(wanted);
+    } catch (error) {
+      const unprepared = await this.#unpreparedOf(wanted);
+      if (unprepared.size === 0) throw error;
+      for (const [key, reason] of unprepared) this.#refused.set(key, reason);
+      const plans = new Map([...wanted.plans].filter(([key]) => !unprepared.has(key)));
+      return await this.#attemptAll({ ...wanted, plans });
+    }
+  }
+
+  /** Finds the plans at fault after a write failed: looking at every plan before each write would cost too much. */
+  #unpreparedOf({ plans }: Wanted, keys: Iterable<string> = plans.keys()): Promise<Map<string, Error>> {
+    return findUnprepared(keys, plans, (plan) => this.#driver.prepareAlone(plan), this.#options.clock);
+  }
+
+  /** Writes everything but the service ports that turn out to be refused. */
+  async #attemptAll(wanted: Wanted): Promise<Written<Belief>> {
     const full = this.#driver.writeAll(wanted);
     let futileAttempts = 0;
     for (;;) {
@@ -201,7 +222,9 @@ export class SyncEngine<Belief> implements Backend {
   }
 
   #temporaryRefusal(): string | undefined {
-    const temporary = [...this.#refused].find(([, error]) => this.#driver.isTemporary?.(error));
+    const temporary = [...this.#refused].find(
+      ([, error]) => !(error instanceof UnpreparedError) && this.#driver.isTemporary?.(error),
+    );
     return temporary && `${temporary[0]}: ${temporary[1].message}`;
   }
 

@@ -17,5 +17,10 @@ export interface ObjectProblem {
 /** One line that names the object, the field and the value. */
 export function describeProblem(problem: ObjectProblem): string {
   const object = problem.namespace === '' ? problem.name : `${problem.namespace}/${problem.name}`;
-  return `${problem.kind} ${object}: ${problem.field}: ${JSON.stringify(problem.value)} ${problem.fault}`;
+  return `${problem.kind} ${escaped(object)}: ${problem.field}: ${JSON.stringify(problem.value)} ${problem.fault}`;
+}
+
+/** The text with control characters as JSON escapes them. */
+function escaped(text: string): string {
+  return text.replace(/\p{Cc}/gu, (character) => JSON.stringify(character).slice(1, -1));
 }

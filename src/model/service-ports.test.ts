@@ -255,6 +255,25 @@ test('an invalid field is ignored and reported; the rest is used', () => {
     ],
     [{ name: 'a:b' }, [{}], '', 'Service a/a:b: metadata.name: "a:b" is not a Service name'],
     [{ namespace: '' }, [{}], '', 'Service web: metadata.namespace: "" is not a namespace'],
+    [{ name: 'w\0' }, [{}], '', 'Service a/w\\u0000: metadata.name: "w\\u0000" has a control character'],
+    [
+      { namespace: 'a\x1b' },
+      [{}],
+      '',
+      'Service a\\u001b/web: metadata.namespace: "a\\u001b" has a control character',
+    ],
+    [
+      {},
+      [{ name: 'a\0b' }, { name: 'c' }],
+      'a/web:c/TCP',
+      'Service a/web: spec.ports[0].name: "a\\u0000b" has a control character',
+    ],
+    [
+      {},
+      [{ name: 'a\nb' }, { name: 'say "x"' }],
+      'a/web:say "x"/TCP',
+      'Service a/web: spec.ports[0].name: "a\\nb" has a control character',
+    ],
   ];
   for (const [fields, ports, left, problem] of rows) {
     const result = read(service(fields, ports));

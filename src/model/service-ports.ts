@@ -44,11 +44,20 @@ function isIgnored(service: ServiceObject): boolean {
   return service.clusterIP === '' || service.clusterIP === 'None' || service.type === 'ExternalName';
 }
 
-/** Keys of service ports are cut at these characters; the API allows neither, a manifest might hold them. */
+/**
+ * A NUL ends the comments and arguments by which modes name a service port in the kernel; other control characters
+ * garble logs and terminals. The API allows none, a manifest or a faulty API server might hold them.
+ */
+const controlCharacter = /\p{Cc}/u;
+const controlFault = 'has a control character';
+
+/** Keys of service ports are cut at `/` and `:`, which the API does not allow in names either. */
 function isUsableName({ namespace, name }: ServiceObject, report: Report): boolean {
-  const ok = (text: string) => text !== '' && !text.includes('/') && !text.includes(':');
+  const ok = (text: string) => text !== '' && !/[/:]/.test(text);
   if (!ok(namespace)) report('metadata.namespace', namespace, 'is not a namespace');
   else if (!ok(name)) report('metadata.name', name, 'is not a Service name');
+  else if (controlCharacter.test(namespace)) report('metadata.namespace', namespace, controlFault);
+  else if (controlCharacter.test(name)) report('metadata.name', name, controlFault);
   else return true;
   return false;
 }
@@ -120,6 +129,10 @@ function buildPort(
   }
   if (!isPortNumber(object.port)) {
     report(`${field}.port`, object.port, 'is not a port number from 1 to 65535');
+    return undefined;
+  }
+  if (controlCharacter.test(object.name)) {
+    report(`${field}.name`, object.name, controlFault);
     return undefined;
   }
   const nodePort = portOrNone(object.nodePort, `${field}.nodePort`, report);

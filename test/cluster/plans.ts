@@ -11,6 +11,17 @@ export function planOf(parts: ServicePortParts, endpoints: readonly EndpointPart
   return planServicePort(servicePort(parts), sorted, planContext);
 }
 
+/** A plan that throws when a mode asks what happens to packets for the cluster IP. */
+export class FaultyPlan extends PlannedPort {
+  static of(parts: ServicePortParts): FaultyPlan {
+    return new FaultyPlan(servicePort(parts), [endpoint({ ip: '10.244.0.66' })], planContext);
+  }
+
+  override get internal(): never {
+    throw new Error('no decision can be made');
+  }
+}
+
 /** Plans by key, with one owner for each destination that several of them claim, as the planner decides it. */
 export function plansByKey(...plans: readonly ServicePlan[]): Map<string, PlannedPort> {
   const byKey = new Map<string, PlannedPort>();

@@ -6,7 +6,7 @@ import { NftError } from '../../src/kernel/nft/errors.ts';
 import { type Family, families } from '../../src/model/ip.ts';
 import { inNamespace, sh } from '../cluster/lab/namespace.ts';
 import type { EndpointParts, ServicePortParts } from '../cluster/objects.ts';
-import { planOf } from '../cluster/plans.ts';
+import { FaultyPlan, planOf } from '../cluster/plans.ts';
 import { eventually } from '../eventually.ts';
 import { nodeIPs, prepareNode, strangerIP, UserspaceNode } from './node-under-test.ts';
 import { Cleanups, echoAs, fateOf, freePort, type Peer, talk, tcpPeer, UDPClient, udpPeer } from './peers.ts';
@@ -199,6 +199,23 @@ inNamespace(import.meta.url, () => {
     assert.deepEqual(Object.keys(refused), ['default/web/SCTP']);
     assert.match(refused['default/web/SCTP'] ?? '', /SCTP is not supported/);
     assert.equal(await talk(web), 'web:');
+  });
+
+  test('a service port that cannot be prepared is refused, and the others work and lose no socket', async () => {
+    const node = await UserspaceNode.open(cleanups);
+    const faulty = FaultyPlan.of({ name: 'faulty', clusterIP: '10.96.0.9' });
+    const unnameable = await echoPlan('unnameable', { clusterIP: '10.96.0.8', portName: 'a\0b' });
+    const works = await echoPlan('web');
+    await node.program(works);
+    const port = proxyPort('10.96.0.1 . tcp . 80');
+    assert.deepEqual(await node.program(works, faulty, unnameable), {
+      'default/faulty/TCP': 'cannot be prepared: no decision can be made',
+      'default/unnameable:a\0b/TCP':
+        'cannot be prepared: comment "default/unnameable:a\\u0000b" has a NUL character',
+    });
+    assert.equal(proxyPort('10.96.0.1 . tcp . 80'), port);
+    assert.equal(await talk(web), 'web:');
+    assert.equal(node.backend.condition.retry, undefined);
   });
 
   test('connections to a service without endpoints are rejected, and served when it has endpoints again', async () => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { planOf } from '../../../test/cluster/plans.ts';
+import { FaultyPlan, planOf } from '../../../test/cluster/plans.ts';
 import { FakeTables } from '../../../test/iptables/fake-tables.ts';
 import { fakeHarness, rulesOf } from '../../../test/iptables/harness.ts';
 import { CommandError } from '../../kernel/iptables/command-error.ts';
@@ -457,6 +457,14 @@ describe('a service port that is refused', () => {
     assert.deepEqual(await harness.change(...others, evil, web(10)), [keyOf(evil)]);
     assert.deepEqual(harness.tables.contents, await freshContents(...others, web(10)));
     assert.deepEqual(await harness.change(...others, web(10)), []);
+  });
+
+  test('a service port that cannot be prepared is refused, and the others are programmed', async () => {
+    const harness = fakeHarness();
+    const faulty = FaultyPlan.of({ name: 'faulty', clusterIP: '10.96.0.90' });
+    assert.deepEqual(await harness.full(...others, faulty), [keyOf(faulty)]);
+    assert.deepEqual(await harness.change(...others, faulty, web(10)), [keyOf(faulty)]);
+    assert.deepEqual(harness.tables.contents, await freshContents(...others, web(10)));
   });
 
   test('no service port is refused when shared rules are at fault', async () => {

@@ -1,7 +1,9 @@
 import { CommandError } from '../../kernel/iptables/command-error.ts';
+import type { ServicePlan } from '../../plan/service-plan.ts';
 import type { Closable, Driver, EngineSignals, Wanted, WantedChanges, Written } from '../driver.ts';
 import type { ForeignChange } from '../repairs.ts';
 import { sameLines } from './chain-diff.ts';
+import { compileService, ownChains } from './compile.ts';
 import { FullRulesWrite } from './full-write.ts';
 import type { NodeLines } from './node-lines.ts';
 import { RefusedInput, RuleWriter, type RuleWriterOptions } from './rule-writer.ts';
@@ -52,6 +54,11 @@ export class IptablesDriver implements Driver<NodeLines> {
 
   writeAll(wanted: Wanted): FullRulesWrite {
     return new FullRulesWrite(this.#options, this.#writer, wanted);
+  }
+
+  prepareAlone(plan: ServicePlan): void {
+    const { settings } = this.#options;
+    ownChains(compileService(plan, settings, this.#writer.variant), settings).rules();
   }
 
   isRefusal(error: unknown): boolean {

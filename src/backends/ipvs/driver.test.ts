@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { planOf } from '../../../test/cluster/plans.ts';
+import { FaultyPlan, planOf } from '../../../test/cluster/plans.ts';
 import { FakeKernel } from '../../../test/ipvs/fake-kernel.ts';
 import { Node, retryMs } from '../../../test/ipvs/harness.ts';
 import { parseCIDR } from '../../model/ip.ts';
@@ -417,4 +417,18 @@ test('close cancels the retry and leaves everything in the kernel', async () => 
   await node.backend.close();
   assert.equal(node.clock.pending, 0);
   assert.deepEqual(node.fake.reals('10.96.0.1:80/TCP'), ['10.244.0.1:8080=1']);
+});
+
+test('a service port that cannot be prepared is refused with the reason, and the others are programmed', async () => {
+  const node = new Node();
+  const faulty = FaultyPlan.of({ name: 'faulty', clusterIP: '10.96.0.90' });
+  for (const result of [await node.full(service(1, 1), faulty), await node.change(faulty, service(2, 2))]) {
+    assert.deepEqual(
+      result.refused.map(({ key, error }) => `${key} ${error.message}`),
+      ['default/faulty/TCP cannot be prepared: no decision can be made'],
+    );
+  }
+  assert.deepEqual(node.fake.reals('10.96.0.1:80/TCP'), ['10.244.0.1:8080=1']);
+  assert.deepEqual(node.fake.reals('10.96.0.2:80/TCP'), ['10.244.0.2:8080=1']);
+  assert.equal(node.backend.condition.retry, undefined);
 });

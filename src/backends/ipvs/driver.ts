@@ -6,6 +6,7 @@ import { asError } from '../../lib/thrown.ts';
 import { TimeSlice } from '../../lib/time-slice.ts';
 import type { Logger } from '../../obs/log.ts';
 import type { ProxyMetrics } from '../../obs/proxy-metrics.ts';
+import type { ServicePlan } from '../../plan/service-plan.ts';
 import type {
   Closable,
   Driver,
@@ -16,6 +17,7 @@ import type {
   Written,
 } from '../driver.ts';
 import { Application } from './apply.ts';
+import { compilePlan } from './compile.ts';
 import type { CurrentState } from './current.ts';
 import { DesiredState, type Scope, Touched } from './desired.ts';
 import { diffServers, diffShared, everything } from './diff.ts';
@@ -96,6 +98,10 @@ export class IpvsDriver implements Driver<CurrentState> {
         this.#isFailureCounted = false;
       });
     return { attempt, remedy: async () => undefined };
+  }
+
+  prepareAlone(plan: ServicePlan): void {
+    compilePlan(plan, this.#options.settings, this.#facts);
   }
 
   /** Whatever fails, another program may have changed what it builds on; a full sync finds out. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { planOf, plansByKey } from '../../../test/cluster/plans.ts';
+import { FaultyPlan, planOf, plansByKey } from '../../../test/cluster/plans.ts';
 import { FakeClock } from '../../../test/fake-clock.ts';
 import { nftablesEngine } from '../../../test/nftables/engine.ts';
 import { FakeNft } from '../../../test/nftables/fake-nft.ts';
@@ -336,4 +336,22 @@ test('chains that are no longer used are removed by a full sync', async () => {
   assert.ok(fixture.nft.chainNames.includes('cluster-pick-1'));
   await fixture.sync(plansByKey(service(1, 1, 2)), ['default/s1/TCP']);
   assert.deepEqual(fixture.chains, ['cluster-pick-2']);
+});
+
+test('service ports that cannot be prepared are refused with the reason, and the others are programmed', async () => {
+  const fixture = new Fixture();
+  const unnameable = planOf({ clusterIP: '10.96.0.8', portName: 'a\0b' }, [{ ip: '10.244.0.8' }]);
+  const faulty = FaultyPlan.of({ name: 'faulty', clusterIP: '10.96.0.9' });
+  const plans = plansByKey(service(1, 1), unnameable, faulty);
+  for (const changed of ['all', ['default/s1/TCP'], [unnameable.port.key]] as const) {
+    const { refused } = await fixture.sync(plans, changed === 'all' ? changed : [...changed]);
+    assert.deepEqual(
+      refused.map(({ key, error }) => [key, error.message]),
+      [
+        [unnameable.port.key, 'cannot be prepared: comment "default/web:a\\u0000b" has a NUL character'],
+        ['default/faulty/TCP', 'cannot be prepared: no decision can be made'],
+      ],
+    );
+    assert.deepEqual(fixture.frontends, ['10.96.0.1']);
+  }
 });

@@ -3,13 +3,14 @@ import { NftError } from '../../kernel/nft/errors.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../obs/log.ts';
 import type { ProxyMetrics } from '../../obs/proxy-metrics.ts';
+import type { ServicePlan } from '../../plan/service-plan.ts';
 import type { Closable, Driver, EngineSignals, Wanted, WantedChanges, Written } from '../driver.ts';
 import { TableWatch } from '../table-watch.ts';
 import { Commits, isOutdated } from './commits.ts';
 import { FullTableWrite } from './full-write.ts';
 import { isSetName, tableOf } from './layout.ts';
 import type { LoopbackProxy } from './loopback-proxy.ts';
-import { type Believed, type Prepared, prepareChanges, writtenBy } from './prepare.ts';
+import { type Believed, type Prepared, prepareAlone, prepareChanges, writtenBy } from './prepare.ts';
 import { prepareRepair } from './repair.ts';
 import type { NftablesSettings } from './settings.ts';
 
@@ -61,6 +62,10 @@ export class NftablesDriver implements Driver<Believed> {
 
   writeAll(wanted: Wanted): FullTableWrite {
     return new FullTableWrite({ ...this.#options, commits: this.#commits }, wanted);
+  }
+
+  prepareAlone(plan: ServicePlan): void {
+    prepareAlone(plan, this.#options.settings);
   }
 
   isRefusal(error: unknown): boolean {

@@ -13,7 +13,7 @@ import { type KernelState, readKernelState } from './kernel-state.ts';
 import type { SetName } from './layout.ts';
 import type { NftablesSettings } from './settings.ts';
 import { Change, type EarlierOf, Shadow } from './shadow.ts';
-import type { SharedChainName } from './shared-chains.ts';
+import { type SharedChainName, sharedChain } from './shared-chains.ts';
 import { staticElements, staticSets } from './static-elements.ts';
 import { StickyNumbers } from './sticky-numbers.ts';
 import { extendStructure, type Idle, type Structure, takeIdle, writeStructure } from './structure.ts';
@@ -133,6 +133,20 @@ export async function prepareChanges(
     failures: change.failures,
     idle: { chains: [], handlers: [] },
   };
+}
+
+/** Prepares a plan as the only one of a new table. Throws if it cannot be placed or encoded. */
+export function prepareAlone(plan: ServicePlan, settings: NftablesSettings): void {
+  const shadow = new Shadow(settings);
+  const transaction = new Transaction(settings.family);
+  const { key } = plan.port;
+  const change = shadow.update([key], new Map([[key, plan]]));
+  for (const { error } of change.failures) throw error;
+  for (const placement of change.after) {
+    for (const chain of chainsOf(placement, settings)) transaction.refillChain(sharedChain(chain, settings));
+  }
+  for (const _ of shadow.diff(change, new ElementDiff(transaction)));
+  transaction.finish();
 }
 
 /** What a prepared transaction means once it is committed. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { afterEach, test } from 'node:test';
 import type { ServicePortParts } from '../../../test/cluster/objects.ts';
-import { planOf, plansByKey } from '../../../test/cluster/plans.ts';
+import { FaultyPlan, planOf, plansByKey } from '../../../test/cluster/plans.ts';
 import { FakeAddresses } from '../../../test/kernel/fake-addresses.ts';
 import {
   Cleanups,
@@ -151,5 +151,20 @@ test('a node port that another service had is served as soon as that is gone', a
   assert.equal(await talk({ ip: '127.0.0.1', port: nodePort }), 'a:');
   const changed = new Set([first.port.key, second.port.key]);
   await backend.sync({ plans: plansByKey(second), changed, serviceCIDRs: [], totalEndpoints: 0 });
+  assert.equal(await talk({ ip: '127.0.0.1', port: nodePort }), 'b:');
+});
+
+test('a service port that cannot be prepared is refused with the reason, and the others are served', async () => {
+  const { backend } = await open();
+  const nodePort = await freePort();
+  const plans = plansByKey(
+    FaultyPlan.of({ name: 'a-faulty', clusterIP: '10.96.0.9' }),
+    await planFor('b', { nodePort }),
+  );
+  const { refused } = await backend.sync({ plans, changed: 'all', serviceCIDRs: [], totalEndpoints: 0 });
+  assert.deepEqual(
+    refused.map(({ key, error }) => `${key} ${error.message}`),
+    ['default/a-faulty/TCP cannot be prepared: no decision can be made'],
+  );
   assert.equal(await talk({ ip: '127.0.0.1', port: nodePort }), 'b:');
 });

@@ -56,6 +56,12 @@ export class DirectDriver implements Driver<'listening'> {
     return { attempt, remedy: async () => undefined };
   }
 
+  prepareAlone(plan: ServicePlan): void {
+    for (const frontend of distinctFrontends(plan)) {
+      if (!obstacleTo(frontend)) listeningsOf(frontend, [], this.#options.settings);
+    }
+  }
+
   /** Nothing is written that anybody could refuse as a whole. */
   isRefusal(): boolean {
     return false;

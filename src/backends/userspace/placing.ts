@@ -82,6 +82,13 @@ export class Placing {
     return { next: { plan, signature, sockets, elements, problems }, removed, closing };
   }
 
+  /** The elements of a service port that gets all that it asks for. Opens nothing. */
+  elementsAlone(plan: ServicePlan): PortalElement[] {
+    const frontends = servableFrontends(plan);
+    const proxyPorts = new Map([...listsOf(frontends)].map((list) => [list, 0]));
+    return elementsOf({ plan, frontends, proxyPorts }, this.#options.settings.nodeIP);
+  }
+
   /** The frontends that the service port can have: those that no other program uses. */
   #frontends(key: string, plan: ServicePlan, addresses: readonly string[], problems: Error[]): Frontend[] {
     if (plan.port.protocol === 'SCTP') {

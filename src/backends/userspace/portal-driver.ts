@@ -4,6 +4,7 @@ import type { KernelInterfaces } from '../../kernel/open.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { joinHostPort } from '../../model/ip.ts';
 import type { Logger } from '../../obs/log.ts';
+import type { ServicePlan } from '../../plan/service-plan.ts';
 import type {
   Closable,
   Driver,
@@ -83,6 +84,10 @@ export class PortalDriver implements Driver<NodeElements> {
     return { attempt, remedy: async () => undefined };
   }
 
+  prepareAlone(plan: ServicePlan): void {
+    this.#portals.encode(this.#placing.elementsAlone(plan));
+  }
+
   /** Whether another program changed the table a moment ago. */
   isRefusal(error: unknown): boolean {
     return isNotFound(error) || isAlreadyExists(error);
@@ -127,8 +132,13 @@ export class PortalDriver implements Driver<NodeElements> {
     // Released ports are free for other service ports in the same sync, in any order.
     for (const key of sorted) this.#placing.giveUp(key, plans.get(key));
     const steps = new Map<string, Step>();
-    for (const key of sorted) {
-      steps.set(key, await this.#placing.step(key, plans.get(key), this.#served.get(key), addresses));
+    try {
+      for (const key of sorted) {
+        steps.set(key, await this.#placing.step(key, plans.get(key), this.#served.get(key), addresses));
+      }
+    } catch (error) {
+      this.#closeNew(steps.values());
+      throw error;
     }
     return steps;
   }

@@ -31,10 +31,10 @@ export function userdataText(type: number, text: string): UserdataRecord {
 /** The length of a comment in bytes. Throws RangeError for a comment that nft does not accept. */
 export function checkComment(text: string): number {
   const bytes = Buffer.byteLength(text);
-  if (bytes <= maxCommentBytes && !text.includes('\0')) return bytes;
-  throw new RangeError(
-    `comment ${JSON.stringify(text)} is longer than ${maxCommentBytes} bytes or has a NUL`,
-  );
+  const hasNul = text.includes('\0');
+  if (bytes <= maxCommentBytes && !hasNul) return bytes;
+  const fault = hasNul ? 'has a NUL character' : `is longer than ${maxCommentBytes} bytes`;
+  throw new RangeError(`comment ${JSON.stringify(text)} ${fault}`);
 }
 
 export function concatUserdata(list: readonly UserdataRecord[]): Uint8Array {

@@ -31,6 +31,11 @@ export class Portals {
     await this.#client.check(this.#wholeTable([]));
   }
 
+  /** Encodes elements as for a commit; throws when one cannot be encoded. */
+  encode(elements: Iterable<PortalElement>): void {
+    addElements(new NftBatch(), this.#settings.family, elements);
+  }
+
   /** Replaces the whole table, whatever it holds, in one transaction. */
   async replace(elements: Iterable<PortalElement>): Promise<void> {
     this.#held = new Map();
@@ -84,13 +89,7 @@ export class Portals {
     }
     const batch = new NftBatch();
     for (const [set, list] of bySet(gone)) batch.deleteElements(portalSet(family, set), list.map(keyOnly));
-    for (const [set, list] of bySet(added)) {
-      batch.addElements(
-        portalSet(family, set),
-        list.map(({ element }) => element),
-      );
-    }
-    return batch;
+    return addElements(batch, family, added);
   }
 
   #wholeTable(elements: Iterable<PortalElement>): NftBatch {
@@ -104,14 +103,18 @@ export class Portals {
     for (const { name, rules } of chains) {
       for (const exprs of rules) batch.add('rule', { chain: { table, name }, exprs });
     }
-    for (const [set, list] of bySet(elements)) {
-      batch.addElements(
-        portalSet(family, set),
-        list.map(({ element }) => element),
-      );
-    }
-    return batch;
+    return addElements(batch, family, elements);
   }
+}
+
+function addElements(batch: NftBatch, family: Family, elements: Iterable<PortalElement>): NftBatch {
+  for (const [set, list] of bySet(elements)) {
+    batch.addElements(
+      portalSet(family, set),
+      list.map(({ element }) => element),
+    );
+  }
+  return batch;
 }
 
 /** Removes the table of a family. Succeeds when there is none. */
