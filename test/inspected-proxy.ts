@@ -84,7 +84,7 @@ export function testInspector(
     nodeName: 'n1',
     startTime: clock.now(),
     families: [inspectedFamily(family, clock)],
-    health: () => new Map([['IPv4', { healthy: true }]]),
+    problems: () => [],
     setAside: () => [],
     clock,
     ...options,

@@ -44,6 +44,8 @@ export const metricAdvice: Readonly<Record<string, string>> = {
     'Not 0: this node drops traffic to these Services, as their policy says. That is right behind a load balancer with health checks, wrong elsewhere. In ipvs mode it counts Services, and outside traffic goes to endpoints on other nodes.',
   kubeproxy_sync_proxy_rules_service_changes_pending: 'As with endpoint changes.',
   kubeproxy_sync_proxy_rules_service_changes_total: 'Nothing.',
+  kubeproxy_ts_problems:
+    'One series per kind of [problem](#problems), with their number. Above 0: `kube-proxyctl status` says what is wrong.',
   kubeproxy_ts_repairs_total:
     'Growing: another program changes the rules, or two proxies run. The log names the program. See [troubleshooting](troubleshooting.md#after-nft-flush-ruleset-or-an-iptables-flush).',
   kubeproxy_ts_set_aside:

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { healthzRoutes } from '../health/healthz-server.ts';
+import { Problems } from '../health/problems.ts';
 import { ProxyHealth } from '../health/proxy-health.ts';
 import { systemClock } from '../lib/clock.ts';
 import { families } from '../model/ip.ts';
@@ -20,6 +21,7 @@ test('the health server answers every recorded path and method like upstream', a
   for (const family of families) health.updated(family);
   const routes = healthzRoutes({
     health,
+    problems: new Problems(),
     nodeEligible: () => true,
     clock: systemClock,
     healthzTotal: ignoredMetric,

@@ -1,7 +1,7 @@
 import type { Handler } from '../admin/http.ts';
 import { inspectionHandler } from '../admin/inspection-page.ts';
 import { buildInfo } from '../cli/version.ts';
-import type { ProxyHealth } from '../health/proxy-health.ts';
+import type { Problems } from '../health/problems.ts';
 import { Inspector } from '../inspect/inspector.ts';
 import { peerCheck } from '../inspect/peers.ts';
 import { systemClock } from '../lib/clock.ts';
@@ -11,21 +11,21 @@ import type { Start } from './start.ts';
 
 export interface InspectionInput extends Start {
   readonly proxiers: Proxiers;
-  readonly health: ProxyHealth | undefined;
+  readonly problems: Problems;
   /** Milliseconds since the Unix epoch. */
   readonly startTime: number;
 }
 
 /** Answers questions about this process over HTTP. */
 export function openInspection(input: InspectionInput): Handler {
-  const { options, mode, nodeName, proxiers, health, startTime } = input;
+  const { options, mode, nodeName, proxiers, problems, startTime } = input;
   const inspector = new Inspector({
     version: buildInfo(options.version.gitVersion).gitVersion,
     mode: mode.name,
     nodeName,
     startTime,
     families: proxiers.families.map((proxier) => familyHere(proxier, input)),
-    health: () => health?.health().families,
+    problems: () => problems.list(),
     setAside: () => proxiers.setAside.objects(),
     clock: systemClock,
   });

@@ -1,6 +1,7 @@
 import type { Backend } from '../backends/backend.ts';
 import { kernelFlowTable } from '../conntrack/kernel-table.ts';
 import { ConntrackReconciler } from '../conntrack/reconciler.ts';
+import type { Problems } from '../health/problems.ts';
 import type { ProxyHealth } from '../health/proxy-health.ts';
 import { ServiceHealthServers } from '../health/service-health.ts';
 import { openConntrackClient } from '../kernel/ct/client.ts';
@@ -10,6 +11,7 @@ import { toMillis } from '../lib/duration.ts';
 import { messageOf } from '../lib/thrown.ts';
 import type { Family } from '../model/ip.ts';
 import { type NodePortAddresses, nodePortIPs } from '../model/node-port-addresses.ts';
+import { stateOf } from '../model/problem.ts';
 import { loadLibc } from '../native/koffi-libc.ts';
 import type { Logger } from '../obs/log.ts';
 import type { Counter } from '../obs/metrics.ts';
@@ -23,7 +25,8 @@ import { modeContext, type Start } from './start.ts';
 
 export interface ProxiersOptions extends Start {
   readonly metrics: ProxyMetrics;
-  readonly health: ProxyHealth | undefined;
+  readonly health: ProxyHealth;
+  readonly problems: Problems;
   readonly recorder: EventRecorder;
 }
 
@@ -35,7 +38,7 @@ export interface Proxiers {
 
 /** Creates one proxier per family. Throws when the mode cannot run in one of them. */
 export async function createProxiers(options: ProxiersOptions): Promise<Proxiers> {
-  const { nodeName, recorder, metrics, logger } = options;
+  const { nodeName, recorder, metrics, problems, logger } = options;
   const setAside = new SetAside({
     announce: (subject, text) => {
       // A slice may legally contain what no proxy can use, and every node would report it.
@@ -44,10 +47,13 @@ export async function createProxiers(options: ProxiersOptions): Promise<Proxiers
     logger,
   });
   metrics.setAside.readFrom(() => setAside.samples());
+  problems.from(() => setAside.problems());
   const families: FamilyProxier[] = [];
   const watched = { ...options, metrics: { ...metrics, repairs: notedRepairs(metrics.repairs, families) } };
   for (const family of options.families.toSorted()) {
-    families.push(await createProxier(family, setAside, watched));
+    const proxier = await createProxier(family, setAside, watched);
+    problems.from(() => proxier.problems());
+    families.push(proxier);
   }
   return { families, setAside };
 }
@@ -67,7 +73,7 @@ async function createProxier(
   setAside: SetAside,
   options: ProxiersOptions,
 ): Promise<FamilyProxier> {
-  const { completed, mode, nodeName, metrics, health, recorder } = options;
+  const { completed, mode, nodeName, metrics, health, problems, recorder } = options;
   const { config, gates } = completed;
   const logger = options.logger.named(family);
   const healthCheckIPs = await healthCheckAddresses(options.nodePortAddresses[family], logger);
@@ -85,7 +91,7 @@ async function createProxier(
     serviceHealth: new ServiceHealthServers({
       nodeName,
       addresses: healthCheckIPs,
-      ...(health && { proxyHealthy: () => health.healthy }),
+      proxyHealthy: () => stateOf(problems.list()) !== 'unhealthy',
       onBindFailure: (failure) => recorder.event(healthCheckFailed(failure)),
       logger,
     }),

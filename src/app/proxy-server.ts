@@ -6,6 +6,7 @@ import { buildInfo } from '../cli/version.ts';
 import { configToJSON } from '../config/encode.ts';
 import { CONFIG_CHANGED, type ConfigWatch, watchConfigFile } from '../config/watch.ts';
 import { healthzRoutes } from '../health/healthz-server.ts';
+import type { Problems } from '../health/problems.ts';
 import type { ProxyHealth } from '../health/proxy-health.ts';
 import { applyOOMScoreAdj } from '../kernel/oom-score.ts';
 import { systemFiles } from '../kernel/system-files.ts';
@@ -26,8 +27,8 @@ const LAST_EVENTS_MS = 3000;
 export interface ProxyServerParts extends Start {
   readonly recorder: EventRecorder;
   readonly events: NodeEvents;
-  /** Undefined when the health server is switched off. */
-  readonly health: ProxyHealth | undefined;
+  readonly health: ProxyHealth;
+  readonly problems: Problems;
   readonly metrics: Metrics;
   readonly proxiers: Proxiers;
   readonly logger: RootLogger;
@@ -110,16 +111,17 @@ export class ProxyServer {
   }
 
   #serveHealth(): void {
-    const { completed, health, nodeManager, metrics, events, logger } = this.#parts;
-    if (!health) return;
+    const { completed, health, problems, nodeManager, metrics, events, logger } = this.#parts;
+    const { healthzBindAddress } = completed.config;
+    if (healthzBindAddress === '') return;
     const routes = healthzRoutes({
       health,
+      problems,
       nodeEligible: () => isNodeEligible(nodeManager.node),
       clock: systemClock,
       healthzTotal: metrics.proxy.healthzTotal,
       livezTotal: metrics.proxy.livezTotal,
     });
-    const { healthzBindAddress } = completed.config;
     this.#serve('proxy healthz', healthzBindAddress, createRouter(routes, logger), (error) => {
       const failure = new Error(`healthz server failed: ${error.message}`, { cause: error });
       events.warn('FailedToStartProxierHealthcheck', failure.message);

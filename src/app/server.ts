@@ -1,5 +1,6 @@
 import { hostname } from 'node:os';
 import { buildInfo } from '../cli/version.ts';
+import { Problems } from '../health/problems.ts';
 import { ProxyHealth } from '../health/proxy-health.ts';
 import { tuneConntrack } from '../kernel/conntrack-tuning.ts';
 import { systemFiles } from '../kernel/system-files.ts';
@@ -7,12 +8,13 @@ import { EventRecorder } from '../kube/events/recorder.ts';
 import { systemClock } from '../lib/clock.ts';
 import { toMillis } from '../lib/duration.ts';
 import { messageOf } from '../lib/thrown.ts';
+import { nodeProblems } from '../model/node-eligibility.ts';
 import type { RootLogger } from '../obs/klog.ts';
 import { NodeEvents } from './events.ts';
-import { createMetrics } from './metrics.ts';
+import { createMetrics, type Metrics } from './metrics.ts';
 import { createProxiers } from './proxiers.ts';
 import { ProxyServer } from './proxy-server.ts';
-import { connectAndLoadNode, describeNode, type StartInput } from './start.ts';
+import { type Connected, connectAndLoadNode, describeNode, type StartInput } from './start.ts';
 
 const defaultModeNote =
   'No proxy mode is configured, so iptables is used. From Kubernetes 1.40 the default is nftables: ' +
@@ -33,14 +35,21 @@ export async function buildServer(input: StartInput & { readonly logger: RootLog
   });
   const events = new NodeEvents(connected.nodeName, (event) => recorder.event(event));
   warnOfMode(input, events);
-  const health =
-    config.healthzBindAddress === ''
-      ? undefined
-      : new ProxyHealth(systemClock, 2 * toMillis(config.syncPeriod));
+  const health = new ProxyHealth(systemClock, 2 * toMillis(config.syncPeriod));
+  const problems = collectProblems(connected, health, metrics);
   tune(input);
   const start = describeNode(connected, await mode.supportedFamilies(logger));
-  const proxiers = await createProxiers({ ...start, metrics: metrics.proxy, health, recorder });
-  return new ProxyServer({ ...start, logger, recorder, events, health, metrics, proxiers });
+  const proxiers = await createProxiers({ ...start, metrics: metrics.proxy, health, problems, recorder });
+  return new ProxyServer({ ...start, logger, recorder, events, health, problems, metrics, proxiers });
+}
+
+/** Starts the list of problems with those that exist in every mode. */
+function collectProblems({ nodeManager }: Connected, health: ProxyHealth, metrics: Metrics): Problems {
+  const problems = new Problems();
+  problems.from(() => health.problems());
+  problems.from(() => nodeProblems(nodeManager.node));
+  metrics.proxy.problems.readFrom(() => problems.samples());
+  return problems;
 }
 
 /** Warns, in the log and by an event, about a mode that was not chosen or is deprecated. */

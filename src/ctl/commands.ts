@@ -5,7 +5,7 @@ import { explanationText } from './explanation-text.ts';
 import { interfaceFlag, liveFlag, offlineFlags, topFlags } from './flags.ts';
 import { readPacket } from './packet-argument.ts';
 import { endpointsText, serviceDetailsText, servicesText } from './services.ts';
-import { isWell, statusText } from './status.ts';
+import { statusText } from './status.ts';
 import { EXIT_DIFFERS, EXIT_ERROR, EXIT_OK } from './terminal.ts';
 import { watchTop } from './top.ts';
 
@@ -27,7 +27,7 @@ const status: Command = {
   async run(context) {
     const report = await context.source.status();
     print(context, report, () => statusText(report, context.paint));
-    return isWell(report) ? EXIT_OK : EXIT_DIFFERS;
+    return report.state === 'healthy' ? EXIT_OK : EXIT_DIFFERS;
   },
 };
 

@@ -84,7 +84,7 @@ function inspectorOf(start: PlannedStart, families: readonly InspectedFamily[]):
     nodeName,
     startTime: systemClock.now(),
     families,
-    health: () => undefined,
+    problems: () => [],
     setAside: () => setAside.objects(),
     clock: systemClock,
   });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { API_VERSION, type FamilyStatus, type StatusReport } from '../inspect/api.ts';
-import { isWell, statusText } from './status.ts';
+import { statusText } from './status.ts';
 import type { Paint } from './terminal.ts';
 
 const plain: Paint = (_style, text) => text;
@@ -33,6 +33,8 @@ function report(parts: Partial<StatusReport> = {}): StatusReport {
     time: '2026-01-01T00:01:00Z',
     startTime: '2026-01-01T00:00:00Z',
     healthy: true,
+    state: 'healthy',
+    problems: [],
     families: [family],
     setAside: [],
     ...parts,
@@ -61,21 +63,23 @@ test('status highlights a lasting failure, ill health and objects that are not p
   const setAside = [
     { family: 'IPv4', reason: 'invalid', object: 'Service a/b', problems: ['x is wrong'] },
   ] as const;
-  const text = statusText(report({ healthy: false, families, setAside }), (style, words) =>
+  const problems = [
+    {
+      kind: 'RulesWrong',
+      family: 'IPv6',
+      since: '2026-01-01T00:00:55Z',
+      outage: true,
+      text: 'rules are wrong',
+    },
+    { kind: 'WatchBroken', family: null, since: null, outage: false, text: 'no answer' },
+  ] as const;
+  const text = statusText(report({ state: 'unhealthy', problems, families, setAside }), (style, words) =>
     style === 'red' ? `<${words}>` : words,
   );
-  assert.match(text, /<UNHEALTHY: syncs are overdue>/);
+  assert.match(
+    text,
+    /up 1m: <UNHEALTHY>\n {2}! <IPv6: rules are wrong> \(for 5s\)\n {2}! no answer\n\nFAMILY/,
+  );
   assert.match(text, /IPv4: <last failure 30s ago: ENOBUFS>/);
   assert.match(text, /1 object not \(fully\) programmed:\n {2}IPv4, invalid: x is wrong\n$/);
-});
-
-test('a proxy is well when it is not known to be unhealthy and has listed its objects', () => {
-  const early = { ...family, initialised: false };
-  const judged = [
-    report(),
-    report({ healthy: null }),
-    report({ healthy: false }),
-    report({ families: [early] }),
-  ];
-  assert.deepEqual(judged.map(isWell), [true, true, false, false]);
 });

@@ -1,12 +1,7 @@
-import type { FamilyStatus, StatusReport } from '../inspect/api.ts';
+import type { FamilyStatus, ProblemReport, StatusReport } from '../inspect/api.ts';
 import { count } from '../lib/count.ts';
 import type { Paint } from './terminal.ts';
 import { agoText, spanText, tableText } from './text.ts';
-
-/** The proxy is not known to be unhealthy and has listed its objects. */
-export function isWell({ healthy, families }: StatusReport): boolean {
-  return healthy !== false && families.every(({ initialised }) => initialised);
-}
 
 /** One line for the whole proxy, a table of the families, then what needs attention. */
 export function statusText(report: StatusReport, paint: Paint): string {
@@ -14,6 +9,7 @@ export function statusText(report: StatusReport, paint: Paint): string {
   const up = spanText(Date.parse(time) - Date.parse(startTime));
   const lines = [
     `kube-proxy ${version} in ${mode} mode on node ${nodeName}, up ${up}: ${healthText(report, paint)}\n`,
+    ...report.problems.map((problem) => problemLine(problem, time, paint)),
     '\n',
     familyTable(report, paint),
     ...report.families.flatMap((family) => familyNotes(family, time, paint)),
@@ -22,12 +18,16 @@ export function statusText(report: StatusReport, paint: Paint): string {
   return lines.join('');
 }
 
-function healthText(report: StatusReport, paint: Paint): string {
-  if (!report.families.every(({ initialised }) => initialised)) {
-    return paint('yellow', 'starting: Services and EndpointSlices have not been listed yet');
-  }
-  if (report.healthy === null) return 'health is unknown, because the health server is switched off';
-  return report.healthy ? paint('green', 'healthy') : paint('red', 'UNHEALTHY: syncs are overdue');
+const styles = { healthy: 'green', starting: 'yellow', degraded: 'yellow', unhealthy: 'red' } as const;
+
+function healthText({ state }: StatusReport, paint: Paint): string {
+  return paint(styles[state], state === 'unhealthy' ? 'UNHEALTHY' : state);
+}
+
+function problemLine({ family, since, outage, text }: ProblemReport, now: string, paint: Paint): string {
+  const line = `${family === null ? '' : `${family}: `}${text}`;
+  const duration = since === null ? '' : ` (for ${spanText(Date.parse(now) - Date.parse(since))})`;
+  return `  ! ${paint(outage ? 'red' : 'yellow', line)}${duration}\n`;
 }
 
 function familyTable({ families, time }: StatusReport, paint: Paint): string {

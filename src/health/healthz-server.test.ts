@@ -5,10 +5,12 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { FakeClock } from '../../test/fake-clock.ts';
+import type { Problem } from '../model/problem.ts';
 import { createProxyMetrics } from '../obs/proxy-metrics.ts';
 import { Registry } from '../obs/registry.ts';
 import { formatText } from '../obs/text-exposition.ts';
 import { formatRFC3339, healthzRoutes } from './healthz-server.ts';
+import { Problems } from './problems.ts';
 import { ProxyHealth } from './proxy-health.ts';
 
 const seconds = 1000;
@@ -16,13 +18,18 @@ const seconds = 1000;
 async function setup(t: TestContext) {
   const clock = new FakeClock();
   const health = new ProxyHealth(clock, 60 * seconds);
+  const problems = new Problems();
+  problems.from(() => health.problems());
   const registry = new Registry({ clock, onCollectError: assert.fail });
   const node = { eligible: true };
+  const { healthzTotal, livezTotal } = createProxyMetrics(registry, []);
   const routes = healthzRoutes({
     health,
+    problems,
     nodeEligible: () => node.eligible,
     clock,
-    ...createProxyMetrics(registry, []),
+    healthzTotal,
+    livezTotal,
   });
   const server = createServer((request, response) =>
     routes[request.url === '/livez' ? '/livez' : '/healthz'](request, response),
@@ -38,7 +45,7 @@ async function setup(t: TestContext) {
     const response = await fetch(`http://127.0.0.1:${port}${path}`);
     return { status: response.status, headers: response.headers, body: await response.text() };
   };
-  return { clock, health, registry, node, get };
+  return { clock, health, problems, registry, node, get };
 }
 
 /** A body with every time replaced, to compare its shape: keys, their order and the other values. */
@@ -104,6 +111,7 @@ test('/healthz follows a family that fails and recovers, and a node that is bein
       IPv4: { lastUpdated: formatRFC3339(start + 100 * seconds), healthy: true },
       IPv6: { lastUpdated: formatRFC3339(start), healthy: false },
     },
+    problems: ['IPv6: changes are not written to the kernel'],
   });
   assert.equal((await get('/livez')).status, 503);
 
@@ -124,4 +132,29 @@ test('/healthz follows a family that fails and recovers, and a node that is bein
   assert.match(page, /^kubeproxy_proxy_healthz_total\{code="503"\} 2$/m);
   assert.match(page, /^kubeproxy_proxy_livez_total\{code="200"\} 1$/m);
   assert.match(page, /^kubeproxy_proxy_livez_total\{code="503"\} 1$/m);
+});
+
+test('/healthz tells an outage that syncs do not show; /livez does not, since a restart does not help', async (t) => {
+  const { clock, health, problems, get } = await setup(t);
+  for (const family of ['IPv4', 'IPv6'] as const) health.updated(family);
+  const found: Problem[] = [
+    { kind: 'WatchBroken', isOutage: false, text: 'services: connection refused' },
+    { kind: 'RulesWrong', family: 'IPv6', since: clock.now(), isOutage: true, text: 'rules are wrong' },
+  ];
+  problems.from(() => found);
+  const now = formatRFC3339(clock.now());
+  const { status, body } = await get('/healthz');
+  assert.equal(status, 503);
+  assert.deepEqual(JSON.parse(body), {
+    lastUpdated: now,
+    currentTime: now,
+    nodeEligible: true,
+    healthy: false,
+    status: { IPv4: { lastUpdated: now, healthy: true }, IPv6: { lastUpdated: now, healthy: false } },
+    problems: ['IPv6: rules are wrong'],
+  });
+  assert.equal((await get('/livez')).status, 200);
+  found.pop();
+  const well = await get('/healthz');
+  assert.deepEqual([well.status, well.body.includes('problems')], [200, false]);
 });

@@ -1,11 +1,14 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock } from '../lib/clock.ts';
 import { jsonHeaders, reply } from '../lib/http.ts';
+import { isServing, type Problem } from '../model/problem.ts';
 import type { Counter } from '../obs/metrics.ts';
+import type { Problems } from './problems.ts';
 import type { ProxyHealth } from './proxy-health.ts';
 
 interface HealthzOptions {
   readonly health: ProxyHealth;
+  readonly problems: Problems;
   /** Whether load balancers may send new connections to this node. */
   readonly nodeEligible: () => boolean;
   readonly clock: Clock;
@@ -18,7 +21,7 @@ type Handler = (request: IncomingMessage, response: ServerResponse) => void;
 
 /**
  * The pages of the health server. `/healthz` says whether traffic should come to this node; `/livez` says only whether
- * the proxy works.
+ * a restart could help: whether requested syncs succeed.
  */
 export function healthzRoutes(options: HealthzOptions): {
   readonly '/healthz': Handler;
@@ -26,8 +29,9 @@ export function healthzRoutes(options: HealthzOptions): {
 } {
   return {
     '/healthz': (_request, response) =>
-      answer(response, options, options.healthzTotal, options.nodeEligible()),
-    '/livez': (_request, response) => answer(response, options, options.livezTotal, undefined),
+      answer(response, options, options.healthzTotal, options.problems.list(), options.nodeEligible()),
+    '/livez': (_request, response) =>
+      answer(response, options, options.livezTotal, options.health.problems(), undefined),
   };
 }
 
@@ -36,15 +40,18 @@ function answer(
   response: ServerResponse,
   { health, clock }: HealthzOptions,
   total: Counter,
+  problems: readonly Problem[],
   nodeEligible: boolean | undefined,
 ): void {
-  const { healthy, lastUpdated: newest, families } = health.health();
-  const lastUpdated = newest === undefined ? zeroTime : formatRFC3339(newest);
+  const times = health.lastUpdated();
+  const lastUpdated = times.size === 0 ? zeroTime : formatRFC3339(Math.max(...times.values()));
   const now = clock.now();
+  const outages = problems.filter(({ isOutage }) => isOutage);
+  const healthy = outages.length === 0;
   const good = healthy && nodeEligible !== false;
-  const status = [...families].map(([family, state]) => [
+  const status = [...times].map(([family, time]) => [
     family,
-    { lastUpdated: formatRFC3339(state.lastUpdated), healthy: state.healthy },
+    { lastUpdated: formatRFC3339(time), healthy: isServing(family, outages) },
   ]);
   // Key order is part of the format. JSON.stringify omits undefined fields.
   const body = JSON.stringify({
@@ -53,6 +60,7 @@ function answer(
     nodeEligible,
     healthy,
     status: status.length > 0 ? Object.fromEntries(status) : undefined,
+    problems: healthy ? undefined : outages.map(({ family, text }) => (family ? `${family}: ${text}` : text)),
   });
   const code = good ? 200 : 503;
   total.inc({ code: String(code) });

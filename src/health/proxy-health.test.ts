@@ -6,29 +6,33 @@ import { ProxyHealth } from './proxy-health.ts';
 
 const seconds = 1000;
 
-test('a family is unhealthy only if it synced before and a request has waited longer than the timeout', async () => {
+/** Families whose syncs are overdue. */
+function overdue(health: ProxyHealth): (string | undefined)[] {
+  return health.problems().map(({ family }) => family);
+}
+
+test('a family is overdue only if it synced before and a request has waited longer than the timeout', async () => {
   const clock = new FakeClock();
   const health = new ProxyHealth(clock, 60 * seconds);
-  assert.deepEqual([...health.health().families.keys()], []);
-  assert.equal(health.health().lastUpdated, undefined);
+  assert.deepEqual([...health.lastUpdated()], []);
 
   health.queued('IPv4');
   await clock.advance(3600 * seconds);
-  assert.equal(health.healthy, true, 'never synced: not counted');
+  assert.deepEqual(overdue(health), [], 'never synced: not counted');
 
   health.updated('IPv4');
   await clock.advance(3600 * seconds);
-  assert.equal(health.healthy, true, 'idle: healthy for ever');
+  assert.deepEqual(overdue(health), [], 'nothing was asked for');
 
   health.queued('IPv4');
   await clock.advance(59 * seconds);
   health.queued('IPv4');
   await clock.advance(1 * seconds - 1);
-  assert.equal(health.healthy, true);
+  assert.deepEqual(overdue(health), []);
   await clock.advance(1);
-  assert.equal(health.healthy, false, 'counted from the first request, not the latest');
+  assert.deepEqual(overdue(health), ['IPv4'], 'counted from the first request, not the latest');
   health.updated('IPv4');
-  assert.equal(health.healthy, true);
+  assert.deepEqual(overdue(health), []);
 });
 
 test('families are independent and listed IPv4 first', async () => {
@@ -39,16 +43,23 @@ test('families are independent and listed IPv4 first', async () => {
   health.updated('IPv4');
   health.queued('IPv6');
   await clock.advance(60 * seconds);
-  const { healthy, lastUpdated, families } = health.health();
-  assert.equal(healthy, false);
-  assert.equal(lastUpdated, clock.now() - 60 * seconds);
+  const now = clock.now();
   assert.deepEqual(
-    [...families],
+    [...health.lastUpdated()],
     [
-      ['IPv4', { lastUpdated: clock.now() - 60 * seconds, healthy: true }],
-      ['IPv6', { lastUpdated: clock.now() - 61 * seconds, healthy: false }],
+      ['IPv4', now - 60 * seconds],
+      ['IPv6', now - 61 * seconds],
     ],
   );
+  assert.deepEqual(health.problems(), [
+    {
+      kind: 'SyncOverdue',
+      family: 'IPv6',
+      since: now - 60 * seconds,
+      isOutage: true,
+      text: 'changes are not written to the kernel',
+    },
+  ]);
 });
 
 test('times are formatted like RFC3339Nano of Go', () => {

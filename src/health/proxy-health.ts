@@ -1,26 +1,16 @@
 import type { Clock } from '../lib/clock.ts';
 import type { Family } from '../model/ip.ts';
-
-export interface FamilyHealth {
-  /** Time of the last successful sync, in wall-clock milliseconds. */
-  readonly lastUpdated: number;
-  readonly healthy: boolean;
-}
-
-/** Health of the proxy, without families that never synced. */
-export interface Health {
-  readonly healthy: boolean;
-  /** The newest `lastUpdated` of all families; undefined before the first sync. */
-  readonly lastUpdated: number | undefined;
-  /** IPv4 before IPv6. */
-  readonly families: ReadonlyMap<Family, FamilyHealth>;
-}
+import type { Problem } from '../model/problem.ts';
 
 interface FamilyState {
+  /** When the sync loop started or a sync last succeeded, in wall-clock milliseconds. */
   lastUpdated?: number;
-  /** Time of the first request since the last successful sync, in monotonic milliseconds. */
+  /** Time of the first request since then, in monotonic milliseconds. */
   oldestPending?: number | undefined;
 }
+
+/** Families in the order in which pages show them. */
+const families = ['IPv4', 'IPv6'] as const;
 
 /**
  * Tracks whether requested syncs succeed. A proxy without requests stays healthy. One whose syncs fail becomes unhealthy
@@ -49,24 +39,28 @@ export class ProxyHealth {
     state.lastUpdated = this.#clock.now();
   }
 
-  get healthy(): boolean {
-    return this.health().healthy;
+  /** When the sync loop of each family started or a sync last succeeded, in wall-clock milliseconds. IPv4 before IPv6. */
+  lastUpdated(): ReadonlyMap<Family, number> {
+    const times = new Map<Family, number>();
+    for (const family of families) {
+      const { lastUpdated } = this.#families[family];
+      if (lastUpdated !== undefined) times.set(family, lastUpdated);
+    }
+    return times;
   }
 
-  health(): Health {
+  /** Families whose syncs are overdue. A family whose loop has not started yet is none of them. */
+  problems(): Problem[] {
     const now = this.#clock.monotonic();
-    const families = new Map<Family, FamilyHealth>();
-    for (const family of ['IPv4', 'IPv6'] as const) {
+    return families.flatMap((family) => {
       const { lastUpdated, oldestPending } = this.#families[family];
-      if (lastUpdated === undefined) continue;
-      const late = oldestPending !== undefined && now - oldestPending >= this.#timeoutMs;
-      families.set(family, { lastUpdated, healthy: !late });
-    }
-    const all = [...families.values()];
-    return {
-      healthy: all.every(({ healthy }) => healthy),
-      lastUpdated: all.length === 0 ? undefined : Math.max(...all.map(({ lastUpdated }) => lastUpdated)),
-      families,
-    };
+      if (lastUpdated === undefined || oldestPending === undefined) return [];
+      const waited = now - oldestPending;
+      if (waited < this.#timeoutMs) return [];
+      const since = this.#clock.now() - waited;
+      return [
+        { kind: 'SyncOverdue', family, since, isOutage: true, text: 'changes are not written to the kernel' },
+      ];
+    });
   }
 }

@@ -1,6 +1,7 @@
 import type { Difference, Fate, KernelAnswer, Packet, ServiceCounters } from '../backends/inspection.ts';
 import type { Family } from '../model/ip.ts';
 import type { Protocol } from '../model/objects.ts';
+import type { ProxyState } from '../model/problem.ts';
 import type { ProxyMode } from '../model/proxy-mode.ts';
 import type { Decision, ServicePlan } from '../plan/service-plan.ts';
 
@@ -21,8 +22,8 @@ export interface TypeMeta<Kind extends string> {
 
 export interface FamilyStatus {
   readonly family: Family;
-  /** True when no requested sync is overdue; null when the health server is switched off. */
-  readonly healthy: boolean | null;
+  /** False during an outage of this family. */
+  readonly healthy: boolean;
   /** Services and EndpointSlices have been listed; nothing is written before. */
   readonly initialised: boolean;
   readonly nodeIP: string;
@@ -45,6 +46,19 @@ export interface FamilyStatus {
   readonly lastRepair: string | null;
 }
 
+/** Something that an operator should know and act on. */
+export interface ProblemReport {
+  /** A name that stays the same, for scripts. */
+  readonly kind: string;
+  /** Null when it concerns the whole program. */
+  readonly family: Family | null;
+  /** Null when that is not known. */
+  readonly since: string | null;
+  /** Services of this node do not work as they should. */
+  readonly outage: boolean;
+  readonly text: string;
+}
+
 /** An object that is not (fully) programmed. */
 export interface SetAsideReport {
   readonly family: Family;
@@ -59,8 +73,12 @@ export interface StatusReport extends TypeMeta<'Status'> {
   readonly nodeName: string;
   readonly time: string;
   readonly startTime: string;
-  /** Null when the health server is switched off. */
-  readonly healthy: boolean | null;
+  /** False when `state` is `unhealthy`: then /healthz answers 503. */
+  readonly healthy: boolean;
+  /** `degraded`: there are problems, but none is an outage. */
+  readonly state: ProxyState;
+  /** Empty exactly when `state` is `healthy`. */
+  readonly problems: readonly ProblemReport[];
   readonly families: readonly FamilyStatus[];
   readonly setAside: readonly SetAsideReport[];
 }

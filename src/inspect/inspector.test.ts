@@ -4,6 +4,7 @@ import { planOf, plansByKey } from '../../test/cluster/plans.ts';
 import { FakeClock } from '../../test/fake-clock.ts';
 import { idle, inspection, testInspector } from '../../test/inspected-proxy.ts';
 import type { Difference, KernelAnswer } from '../backends/inspection.ts';
+import { type Problem, STARTING } from '../model/problem.ts';
 import { NotReadyError } from './inspector.ts';
 import { QuestionError, readQuestion } from './question.ts';
 
@@ -69,9 +70,27 @@ test('status has the last sync, failure and repair, with times in RFC 3339', () 
   ]);
 });
 
-test('status has null for health when the health server is switched off', () => {
-  const status = testInspector({}, new FakeClock(), { health: () => undefined }).status();
-  assert.deepEqual([status.healthy, status.families[0]?.healthy], [null, null]);
+test('the state follows from the problems: an outage, a start, anything else', () => {
+  const problem = (parts: Partial<Problem>): Problem => ({
+    kind: 'Any',
+    isOutage: false,
+    text: 'x',
+    ...parts,
+  });
+  const outage = problem({ family: 'IPv4', isOutage: true });
+  const cases: [Problem[], string, boolean][] = [
+    [[], 'healthy', true],
+    [[problem({})], 'degraded', true],
+    [[problem({}), problem({ kind: STARTING })], 'starting', true],
+    [[problem({ kind: STARTING }), outage], 'unhealthy', false],
+    [[problem({ family: 'IPv6', isOutage: true })], 'unhealthy', true],
+  ];
+  for (const [problems, state, isFamilyHealthy] of cases) {
+    const status = testInspector({}, new FakeClock(), { problems: () => problems }).status();
+    assert.deepEqual([status.state, status.families[0]?.healthy], [state, isFamilyHealthy]);
+    assert.equal(status.healthy, state !== 'unhealthy');
+    assert.equal(status.problems.length, problems.length);
+  }
 });
 
 test('services carry the decisions and their reasons', () => {

@@ -3,7 +3,7 @@ import type { NodeFacts } from '../backends/node-facts.ts';
 import type { PacketRules } from '../backends/packet-rules.ts';
 import type { Clock } from '../lib/clock.ts';
 import { messageOf } from '../lib/thrown.ts';
-import type { Family } from '../model/ip.ts';
+import { isServing, type Problem, stateOf } from '../model/problem.ts';
 import type { ProxyMode } from '../model/proxy-mode.ts';
 import {
   API_VERSION,
@@ -24,7 +24,7 @@ import type { KernelView } from './kernel-view.ts';
 import { packetOf, type Question, QuestionError } from './question.ts';
 import { endpointReports, selection, serviceReport } from './service-report.ts';
 import { compareSettled } from './settled.ts';
-import { type FamilyHealth, familyStatus, timeText } from './status-report.ts';
+import { familyStatus, problemReport, timeText } from './status-report.ts';
 
 /** The proxy has no plans yet. */
 export class NotReadyError extends Error {
@@ -53,8 +53,8 @@ export interface InspectorOptions {
   /** Milliseconds since the Unix epoch. */
   readonly startTime: number;
   readonly families: readonly InspectedFamily[];
-  /** Undefined when the health server is switched off. */
-  readonly health: () => FamilyHealth | undefined;
+  /** Everything that is known to be wrong now. */
+  readonly problems: () => readonly Problem[];
   readonly setAside: () => readonly SetAsideReport[];
   readonly clock: Clock;
 }
@@ -76,9 +76,9 @@ export class Inspector {
   }
 
   status(): StatusReport {
-    const { version, mode, nodeName, startTime, families, health, setAside, clock } = this.#options;
-    const byFamily = health();
-    const healthOf = (family: Family) => (byFamily ? (byFamily.get(family)?.healthy ?? true) : null);
+    const { version, mode, nodeName, startTime, families, setAside, clock } = this.#options;
+    const problems = this.#options.problems();
+    const state = stateOf(problems);
     return {
       apiVersion: API_VERSION,
       kind: 'Status',
@@ -87,8 +87,12 @@ export class Inspector {
       nodeName,
       time: timeText(clock.now()),
       startTime: timeText(startTime),
-      healthy: byFamily ? [...byFamily.values()].every(({ healthy }) => healthy) : null,
-      families: families.map(({ view, nodeIP }) => familyStatus(view, nodeIP, healthOf(view.family))),
+      healthy: state !== 'unhealthy',
+      state,
+      problems: problems.map(problemReport),
+      families: families.map(({ view, nodeIP }) =>
+        familyStatus(view, nodeIP, isServing(view.family, problems)),
+      ),
       setAside: setAside(),
     };
   }

@@ -1,9 +1,8 @@
-import type { Family } from '../model/ip.ts';
-import type { FamilyStatus } from './api.ts';
+import type { Problem } from '../model/problem.ts';
+import type { FamilyStatus, ProblemReport } from './api.ts';
 import type { FamilyView } from './family-view.ts';
 
-/** The status of one family. `healthy` is null when the health server is switched off. */
-export function familyStatus(view: FamilyView, nodeIP: string, healthy: boolean | null): FamilyStatus {
+export function familyStatus(view: FamilyView, nodeIP: string, healthy: boolean): FamilyStatus {
   const { activity } = view;
   const { lastSync, lastFailure, lastRepair } = activity;
   return {
@@ -31,8 +30,15 @@ export function familyStatus(view: FamilyView, nodeIP: string, healthy: boolean 
   };
 }
 
-/** The health of each family, from the health server. */
-export type FamilyHealth = ReadonlyMap<Family, { readonly healthy: boolean }>;
+export function problemReport({ kind, family, since, isOutage, text }: Problem): ProblemReport {
+  return {
+    kind,
+    family: family ?? null,
+    since: since === undefined ? null : timeText(since),
+    outage: isOutage,
+    text,
+  };
+}
 
 export function timeText(ms: number): string {
   return new Date(ms).toISOString();

@@ -210,6 +210,7 @@ function ownMetrics(all: Declarer, repairing: Declarer) {
       ...family,
       'object',
     ]),
+    problems: all.scraped('gauge', 'ts_problems', 'Problems that `kube-proxyctl status` shows', ['kind']),
     /** 1 for every object that is not programmed as it asks. */
     setAside: all.scraped('gauge', 'ts_set_aside', 'Objects not (fully) programmed', [
       ...family,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { FakeClock } from '../../test/fake-clock.ts';
-import type { Backend, SyncRequest, SyncResult } from '../backends/backend.ts';
+import type { Backend, Condition, SyncRequest, SyncResult } from '../backends/backend.ts';
 import type { EndpointSliceObject, ServiceObject } from '../model/objects.ts';
 import { silentLogger } from '../obs/log.ts';
 import { createProxyMetrics } from '../obs/proxy-metrics.ts';
@@ -53,7 +53,7 @@ class RecordingBackend implements Backend {
   readonly requests: { changed: string[] | 'all'; endpoints: Record<string, string[]> }[] = [];
   skipsHourlySync = false;
   usesServiceCIDRs = true;
-  readonly condition = {};
+  condition: Condition = {};
   failure: Error | undefined;
   result: SyncResult = { refused: [] };
 
@@ -330,4 +330,23 @@ test('the gauges of pending changes rise with events and fall to zero with a syn
     await metric('kubeproxy_sync_proxy_rules_endpoint_changes_pending'),
     'kubeproxy_sync_proxy_rules_endpoint_changes_pending 0',
   );
+});
+
+test('the problems of a family are an incomplete start, a failed sync and unfinished work, while they last', async () => {
+  const { clock, backend, proxier } = harness();
+  const problems = () => proxier.problems().map(({ kind, text }) => `${kind}: ${text}`);
+  proxier.start();
+  assert.deepEqual(problems(), ['Starting: Services and EndpointSlices have not been listed yet']);
+  backend.failure = new Error('ENOBUFS');
+  listed(proxier);
+  await clock.advance(1);
+  assert.deepEqual(problems(), ['SyncFailed: the last sync failed: ENOBUFS']);
+  backend.failure = undefined;
+  backend.condition = { retry: { dueAt: clock.now() + SECOND, reason: 'port 80 is in use' } };
+  await clock.advance(30 * SECOND);
+  assert.deepEqual(problems(), [
+    'SyncIncomplete: a part could not be written and is tried again: port 80 is in use',
+  ]);
+  backend.condition = {};
+  assert.deepEqual(problems(), []);
 });

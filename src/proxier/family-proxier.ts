@@ -6,6 +6,7 @@ import { TimeSlice } from '../lib/time-slice.ts';
 import type { Family } from '../model/ip.ts';
 import type { ObjectProblem } from '../model/object-problem.ts';
 import type { EndpointSliceObject, ServiceObject } from '../model/objects.ts';
+import { type Problem, STARTING } from '../model/problem.ts';
 import type { Logger } from '../obs/log.ts';
 import type { ProxyMetrics } from '../obs/proxy-metrics.ts';
 import type { PlannedPort } from '../plan/plan.ts';
@@ -52,7 +53,7 @@ export interface FamilyProxierOptions {
   /** ipvs counts Services without local endpoints, the other modes service ports. */
   readonly countsServices: boolean;
   readonly metrics: ProxyMetrics;
-  readonly health: HealthMarks | undefined;
+  readonly health: HealthMarks;
   readonly serviceHealth: ServiceHealth;
   readonly flows: FlowReconciler;
   readonly onProblem: (problem: ObjectProblem) => void;
@@ -102,7 +103,7 @@ export class FamilyProxier implements FamilyView, FamilySink {
   /** Starts to sync. Writes nothing before Services and EndpointSlices have been listed once. */
   start(): void {
     const { health, metrics, clock } = this.#options;
-    health?.updated(this.family);
+    health.updated(this.family);
     metrics.lastQueued.set(clock.now() / 1000, this.#label);
     this.#runner.start();
   }
@@ -195,6 +196,27 @@ export class FamilyProxier implements FamilyView, FamilySink {
     return this.#log;
   }
 
+  /** What is wrong in this family now. */
+  problems(): Problem[] {
+    const { family } = this;
+    const { lastFailure, lastSync } = this.#log;
+    const problems: Problem[] = [];
+    if (!this.isInitialised) {
+      const text = 'Services and EndpointSlices have not been listed yet';
+      problems.push({ kind: STARTING, family, isOutage: false, text });
+    }
+    if (lastFailure && lastFailure.at > (lastSync?.finishedAt ?? 0)) {
+      const text = `the last sync failed: ${lastFailure.message}`;
+      problems.push({ kind: 'SyncFailed', family, since: lastFailure.at, isOutage: false, text });
+    }
+    const { retry } = this.#options.backend.condition;
+    if (retry) {
+      const text = `a part could not be written and is tried again: ${retry.reason}`;
+      problems.push({ kind: 'SyncIncomplete', family, isOutage: false, text });
+    }
+    return problems;
+  }
+
   #requestSync(isUrgent = false): void {
     if (!this.isInitialised) return;
     this.#noteRequest();
@@ -205,7 +227,7 @@ export class FamilyProxier implements FamilyView, FamilySink {
   /** Records for health and metrics that a sync is due from now on. */
   #noteRequest(): void {
     const { health, metrics, clock } = this.#options;
-    health?.queued(this.family);
+    health.queued(this.family);
     metrics.lastQueued.set(clock.now() / 1000, this.#label);
   }
 
@@ -283,7 +305,7 @@ export class FamilyProxier implements FamilyView, FamilySink {
       : this.#planner.noLocalEndpoints;
     metrics.noLocalEndpoints.set(lacking.internal, { traffic_policy: 'internal', ...this.#label });
     metrics.noLocalEndpoints.set(lacking.external, { traffic_policy: 'external', ...this.#label });
-    health?.updated(this.family);
+    health.updated(this.family);
     metrics.lastSync.set(now / 1000, this.#label);
     serviceHealth.sync(this.#state.healthCheckPorts(), this.#state.localReadyCounts());
   }

@@ -75,3 +75,14 @@ test('only refusals of the last sync are listed', () => {
   setAside.refused('IPv4', []);
   assert.deepEqual(objects(), []);
 });
+
+test('Services that are not programmed are one problem; EndpointSlices are none', () => {
+  const { setAside } = harness();
+  setAside.report('IPv4', { ...badRange, kind: 'EndpointSlice', name: 'web-x' });
+  assert.deepEqual(setAside.problems(), []);
+  setAside.report('IPv4', badRange);
+  setAside.report('IPv6', badRange);
+  setAside.refused('IPv4', [{ key: 'shop/cart:http/TCP', error: new Error('no space') }]);
+  const text = '2 objects not (fully) programmed; the reasons are below';
+  assert.deepEqual(setAside.problems(), [{ kind: 'ObjectsNotProgrammed', isOutage: false, text }]);
+});

@@ -1,5 +1,7 @@
+import { count } from '../lib/count.ts';
 import type { Family } from '../model/ip.ts';
 import { describeProblem, type ObjectProblem } from '../model/object-problem.ts';
+import type { Problem } from '../model/problem.ts';
 import type { Logger } from '../obs/log.ts';
 import type { Sample } from '../obs/metrics.ts';
 
@@ -85,6 +87,17 @@ export class SetAside {
   /** Every object that is not (fully) programmed now. */
   objects(): SetAsideObject[] {
     return [...objectsOf('invalid', this.#invalid), ...objectsOf('refused', this.#refused)];
+  }
+
+  /** One problem for all. EndpointSlices do not count: they may legally contain what no proxy can use. */
+  problems(): Problem[] {
+    const counted = this.objects().filter(
+      ({ reason, object }) => reason === 'refused' || object.startsWith('Service '),
+    );
+    const { size } = new Set(counted.map(({ object }) => object));
+    if (size === 0) return [];
+    const text = `${count(size, 'object')} not (fully) programmed; the reasons are below`;
+    return [{ kind: 'ObjectsNotProgrammed', isOutage: false, text }];
   }
 
   /** One sample for each of `objects()`. Labels: ip_family, reason, object. */

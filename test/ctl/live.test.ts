@@ -44,9 +44,6 @@ describe('kube-proxyctl and a proxy in nftables mode', { skip: skip ?? false }, 
     site.api.put('services', apiService('web'));
     site.api.put('endpointSlices', apiSlice('web', ['10.244.0.5', '10.244.0.6']));
     site.api.put('services', apiService('lonely', 80, { clusterIP: '10.96.0.2' }));
-    const { spec, ...rest } = apiService('odd', 80, { clusterIP: '10.96.0.3' });
-    const odd = { ...(spec as object), loadBalancerSourceRanges: ['bogus'] };
-    site.api.put('services', { ...rest, spec: odd });
     config = site.writeConfig({ metricsBindAddress: '0.0.0.0:10249', clusterCIDR: '10.244.0.0/16' });
     const proxy = await site.start(config);
     await proxy.serves(METRICS);
@@ -57,14 +54,25 @@ describe('kube-proxyctl and a proxy in nftables mode', { skip: skip ?? false }, 
   });
   after(() => site.close());
 
-  it('status shows mode, health, the last sync, and what cannot be programmed', async () => {
+  it('status shows mode, health and the last sync', async () => {
     const text = await printed('status');
-    assert.match(text, /^kube-proxy v1\.37\.0 in nftables mode on node node-a, up \S+: healthy\n/);
-    assert.match(text, /^IPv4 +192\.0\.2\.1 +3 +2 +\S+ ago +\S+ +(full|partial) /m);
-    assert.match(text, /IPv4, invalid: Service shop\/odd: .*"bogus" is not a CIDR/);
+    assert.match(text, /^kube-proxy v1\.37\.0 in nftables mode on node node-a, up \S+: healthy\n\n/);
+    assert.match(text, /^IPv4 +192\.0\.2\.1 +2 +2 +\S+ ago +\S+ +(full|partial) /m);
     const report = await json<StatusReport>('status');
     assert.deepEqual([report.apiVersion, report.kind], ['inspect.kube-proxy-ts/v1', 'Status']);
     assert.equal(report.families[0]?.lastFailure, null);
+  });
+
+  it('status is degraded, with exit code 2, while a Service is not fully programmed', async () => {
+    const { spec, ...rest } = apiService('odd', 80, { clusterIP: '10.96.0.3' });
+    const odd = { ...rest, spec: { ...(spec as object), loadBalancerSourceRanges: ['bogus'] } };
+    site.api.put('services', odd);
+    await eventuallyReported('the problem', async () => (await ctl('status')).code === 2);
+    const text = await printed('status', 2);
+    assert.match(text, /: degraded\n {2}! 1 object not \(fully\) programmed; the reasons are below\n\n/);
+    assert.match(text, /IPv4, invalid: Service shop\/odd: .*"bogus" is not a CIDR/);
+    site.api.delete('services', 'shop', 'odd');
+    await eventuallyReported('the end of the problem', async () => (await ctl('status')).code === 0);
   });
 
   it('-o yaml says the same as -o json', async () => {
@@ -86,7 +94,7 @@ describe('kube-proxyctl and a proxy in nftables mode', { skip: skip ?? false }, 
     const { items } = await json<ServiceList>('services');
     assert.deepEqual(
       items.map((item) => item.service),
-      ['shop/lonely:http/TCP', 'shop/odd:http/TCP', web],
+      ['shop/lonely:http/TCP', web],
     );
   });
 

@@ -135,7 +135,7 @@ inNamespace(import.meta.url, () => {
       syncPeriod: 50,
       countsServices: false,
       metrics: createProxyMetrics(registry, []),
-      health: undefined,
+      health: { queued: () => {}, updated: () => {} },
       serviceHealth: { sync: () => {} },
       flows: reconcileFlows(reconciler),
       onProblem: ({ field }) => assert.fail(field),
