@@ -12,7 +12,7 @@ import { validated } from '../config/validate.ts';
 import { validateLogging } from '../config/validate-logging.ts';
 import { messageOf } from '../lib/thrown.ts';
 import type { RootLogger } from '../obs/klog.ts';
-import { cleanUp, removeLeftovers } from './cleanup.ts';
+import { cleanUp, removeReplaced } from './cleanup.ts';
 import { type Completed, complete, gateReport } from './complete.ts';
 import { configuredLogger, startLogger } from './logging.ts';
 import { loadMode } from './modes.ts';
@@ -87,22 +87,19 @@ async function run(options: Options, completed: Completed, logger: RootLogger): 
       logger.info('Wrote configuration', { file: options.writeConfigTo });
       return 0;
     }
-    if (options.cleanup) {
-      await cleanUp(logger);
-      return 0;
-    }
+    const output = { form: options.output, write: (text: string) => void process.stdout.write(text) };
+    if (options.cleanup) return await cleanUp(options.dryRun, output, logger);
     const mode = await loadMode(completed.config.mode);
     const input = { options, completed, mode, logger };
     if (options.dryRun) {
       const { dryRun } = await import('./dry-run.ts');
-      return await dryRun(input, (text) => process.stdout.write(text));
+      return await dryRun(input, output);
     }
     endOnSignals(() => logger.flush());
     const server = await buildServer(input);
     // As in upstream, only after the server is built: a start that fails leaves the node's rules alone.
-    const takeOver = () => removeLeftovers(mode, logger);
-    if (!options.initOnly) return await server.run(takeOver);
-    await takeOver();
+    if (!options.initOnly) return await server.run();
+    await removeReplaced(mode, logger);
     return 0;
   } catch (error) {
     logger.error(error, 'Error running ProxyServer');

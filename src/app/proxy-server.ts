@@ -16,10 +16,12 @@ import { isNodeEligible } from '../model/node-eligibility.ts';
 import type { RootLogger } from '../obs/klog.ts';
 import { processStartTime } from '../obs/process-metrics.ts';
 import { Router } from '../proxier/router.ts';
+import { removeReplaced } from './cleanup.ts';
 import type { NodeEvents } from './events.ts';
 import type { Metrics } from './metrics.ts';
 import type { Proxiers } from './proxiers.ts';
 import type { Start } from './start.ts';
+import { TakeOver } from './take-over.ts';
 
 /** How long an ending process waits until its last events are delivered. */
 const LAST_EVENTS_MS = 3000;
@@ -49,10 +51,10 @@ export class ProxyServer {
   }
 
   /**
-   * Starts everything, in upstream's order. Never resolves; rejects with the reason to exit. Calls `takeOver` after the
-   * first sync of every family: until then, rules of another mode may still serve.
+   * Starts everything, in upstream's order. Never resolves; rejects with the reason to exit. Removes what other modes
+   * left after the first sync of every family: until then, rules of another mode may still serve.
    */
-  async run(takeOver: () => Promise<void>): Promise<never> {
+  async run(): Promise<never> {
     const { cluster, nodeManager, recorder, events, proxiers, logger } = this.#parts;
     this.#configWatch?.start();
     this.#logStart();
@@ -71,12 +73,27 @@ export class ProxyServer {
     events.starting();
     for (const proxier of proxiers.families) proxier.start();
     const firstSyncs = proxiers.families.map((proxier) => proxier.firstSync);
-    Promise.all(firstSyncs).then(takeOver).catch(this.#failure.reject);
+    const takeOver = this.#takeOver();
+    Promise.all(firstSyncs)
+      .then(() => takeOver.run())
+      .catch(this.#failure.reject);
     try {
       return await this.#failure.promise;
     } finally {
       await recorder.flush(LAST_EVENTS_MS);
     }
+  }
+
+  #takeOver(): TakeOver {
+    const { mode, problems, events, logger } = this.#parts;
+    const takeOver = new TakeOver({
+      remove: (to) => removeReplaced(mode, to),
+      announce: (note) => events.warn('LeftoverRules', note),
+      clock: systemClock,
+      logger,
+    });
+    problems.from(() => takeOver.problems());
+    return takeOver;
   }
 
   #watchConfig(): ConfigWatch | undefined {

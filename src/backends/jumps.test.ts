@@ -4,7 +4,7 @@ import { FakeClock } from '../../test/fake-clock.ts';
 import { Commands } from '../kernel/iptables/commands.ts';
 import type { RunProgram } from '../kernel/program.ts';
 import { silentLogger } from '../obs/log.ts';
-import { comment, ensureJumps, type Jump, removeChains } from './jumps.ts';
+import { comment, ensureJumps, type Jump } from './jumps.ts';
 
 const jump: Jump = {
   table: 'nat',
@@ -86,43 +86,6 @@ describe('chains and jumps that are missing', () => {
   test('a chain that another program makes meanwhile counts as made', async () => {
     const { programs } = play({ 'iptables-save': listing, '--noflush': 2, '-N': 1 });
     assert.deepEqual(await ensureJumps(programs, structure), []);
-  });
-});
-
-describe('chains that are removed', () => {
-  test('chains are removed with every copy of the jumps to them', async () => {
-    const { programs, commands, inputs } = play({ 'iptables-save': listing + listed + listed });
-    assert.deepEqual(await removeChains(programs, 'nat', structure), []);
-    const deletion = `-D${listed.slice(2)}`;
-    assert.deepEqual(inputs, [
-      `*nat\n:KUBE-SERVICES - [0:0]\n${deletion}${deletion}COMMIT\n`,
-      '*nat\n-X KUBE-SERVICES\nCOMMIT\n',
-    ]);
-    assert.equal(commands.length, 3);
-  });
-
-  test('nothing is removed where no chain exists', async () => {
-    const { programs, commands } = play({ 'iptables-save': ':OUTPUT ACCEPT [0:0]\n' });
-    assert.deepEqual(await removeChains(programs, 'nat', structure), []);
-    assert.equal(commands.length, 1);
-  });
-
-  test('chains that rules of other programs lead to are left; a held lock is an error', async () => {
-    const chains = { nat: ['KUBE-MARK-MASQ'], filter: [] };
-    const ended = (status: number, output: string): RunProgram => {
-      return async (_, args, { input, onLine }) => {
-        onLine?.(':KUBE-MARK-MASQ - [0:0]');
-        const isRemoval =
-          args.includes('-X') || [...((input as Iterable<string>) ?? [])].join('').includes('-X');
-        return { status: isRemoval ? status : 0, timedOut: false, output };
-      };
-    };
-    const busy = 'iptables v1.8.9 (nf_tables):  CHAIN_DEL failed (Device or resource busy): chain X';
-    for (const run of [ended(1, 'iptables: Too many links.'), ended(4, busy)]) {
-      assert.deepEqual(await removeChains(over(run), 'nat', { chains, jumps: [] }), ['KUBE-MARK-MASQ']);
-    }
-    const locked = over(ended(4, 'Another app is currently holding the xtables lock'));
-    await assert.rejects(removeChains(locked, 'nat', { chains, jumps: [] }), /-X .*exit status 4/);
   });
 });
 

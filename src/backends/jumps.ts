@@ -142,68 +142,8 @@ export async function chainNames(commands: Commands, table: JumpTable): Promise<
   return (await listTable(commands, table)).chains;
 }
 
-/** Removes jumps; those that are not there are fine. */
-export async function removeJumps(commands: Commands, jumps: readonly Jump[]): Promise<void> {
-  for (const [table, ours] of Map.groupBy(jumps, (jump) => jump.table)) {
-    const { rules } = await listSources(commands, table, ours);
-    for (const jump of ours) {
-      if (rules.some((rule) => leadsAlong(rule, jump))) await removeJump(commands, jump);
-    }
-  }
-}
-
-/** Removes a jump, however often it was made; one that is not there is fine. */
-export async function removeJump(commands: Commands, jump: Jump): Promise<void> {
-  const { table, from } = jump;
-  const rule = ruleArguments(jump);
-  try {
-    while (await commands.ruleExists(table, from, rule)) await commands.deleteRule(table, from, rule);
-  } catch (error) {
-    if (!(error instanceof CommandError && error.isNotFound)) throw error;
-  }
-}
-
-/**
- * Removes chains of one table with all their rules, and the jumps that lead to them, with a few programs for everything.
- * Resolves to chains that rules of other programs still lead to, which are left empty.
- */
-export async function removeChains(
-  commands: Commands,
-  table: JumpTable,
-  { chains, jumps }: Required<Pick<JumpStructure, 'chains' | 'jumps'>>,
-): Promise<readonly string[]> {
-  const found = await listTable(commands, table);
-  const ours = chains[table].filter((chain) => found.chains.has(chain));
-  if (ours.length === 0) return [];
-  const saved = new Set(jumps.filter((jump) => jump.table === table).map(savedRule));
-  const deletions = found.rules.filter((rule) => saved.has(rule)).map((rule) => rule.replace(/^-A/, '-D'));
-  const flushed = ours.map((chain) => `:${chain} - [0:0]`);
-  await commands.restore(tableInput(table, [...flushed, ...deletions]));
-  const removed = ours.map((chain) => `-X ${chain}`);
-  try {
-    await commands.restore(tableInput(table, removed));
-    return [];
-  } catch (error) {
-    if (!(error instanceof CommandError)) throw error;
-  }
-  const left: string[] = [];
-  for (const chain of ours) if (!(await tryRemoveChain(commands, table, chain))) left.push(chain);
-  return left;
-}
-
-/** Removes an empty chain; returns false when rules still lead to it. */
-async function tryRemoveChain(commands: Commands, table: JumpTable, chain: string): Promise<boolean> {
-  try {
-    await commands.deleteChain(table, chain);
-    return true;
-  } catch (error) {
-    if (error instanceof CommandError && error.isInUse) return false;
-    throw error;
-  }
-}
-
 /** A jump as arguments of a command. */
-export function ruleArguments({ match, to }: Jump): string[] {
+function ruleArguments({ match, to }: Jump): string[] {
   return [...match, '-j', to];
 }
 

@@ -8,6 +8,7 @@ import type { Logger } from '../obs/log.ts';
 import type { MetricGroup, ProxyMetrics } from '../obs/proxy-metrics.ts';
 import type { Backend } from './backend.ts';
 import type { Inspection } from './inspection.ts';
+import type { LeftoverSource } from './leftovers.ts';
 import type { PacketRules } from './packet-rules.ts';
 
 /** Everything that a mode needs to create the backend of one family. */
@@ -49,6 +50,8 @@ export interface Mode {
   readonly isTraceable?: boolean;
   /** Connections go through the process of the proxy, so another process cannot see all that serves them. */
   readonly servesInProcess?: boolean;
+  /** Everything that this mode, here or upstream, may have left in the kernel. */
+  readonly leftovers: LeftoverSource;
   metricGroups(gateEnabled: (gate: string) => boolean): readonly MetricGroup[];
   /** How packets are treated in this mode, with these settings. */
   packetRules(context: Pick<InspectionContext, 'config' | 'gateEnabled'>): PacketRules;
@@ -58,6 +61,4 @@ export interface Mode {
   create(context: BackendContext): Promise<Backend>;
   /** Opens an inspection of this mode's state in this family. Writes nothing and needs no running backend. */
   inspect(context: InspectionContext): Promise<Inspection>;
-  /** Removes everything that this mode, here or upstream, may have left. Succeeds when there is nothing. */
-  cleanup(logger: Logger): Promise<void>;
 }

@@ -23,6 +23,7 @@ const byName = new Map(allFlags.map((flag) => [flag.name, flag]));
 const extras = new Map([
   ['manifests', 'runs without an API server, from files'],
   ['dry-run', 'prints what a start would change'],
+  ['output', 'makes that JSON'],
   ['inspection-from', 'opens the inspection pages to others than loopback'],
 ]);
 

@@ -254,7 +254,7 @@ test('flag texts equal those on the recorded /flagz page', () => {
   const page = readFileSync(new URL('../../test/vectors/pages/iptables.json', import.meta.url), 'utf8');
   const body: string = JSON.parse(page).pages['10249/flagz'].body;
   const expected = body.split('\n').filter((line) => /^[a-z-]+=/.test(line));
-  const extras = ['manifests', 'dry-run', 'inspection-from'];
+  const extras = ['manifests', 'dry-run', 'output', 'inspection-from'];
   const listed = [...optionsFrom('--config=DIR/config.yaml').flags].filter(
     ([name]) => !extras.includes(name),
   );

@@ -42,8 +42,8 @@ export interface Watch {
 export const AF_INET = 2;
 export const AF_INET6 = 10;
 export const AF_NETLINK = 16;
+export const SOCK_DGRAM = 2;
 export const SOCK_RAW = 3;
-export const IPPROTO_RAW = 255;
 export const SOL_IP = 0;
 export const SOL_SOCKET = 1;
 export const SOL_IPV6 = 41;

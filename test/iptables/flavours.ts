@@ -30,3 +30,21 @@ export function programsOf(flavour: Flavour): string {
   }
   return directory;
 }
+
+/**
+ * Runs the work with a PATH that leads to no iptables, as in an image without it: only to the programs that the command
+ * itself needs.
+ */
+export async function withoutIptables<T>(work: () => Promise<T>): Promise<T> {
+  const directory = mkdtempSync(join(tmpdir(), 'kpt-no-iptables-'));
+  const path = process.env.PATH;
+  for (const program of ['sh', 'dirname', 'readlink', 'find'])
+    symlinkSync(`/usr/bin/${program}`, join(directory, program));
+  process.env.PATH = directory;
+  try {
+    return await work();
+  } finally {
+    process.env.PATH = path;
+    rmSync(directory, { recursive: true });
+  }
+}

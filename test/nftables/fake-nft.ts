@@ -15,6 +15,7 @@ import type {
   Element,
   NftSet,
   Rule,
+  RuleTarget,
   SetInfo,
   SetRef,
   Table,
@@ -98,6 +99,10 @@ export class FakeNft implements NftClient {
   }
 
   async listRules(): Promise<Rule[]> {
+    return [];
+  }
+
+  async listRuleTargets(): Promise<RuleTarget[]> {
     return [];
   }
 

@@ -319,9 +319,15 @@ describe('nftables table', { skip }, () => {
     await current().program(everything);
     await current().program(everything6);
     nft('add table ip other');
-    await nftablesMode.cleanup(silentLogger);
+    const cleanUp = { logger: silentLogger, scope: 'clean-up' } as const;
+    const found = await nftablesMode.leftovers.find(cleanUp);
+    assert.deepEqual(
+      found.map(({ kind, name }) => `${kind} ${name}`),
+      ['nf_tables table ip kube-proxy', 'nf_tables table ip6 kube-proxy'],
+    );
+    await nftablesMode.leftovers.remove(cleanUp);
     assert.equal(run('nft', 'list', 'tables').trim(), 'table ip other');
-    await nftablesMode.cleanup(silentLogger);
+    await nftablesMode.leftovers.remove(cleanUp);
   });
 
   test('changes by other programs are reported with their author, our own are not, and node addresses are followed', async () => {

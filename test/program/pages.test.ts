@@ -103,7 +103,7 @@ function flagLines(body: string): Map<string, string> {
 
 function sameFlags(body: string, recorded: string): void {
   const own = flagLines(body);
-  const ours = { manifests: '', 'dry-run': 'false', 'inspection-from': '[]' };
+  const ours = { manifests: '', 'dry-run': 'false', output: 'text', 'inspection-from': '[]' };
   for (const [name, value] of Object.entries(ours)) {
     assert.equal(own.get(name), value);
     own.delete(name);

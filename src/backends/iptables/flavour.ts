@@ -5,7 +5,7 @@ import { type Family, families } from '../../model/ip.ts';
 import type { ProgramContext } from '../iptables-families.ts';
 import { canaryChain } from './canary.ts';
 
-export function otherThan(flavour: Flavour): Flavour {
+function otherThan(flavour: Flavour): Flavour {
   return flavour === 'nft' ? 'legacy' : 'nft';
 }
 
@@ -30,7 +30,7 @@ export async function warnOfMix(inUse: Flavour, context: ProgramContext): Promis
 }
 
 /** The chains that any version of kube-proxy left in a flavour; none when the flavour is not installed. */
-export async function kubeProxyChains(
+async function kubeProxyChains(
   variant: Flavour,
   family: Family,
   { run, files, clock, logger }: ProgramContext,

@@ -4,8 +4,8 @@ import { FakeClock } from '../../../test/fake-clock.ts';
 import { type FakeEnd, FakePrograms } from '../../../test/iptables/fake-programs.ts';
 import { Commands } from '../../kernel/iptables/commands.ts';
 import { silentLogger } from '../../obs/log.ts';
-import { ensureJumps, removeJumps, savedRule } from '../jumps.ts';
-import { jumpStructure, jumps, ownJumps } from './jumps.ts';
+import { ensureJumps, savedRule } from '../jumps.ts';
+import { jumpStructure, jumps } from './jumps.ts';
 
 function commandsWith(answer: (command: string) => FakeEnd | undefined) {
   const programs = new FakePrograms(answer);
@@ -82,30 +82,4 @@ test('a rule in other words is not added again when the program knows it', async
   await ensureJumps(commands, jumpStructure);
   assert.ok(programs.commands.some((command) => command.includes(' -C ')));
   assert.ok(!programs.commands.some((command) => command.includes('restore')));
-});
-
-test('removing asks first, and leaves the chain that the kubelet uses', async () => {
-  const { programs, commands } = commandsWith((command) => {
-    const isDeleted = programs.commands.includes(command.replace(' -C ', ' -D '));
-    if (command.includes(' -C ') && (isDeleted || command.includes('FORWARD'))) return { status: 1 };
-    return command.includes(' -S ') ? { lines: listed(command, jumps) } : undefined;
-  });
-  await removeJumps(commands, ownJumps);
-  const deleted = programs.commands.filter((command) => command.includes(' -D '));
-  assert.equal(deleted.length, 8);
-  assert.ok(!programs.commands.some((command) => command.includes('KUBE-FIREWALL')));
-});
-
-test('where there are no jumps, removing takes six questions', async () => {
-  const { programs, commands } = commandsWith(() => ({ lines: ['-A INPUT -j ACCEPT'] }));
-  await removeJumps(commands, ownJumps);
-  assert.equal(programs.started.length, 6);
-});
-
-test('removing does not mind what is not there, and minds everything else', async () => {
-  const answer = (text: string) => (command: string) =>
-    command.includes(' -S ') ? { lines: listed(command, jumps) } : { status: 2, text };
-  await removeJumps(commandsWith(answer("Chain 'KUBE-SERVICES' does not exist")).commands, ownJumps);
-  const broken = commandsWith(answer('Permission denied'));
-  await assert.rejects(removeJumps(broken.commands, ownJumps), /Permission denied/);
 });

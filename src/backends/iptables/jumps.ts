@@ -27,9 +27,6 @@ export const jumps: readonly Jump[] = [
 
 export const jumpStructure: JumpStructure = { jumps, sharedChain };
 
-/** Those whose chain is ours alone; the shared one stays, with what leads to it. */
-export const ownJumps: readonly Jump[] = jumps.filter(({ to }) => to !== sharedChain);
-
 function filterNew(from: string, text: string, to: string): Jump {
   const match = ['-m', 'conntrack', '--ctstate', 'NEW', ...comment(text)];
   return { table: 'filter', from, to, match };

@@ -9,6 +9,7 @@ import type { Logger } from '../../obs/log.ts';
 import type { MetricGroup } from '../../obs/proxy-metrics.ts';
 import { nodePortSource } from '../address-watch.ts';
 import type { Backend } from '../backend.ts';
+import { chainLeftovers } from '../chain-leftovers.ts';
 import { SyncEngine } from '../engine.ts';
 import type { Inspection } from '../inspection.ts';
 import { availableFamilies, type ProgramContext } from '../iptables-families.ts';
@@ -16,12 +17,12 @@ import { type BackendContext, defaultMasqueradeBit, type InspectionContext, type
 import type { PacketRules } from '../packet-rules.ts';
 import { SharedByFamilies } from '../shared-by-families.ts';
 import { changesOf } from './changes.ts';
-import { removeAll } from './cleanup.ts';
 import { IptablesDriver } from './driver.ts';
 import { warnOfMix } from './flavour.ts';
 import { openInspection } from './inspection.ts';
 import { KernelTables } from './kernel-tables.ts';
 import { IptablesNode } from './node.ts';
+import { isOwnChain } from './own-chains.ts';
 import { packetRules } from './packet-rules.ts';
 import { checkVersion, isConntrackLiberal, routeLocalnet, servesLocalhost } from './preconditions.ts';
 import { RulesetWatch } from './ruleset-watch.ts';
@@ -33,6 +34,7 @@ class IptablesMode implements Mode {
   readonly name = 'iptables';
   readonly sharesRulesWith = ['ipvs'] as const;
   readonly isTraceable = true;
+  readonly leftovers = chainLeftovers(isOwnChain);
   readonly #node = new SharedByFamilies<IptablesNode>();
 
   metricGroups(): readonly MetricGroup[] {
@@ -68,10 +70,6 @@ class IptablesMode implements Mode {
     const { family, clock, logger } = context;
     const commands = new Commands({ family, run: runProgram, clock, logger });
     return openInspection({ settings: settingsOf(context), commands, files: systemFiles, clock, logger });
-  }
-
-  cleanup(logger: Logger): Promise<void> {
-    return removeAll(flavourContext(systemClock, logger));
   }
 
   #engine(

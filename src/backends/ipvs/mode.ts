@@ -14,10 +14,10 @@ import { availableFamilies } from '../iptables-families.ts';
 import type { BackendContext, InspectionContext, Mode } from '../mode.ts';
 import type { PacketRules } from '../packet-rules.ts';
 import { SharedByFamilies } from '../shared-by-families.ts';
-import { removeAll } from './cleanup.ts';
 import { IpvsDriver } from './driver.ts';
 import { openInspection } from './inspection.ts';
 import { serviceableAddresses } from './interface-facts.ts';
+import { ipvsLeftovers } from './leftovers.ts';
 import { type LinuxIpvs, openLinuxIpvs } from './linux-kernel.ts';
 import { packetRules } from './packet-rules.ts';
 import { checkUsable, withMissingModules } from './preconditions.ts';
@@ -30,6 +30,7 @@ class IpvsMode implements Mode {
   readonly name = 'ipvs';
   readonly sharesRulesWith = ['iptables'] as const;
   readonly countsServices = true;
+  readonly leftovers = ipvsLeftovers;
   readonly deprecation = {
     eventReason: 'IPVSDeprecation',
     note:
@@ -99,11 +100,6 @@ class IpvsMode implements Mode {
     };
     const commands = new Commands({ family, run: runProgram, clock, logger });
     return openInspection({ settings: settingsOf(context), kernel, commands, files: systemFiles, clock });
-  }
-
-  async cleanup(logger: Logger): Promise<void> {
-    const open = await ipvsOpeners(systemClock);
-    await removeAll({ open, files: systemFiles, run: runProgram, clock: systemClock, logger });
   }
 
   async #acquire({ clock, logger }: BackendContext, scheduler: string): Promise<LinuxIpvs> {

@@ -1,10 +1,9 @@
-import { removeTable } from '../../kernel/nft/remove-table.ts';
 import { type KernelInterfaces, openKernel } from '../../kernel/open.ts';
 import { systemFiles } from '../../kernel/system-files.ts';
-import { type Clock, systemClock } from '../../lib/clock.ts';
+import type { Clock } from '../../lib/clock.ts';
 import { toMillis } from '../../lib/duration.ts';
 import { messageOf } from '../../lib/thrown.ts';
-import { type Family, families } from '../../model/ip.ts';
+import type { Family } from '../../model/ip.ts';
 import type { Logger } from '../../obs/log.ts';
 import type { Sample } from '../../obs/metrics.ts';
 import type { MetricGroup } from '../../obs/proxy-metrics.ts';
@@ -15,6 +14,7 @@ import type { Inspection } from '../inspection.ts';
 import { type BackendContext, defaultMasqueradeBit, type InspectionContext, type Mode } from '../mode.ts';
 import type { PacketRules } from '../packet-rules.ts';
 import { SharedByFamilies } from '../shared-by-families.ts';
+import { tableLeftovers } from '../table-leftovers.ts';
 import { NftablesDriver } from './driver.ts';
 import { NftablesInspection } from './inspection.ts';
 import { tableOf } from './layout.ts';
@@ -33,6 +33,7 @@ const scrapeLimitMs = 2_000;
 class NftablesMode implements Mode {
   readonly name = 'nftables';
   readonly isTraceable = true;
+  readonly leftovers = tableLeftovers(tableOf);
   readonly #kernel = new SharedByFamilies<KernelInterfaces>();
   readonly #users = new Map<Family, KernelInterfaces>();
 
@@ -89,20 +90,6 @@ class NftablesMode implements Mode {
       kernel: await openKernel(clock, logger),
       clock,
     });
-  }
-
-  /** A node on which nftables cannot be reached has nothing to remove. */
-  async cleanup(logger: Logger): Promise<void> {
-    const kernel = await openKernel(systemClock).catch((error: unknown) => {
-      logger.v(2).info('Cannot reach nftables; nothing to remove', { error });
-      return undefined;
-    });
-    if (!kernel) return;
-    const removals = await Promise.allSettled(
-      families.map((family) => removeTable(kernel.nft, tableOf(family))),
-    );
-    kernel.close();
-    for (const removal of removals) if (removal.status === 'rejected') throw removal.reason;
   }
 
   async #acquire(family: Family, clock: Clock, logger: Logger): Promise<KernelInterfaces> {

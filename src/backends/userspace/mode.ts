@@ -2,31 +2,32 @@ import { networkInterfaces } from 'node:os';
 import type { NodeForwarder } from '../../forwarder/open.ts';
 import { openNodeForwarder } from '../../forwarder/open.ts';
 import { PortPool } from '../../forwarder/port-pool.ts';
-import { openKernel } from '../../kernel/open.ts';
 import { hasIPv6 } from '../../kernel/probe.ts';
-import { runProgram } from '../../kernel/program.ts';
 import { systemFiles } from '../../kernel/system-files.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { toMillis } from '../../lib/duration.ts';
-import { type Family, families } from '../../model/ip.ts';
+import type { Family } from '../../model/ip.ts';
 import type { Logger } from '../../obs/log.ts';
 import type { MetricGroup } from '../../obs/proxy-metrics.ts';
 import { nodePortSource } from '../address-watch.ts';
 import type { Backend } from '../backend.ts';
+import { chainLeftovers } from '../chain-leftovers.ts';
 import { SyncEngine } from '../engine.ts';
 import type { Inspection } from '../inspection.ts';
+import { joined } from '../leftovers.ts';
 import type { BackendContext, InspectionContext, Mode } from '../mode.ts';
 import type { PacketRules } from '../packet-rules.ts';
 import { SharedByFamilies } from '../shared-by-families.ts';
+import { tableLeftovers } from '../table-leftovers.ts';
 import { tryCapture } from './capture.ts';
 import { DirectDriver, listenableAddresses } from './direct-driver.ts';
 import { checkBindAddress, hostAddress } from './host-address.ts';
 import { type Running, UserspaceInspection } from './inspection/userspace-inspection.ts';
-import { removeOldChains } from './old-chains.ts';
+import { isOldChain } from './old-chains.ts';
 import { type UserspaceOptions, userspaceOptions } from './options.ts';
 import { packetRules } from './packet-rules.ts';
 import { PortalDriver } from './portal-driver.ts';
-import { removePortals } from './portals/portals.ts';
+import { portalTable } from './portals/layout.ts';
 import { ProxySockets } from './proxy-sockets.ts';
 import type { UserspaceSettings } from './settings.ts';
 import { showTraffic } from './traffic-metrics.ts';
@@ -49,6 +50,7 @@ class UserspaceMode implements Mode {
   readonly name = 'userspace';
   readonly toleratesConntrackFailure = true;
   readonly servesInProcess = true;
+  readonly leftovers = joined(tableLeftovers(portalTable), chainLeftovers(isOldChain));
   readonly #shared = new SharedByFamilies<Shared>();
   readonly #running = new Map<Family, Running>();
 
@@ -87,20 +89,6 @@ class UserspaceMode implements Mode {
       running: () => this.#running.get(context.family),
       kernel: await tryCapture(settings, context),
     });
-  }
-
-  /** A node on which nftables cannot be reached has no portals of ours. */
-  async cleanup(logger: Logger): Promise<void> {
-    const kernel = await openKernel(systemClock).catch((error: unknown) => {
-      logger.v(2).info('Cannot reach nftables; nothing to remove', { error });
-      return undefined;
-    });
-    const removals = await Promise.allSettled([
-      ...(kernel ? families.map((family) => removePortals(kernel.nft, family)) : []),
-      removeOldChains({ run: runProgram, clock: systemClock, logger }),
-    ]);
-    kernel?.close();
-    for (const removal of removals) if (removal.status === 'rejected') throw removal.reason;
   }
 
   async #engine(

@@ -17,6 +17,7 @@ export interface FlagValues {
   cleanup: boolean;
   initOnly: boolean;
   dryRun: boolean;
+  output: 'text' | 'json';
   master: string;
   manifests: string;
   hostnameOverride: string;
@@ -41,6 +42,7 @@ export function defaultValues(): FlagValues {
     cleanup: false,
     initOnly: false,
     dryRun: false,
+    output: 'text',
     master: '',
     manifests: '',
     hostnameOverride: '',

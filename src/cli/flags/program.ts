@@ -1,6 +1,15 @@
-import { bool, float32, int32, mapStringBool, string } from '../flag-types.ts';
+import { bool, type FlagType, float32, int32, mapStringBool, string } from '../flag-types.ts';
 import { versionFlag } from '../version.ts';
 import { type FlagValues, field, flag, type ProxyFlag } from './flag.ts';
+
+const outputForm: FlagType<'text' | 'json'> = {
+  name: 'form',
+  parse(text) {
+    if (text !== 'text' && text !== 'json') throw new Error('is none of text, json');
+    return text;
+  },
+  format: (form) => form,
+};
 
 const program = (o: FlagValues) => o;
 const config = (o: FlagValues) => o.draft;
@@ -11,7 +20,7 @@ export const programFlags: readonly ProxyFlag[] = [
     'config',
     string,
     field(program, 'configPath'),
-    'Read the configuration from this file. Of the other flags, --cleanup, --init-only, --dry-run, --write-config-to, --master, --manifests, --hostname-override, --inspection-from, --version and the logging flags still apply; the rest is ignored.',
+    'Read the configuration from this file. Of the other flags, --cleanup, --init-only, --dry-run, --output, --write-config-to, --master, --manifests, --hostname-override, --inspection-from, --version and the logging flags still apply; the rest is ignored.',
   ),
   flag(
     'write-config-to',
@@ -23,7 +32,7 @@ export const programFlags: readonly ProxyFlag[] = [
     'cleanup',
     bool,
     field(program, 'cleanup'),
-    'Remove the rules of every proxy mode from the kernel, then exit.',
+    'Remove the rules of every proxy mode from the kernel, print what was removed, then exit. With --dry-run, print what would be removed, and remove nothing.',
   ),
   flag(
     'init-only',
@@ -36,6 +45,13 @@ export const programFlags: readonly ProxyFlag[] = [
     bool,
     field(program, 'dryRun'),
     'Print what a start with this configuration and the objects of the cluster would change in the kernel, write nothing, then exit: with 0 when there is nothing to change, with 2 when there is, with 1 on an error.',
+  ),
+  flag(
+    'output',
+    outputForm,
+    field(program, 'output'),
+    'How --dry-run and --cleanup print their result: text or json.',
+    { shorthand: 'o' },
   ),
   flag(
     'feature-gates',

@@ -3,14 +3,6 @@ import type { ProgramEnd } from '../program.ts';
 /** Exit status of a program that did not get the lock, or for which the kernel lacked memory. */
 const RESOURCE_PROBLEM = 4;
 
-/** The programs print one of these when a chain or rule does not exist. */
-const notFoundTexts = [
-  'No chain/target/match by that name',
-  'No such file or directory',
-  'does a matching rule exist',
-  'does not exist',
-];
-
 /** The programs (legacy, nft) print one of these when a chain cannot be deleted because rules jump to it. */
 const inUseTexts = ['Too many links', 'Device or resource busy'];
 
@@ -39,11 +31,6 @@ export class CommandError extends Error {
   /** Rules still jump to the chain to delete. iptables-nft has no exit status of its own for it. */
   get isInUse(): boolean {
     return inUseTexts.some((text) => this.output.includes(text));
-  }
-
-  /** The chain or rule that the command names does not exist. */
-  get isNotFound(): boolean {
-    return notFoundTexts.some((text) => this.output.includes(text));
   }
 }
 

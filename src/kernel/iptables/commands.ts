@@ -88,18 +88,6 @@ export class Commands {
     await this.#succeed(this.program(), [...wait, '-I', chain, '-t', table, ...rule], 'write');
   }
 
-  async deleteRule(table: AnyTable, chain: string, rule: readonly string[]): Promise<void> {
-    await this.#succeed(this.program(), [...wait, '-D', chain, '-t', table, ...rule], 'write');
-  }
-
-  async flushChain(table: AnyTable, chain: string): Promise<void> {
-    await this.#succeed(this.program(), [...wait, '-F', chain, '-t', table], 'write');
-  }
-
-  async deleteChain(table: AnyTable, chain: string): Promise<void> {
-    await this.#succeed(this.program(), [...wait, '-X', chain, '-t', table], 'write');
-  }
-
   /** Passes on the lines of a dump of a table. With counters, rules begin with `[packets:bytes]`. */
   async save(table: AnyTable, onLine: (line: string) => void, counters = false): Promise<void> {
     const args = [...(counters ? ['-c'] : []), '-t', table];
@@ -115,18 +103,6 @@ export class Commands {
     };
     await this.#succeed(this.program('save'), [], 'read', { onLine });
     return chains;
-  }
-
-  /** The same for clean-up; undefined when the programs are missing or fail, so that they have left nothing. */
-  async leftoverChains(): Promise<ReadonlySet<string> | undefined> {
-    try {
-      return await this.kubernetesChains();
-    } catch (error) {
-      if (!(error instanceof CommandError || error instanceof MissingProgramError)) throw error;
-      const { logger, family } = this.#options;
-      logger.v(2).info('No iptables to clean up', { ipFamily: family, reason: error.message });
-      return undefined;
-    }
   }
 
   /**

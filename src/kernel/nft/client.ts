@@ -1,6 +1,16 @@
 import type { NftBatch } from './batch.ts';
 import type { NftEventListener } from './events.ts';
-import type { Chain, Counter, Element, Rule, SetInfo, SetRef, Table, TableRef } from './objects.ts';
+import type {
+  Chain,
+  Counter,
+  Element,
+  Rule,
+  RuleTarget,
+  SetInfo,
+  SetRef,
+  Table,
+  TableRef,
+} from './objects.ts';
 
 /** The result of a successful commit. */
 export interface CommitResult {
@@ -53,6 +63,8 @@ export interface NftClient {
   listChains(table: TableRef): Promise<Chain[]>;
   /** Rules in order, of one chain or of all. Empty when there is no such table or chain. */
   listRules(table: TableRef, chain?: string): Promise<Rule[]>;
+  /** The rules of a table without their expressions, in order. Empty when there is no such table. */
+  listRuleTargets(table: TableRef): Promise<RuleTarget[]>;
   /** Empty when there is no such table. */
   listSets(table: TableRef): Promise<SetInfo[]>;
 

@@ -50,7 +50,7 @@ export const NFTA_LIST_ELEM = 1;
 export const NFTA_TABLE = { NAME: 1, FLAGS: 2, USERDATA: 6 } as const;
 export const NFTA_CHAIN = { TABLE: 1, NAME: 3, HOOK: 4, POLICY: 5, TYPE: 7, USERDATA: 12 } as const;
 export const NFTA_HOOK = { HOOKNUM: 1, PRIORITY: 2 } as const;
-export const NFTA_RULE = { TABLE: 1, CHAIN: 2, EXPRESSIONS: 4, USERDATA: 7 } as const;
+export const NFTA_RULE = { TABLE: 1, CHAIN: 2, HANDLE: 3, EXPRESSIONS: 4, USERDATA: 7 } as const;
 export const NFTA_SET = {
   TABLE: 1,
   NAME: 2,

@@ -42,6 +42,17 @@ export interface Rule {
   readonly comment?: string;
 }
 
+/** One rule of a chain. The kernel never gives its number to another rule of the table. */
+export interface RuleRef {
+  readonly chain: ChainRef;
+  readonly handle: bigint;
+}
+
+/** A rule without what it matches: which one it is, and the chain that it jumps or goes to, if any. */
+export interface RuleTarget extends RuleRef {
+  readonly to: string | undefined;
+}
+
 export type SetFlag = 'anonymous' | 'constant' | 'interval' | 'timeout' | 'dynamic';
 
 export interface SetRef {

@@ -1,4 +1,15 @@
-import type { Chain, ChainRef, Counter, Element, NftSet, Rule, SetRef, Table, TableRef } from './objects.ts';
+import type {
+  Chain,
+  ChainRef,
+  Counter,
+  Element,
+  NftSet,
+  Rule,
+  RuleRef,
+  SetRef,
+  Table,
+  TableRef,
+} from './objects.ts';
 
 /** What each verb takes, per kind of object. */
 export interface Addable {
@@ -12,6 +23,7 @@ export interface Addable {
 export interface Deletable {
   table: TableRef;
   chain: ChainRef;
+  rule: RuleRef;
 }
 
 /** Flushing a chain deletes its rules, flushing a set its elements. */
@@ -25,7 +37,7 @@ export interface Operation {
   readonly verb: 'add' | 'delete' | 'destroy' | 'flush';
   readonly kind: 'table' | 'chain' | 'rule' | 'set' | 'element' | 'counter';
   /** The object that the caller passed; for elements, their set. */
-  readonly object: Table | Chain | Rule | SetRef | Counter;
+  readonly object: Table | Chain | Rule | RuleRef | SetRef | Counter;
   /** The elements in this message; a long list takes several messages. */
   readonly elements?: readonly Element[];
 }

@@ -4,7 +4,14 @@ import type { NetlinkRequest, NetlinkSocket } from '../netlink/socket.ts';
 import type { MessageWriter } from '../netlink/writer.ts';
 import type { Generation, ListElementsOptions } from './client.ts';
 import { readElements, writeElement, writeElementListRef } from './codec/element.ts';
-import { readChain, readCounterObject, readRule, readTable, writeTableRef } from './codec/objects.ts';
+import {
+  readChain,
+  readCounterObject,
+  readRule,
+  readRuleTarget,
+  readTable,
+  writeTableRef,
+} from './codec/objects.ts';
 import { readSet } from './codec/set.ts';
 import {
   familyNumbers,
@@ -25,6 +32,7 @@ import type {
   Element,
   NftFamily,
   Rule,
+  RuleTarget,
   SetInfo,
   SetRef,
   Table,
@@ -60,6 +68,11 @@ export class NftQueries {
       if (chain !== undefined) writer.string(NFTA_RULE.CHAIN, chain);
     });
     return this.#list(request, readRule);
+  }
+
+  listRuleTargets(table: TableRef): Promise<RuleTarget[]> {
+    const write = (writer: MessageWriter) => writer.string(NFTA_RULE.TABLE, table.name);
+    return this.#list(requestOf('list rules', NFT_MSG.GETRULE, table.family, write), readRuleTarget);
   }
 
   listSets(table: TableRef): Promise<SetInfo[]> {

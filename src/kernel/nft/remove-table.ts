@@ -8,7 +8,7 @@ const unknownHere: ReadonlySet<string> = new Set(['EINVAL', 'EOPNOTSUPP', 'EAFNO
 
 /** Removes a table, also of another program. Succeeds when it does not exist or the kernel has no nf_tables. */
 export async function removeTable(client: NftClient, table: TableRef): Promise<void> {
-  if (!(await exists(client, table))) return;
+  if (!(await tableExists(client, table))) return;
   try {
     await client.commit(new NftBatch().delete('table', table));
   } catch (error) {
@@ -16,7 +16,8 @@ export async function removeTable(client: NftClient, table: TableRef): Promise<v
   }
 }
 
-async function exists(client: NftClient, table: TableRef): Promise<boolean> {
+/** Whether a table exists. False where the kernel has no nf_tables, or none for this family. */
+export async function tableExists(client: NftClient, table: TableRef): Promise<boolean> {
   try {
     return (await client.getTable(table)) !== undefined;
   } catch (error) {

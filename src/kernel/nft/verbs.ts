@@ -28,10 +28,15 @@ export function newWriters(nextSetId: () => number): Writers<Addable> {
   };
 }
 
-export const deleteMessages: Messages<Deletable> = { table: NFT_MSG.DELTABLE, chain: NFT_MSG.DELCHAIN };
+export const deleteMessages: Messages<Deletable> = {
+  table: NFT_MSG.DELTABLE,
+  chain: NFT_MSG.DELCHAIN,
+  rule: NFT_MSG.DELRULE,
+};
 export const deleteWriters: Writers<Deletable> = {
   table: objects.writeTableRef,
   chain: objects.writeChainRef,
+  rule: objects.writeRuleRef,
 };
 
 /** A deletion that names no rule or element deletes them all. */

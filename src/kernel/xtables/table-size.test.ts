@@ -38,7 +38,7 @@ test('the size of a table is read by name, with the socket option of its family'
     assert.throws(() => sizes.read('x'.repeat(32)), RangeError);
     sizes.close();
     assert.deepEqual(calls, [
-      `socket ${domain} 3 255`,
+      `socket ${domain} 2 0`,
       `get 9 ${level} 64 nat 84`,
       `get 9 ${level} 64 raw 84`,
       'close 9',

@@ -1,6 +1,5 @@
 import { NftBatch } from '../../../kernel/nft/batch.ts';
 import type { NftClient } from '../../../kernel/nft/client.ts';
-import { removeTable } from '../../../kernel/nft/remove-table.ts';
 import type { Family } from '../../../model/ip.ts';
 import type { UserspaceSettings } from '../settings.ts';
 import { meaningOf, type PortalElement, placeOf } from './elements.ts';
@@ -115,11 +114,6 @@ function addElements(batch: NftBatch, family: Family, elements: Iterable<PortalE
     );
   }
   return batch;
-}
-
-/** Removes the table of a family. Succeeds when there is none. */
-export function removePortals(client: NftClient, family: Family): Promise<void> {
-  return removeTable(client, portalTable(family));
 }
 
 function bySet(elements: Iterable<PortalElement>): Map<PortalSetName, PortalElement[]> {

@@ -13,7 +13,17 @@ import {
   NFTA_RULE,
   NFTA_TABLE,
 } from '../constants.ts';
-import type { BaseChain, Chain, ChainRef, Counter, Rule, Table, TableRef } from '../objects.ts';
+import type {
+  BaseChain,
+  Chain,
+  ChainRef,
+  Counter,
+  Rule,
+  RuleRef,
+  RuleTarget,
+  Table,
+  TableRef,
+} from '../objects.ts';
 import { checkComment, readUserdataText } from '../userdata.ts';
 import { readExprs, writeExprs } from './expr.ts';
 
@@ -102,21 +112,41 @@ export function writeRuleChain(writer: MessageWriter, chain: ChainRef): void {
   writer.string(NFTA_RULE.CHAIN, checkName('chain', chain.name));
 }
 
+export function writeRuleRef(writer: MessageWriter, { chain, handle }: RuleRef): void {
+  writeRuleChain(writer, chain);
+  writer.u64Be(NFTA_RULE.HANDLE, handle);
+}
+
 export function writeRule(writer: MessageWriter, rule: Rule): void {
   writeRuleChain(writer, rule.chain);
   writeExprs(writer, NFTA_RULE.EXPRESSIONS, rule.exprs);
   writeComment(writer, NFTA_RULE.USERDATA, rule.comment);
 }
 
+export function readRuleTarget(message: NetlinkMessage): RuleTarget {
+  const a = AttributeMap.of(message);
+  let to: string | undefined;
+  for (const expr of readExprs(a.nested(NFTA_RULE.EXPRESSIONS))) {
+    if (expr.kind === 'verdict' && 'chain' in expr.verdict) to = expr.verdict.chain;
+  }
+  const handle = a.u64Be(NFTA_RULE.HANDLE);
+  if (handle === undefined) throw new NetlinkFormatError('rule without a handle');
+  return { chain: readRuleChain(message, a), handle, to };
+}
+
 export function readRule(message: NetlinkMessage): Rule {
   const a = AttributeMap.of(message);
   return {
-    chain: {
-      table: readTableRef(message, a.string(NFTA_RULE.TABLE)),
-      name: required(a.string(NFTA_RULE.CHAIN), 'rule', 'a chain'),
-    },
+    chain: readRuleChain(message, a),
     exprs: readExprs(a.nested(NFTA_RULE.EXPRESSIONS)),
     ...readComment(a, NFTA_RULE.USERDATA),
+  };
+}
+
+function readRuleChain(message: NetlinkMessage, a: AttributeMap): ChainRef {
+  return {
+    table: readTableRef(message, a.string(NFTA_RULE.TABLE)),
+    name: required(a.string(NFTA_RULE.CHAIN), 'rule', 'a chain'),
   };
 }
 
