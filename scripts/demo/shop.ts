@@ -36,7 +36,7 @@ export class Shop {
     this.#files = new ManifestFiles(path, { intern: createIntern(), nodeName: '', clock: systemClock });
   }
 
-  /** Reads the files again. A broken file keeps its last good content; the proxy reports it. */
+  /** Reads the files again. Faulty objects and files keep their last form; the proxy reports them. */
   async refresh(): Promise<void> {
     await this.#files.refresh(true);
   }

@@ -2,6 +2,7 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Clock } from '../lib/clock.ts';
 import { http, reply } from '../lib/http.ts';
+import { idleTimeoutMs, invalidRequestReply, maxHeadBytes } from '../lib/http-responder.ts';
 import type { Logger } from '../obs/log.ts';
 
 /** Path and query of a request. */
@@ -19,11 +20,6 @@ export type Handler = (
 
 /** Handlers by exact path. A path that ends in `/*` matches everything below it. */
 export type Routes = Readonly<Record<string, Handler>>;
-
-/** A longer request head gets a 431. */
-const maxHeaderSize = 64 * 1024;
-/** Longer than the usual scrape interval, so that scrapers can keep their connection. */
-const keepAliveTimeout = 150_000;
 
 /** Makes a request listener like Go's: exact paths, and `404 page not found` for everything else. */
 export function createRouter(
@@ -56,7 +52,12 @@ async function answer(handler: Handler, ...exchange: Parameters<Handler>): Promi
 /** Makes an HTTP server with timeouts against slow and silent clients. */
 export function createHttpServer(listener: (q: IncomingMessage, r: ServerResponse) => void): Server {
   const server = http.createServer(
-    { maxHeaderSize, keepAliveTimeout, headersTimeout: 15_000, requestTimeout: 30_000 },
+    {
+      maxHeaderSize: maxHeadBytes,
+      keepAliveTimeout: idleTimeoutMs,
+      headersTimeout: 15_000,
+      requestTimeout: 30_000,
+    },
     listener,
   );
   server.on('clientError', replyToInvalid);
@@ -104,6 +105,5 @@ function replyToInvalid(error: NodeJS.ErrnoException, socket: Socket): void {
   }
   const tooLong = error.code === 'HPE_HEADER_OVERFLOW';
   const status = tooLong ? '431 Request Header Fields Too Large' : '400 Bad Request';
-  const head = `HTTP/1.1 ${status}\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close`;
-  socket.end(`${head}\r\n\r\n${status}`, () => socket.destroy());
+  socket.end(invalidRequestReply(status), () => socket.destroy());
 }

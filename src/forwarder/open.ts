@@ -49,8 +49,11 @@ export async function openNodeForwarder(options: OpenOptions): Promise<NodeForwa
     const settings = { dialTimeouts, udpIdleMs, limits, occupancy };
     return new ForwarderThread({ settings, sockets, clock, report });
   });
+  const forwarder = new ForwarderPool(threads);
+  // Node aborts when the program ends while a thread still loads a native library: wait until all have.
+  await forwarder.traffic();
   return {
-    forwarder: new ForwarderPool(threads),
+    forwarder,
     claim: (protocol, at) => claimPort(sockets, claims, protocol, at),
     room: { openFiles: limit, connections: connectionsIn(limits.files), perService: limits.perService },
     problem,

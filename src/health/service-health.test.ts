@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer } from 'node:net';
 import { type TestContext, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { freePort } from '../../test/free-port.ts';
 import { silentLogger } from '../obs/log.ts';
 import { type BindFailure, type ServiceHealthOptions, ServiceHealthServers } from './service-health.ts';
@@ -187,4 +188,23 @@ test('overlapping syncs end with the ports of the last one', async (t) => {
   assert.match((await get(a)).body, /"localEndpoints": 3/);
   await assert.rejects(get(b));
   assert.deepEqual(failures, []);
+});
+
+test('a load balancer can probe every few seconds on one connection, in HTTP/1.0 and with bare line feeds', async (t) => {
+  const { servers } = setup(t);
+  const port = await freePort(home);
+  await servers.sync(new Map([['n/x', port]]), new Map([['n/x', 1]]));
+  const kept = connect(port, home).setEncoding('latin1');
+  t.after(() => kept.destroy());
+  const ask = async () => {
+    kept.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
+    return String((await once(kept, 'data', { signal: AbortSignal.timeout(5_000) }))[0]);
+  };
+  assert.match(await ask(), /^HTTP\/1\.1 200 OK\r\n/);
+  // Longer than Node keeps an idle connection by default.
+  await sleep(7_000);
+  assert.match(await ask(), /^HTTP\/1\.1 200 OK\r\n/);
+  const old = connect(port, home).setEncoding('latin1');
+  old.write('OPTIONS / HTTP/1.0\n\n');
+  assert.match(String((await once(old, 'data'))[0]), /^HTTP\/1\.0 200 OK\r\n/);
 });

@@ -1,6 +1,5 @@
-import type { IncomingMessage, Server, ServerResponse } from 'node:http';
-import type { Socket } from 'node:net';
-import { http, jsonHeaders, reply } from '../lib/http.ts';
+import { jsonHeaders } from '../lib/http.ts';
+import { type HttpAnswer, respond } from '../lib/http-responder.ts';
 import { listenErrorText } from '../lib/listen-error.ts';
 import { joinHostPort } from '../model/ip.ts';
 import type { Logger } from '../obs/log.ts';
@@ -31,9 +30,6 @@ interface Service {
   readonly listener: PortListener;
 }
 
-/** Longest time that an idle connection stays open; load balancers probe far more often. */
-const idleMs = 120_000;
-
 /**
  * The health-check node ports of LoadBalancer services with external policy Local, in one family. Each tells a load
  * balancer whether this node has endpoints of the service. Keys are `namespace/name`.
@@ -41,17 +37,11 @@ const idleMs = 120_000;
 export class ServiceHealthServers {
   readonly #options: ServiceHealthOptions;
   readonly #services = new Map<string, Service>();
-  readonly #serviceOf = new WeakMap<Socket, string>();
-  /** Serves the connections of all ports. A port itself is a plain socket, which takes little memory. */
-  readonly #http: Server;
   #counts: ReadonlyMap<string, number> = new Map();
   #turn: Promise<void> = Promise.resolve();
 
   constructor(options: ServiceHealthOptions) {
     this.#options = options;
-    this.#http = http.createServer((request, response) => this.#answer(request, response));
-    this.#http.timeout = idleMs;
-    this.#http.on('clientError', (_error, socket) => socket.destroy());
   }
 
   /**
@@ -89,10 +79,7 @@ export class ServiceHealthServers {
 
   async #open(key: string, port: number): Promise<void> {
     const { addresses, logger } = this.#options;
-    const listener = new PortListener((socket) => {
-      this.#serviceOf.set(socket, key);
-      this.#http.emit('connection', socket);
-    });
+    const listener = new PortListener((socket) => respond(socket, () => this.#answer(key)));
     try {
       await listener.open(addresses, port);
       this.#services.set(key, { key, port, listener });
@@ -110,14 +97,13 @@ export class ServiceHealthServers {
     onBindFailure({ ...splitKey(key), port, note });
   }
 
-  #answer(request: IncomingMessage, response: ServerResponse): void {
-    const key = this.#serviceOf.get(request.socket) ?? '';
+  #answer(key: string): HttpAnswer {
     const localEndpoints = this.#counts.get(key) ?? 0;
     const serviceProxyHealthy = this.#options.proxyHealthy?.() ?? true;
     const body = JSON.stringify({ service: splitKey(key), localEndpoints, serviceProxyHealthy }, null, '\t');
     const isGood = localEndpoints !== 0 && serviceProxyHealthy;
     const headers = { ...jsonHeaders, 'X-Load-Balancing-Endpoint-Weight': String(localEndpoints) };
-    reply(response, isGood ? 200 : 503, headers, body);
+    return { status: isGood ? 200 : 503, headers, body };
   }
 }
 

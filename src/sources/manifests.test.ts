@@ -160,7 +160,7 @@ test('changes are delivered with the previous object; unchanged objects are not 
   );
 });
 
-test('a broken file keeps its last good content, is reported once with its position, and recovers', async (t) => {
+test('a file that is not YAML keeps its last content, is reported once with its position, and recovers', async (t) => {
   const path = folder(t, { 'a.yaml': service('a', '10.96.0.1'), 'b.yaml': service('b', '10.96.0.2') });
   const { source, follower, logged } = await follow(t, path);
   follower.news();
@@ -179,20 +179,45 @@ test('a broken file keeps its last good content, is reported once with its posit
   assert.match(logged[1] ?? '', /^Manifest problems resolved .*a\.yaml:7:1/);
 });
 
-test('a file that is broken from the start does not affect the others and is used once it is corrected', async (t) => {
-  const bad = `${service('a', '10.96.0.1')}---\n${service('c', '10.96.0.300')}`;
-  const path = folder(t, { 'a.yaml': bad, 'b.yaml': service('b', '10.96.0.2') });
-  const { source, follower, logged } = await follow(t, path);
+test('a file that is not YAML from the start does not affect the others and is used once it is corrected', async (t) => {
+  const path = folder(t, { 'a.yaml': broken, 'b.yaml': service('b', '10.96.0.2') });
+  const { source, follower } = await follow(t, path);
   assert.deepEqual(
     follower.news().filter((call) => call.includes('services ')),
     ['add services default/b'],
   );
-  assert.deepEqual(logged, [
-    'Manifest not in effect: a.yaml:9:19: Service default/c: spec.clusterIP: want an IP address, got "10.96.0.300"',
-  ]);
   writeFileSync(join(path, 'a.yaml'), service('a', '10.96.0.1'));
   await source.refresh();
   assert.deepEqual(follower.news(), ['add services default/a']);
+});
+
+test('one invalid object of a file is reported, keeps its last valid form, and does not hold back the rest', async (t) => {
+  const documents = (...texts: readonly string[]) => texts.join('---\n');
+  const a = service('a', '10.96.0.1');
+  const badC = service('c', '10.96.0.300');
+  const fault =
+    'a.yaml:9:19: document 2: Service default/c: spec.clusterIP: want an IP address, got "10.96.0.300"';
+  const path = folder(t, { 'a.yaml': documents(a, badC, service('d', '10.96.0.4')) });
+  const { source, follower, logged } = await follow(t, path);
+  const write = async (text: string) => {
+    writeFileSync(join(path, 'a.yaml'), text);
+    await source.refresh();
+    return follower.news();
+  };
+  assert.deepEqual(
+    follower.news().filter((call) => call.includes('services ')),
+    ['add services default/a', 'add services default/d'],
+  );
+  assert.deepEqual(logged.splice(0), [`Manifest not in effect: ${fault}`]);
+  assert.deepEqual(await write(documents(a, service('c', '10.96.0.3'))), [
+    'remove services default/d',
+    'add services default/c',
+  ]);
+  assert.deepEqual(source.problems(), []);
+  assert.deepEqual(await write(documents(service('a', '10.96.0.5'), badC)), ['update services default/a']);
+  assert.deepEqual(source.problems().map(printProblem), [`${fault}; its last valid form stays in use`]);
+  assert.deepEqual(await write(a), ['remove services default/c', 'update services default/a']);
+  assert.deepEqual(source.problems(), []);
 });
 
 test('of two objects with one name the first file wins; the other is used when the first is removed', async (t) => {

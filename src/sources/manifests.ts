@@ -26,8 +26,8 @@ export interface ManifestSource extends ObjectSource {
 
 /**
  * Reads the manifests and follows their changes. Objects get the API's defaults and must match the proxy's selectors;
- * other kinds are skipped. A file with an error keeps its last good content. Of two objects with the same name, the
- * one in the first file by name wins. A legacy Endpoints object is used while its Service has no EndpointSlice. Without
+ * other kinds are skipped. An invalid object keeps its last valid form; the rest of its file is in use. A file that is
+ * not YAML keeps its last content. Of two objects with the same name, the one in the first file by name wins. A legacy Endpoints object is used while its Service has no EndpointSlice. Without
  * a Node named `nodeName`, one without addresses and labels is delivered. Rejects when the path cannot be read.
  */
 export async function manifestSource(options: ManifestSourceOptions): Promise<ManifestSource> {

@@ -75,6 +75,11 @@ ipvs: { scheduler: sh }
 kind: Service
 metadata: { name: web, namespace: shop }
 spec: { clusterIP: 10.96.0.1, ports: [{ port: 80 }] }
+---
+apiVersion: v1
+kind: Service
+metadata: { name: cart, namespace: shop }
+spec: { clusterIP: 10.96.0.2, ports: [{ port: 80000 }] }
 `,
     );
     rmSync(join(directory, 'config.yaml'), { force: true });
@@ -82,5 +87,9 @@ spec: { clusterIP: 10.96.0.1, ports: [{ port: 80 }] }
     assert.equal(code, 0);
     assert.match(stdout, /^shop\/web\/TCP .* reject /m);
     assert.match(stderr, /^Warning: Manifest not in effect: .*bad\.yaml/m);
+    assert.match(
+      stderr,
+      /good\.yaml:9:47: document 2: Service shop\/cart: spec\.ports\[0\]\.port: .* got 80000/,
+    );
   });
 });

@@ -234,72 +234,132 @@ for (const [name, text, line, column, message] of [
     `${head}spec:\n  clusterIP: 10.96.0.1\n  ports:\n  - port: eighty\n`,
     7,
     11,
-    'Service web: spec.ports[0].port: want an integer between 0 and 65535, got "eighty"',
+    'document 1: Service web: spec.ports[0].port: want an integer between 0 and 65535, got "eighty"',
   ],
   [
     'a bad clusterIP',
     `${head}spec:\n  clusterIP: 10.96.0.300\n`,
     5,
     14,
-    'Service default/web: spec.clusterIP: want an IP address, got "10.96.0.300"',
+    'document 1: Service default/web: spec.clusterIP: want an IP address, got "10.96.0.300"',
   ],
   [
     'two cluster IPs that differ',
     `${head}spec:\n  clusterIP: 10.96.0.1\n  clusterIPs: [10.96.0.2]\n`,
     6,
     16,
-    'Service default/web: spec.clusterIPs[0]: want the same as spec.clusterIP ("10.96.0.1"), got "10.96.0.2"',
+    'document 1: Service default/web: spec.clusterIPs[0]: want the same as spec.clusterIP ("10.96.0.1"), got "10.96.0.2"',
   ],
   [
     'a missing name, in a later document',
     `${head}---\napiVersion: v1\nkind: Service\nmetadata:\n  namespace: x\n`,
     8,
     3,
-    'Service: metadata.name: want a name, got undefined',
+    'document 2: Service: metadata.name: want a name, got undefined',
   ],
   [
     'an object in a List',
     'apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: Node\n  metadata: {name: n1}\n  spec: {podCIDRs: 7}\n',
     7,
     20,
-    'Node n1: spec.podCIDRs: want an array, got 7',
+    'document 1, items[0]: Node n1: spec.podCIDRs: want an array, got 7',
   ],
-  ['no kind', 'apiVersion: v1\nmetadata: {}\n', 1, 1, 'kind: want a string such as "Service"'],
-  ['no object', 'just text\n', 1, 1, 'want a Kubernetes object'],
+  ['no kind', 'apiVersion: v1\nmetadata: {}\n', 1, 1, 'document 1: kind: want a string such as "Service"'],
+  ['no object', 'just text\n', 1, 1, 'document 1: want a Kubernetes object'],
   [
     'a List of something else',
     'apiVersion: v1\nkind: List\nitems:\n- 7\n',
     4,
     3,
-    'items[0]: want a Kubernetes object',
+    'document 1, items[0]: want a Kubernetes object',
   ],
-  ['items that are none', 'apiVersion: v1\nkind: List\nitems: x\n', 3, 8, 'items: want an array'],
+  ['items that are none', 'apiVersion: v1\nkind: List\nitems: x\n', 3, 8, 'document 1: items: want an array'],
   [
     'a slice without addressType',
     'apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {name: s}\n',
     1,
     1,
-    'EndpointSlice default/s: addressType: want IPv4 or IPv6 or FQDN, got ""',
+    'document 1: EndpointSlice default/s: addressType: want IPv4 or IPv6 or FQDN, got ""',
   ],
 ] as const) {
   test(`${name} is reported with its position`, async () => {
-    await assert.rejects(read(text), (error) => {
-      assert.ok(error instanceof ManifestError);
-      assert.equal(error.message, message);
-      assert.deepEqual(error.position, { line, column });
-      return true;
-    });
+    const { faults } = await read(text);
+    assert.deepEqual(
+      faults.map((fault) => [fault.message, fault.position]),
+      [[message, { line, column }]],
+    );
   });
 }
 
 test('errors in JSON have positions', async () => {
   const text = '{\n\t"apiVersion": "v1", "kind": "Service",\n\t"metadata": {"name": 5}\n}\n';
-  await assert.rejects(read(text, true), {
-    message: /metadata\.name: want a string, got 5/,
-    position: { line: 3, column: 23 },
-  });
+  const { faults } = await read(text, true);
+  assert.match(faults[0]?.message ?? '', /metadata\.name: want a string, got 5/);
+  assert.deepEqual(faults[0]?.position, { line: 3, column: 23 });
   await assert.rejects(
     read('{\n"a": }\n]', true),
     (error) => error instanceof ManifestError && error.position !== undefined,
   );
+});
+
+const serviceList = (...services: readonly object[]) =>
+  JSON.stringify({ apiVersion: 'v1', kind: 'ServiceList', items: services });
+
+test('every invalid object of a file is reported and the others are read', async () => {
+  const text = serviceList(
+    service({ clusterIP: '10.96.0.1' }, { name: 'a' }),
+    service({ clusterIP: 'x' }, { name: 'b' }),
+    service({ clusterIP: '10.96.0.3' }, { name: 'c' }),
+    service({ clusterIP: 7 }, { name: 'd' }),
+  );
+  const { entries, faults } = await read(text, true);
+  assert.deepEqual(
+    entries.services.map(({ key }) => key),
+    ['default/a', 'default/c'],
+  );
+  assert.deepEqual(
+    faults.map(({ message }) => message),
+    [
+      'document 1, items[1]: Service default/b: spec.clusterIP: want an IP address, got "x"',
+      'document 1, items[3]: Service d: spec.clusterIP: want a string, got 7',
+    ],
+  );
+});
+
+test('an invalid object keeps its last valid form, and its fault says so', async () => {
+  const first = await read(
+    serviceList(
+      service({ clusterIP: '10.96.0.1' }, { name: 'a' }),
+      service({ clusterIP: '10.96.0.2' }, { name: 'b' }),
+    ),
+  );
+  const invalid = serviceList(service({ clusterIP: 7 }, { name: 'a' }));
+  const { entries, faults } = await readContent(invalid, true, options, first);
+  assert.deepEqual(
+    entries.services.map(({ key, object }) => [key, object.clusterIP]),
+    [['default/a', '10.96.0.1']],
+  );
+  assert.match(faults[0]?.message ?? '', /want a string, got 7; its last valid form stays in use$/);
+});
+
+test('while a document has no kind or no name, no object of its file is removed', async () => {
+  const first = await read(
+    serviceList(
+      service({ clusterIP: '10.96.0.1' }, { name: 'a' }),
+      service({ clusterIP: '10.96.0.2' }, { name: 'b' }),
+    ),
+  );
+  const [a] = first.entries.services;
+  for (const unnamed of [{ apiVersion: 'v1', metadata: { name: 'b' } }, service({}, { name: '' }), 'text']) {
+    const text = `${JSON.stringify(service({ clusterIP: '10.96.0.9' }, { name: 'a' }))}\n---\n${JSON.stringify(unnamed)}`;
+    const { entries, faults } = await readContent(text, false, options, first);
+    assert.deepEqual(
+      entries.services.map(({ key, object }) => [key, object.clusterIP]),
+      [
+        [a?.key, '10.96.0.9'],
+        ['default/b', '10.96.0.2'],
+      ],
+    );
+    assert.match(faults[0]?.message ?? '', /^document 2: .*; no object of this file is removed meanwhile$/);
+  }
 });

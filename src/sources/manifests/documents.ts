@@ -13,10 +13,13 @@ export class ManifestError extends Error {
   readonly code = 'KPT_MANIFEST_INVALID';
   override readonly name = 'ManifestError';
   readonly position: Position | undefined;
+  /** Kind and name of the object that is wrong, in the forms that they may have; none when it has no name. */
+  readonly subjects: readonly string[];
 
-  constructor(message: string, position?: Position) {
+  constructor(message: string, position?: Position, subjects: readonly string[] = []) {
     super(message);
     this.position = position;
+    this.subjects = subjects;
   }
 }
 
@@ -37,6 +40,8 @@ export type Path = readonly (string | number)[];
 
 export interface ManifestDocument {
   readonly raw: unknown;
+  /** Counts the documents of the file from 1. */
+  readonly number: number;
   /** The position of the value at `path`, or of its nearest existing parent; undefined when positions are unknown. */
   locate(path: Path): Position | undefined;
 }
@@ -53,8 +58,10 @@ export async function parseYaml(text: string, clock: Clock): Promise<ManifestDoc
   // kubectl understands merge keys (`<<: *anchor`), so manifests use them.
   const composer = new Composer({ merge: true, prettyErrors: false });
   const timeSlice = new TimeSlice(clock);
+  let number = 0;
   for (const document of composer.compose(new Parser(lines.addNewLine).parse(text))) {
     if (timeSlice.isSpent) await timeSlice.yield();
+    number++;
     const fault = document.errors[0];
     if (fault) throw new ManifestError(fault.message, positionAt(fault.pos[0]));
     const locate = (path: Path): Position => {
@@ -65,7 +72,7 @@ export async function parseYaml(text: string, clock: Clock): Promise<ManifestDoc
       return positionAt(document.contents?.range?.[0] ?? document.range[0]);
     };
     const raw = toPlain(document, locate([]));
-    if (raw !== null && raw !== undefined) documents.push({ raw, locate });
+    if (raw !== null && raw !== undefined) documents.push({ raw, number, locate });
   }
   return documents;
 }

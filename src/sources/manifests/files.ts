@@ -14,12 +14,12 @@ interface FileState {
   /** Device, inode, size and times: changes with the file. */
   readonly signature: string;
   readonly digest: string;
-  /** The last good content; undefined if there was none. */
+  /** The content in use; undefined if the file could never be read. */
   readonly content: ManifestContent | undefined;
-  readonly problem: ManifestProblem | undefined;
+  readonly problems: readonly ManifestProblem[];
 }
 
-/** The manifest files of a directory, or a single file: their last good content and their problems. */
+/** The manifest files of a directory, or a single file: their content in use and their problems. */
 export class ManifestFiles {
   readonly #path: string;
   readonly #options: ContentOptions;
@@ -32,8 +32,8 @@ export class ManifestFiles {
   }
 
   /**
-   * Reads changed files; returns whether anything changed. A broken file keeps its last good content; so do all files
-   * when the path is gone. `thorough` reads every file, also those with an unchanged signature.
+   * Reads changed files; returns whether anything changed. A file that is not YAML keeps its last content; so do all
+   * files when the path is gone. Of a file with invalid objects, the others are in use. `thorough` reads every file, also those with an unchanged signature.
    */
   async refresh(thorough: boolean): Promise<boolean> {
     const before = this.#files;
@@ -47,7 +47,7 @@ export class ManifestFiles {
     return this.#pathProblem?.message !== problemBefore || !sameFiles(before, this.#files);
   }
 
-  /** Good contents, sorted by file name. */
+  /** Contents in use, sorted by file name. */
   contents(): (readonly [file: string, content: ManifestContent])[] {
     return [...this.#files].flatMap(([file, { content }]) => (content ? [[file, content] as const] : []));
   }
@@ -58,7 +58,7 @@ export class ManifestFiles {
   }
 
   problems(): ManifestProblem[] {
-    const ofFiles = [...this.#files.values()].flatMap(({ problem }) => problem ?? []);
+    const ofFiles = [...this.#files.values()].flatMap(({ problems }) => problems);
     return this.#pathProblem ? [this.#pathProblem, ...ofFiles] : ofFiles;
   }
 
@@ -98,7 +98,7 @@ export class ManifestFiles {
         signature,
         digest: '',
         content: before?.content,
-        problem: { file: name, message: messageOf(error) },
+        problems: [{ file: name, message: messageOf(error) }],
       };
     }
   }
@@ -106,16 +106,21 @@ export class ManifestFiles {
   async #parse(
     file: string,
     text: string,
-    lastGood: ManifestContent | undefined,
-  ): Promise<Pick<FileState, 'content' | 'problem'>> {
+    last: ManifestContent | undefined,
+  ): Promise<Pick<FileState, 'content' | 'problems'>> {
     try {
-      return { content: await readContent(text, file.endsWith('.json'), this.#options), problem: undefined };
+      const content = await readContent(text, file.endsWith('.json'), this.#options, last);
+      return { content, problems: content.faults.map((fault) => problemOf(file, fault)) };
     } catch (error) {
-      const position = error instanceof ManifestError ? error.position : undefined;
-      const message = messageOf(error);
-      return { content: lastGood, problem: position ? { file, position, message } : { file, message } };
+      return { content: last, problems: [problemOf(file, error)] };
     }
   }
+}
+
+function problemOf(file: string, error: unknown): ManifestProblem {
+  const position = error instanceof ManifestError ? error.position : undefined;
+  const message = messageOf(error);
+  return position ? { file, position, message } : { file, message };
 }
 
 /** Hidden files are swap files of editors and internals of ConfigMap volumes. */
@@ -129,10 +134,10 @@ function signatureOf({ dev, ino, size, mtimeNs, ctimeNs }: BigIntStats): string 
 
 function sameFiles(left: ReadonlyMap<string, FileState>, right: ReadonlyMap<string, FileState>): boolean {
   if (left.size !== right.size) return false;
-  return [...right].every(([name, { digest, content, problem }]) => {
+  return [...right].every(([name, { digest, content, problems }]) => {
     const other = left.get(name);
-    return (
-      other?.digest === digest && other.content === content && other.problem?.message === problem?.message
-    );
+    // Contents with equal digests have equal faults; a file that cannot be read has one problem and no digest.
+    const isSameProblem = other?.problems[0]?.message === problems[0]?.message;
+    return other?.digest === digest && other.content === content && isSameProblem;
   });
 }
