@@ -26,9 +26,9 @@ async function serve(t: TestContext, family: TestFamily, admits = () => true): P
   return (server.address() as AddressInfo).port;
 }
 
-async function ask(port: number, page: string, method = 'GET') {
+async function ask(port: number, page: string, method = 'GET', headers = {}) {
   const [response] = (await once(
-    request({ port, host: '127.0.0.1', path: BASE + page, method, agent: false }).end(),
+    request({ port, host: '127.0.0.1', path: BASE + page, method, agent: false, headers }).end(),
     'response',
   )) as [IncomingMessage];
   let body = '';
@@ -97,6 +97,53 @@ test('a client whose address is not admitted gets a 403', async (t) => {
   }
 });
 
+test('a request for a host name other than localhost gets a 403, so that no web page can read the answers', async (t) => {
+  const port = await serve(t, { plans: plansByKey(web) });
+  const askFor = (host: string) => ask(port, 'status', 'GET', { host });
+  for (const host of [
+    'localhost',
+    'LocalHost:10249',
+    '127.0.0.1:10249',
+    '192.0.2.1',
+    '[::1]',
+    '[2001:db8::1]:80',
+  ]) {
+    assert.equal((await askFor(host)).status, 200, host);
+  }
+  for (const host of [
+    'evil.example',
+    'evil.example:10249',
+    'localhost.evil.example',
+    '127.0.0.1.evil.example',
+    '[evil]',
+  ]) {
+    const { status, body } = await askFor(host);
+    assert.equal(status, 403, host);
+    assert.equal(
+      body,
+      `/debug/kube-proxy/ does not answer requests for host ${JSON.stringify(host)}; use an IP address or localhost\n`,
+    );
+  }
+});
+
+test('an unknown query parameter gets a 400 that names it and the known ones', async (t) => {
+  const port = await serve(t, { plans: plansByKey(web) });
+  for (const [page, message] of [
+    ['services?nmae=web', 'unknown parameter "nmae"; services has name'],
+    ['endpoints?name=web&x=', 'unknown parameter "x"; endpoints has name'],
+    [
+      'explain?source=10.0.0.1&destination=10.96.0.1&port=80&proto=UDP',
+      'unknown parameter "proto"; explain has source, destination, port, protocol, interface',
+    ],
+    ['status?a=b', 'unknown parameter "a"; status has none'],
+    ['?constructor', 'unknown parameter "constructor"; the index has none'],
+  ] as const) {
+    const { status, body } = await ask(port, page);
+    assert.deepEqual([status, body], [400, `${message}\n`]);
+  }
+  assert.equal((await ask(port, 'nope?a=b')).status, 404);
+});
+
 test('unknown pages, invalid questions and early requests get different status codes', async (t) => {
   const port = await serve(t, { plans: plansByKey(web) });
   const status = async (page: string, at = port) => (await ask(at, page)).status;
@@ -133,7 +180,7 @@ test('a list is not generated further after its client disconnects', async (t) =
   })();
   const port = await serve(t, { plans });
   const socket = connect(port, '127.0.0.1');
-  socket.write(`GET ${BASE}services HTTP/1.1\r\nHost: x\r\n\r\n`);
+  socket.write(`GET ${BASE}services HTTP/1.1\r\nHost: localhost\r\n\r\n`);
   await once(socket, 'data');
   socket.destroy();
   await once(socket, 'close');

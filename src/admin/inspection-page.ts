@@ -1,7 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { isIP } from 'node:net';
 import { API_PATH, API_VERSION } from '../inspect/api.ts';
 import { type Inspector, NotReadyError } from '../inspect/inspector.ts';
-import { QuestionError, readQuestion } from '../inspect/question.ts';
+import { QuestionError, questionParameters, readQuestion } from '../inspect/question.ts';
 import type { Clock } from '../lib/clock.ts';
 import { reply } from '../lib/http.ts';
 import { type Handler, notFound, type Routes, replyError, textHeaders } from './http.ts';
@@ -14,6 +15,13 @@ export interface InspectionPagesOptions {
   readonly clock: Clock;
 }
 
+/** The query parameters of each page; the other pages have none. */
+const parametersOf: Readonly<Record<string, readonly string[]>> = {
+  services: ['name'],
+  endpoints: ['name'],
+  explain: questionParameters,
+};
+
 const jsonHeaders = { ...textHeaders, 'Content-Type': 'application/json', 'Cache-Control': 'no-store' };
 
 /** The read-only inspection API: what the proxy decided and what the kernel holds, as JSON. */
@@ -24,6 +32,7 @@ export function inspectionHandler(options: InspectionPagesOptions): Handler {
     const name = target.path.slice(API_PATH.length);
     const page = Object.hasOwn(pages, name) ? pages[name] : undefined;
     try {
+      if (page) checkParameters(name, target.query);
       await (page ?? notFound)(request, response, target);
     } catch (error) {
       if (error instanceof QuestionError) replyError(response, 400, error.message);
@@ -61,6 +70,15 @@ function inspectionPages({ inspector, clock }: InspectionPagesOptions): Routes {
   return { ...pages, '': (_request, response) => replyJSON(response, index) };
 }
 
+/** Throws `QuestionError` when the query has a parameter that the page does not know. */
+function checkParameters(page: string, query: URLSearchParams): void {
+  const known = parametersOf[page] ?? [];
+  const unknown = [...query.keys()].find((name) => !known.includes(name));
+  if (unknown === undefined) return;
+  const all = `${page === '' ? 'the index' : page} has ${known.join(', ') || 'none'}`;
+  throw new QuestionError(`unknown parameter ${JSON.stringify(unknown)}; ${all}`);
+}
+
 /** Replies 403 or 405 to a disallowed request; returns whether it replied. */
 function replyIfForbidden(
   request: IncomingMessage,
@@ -73,10 +91,29 @@ function replyIfForbidden(
     replyError(response, 403, `${API_PATH} is not open to ${who}; start kube-proxy with --inspection-from`);
     return true;
   }
+  const { host } = request.headers;
+  if (host !== undefined && !isTrustedHost(host)) {
+    const which = JSON.stringify(host);
+    replyError(
+      response,
+      403,
+      `${API_PATH} does not answer requests for host ${which}; use an IP address or localhost`,
+    );
+    return true;
+  }
   if (request.method === 'GET' || request.method === 'HEAD') return false;
   const headers = { ...textHeaders, Allow: 'GET, HEAD' };
   reply(response, 405, headers, 'only GET and HEAD: these pages change nothing\n');
   return true;
+}
+
+/**
+ * Whether a Host header has an IP address or `localhost`. A web page can make its own name resolve to 127.0.0.1 (DNS
+ * rebinding); the browser of a user on the node then lets the page read what this server answers for that name.
+ */
+function isTrustedHost(header: string): boolean {
+  const host = header.replace(/:\d*$/, '');
+  return host.toLowerCase() === 'localhost' || isIP(host.replace(/^\[(.*)\]$/, '$1')) !== 0;
 }
 
 function replyJSON(response: ServerResponse, body: object): void {

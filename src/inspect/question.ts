@@ -20,6 +20,8 @@ export interface Question {
 
 const protocols: readonly Protocol[] = ['TCP', 'UDP', 'SCTP'];
 
+export const questionParameters = ['source', 'destination', 'port', 'protocol', 'interface'] as const;
+
 /** Reads `source`, `destination`, `port`, and optionally `protocol` (default TCP) and `interface`. */
 export function readQuestion(read: (name: string) => string | null): Question {
   const destination = readAddress('destination', read('destination'));

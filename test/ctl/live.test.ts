@@ -1,4 +1,7 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { get, type IncomingMessage } from 'node:http';
+import { text } from 'node:stream/consumers';
 import { after, before, describe, it } from 'node:test';
 import { parse as parseYaml } from 'yaml';
 import type { LiveReport } from '../../src/ctl/live/live.ts';
@@ -172,6 +175,19 @@ describe('kube-proxyctl and a proxy in nftables mode', { skip: skip ?? false }, 
     const response = await fetch(`${API}status`, { method: 'POST' });
     assert.deepEqual([response.status, response.headers.get('allow')], [405, 'GET, HEAD']);
     assert.equal((await fetch(`${API}services`, { method: 'HEAD' })).status, 200);
+  });
+
+  it('the inspection API refuses other host names than localhost, and unknown parameters', async () => {
+    // fetch() does not let its caller choose the Host header.
+    const request = get(`${API}status`, { headers: { host: 'evil.example' }, agent: false });
+    const [foreign] = (await once(request, 'response')) as [IncomingMessage];
+    assert.equal(foreign.statusCode, 403);
+    assert.match(await text(foreign), /does not answer requests for host "evil\.example"/);
+    const unknown = await fetch(`${API}services?nmae=web`);
+    assert.deepEqual(
+      [unknown.status, await unknown.text()],
+      [400, 'unknown parameter "nmae"; services has name\n'],
+    );
   });
 
   it('the inspection API answers only loopback clients, unless --inspection-from admits others', async () => {
