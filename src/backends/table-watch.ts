@@ -1,6 +1,8 @@
 import type { NftClient, Subscription } from '../kernel/nft/client.ts';
 import type { NftEvent } from '../kernel/nft/events.ts';
 import type { TableRef } from '../kernel/nft/objects.ts';
+import { processText } from '../kernel/process-name.ts';
+import { systemFiles } from '../kernel/system-files.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../obs/log.ts';
 import { LastingSubscription } from './lasting-subscription.ts';
@@ -61,7 +63,7 @@ export class TableWatch {
     this.#isLayoutIntact = true;
     this.#options.onChange({
       objects,
-      by: `${event.processName}[${event.pid}]`,
+      by: processText(event, systemFiles),
       ...(suspects && { suspects }),
     });
   }

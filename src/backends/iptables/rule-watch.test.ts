@@ -53,9 +53,9 @@ test('a transaction on our chains is reported once, to its family', () => {
   listener()?.event({ ...deleted, type: 'added' });
   listener()?.event({ ...deleted, chain: 'INPUT' });
   assert.deepEqual(reports, []);
-  listener()?.committed(42, 'iptables[42]');
+  listener()?.committed(42, { processName: 'iptables', pid: 42 });
   assert.deepEqual(reports, [['IPv4', { 'rule deleted': 2, 'rule added': 1 }, 'iptables[42]']]);
-  listener()?.committed(43, 'nft[43]');
+  listener()?.committed(43, { processName: 'nft', pid: 43 });
   assert.equal(reports.length, 1);
 });
 
@@ -64,12 +64,12 @@ test('what our own programs write is not reported', async () => {
   watch.ownWriter(42);
   assert.equal(filters.length, 1);
   listener()?.event(deleted);
-  listener()?.committed(42, 'iptables-restor[42]');
+  listener()?.committed(42, { processName: 'iptables-restor', pid: 42 });
   assert.deepEqual(reports, []);
   await clock.advance(61_000);
   watch.ownWriter(77);
   listener()?.event(deleted);
-  listener()?.committed(42, 'iptables[42]');
+  listener()?.committed(42, { processName: 'iptables', pid: 42 });
   assert.equal(reports.length, 1, 'a number that was given out again long after');
 });
 
@@ -78,7 +78,7 @@ test('deletions of a table or from a chain with jumps are a suspicion, other thi
   const settled = (event: RuleEvent) => {
     reports.length = 0;
     listener()?.event(event);
-    listener()?.committed(42, 'nft[42]');
+    listener()?.committed(42, { processName: 'nft', pid: 42 });
     return reports.length;
   };
   assert.equal(settled({ ...deleted, kind: 'table', chain: '' }), 1);

@@ -1,5 +1,7 @@
 import { ignorePorts } from '../../kernel/netlink/filter.ts';
 import type { RuleEvent, RuleEventListener, RuleSubscription } from '../../kernel/nft/rule-events.ts';
+import { type Committer, processText } from '../../kernel/process-name.ts';
+import { systemFiles } from '../../kernel/system-files.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Family } from '../../model/ip.ts';
 import type { Logger } from '../../obs/log.ts';
@@ -101,8 +103,9 @@ export class RuleWatch {
     this.#noted.set(family, noted.set(what, (noted.get(what) ?? 0) + 1));
   }
 
-  #settle(port: number, by: string): void {
-    if (this.#writers.has(port)) return;
+  #settle(port: number, committer: Committer): void {
+    if (this.#writers.has(port) || this.#noted.size + this.#suspect.size === 0) return;
+    const by = processText(committer, systemFiles);
     const noted = this.#noted;
     const suspect = this.#suspect;
     this.#noted = new Map();

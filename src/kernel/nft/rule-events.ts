@@ -6,6 +6,7 @@ import { NetlinkFormatError, type NetlinkMessage } from '../netlink/reader.ts';
 import { type NetlinkSubscription, subscribe } from '../netlink/subscription.ts';
 import { type NetlinkTransport, openTransport } from '../netlink/transport.ts';
 import { addressFamilies, nameOf } from '../numbers.ts';
+import type { Committer } from '../process-name.ts';
 import { messageKind, NFNLGRP_NFTABLES, NFT_MSG, NFTA_CHAIN, NFTA_RULE, NFTA_TABLE } from './constants.ts';
 import { readGeneration } from './event-decoder.ts';
 
@@ -25,8 +26,8 @@ export interface RuleEvent {
 
 export interface RuleEventListener {
   event(event: RuleEvent): void;
-  /** A transaction of the program with this netlink port is complete; `by` is `name[pid]`. */
-  committed(port: number, by: string): void;
+  /** A transaction of the program with this netlink port is complete. */
+  committed(port: number, by: Committer): void;
   /** Events were lost. */
   overrun(): void;
   /** The subscription failed and delivers nothing more. */
@@ -58,8 +59,7 @@ export function subscribeRules(transport: NetlinkTransport, listener: RuleEventL
 function deliver(message: NetlinkMessage, listener: RuleEventListener): void {
   try {
     if (messageKind(message.type) === NFT_MSG.NEWGEN) {
-      const { processName, pid } = readGeneration(message);
-      listener.committed(message.port, `${processName}[${pid}]`);
+      listener.committed(message.port, readGeneration(message));
       return;
     }
     const event = readRuleEvent(message);
