@@ -46,8 +46,12 @@ export const metricAdvice: Readonly<Record<string, string>> = {
   kubeproxy_sync_proxy_rules_service_changes_total: 'Nothing.',
   kubeproxy_ts_problems:
     'One series per kind of [problem](#problems), with their number. Above 0: `kube-proxyctl status` says what is wrong.',
+  kubeproxy_ts_changed_objects_total:
+    'Which kinds of objects other programs change; see `kubeproxy_ts_repairs_total`.',
+  kubeproxy_ts_rules_wrong_seconds_total:
+    'Growing: Services of this node did not work for that long, because another program changed the rules. See [troubleshooting](troubleshooting.md#another-program-keeps-changing-the-rules).',
   kubeproxy_ts_repairs_total:
-    'Growing: another program changes the rules, or two proxies run. The log names the program. See [troubleshooting](troubleshooting.md#after-nft-flush-ruleset-or-an-iptables-flush).',
+    'Growing: another program changes the rules, or two proxies run. The log names the program. See [troubleshooting](troubleshooting.md#another-program-keeps-changing-the-rules).',
   kubeproxy_ts_set_aside:
     'A series names an object that this node cannot (fully) program. The event and the log have the reason; change the object.',
   kubeproxy_ts_userspace_bytes_total: 'Traffic per endpoint.',

@@ -1,10 +1,14 @@
 import type { Backend } from '../backends/backend.ts';
+import type { BackendContext } from '../backends/mode.ts';
+import { RepairBudget } from '../backends/repair-budget.ts';
 import { kernelFlowTable } from '../conntrack/kernel-table.ts';
 import { ConntrackReconciler } from '../conntrack/reconciler.ts';
 import type { Problems } from '../health/problems.ts';
 import type { ProxyHealth } from '../health/proxy-health.ts';
 import { ServiceHealthServers } from '../health/service-health.ts';
+import { cpuMs } from '../kernel/cpu-time.ts';
 import { openConntrackClient } from '../kernel/ct/client.ts';
+import { systemFiles } from '../kernel/system-files.ts';
 import type { EventRecorder } from '../kube/events/recorder.ts';
 import { systemClock } from '../lib/clock.ts';
 import { toMillis } from '../lib/duration.ts';
@@ -14,7 +18,6 @@ import { type NodePortAddresses, nodePortIPs } from '../model/node-port-addresse
 import { stateOf } from '../model/problem.ts';
 import { loadLibc } from '../native/koffi-libc.ts';
 import type { Logger } from '../obs/log.ts';
-import type { Counter } from '../obs/metrics.ts';
 import type { ProxyMetrics } from '../obs/proxy-metrics.ts';
 import { FamilyProxier, type FlowReconciler } from '../proxier/family-proxier.ts';
 import { noFlows, reconcileFlows } from '../proxier/flows.ts';
@@ -49,29 +52,22 @@ export async function createProxiers(options: ProxiersOptions): Promise<Proxiers
   metrics.setAside.readFrom(() => setAside.samples());
   problems.from(() => setAside.problems());
   const families: FamilyProxier[] = [];
-  const watched = { ...options, metrics: { ...metrics, repairs: notedRepairs(metrics.repairs, families) } };
+  const budget = new RepairBudget(systemClock, () => cpuMs(systemFiles));
   for (const family of options.families.toSorted()) {
-    const proxier = await createProxier(family, setAside, watched);
+    const proxier = await createProxier(family, setAside, { ...options, budget });
     problems.from(() => proxier.problems());
     families.push(proxier);
   }
+  metrics.rulesWrong.readFrom(() =>
+    families.map(({ family, repairs }) => ({ labels: { ip_family: family }, value: repairs.wrongMs / 1000 })),
+  );
   return { families, setAside };
-}
-
-/** Counts repairs in the metric, and in the proxier of the family. */
-function notedRepairs(repairs: Counter, families: readonly FamilyProxier[]): Counter {
-  return {
-    inc(labels, by = 1) {
-      repairs.inc(labels, by);
-      families.find(({ family }) => family === labels?.ip_family)?.noteRepair(by);
-    },
-  };
 }
 
 async function createProxier(
   family: Family,
   setAside: SetAside,
-  options: ProxiersOptions,
+  options: ProxiersOptions & Pick<BackendContext, 'budget'>,
 ): Promise<FamilyProxier> {
   const { completed, mode, nodeName, metrics, health, problems, recorder } = options;
   const { config, gates } = completed;
@@ -106,12 +102,12 @@ async function createProxier(
 
 async function createBackend(
   family: Family,
-  options: ProxiersOptions,
+  options: ProxiersOptions & Pick<BackendContext, 'budget'>,
   requestSync: () => void,
 ): Promise<Backend> {
-  const { mode, metrics, families } = options;
+  const { mode, metrics, budget, families } = options;
   try {
-    return await mode.create({ ...modeContext(family, options), metrics, requestSync });
+    return await mode.create({ ...modeContext(family, options), metrics, budget, requestSync });
   } catch (error) {
     const isDualStack = families.length > 1;
     const prefix = isDualStack ? `unable to create ${family.toLowerCase()} proxier: ` : '';

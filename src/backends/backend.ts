@@ -21,20 +21,35 @@ export interface SyncResult {
   readonly refused: readonly { readonly key: string; readonly error: Error }[];
 }
 
+/** Rules are not what was written, because of another program. Times are milliseconds since the epoch. */
+export interface RulesWrong {
+  /** When the first of the changes was noticed. */
+  readonly since: number;
+  /** When the repair begins; absent while one is under way. */
+  readonly dueAt?: number;
+  /** The program that made the latest change, by name and process id. */
+  readonly by: string;
+  /** That change: `rule deleted: 3`. */
+  readonly changes: string;
+}
+
+/** The repairs of a backend so far. */
+export interface RepairRecord {
+  readonly count: number;
+  /** How long rules were known to be wrong, in milliseconds. */
+  readonly wrongMs: number;
+  /** The last repair: when it ended, and the change that caused it, as in RulesWrong. */
+  readonly last?: { readonly at: number; readonly by: string; readonly changes: string };
+}
+
 /** What a backend still has to do, as data. Times are milliseconds since the epoch. */
 export interface Condition {
   /** A sync was asked for, or failed, at this time, and none that began later has succeeded. */
   readonly syncOwedSince?: number;
-  /** A repair that waits, because another program keeps changing what was written. */
-  readonly repair?: {
-    /** When the first of the changes that it is for was noticed. */
-    readonly since: number;
-    readonly dueAt: number;
-    /** The program that made the latest change, by name and process id. */
-    readonly by: string;
-    /** That change: `rule deleted: 3`. */
-    readonly changes: string;
-  };
+  /** What other programs changed, while that is not repaired: the repair waits, is under way or has failed. */
+  readonly wrong?: RulesWrong;
+  /** Another program changes rules again and again. Between its changes and the repairs, rules may be right. */
+  readonly fight?: { readonly since: number; readonly by: string };
   /** A full sync to come, because the last one left something to do. */
   readonly retry?: { readonly dueAt: number; readonly reason: string };
   /** The error of the last sync that failed. A later success does not clear it. */
@@ -60,6 +75,7 @@ export interface Backend {
    */
   readonly flows?: { answerers(key: string): ReadonlySet<string> } | 'none' | undefined;
   readonly condition: Condition;
+  readonly repairs: RepairRecord;
   sync(request: SyncRequest): Promise<SyncResult>;
   close(): Promise<void>;
 }

@@ -8,6 +8,7 @@ import type { ServicePlan } from '../plan/service-plan.ts';
 import type { SyncRequest } from './backend.ts';
 import type { Driver, EngineSignals, FullWrite, Remedy, Wanted, WantedChanges, Written } from './driver.ts';
 import { SyncEngine } from './engine.ts';
+import { RepairBudget } from './repair-budget.ts';
 
 class Refusal extends Error {}
 
@@ -94,13 +95,18 @@ function fixture({ relevant = true } = {}) {
   const log = new LogRecorder();
   const addresses = new FakeAddresses('192.0.2.1');
   const counted: unknown[] = [];
+  const cpu = { ms: 0 };
   let requests = 0;
   const engine = new SyncEngine({
     family: 'IPv6',
     driver,
     addresses: { source: addresses, relevant: relevant ? (listed) => listed : undefined },
     retryMs: 0,
-    metrics: { repairs: { inc: (labels, by) => void counted.push([labels, by]) } },
+    budget: new RepairBudget(clock, () => cpu.ms),
+    metrics: {
+      repairs: { inc: (labels) => void counted.push([labels]) },
+      changedObjects: { inc: (labels, by) => void counted.push([labels, by]) },
+    },
     logger: log,
     clock,
     requestSync: () => void requests++,
@@ -112,7 +118,7 @@ function fixture({ relevant = true } = {}) {
   const full = () => engine.sync({ ...request, changed: 'all' });
   /** What the driver was asked for since the last call. */
   const calls = () => driver.calls.splice(0);
-  return { clock, driver, log, addresses, counted, engine, sync, full, calls, requests: () => requests };
+  return { clock, cpu, driver, log, addresses, counted, engine, sync, full, calls, requests: () => requests };
 }
 
 const request: Omit<SyncRequest, 'changed'> = { plans: new Map(), serviceCIDRs: [], totalEndpoints: 0 };
@@ -376,8 +382,9 @@ describe('what other programs do', () => {
     await sync();
     driver.signals?.changed(damage('frontends'));
     assert.equal(requests(), 1);
-    assert.deepEqual(counted, [[{ ip_family: 'IPv6', object: 'rule deleted' }, 2]]);
+    assert.deepEqual(counted.splice(0), [[{ ip_family: 'IPv6', object: 'rule deleted' }, 2]]);
     await sync('a');
+    assert.deepEqual(counted, [[{ ip_family: 'IPv6' }]]);
     await sync('b');
     assert.deepEqual(calls(), [
       'watch',
@@ -389,12 +396,13 @@ describe('what other programs do', () => {
   });
 
   test('everything is written when damage is of unknown extent, or when a repair does not succeed', async () => {
-    const { driver, sync, calls } = fixture();
+    const { clock, driver, sync, calls } = fixture();
     await sync();
     driver.signals?.changed(damage('frontends'));
     driver.signals?.changed(anyDamage);
     await sync();
-    assert.deepEqual(calls(), ['watch', 'all', 'repairing', 'repairing', 'all']);
+    assert.deepEqual(calls(), ['watch', 'all', 'repairing', 'all']);
+    await clock.advance(1000);
     driver.signals?.changed(damage('frontends'));
     driver.mayWritePart = false;
     await sync();
@@ -412,29 +420,60 @@ describe('what other programs do', () => {
   });
 
   test('a repair of repeated damage waits for the end of a pause, while changes are written', async () => {
-    const { clock, driver, sync, calls, requests, engine } = fixture();
+    const { clock, cpu, driver, sync, calls, requests, engine } = fixture();
     await sync();
-    for (let i = 0; i < 3; i++) driver.signals?.changed(damage('frontends'));
+    driver.signals?.changed(damage('frontends'));
+    driver.kernel = () => {
+      cpu.ms += 250;
+      return undefined;
+    };
     await sync();
     calls();
     const since = clock.now();
     driver.signals?.changed(damage('frontends'));
     await clock.advance(500);
     driver.signals?.changed({ ...damage('handlers'), by: 'nft[43]' });
-    assert.deepEqual(engine.condition.repair, {
-      since,
-      dueAt: since + 1000,
-      by: 'nft[43]',
-      changes: 'rule deleted: 2',
-    });
-    assert.equal(requests(), 3);
+    const wrong = { since, by: 'nft[43]', changes: 'rule deleted: 2' };
+    assert.deepEqual(engine.condition.wrong, { ...wrong, dueAt: since + 1000 });
+    assert.equal(requests(), 1);
     await sync('a');
     assert.match(calls().join(), /^changes a of/);
     await clock.advance(500);
-    assert.equal(requests(), 4);
-    assert.equal(engine.condition.repair, undefined);
+    assert.equal(requests(), 2);
+    assert.deepEqual(engine.condition.wrong, wrong);
     await sync();
     assert.match(calls().join(), /^repairing,repair frontends,handlers and {2}of/);
+    assert.equal(engine.condition.wrong, undefined);
+    assert.equal(engine.repairs.count, 2);
+  });
+
+  test('rules are wrong until a repair has succeeded', async () => {
+    const { driver, sync, engine } = fixture();
+    const wrong = () => engine.condition.wrong;
+    await sync();
+    driver.signals?.changed(anyDamage);
+    assert.equal(wrong(), undefined, 'only a suspicion');
+    driver.signals?.changed(damage('frontends'));
+    driver.kernel = failing(new Error('out of memory'));
+    await assert.rejects(sync());
+    assert.equal(wrong()?.by, 'nft[42]');
+    driver.kernel = () => void assert.ok(wrong());
+    await sync();
+    assert.equal(wrong(), undefined);
+    assert.equal(engine.repairs.last?.by, 'nft[42]');
+  });
+
+  test('a full sync makes a repair that waits superfluous', async () => {
+    const { clock, driver, sync, full, engine, requests } = fixture();
+    await sync();
+    driver.signals?.changed(damage('frontends'));
+    await sync();
+    driver.signals?.changed(damage('frontends'));
+    assert.ok(engine.condition.wrong?.dueAt);
+    await full();
+    assert.equal(engine.condition.wrong, undefined);
+    await clock.advance(60_000);
+    assert.equal(requests(), 1);
   });
 });
 

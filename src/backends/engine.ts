@@ -2,11 +2,11 @@ import type { Clock, Timer } from '../lib/clock.ts';
 import { messageOf } from '../lib/thrown.ts';
 import type { Family } from '../model/ip.ts';
 import type { Logger } from '../obs/log.ts';
-import type { Counter } from '../obs/metrics.ts';
 import { AddressWatch, type NodeAddresses } from './address-watch.ts';
-import type { Backend, Condition, SyncRequest, SyncResult } from './backend.ts';
+import type { Backend, Condition, RepairRecord, SyncRequest, SyncResult } from './backend.ts';
 import type { Closable, Driver, Wanted, WantedChanges, Written } from './driver.ts';
-import { type ForeignChange, Repairs } from './repairs.ts';
+import type { RepairBudget } from './repair-budget.ts';
+import { type ForeignChange, type RepairMetrics, Repairs, type Suspects, union } from './repairs.ts';
 import { Retry } from './retry.ts';
 import { findUnprepared, UnpreparedError } from './unprepared.ts';
 
@@ -20,7 +20,9 @@ export interface EngineOptions<Belief> {
   readonly addresses?: NodeAddresses | undefined;
   /** Milliseconds from a sync that left something to do to the next; see Retry. */
   readonly retryMs: number;
-  readonly metrics: { readonly repairs: Counter };
+  /** Limits what repairs cost; the families share it. */
+  readonly budget: RepairBudget;
+  readonly metrics: RepairMetrics;
   readonly logger: Logger;
   readonly clock: Clock;
   /** Asks for a sync, as soon as possible. */
@@ -29,9 +31,6 @@ export interface EngineOptions<Belief> {
 
 /** Attempts of one full sync without progress: the kernel is short of something, or another program keeps writing. */
 const maxFutileAttempts = 8;
-
-/** Parts of what was written that may no longer be there; rules may be missing as well. */
-type Suspects = ReadonlySet<string> | 'everything';
 
 /**
  * Keeps one family of the kernel in line with plans, in every mode: a driver writes, the engine decides what and
@@ -53,8 +52,6 @@ export class SyncEngine<Belief> implements Backend {
   #belief: Belief | undefined;
   /** What the next sync has to put right besides changes; undefined when nothing is in doubt. */
   #suspects: Suspects | undefined;
-  /** What other programs damaged since the last repair began. */
-  #damage: Suspects | undefined;
   /** Service ports that are not (fully) programmed. */
   readonly #refused = new Map<string, Error>();
   /** What the last full sync, or one after it, left to do. */
@@ -71,7 +68,7 @@ export class SyncEngine<Belief> implements Backend {
   #isClosed = false;
 
   constructor(options: EngineOptions<Belief>) {
-    const { family, driver, metrics, logger, clock, retryMs } = options;
+    const { family, driver, budget, metrics, logger, clock, retryMs } = options;
     this.#options = options;
     this.#driver = driver;
     this.family = family;
@@ -82,10 +79,11 @@ export class SyncEngine<Belief> implements Backend {
     this.#repairs = new Repairs({
       family,
       subject: driver.subject,
+      budget,
       clock,
       logger,
-      repairs: metrics.repairs,
-      repair: () => this.#repair(),
+      metrics,
+      request: () => this.#requestRepair(),
     });
   }
 
@@ -94,13 +92,19 @@ export class SyncEngine<Belief> implements Backend {
   }
 
   get condition(): Condition {
-    const [repair, retry] = [this.#repairs.pending, this.#retry.pending];
+    const { wrong, fight } = this.#repairs;
+    const retry = this.#retry.pending;
     return {
       ...(this.#owed && { syncOwedSince: this.#owed.since }),
-      ...(repair && { repair }),
+      ...(wrong && { wrong }),
+      ...(fight && { fight }),
       ...(retry && { retry }),
       ...(this.#lastError && { lastError: this.#lastError }),
     };
+  }
+
+  get repairs(): RepairRecord {
+    return this.#repairs.record;
   }
 
   sync(request: SyncRequest): Promise<SyncResult> {
@@ -130,18 +134,21 @@ export class SyncEngine<Belief> implements Backend {
     this.#owe();
     const served = this.#owed;
     this.#served = served;
+    let hasSucceeded = false;
     try {
       const addressError = await this.#listAddresses();
       const wanted = { ...request, addresses: this.#addresses };
       const part = await this.#writePart(wanted);
       const written = part ?? (await this.#writeAll(wanted).finally(() => this.#armPeriodic()));
       this.#accept(written, part !== undefined, addressError);
+      hasSucceeded = true;
     } catch (error) {
       this.#lastError = { at: this.#options.clock.now(), message: messageOf(error) };
       this.#owed = served;
       throw error;
     } finally {
       this.#served = undefined;
+      this.#repairs.end(hasSucceeded);
     }
     if (this.#owed === served) this.#owed = undefined;
     return { refused: [...this.#refused].map(([key, error]) => ({ key, error })) };
@@ -150,6 +157,8 @@ export class SyncEngine<Belief> implements Backend {
   /** Writes changes, after a repair of what is suspect. Resolves to undefined when everything has to be written. */
   async #writePart(wanted: SyncRequest & Wanted): Promise<Written<Belief> | undefined> {
     const { changed } = wanted;
+    if (this.#repairs.isRequested)
+      this.#suspects = union(this.#suspects, this.#repairs.begin() ?? 'everything');
     const [belief, suspects] = [this.#belief, this.#suspects];
     if (changed === 'all' || belief === undefined || suspects === 'everything') return undefined;
     this.#belief = undefined;
@@ -173,6 +182,8 @@ export class SyncEngine<Belief> implements Backend {
   async #writeAll(wanted: Wanted): Promise<Written<Belief>> {
     this.#belief = undefined;
     this.#suspects = undefined;
+    // It also puts right what a pending repair is for.
+    this.#repairs.begin();
     this.#refused.clear();
     try {
       return await this.#attemptAll(wanted);
@@ -257,14 +268,10 @@ export class SyncEngine<Belief> implements Backend {
   }
 
   #noteDamage(change: ForeignChange): void {
-    if (this.#isClosed) return;
-    this.#damage = union(this.#damage, change.suspects ?? 'everything');
-    this.#repairs.changed(change);
+    if (!this.#isClosed) this.#repairs.changed(change);
   }
 
-  #repair(): void {
-    this.#suspects = union(this.#suspects, this.#damage ?? 'everything');
-    this.#damage = undefined;
+  #requestRepair(): void {
     this.#driver.repairing?.();
     this.#request();
   }
@@ -292,9 +299,4 @@ export class SyncEngine<Belief> implements Backend {
     this.#periodic?.cancel();
     this.#periodic = this.#options.clock.setTimeout(() => this.#requestFullSync(), fullSyncPeriodMs);
   }
-}
-
-function union(known: Suspects | undefined, more: Suspects): Suspects {
-  if (known === 'everything' || more === 'everything') return 'everything';
-  return new Set([...(known ?? []), ...more]);
 }

@@ -10,6 +10,7 @@ import type { Backend } from './backend.ts';
 import type { Inspection } from './inspection.ts';
 import type { LeftoverSource } from './leftovers.ts';
 import type { PacketRules } from './packet-rules.ts';
+import type { RepairBudget } from './repair-budget.ts';
 
 /** Everything that a mode needs to create the backend of one family. */
 export interface BackendContext {
@@ -20,6 +21,8 @@ export interface BackendContext {
   readonly nodePortAddresses: NodePortAddresses;
   readonly localDetector: LocalDetector;
   readonly metrics: ProxyMetrics;
+  /** Limits what repairs cost in all families together. */
+  readonly budget: RepairBudget;
   readonly logger: Logger;
   readonly clock: Clock;
   /** The backend calls it when the kernel no longer holds what is wanted. A sync follows at once. */
@@ -27,7 +30,7 @@ export interface BackendContext {
 }
 
 /** Everything that a mode needs to inspect the kernel. */
-export type InspectionContext = Omit<BackendContext, 'metrics' | 'requestSync'>;
+export type InspectionContext = Omit<BackendContext, 'metrics' | 'budget' | 'requestSync'>;
 
 /** The bit of a packet's mark that asks for masquerading, where the configuration names none. */
 export const defaultMasqueradeBit = 14;

@@ -21,6 +21,7 @@ const family: FamilyStatus = {
   lastFailure: { time: '2026-01-01T00:00:30Z', message: 'ENOBUFS' },
   repairs: 1,
   lastRepair: '2026-01-01T00:00:50Z',
+  lastRepairCause: { by: 'nft[42]', changes: 'rule deleted: 3' },
 };
 
 function report(parts: Partial<StatusReport> = {}): StatusReport {
@@ -51,7 +52,7 @@ IPv4    192.0.2.5  2              5          2s ago     20ms  partial  1        
 
 IPv4: service CIDRs: 10.96.0.0/16
 
-IPv4: last repair 10s ago: another program had changed our rules
+IPv4: last repair 10s ago: nft[42] had changed our rules (rule deleted: 3)
 
 IPv4: last failure 30s ago, succeeded since: ENOBUFS
 `,

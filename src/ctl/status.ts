@@ -67,10 +67,11 @@ function familyTable({ families, time }: StatusReport, paint: Paint): string {
 
 function familyNotes(family: FamilyStatus, now: string, paint: Paint): string[] {
   const notes: string[] = [];
-  const { lastFailure, lastSync, lastRepair, serviceCIDRs } = family;
+  const { lastFailure, lastSync, lastRepair, lastRepairCause, serviceCIDRs } = family;
   if (serviceCIDRs.length > 0) notes.push(`service CIDRs: ${serviceCIDRs.join(', ')}`);
-  if (lastRepair !== null) {
-    notes.push(`last repair ${agoText(lastRepair, now)}: another program had changed our rules`);
+  if (lastRepair !== null && lastRepairCause) {
+    const { by, changes } = lastRepairCause;
+    notes.push(`last repair ${agoText(lastRepair, now)}: ${by} had changed our rules (${changes})`);
   }
   if (lastFailure !== null) {
     const isOver = lastSync !== null && lastSync.time >= lastFailure.time;

@@ -41,9 +41,11 @@ export interface FamilyStatus {
   } | null;
   readonly failures: number;
   readonly lastFailure: { readonly time: string; readonly message: string } | null;
-  /** Objects in the kernel that were repaired after another program had changed them. */
+  /** Repairs of what other programs had changed. */
   readonly repairs: number;
   readonly lastRepair: string | null;
+  /** The program, by name and process id, and what it changed: `rule deleted: 3`. */
+  readonly lastRepairCause: { readonly by: string; readonly changes: string } | null;
 }
 
 /** Something that an operator should know and act on. */

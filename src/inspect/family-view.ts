@@ -1,3 +1,4 @@
+import type { RepairRecord } from '../backends/backend.ts';
 import type { Family } from '../model/ip.ts';
 import type { PlannedPort } from '../plan/plan.ts';
 
@@ -19,9 +20,9 @@ export interface SyncActivity {
   /** Syncs that failed, and the last of them. */
   readonly failures: number;
   readonly lastFailure: { readonly at: number; readonly message: string } | undefined;
-  /** Objects in the kernel that were repaired after another program had changed them. */
+  /** Repairs of what other programs had changed, and the last of them. */
   readonly repairs: number;
-  readonly lastRepair: number | undefined;
+  readonly lastRepair: RepairRecord['last'] | undefined;
 }
 
 /** The state of one family in a running proxy. All of it is live and changes with the next sync. */

@@ -41,7 +41,7 @@ test('status has the last sync, failure and repair, with times in RFC 3339', () 
     failures: 1,
     lastFailure: { at: clock.now() - 5_000, message: 'ENOBUFS' },
     repairs: 3,
-    lastRepair: clock.now() - 1_000,
+    lastRepair: { at: clock.now() - 1_000, by: 'nft[42]', changes: 'rule deleted: 3' },
   } as const;
   const status = testInspector({ plans, activity }, clock).status();
   assert.deepEqual([status.kind, status.healthy, status.time], ['Status', true, '2026-01-01T00:00:00.000Z']);
@@ -66,6 +66,7 @@ test('status has the last sync, failure and repair, with times in RFC 3339', () 
       lastFailure: { time: '2025-12-31T23:59:55.000Z', message: 'ENOBUFS' },
       repairs: 3,
       lastRepair: '2025-12-31T23:59:59.000Z',
+      lastRepairCause: { by: 'nft[42]', changes: 'rule deleted: 3' },
     },
   ]);
 });

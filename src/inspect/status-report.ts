@@ -26,7 +26,8 @@ export function familyStatus(view: FamilyView, nodeIP: string, healthy: boolean)
     failures: activity.failures,
     lastFailure: lastFailure ? { time: timeText(lastFailure.at), message: lastFailure.message } : null,
     repairs: activity.repairs,
-    lastRepair: lastRepair === undefined ? null : timeText(lastRepair),
+    lastRepair: lastRepair ? timeText(lastRepair.at) : null,
+    lastRepairCause: lastRepair ? { by: lastRepair.by, changes: lastRepair.changes } : null,
   };
 }
 

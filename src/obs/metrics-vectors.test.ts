@@ -171,6 +171,8 @@ test('each mode exposes its own metrics only', async () => {
     ['conntrack_reconciler_deleted_entries_total', ['iptables', 'ipvs', 'nftables', 'userspace']],
     ['sync_proxy_rules_duration_seconds', ['iptables', 'ipvs', 'nftables', 'userspace']],
     ['ts_repairs_total', ['iptables', 'nftables', 'userspace']],
+    ['ts_changed_objects_total', ['iptables', 'nftables', 'userspace']],
+    ['ts_rules_wrong_seconds_total', ['iptables', 'nftables', 'userspace']],
     ['proxy_livez_total', ['iptables', 'ipvs', 'nftables', 'userspace']],
   ];
   for (const mode of ['iptables', 'ipvs', 'nftables', 'userspace'] as const) {

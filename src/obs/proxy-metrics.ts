@@ -206,11 +206,21 @@ function conntrackMetrics(all: Declarer) {
 /** Metrics upstream does not have; the prefix keeps them clear of its names. */
 function ownMetrics(all: Declarer, repairing: Declarer) {
   return {
-    repairs: repairing.counter('ts_repairs_total', 'Kernel objects put back after a change from outside', [
+    repairs: repairing.counter('ts_repairs_total', 'Repairs of rules that another program had changed', [
       ...family,
-      'object',
     ]),
     problems: all.scraped('gauge', 'ts_problems', 'Problems that `kube-proxyctl status` shows', ['kind']),
+    changedObjects: repairing.counter(
+      'ts_changed_objects_total',
+      'Kernel objects that other programs added to our rules or deleted from them',
+      [...family, 'object'],
+    ),
+    rulesWrong: repairing.scraped(
+      'counter',
+      'ts_rules_wrong_seconds_total',
+      'Time in which another program had changed the rules and they were not repaired yet',
+      [...family],
+    ),
     /** 1 for every object that is not programmed as it asks. */
     setAside: all.scraped('gauge', 'ts_set_aside', 'Objects not (fully) programmed', [
       ...family,

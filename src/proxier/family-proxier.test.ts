@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { FakeClock } from '../../test/fake-clock.ts';
-import type { Backend, Condition, SyncRequest, SyncResult } from '../backends/backend.ts';
+import type { Backend, Condition, RepairRecord, SyncRequest, SyncResult } from '../backends/backend.ts';
 import type { EndpointSliceObject, ServiceObject } from '../model/objects.ts';
 import { silentLogger } from '../obs/log.ts';
 import { createProxyMetrics } from '../obs/proxy-metrics.ts';
@@ -54,6 +54,7 @@ class RecordingBackend implements Backend {
   skipsHourlySync = false;
   usesServiceCIDRs = true;
   condition: Condition = {};
+  repairs: RepairRecord = { count: 0, wrongMs: 0 };
   failure: Error | undefined;
   result: SyncResult = { refused: [] };
 
@@ -254,9 +255,9 @@ test('the proxier reports its syncs, failures, repairs and pending changes', asy
   proxier.repair();
   await clock.advance(1);
   assert.deepEqual([activity.syncs, activity.failures, activity.repairs], [2, 1, 0]);
-  proxier.noteRepair(2);
-  proxier.noteRepair(1);
-  assert.deepEqual([activity.repairs, activity.lastRepair], [3, clock.now()]);
+  const last = { at: clock.now(), by: 'nft[42]', changes: 'rule deleted: 1' };
+  backend.repairs = { count: 3, wrongMs: 5, last };
+  assert.deepEqual([activity.repairs, activity.lastRepair], [3, last]);
   assert.deepEqual(activity.lastFailure, { at: clock.now() - 1, message: 'no buffer space' });
   assert.equal(activity.isSyncing, false);
 });
@@ -332,7 +333,7 @@ test('the gauges of pending changes rise with events and fall to zero with a syn
   );
 });
 
-test('the problems of a family are an incomplete start, a failed sync and unfinished work, while they last', async () => {
+test('the problems of a family are an incomplete start, a failed sync, unfinished work and wrong rules, while they last', async () => {
   const { clock, backend, proxier } = harness();
   const problems = () => proxier.problems().map(({ kind, text }) => `${kind}: ${text}`);
   proxier.start();
@@ -346,6 +347,24 @@ test('the problems of a family are an incomplete start, a failed sync and unfini
   await clock.advance(30 * SECOND);
   assert.deepEqual(problems(), [
     'SyncIncomplete: a part could not be written and is tried again: port 80 is in use',
+  ]);
+  const since = clock.now();
+  const wrong = { since, by: 'nft[42]', changes: 'rule deleted: 1' };
+  backend.condition = { wrong: { ...wrong, dueAt: since + 12 * SECOND } };
+  assert.deepEqual(problems(), [
+    'RulesWrong: rules are wrong: repair due in 12.0 s; changed by nft[42] (rule deleted: 1)',
+  ]);
+  backend.condition = { fight: { since, by: 'nft[42]' } };
+  assert.deepEqual(problems(), ['RulesContested: another program keeps changing the rules: nft[42]']);
+  backend.condition = { wrong };
+  assert.deepEqual(proxier.problems(), [
+    {
+      kind: 'RulesWrong',
+      family: 'IPv4',
+      since,
+      isOutage: true,
+      text: 'rules are wrong: repair under way; changed by nft[42] (rule deleted: 1)',
+    },
   ]);
   backend.condition = {};
   assert.deepEqual(problems(), []);

@@ -1,4 +1,4 @@
-import type { Backend, SyncResult } from '../backends/backend.ts';
+import type { Backend, RepairRecord, RulesWrong, SyncResult } from '../backends/backend.ts';
 import type { FamilyView, SyncActivity } from '../inspect/family-view.ts';
 import { BoundedFrequencyRunner } from '../lib/bounded-frequency-runner.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -72,7 +72,7 @@ export class FamilyProxier implements FamilyView, FamilySink {
   readonly #options: FamilyProxierOptions;
   readonly #state: FamilyState;
   readonly #planner = new Planner();
-  readonly #log = new SyncLog();
+  readonly #log: SyncLog;
   readonly #runner: BoundedFrequencyRunner;
   readonly #label: { readonly ip_family: Family };
   readonly #awaited = new Set(['services', 'endpointSlices']);
@@ -85,10 +85,11 @@ export class FamilyProxier implements FamilyView, FamilySink {
   #lastFullSync = 0;
 
   constructor(options: FamilyProxierOptions) {
-    const { family, nodeName, onProblem, clock, minSyncPeriod, syncPeriod, logger } = options;
+    const { family, nodeName, backend, onProblem, clock, minSyncPeriod, syncPeriod, logger } = options;
     this.family = family;
     this.#options = options;
     this.#label = { ip_family: family };
+    this.#log = new SyncLog(backend);
     this.#state = new FamilyState({ family, nodeName, startTime: clock.now(), onProblem });
     this.#runner = new BoundedFrequencyRunner({
       work: () => this.#sync(),
@@ -162,11 +163,6 @@ export class FamilyProxier implements FamilyView, FamilySink {
     this.#requestSync(true);
   }
 
-  /** Adds to the count of kernel objects that another program changed and that need repair. */
-  noteRepair(objects: number): void {
-    this.#log.repaired(this.#options.clock.now(), objects);
-  }
-
   /** Resolves after the first successful sync. */
   get firstSync(): Promise<void> {
     return this.#firstSync.promise;
@@ -196,6 +192,10 @@ export class FamilyProxier implements FamilyView, FamilySink {
     return this.#log;
   }
 
+  get repairs(): RepairRecord {
+    return this.#options.backend.repairs;
+  }
+
   /** What is wrong in this family now. */
   problems(): Problem[] {
     const { family } = this;
@@ -209,7 +209,15 @@ export class FamilyProxier implements FamilyView, FamilySink {
       const text = `the last sync failed: ${lastFailure.message}`;
       problems.push({ kind: 'SyncFailed', family, since: lastFailure.at, isOutage: false, text });
     }
-    const { retry } = this.#options.backend.condition;
+    const { retry, wrong, fight } = this.#options.backend.condition;
+    if (wrong) {
+      const text = rulesWrongText(wrong, this.#options.clock.now());
+      problems.push({ kind: 'RulesWrong', family, since: wrong.since, isOutage: true, text });
+    }
+    if (fight) {
+      const text = `another program keeps changing the rules: ${fight.by}`;
+      problems.push({ kind: 'RulesContested', family, since: fight.since, isOutage: false, text });
+    }
     if (retry) {
       const text = `a part could not be written and is tried again: ${retry.reason}`;
       problems.push({ kind: 'SyncIncomplete', family, isOutage: false, text });
@@ -309,4 +317,10 @@ export class FamilyProxier implements FamilyView, FamilySink {
     metrics.lastSync.set(now / 1000, this.#label);
     serviceHealth.sync(this.#state.healthCheckPorts(), this.#state.localReadyCounts());
   }
+}
+
+function rulesWrongText({ dueAt, by, changes }: RulesWrong, now: number): string {
+  const seconds = (ms: number) => `${Math.max(0, ms / 1000).toFixed(1)} s`;
+  const repair = dueAt === undefined ? 'repair under way' : `repair due in ${seconds(dueAt - now)}`;
+  return `rules are wrong: ${repair}; changed by ${by} (${changes})`;
 }

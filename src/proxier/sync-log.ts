@@ -1,15 +1,27 @@
+import type { Backend } from '../backends/backend.ts';
 import type { SyncActivity, SyncRecord } from '../inspect/family-view.ts';
 import { messageOf } from '../lib/thrown.ts';
 
-/** Counts the syncs, failures and repairs of one family, and remembers the last of each. */
+/** Counts the syncs and failures of one family, and remembers the last of each. The backend counts repairs. */
 export class SyncLog implements SyncActivity {
+  readonly #backend: Pick<Backend, 'repairs'>;
   isSyncing = false;
   syncs = 0;
   lastSync: SyncRecord | undefined;
   failures = 0;
   lastFailure: SyncActivity['lastFailure'];
-  repairs = 0;
-  lastRepair: number | undefined;
+
+  constructor(backend: Pick<Backend, 'repairs'>) {
+    this.#backend = backend;
+  }
+
+  get repairs(): number {
+    return this.#backend.repairs.count;
+  }
+
+  get lastRepair(): SyncActivity['lastRepair'] {
+    return this.#backend.repairs.last;
+  }
 
   begin(): void {
     this.isSyncing = true;
@@ -25,10 +37,5 @@ export class SyncLog implements SyncActivity {
     this.isSyncing = false;
     this.failures++;
     this.lastFailure = { at, message: messageOf(error) };
-  }
-
-  repaired(at: number, objects: number): void {
-    this.repairs += objects;
-    this.lastRepair = at;
   }
 }

@@ -6,10 +6,10 @@ import type { Tables } from '../../src/backends/iptables/tables.ts';
 import type { Family } from '../../src/model/ip.ts';
 import { nodePortAddresses } from '../../src/model/node-port-addresses.ts';
 import { type Logger, silentLogger } from '../../src/obs/log.ts';
-import { ignoredMetric } from '../../src/obs/metrics.ts';
 import type { ServicePlan } from '../../src/plan/service-plan.ts';
 import { plansByKey } from '../cluster/plans.ts';
 import { FakeClock } from '../fake-clock.ts';
+import { repairParts } from '../repair-parts.ts';
 import { FakeTables } from './fake-tables.ts';
 
 const defaults: Readonly<Record<Family, IptablesSettings>> = {
@@ -67,14 +67,13 @@ export class SyncHarness<T extends Tables = FakeTables> {
       iptablesPartialRestoreFailures: this.#counter('partial failures'),
       iptablesRulesTotal: this.#gauge('total'),
       iptablesRulesLast: this.#gauge('last'),
-      repairs: ignoredMetric,
     };
     this.backend = new SyncEngine({
       family: settings.family,
       driver: new IptablesDriver({ settings, tables, metrics, logger, clock }),
       addresses: { source: { list: () => this.interfaceAddresses(), watch: () => ({ close() {} }) } },
       retryMs: 0,
-      metrics,
+      ...repairParts(clock),
       logger,
       clock,
       requestSync: () => {},

@@ -4,11 +4,11 @@ import type { CurrentState } from '../../src/backends/ipvs/current.ts';
 import { IpvsDriver, type IpvsOptions } from '../../src/backends/ipvs/driver.ts';
 import type { IpvsSettings } from '../../src/backends/ipvs/settings.ts';
 import { nodePortAddresses } from '../../src/model/node-port-addresses.ts';
-import { ignoredMetric } from '../../src/obs/metrics.ts';
 import type { ServicePlan } from '../../src/plan/service-plan.ts';
 import { plansByKey } from '../cluster/plans.ts';
 import { FakeClock } from '../fake-clock.ts';
 import { LogRecorder } from '../log-recorder.ts';
+import { repairParts } from '../repair-parts.ts';
 import { FakeKernel } from './fake-kernel.ts';
 
 export const settings: IpvsSettings = {
@@ -36,7 +36,7 @@ export function ipvsEngine(
     driver: new IpvsDriver(options),
     addresses: { source: { list: () => kernel.nodeAddresses(), watch: () => ({ close() {} }) } },
     retryMs: retry,
-    metrics: { repairs: ignoredMetric },
+    ...repairParts(clock),
     logger,
     clock,
     requestSync,

@@ -150,6 +150,7 @@ inNamespace(import.meta.url, () => {
     return {
       family: backend.family,
       condition: {},
+      repairs: { count: 0, wrongMs: 0 },
       close: () => backend.close(),
       async sync(request) {
         if (failure) {

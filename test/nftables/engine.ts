@@ -5,6 +5,7 @@ import type { Believed } from '../../src/backends/nftables/prepare.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { silentLogger } from '../../src/obs/log.ts';
 import { ignoredMetric } from '../../src/obs/metrics.ts';
+import { repairParts } from '../repair-parts.ts';
 
 type Parts = Pick<NftablesOptions, 'settings' | 'client'> &
   Partial<NftablesOptions> & {
@@ -22,7 +23,7 @@ export function nftablesEngine({ list = async () => [], ...parts }: Parts): Sync
     driver: new NftablesDriver(options),
     addresses: { source: { list, watch: () => ({ close() {} }) } },
     retryMs: 0,
-    metrics: { repairs: ignoredMetric },
+    ...repairParts(options.clock),
     requestSync: () => {},
   });
 }

@@ -1,7 +1,9 @@
 /** Packet stories on a real kernel: cases of the catalogue in the nftables chapter, by their numbers. */
+
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { nftablesMode } from '../../src/backends/nftables/mode.ts';
+import { RepairBudget } from '../../src/backends/repair-budget.ts';
 import { defaultConfig } from '../../src/config/defaults.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { silentLogger } from '../../src/obs/log.ts';
@@ -411,6 +413,7 @@ describe('nftables packet stories', { skip }, () => {
         config: defaultConfig(),
         gateEnabled: (gate) => gate === 'KubeProxyNFTablesLocalhostNodePorts',
         metrics: createProxyMetrics(new Registry({ clock: systemClock, onCollectError: assert.fail }), []),
+        budget: new RepairBudget(systemClock, () => 0),
         logger: silentLogger,
         clock: systemClock,
         requestSync: () => {},

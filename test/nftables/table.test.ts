@@ -1,8 +1,10 @@
 /** Take-over, repair, listing and removal of the table, on a real kernel. */
+
 import assert from 'node:assert/strict';
 import { after, beforeEach, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { nftablesMode } from '../../src/backends/nftables/mode.ts';
+import { RepairBudget } from '../../src/backends/repair-budget.ts';
 import { defaultConfig } from '../../src/config/defaults.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { silentLogger } from '../../src/obs/log.ts';
@@ -339,6 +341,7 @@ describe('nftables table', { skip }, () => {
       config: defaultConfig(),
       gateEnabled: () => false,
       metrics: createProxyMetrics(registry, ['partial syncs', 'nftables transactions', 'repairs']),
+      budget: new RepairBudget(systemClock, () => 0),
       logger: silentLogger,
       clock: systemClock,
       requestSync: () => {

@@ -41,6 +41,10 @@ export class SoleNode {
     return this.#proxy?.stderr ?? '';
   }
 
+  get pid(): number {
+    return this.#proxy?.pid ?? 0;
+  }
+
   /** Starts the program in nftables mode. */
   async start(settings: Record<string, unknown> = {}, args: readonly string[] = []): Promise<void> {
     this.#proxy = await this.site.start(this.site.writeConfig({ nftables: settings }), args);

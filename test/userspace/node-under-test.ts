@@ -13,10 +13,10 @@ import { systemClock } from '../../src/lib/clock.ts';
 import type { Family } from '../../src/model/ip.ts';
 import { nodePortAddresses } from '../../src/model/node-port-addresses.ts';
 import { silentLogger } from '../../src/obs/log.ts';
-import { ignoredMetric } from '../../src/obs/metrics.ts';
 import type { ServicePlan } from '../../src/plan/service-plan.ts';
 import { sh } from '../cluster/lab/namespace.ts';
 import { plansByKey } from '../cluster/plans.ts';
+import { repairParts } from '../repair-parts.ts';
 import type { Cleanups } from './peers.ts';
 
 export const nodeIPs: Readonly<Record<Family, string>> = { IPv4: '192.0.2.10', IPv6: '2001:db8::10' };
@@ -90,7 +90,7 @@ export class UserspaceNode {
       addresses: { source, ...nodePortSource(source, settings.nodePortAddresses) },
       flows: driver.flows,
       retryMs: 60_000,
-      metrics: { repairs: ignoredMetric },
+      ...repairParts(common.clock),
       requestSync: () => void this.#repair(),
     });
     this.inspection = new UserspaceInspection({

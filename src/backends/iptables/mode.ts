@@ -73,7 +73,7 @@ class IptablesMode implements Mode {
   }
 
   #engine(
-    { family, config, metrics, logger, clock, requestSync }: BackendContext,
+    { family, config, budget, metrics, logger, clock, requestSync }: BackendContext,
     settings: IptablesSettings,
     flavour: Flavour,
     node: IptablesNode,
@@ -99,6 +99,7 @@ class IptablesMode implements Mode {
       driver,
       addresses: nodePortSource(node.kernel.addresses, settings.nodePortAddresses),
       retryMs: toMillis(config.minSyncPeriod),
+      budget,
       metrics,
       logger,
       clock,

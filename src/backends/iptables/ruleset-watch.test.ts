@@ -9,6 +9,7 @@ import { silentLogger } from '../../obs/log.ts';
 import { ignoredMetric } from '../../obs/metrics.ts';
 import type { SyncRequest } from '../backend.ts';
 import { SyncEngine } from '../engine.ts';
+import { RepairBudget } from '../repair-budget.ts';
 import { IptablesDriver } from './driver.ts';
 import type { RuleWatcher } from './rule-watch.ts';
 import { RulesetWatch } from './ruleset-watch.ts';
@@ -53,7 +54,11 @@ function fixture() {
     family: 'IPv4',
     driver,
     retryMs: 0,
-    metrics: { repairs: { inc: (labels) => void log.push(`counted ${labels?.object}`) } },
+    budget: new RepairBudget(clock, () => 0),
+    metrics: {
+      repairs: ignoredMetric,
+      changedObjects: { inc: (labels) => void log.push(`counted ${labels?.object}`) },
+    },
     requestSync: () => void log.push('sync'),
   });
   return { clock, log, programs, engine, watcher: () => watcher };

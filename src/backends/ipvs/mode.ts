@@ -53,7 +53,7 @@ class IpvsMode implements Mode {
 
   /** Throws the reason when this node cannot run the mode. */
   async create(context: BackendContext): Promise<Backend> {
-    const { family, config, metrics, logger, clock, requestSync } = context;
+    const { family, config, budget, metrics, logger, clock, requestSync } = context;
     const settings = settingsOf(context);
     const linux = await this.#acquire(context, settings.scheduler);
     try {
@@ -81,6 +81,7 @@ class IpvsMode implements Mode {
       driver,
       addresses: { source: linux.nodeAddresses, relevant },
       retryMs: toMillis(config.minSyncPeriod),
+      budget,
       metrics,
       logger,
       clock,

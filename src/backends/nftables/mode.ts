@@ -75,6 +75,7 @@ class NftablesMode implements Mode {
       usesServiceCIDRs: true,
       addresses: nodePortSource(kernel.addresses, settings.nodePortAddresses),
       retryMs: toMillis(config.minSyncPeriod),
+      budget: context.budget,
       metrics,
       logger,
       clock,

@@ -3,6 +3,7 @@ import { afterEach, test } from 'node:test';
 import type { ServicePortParts } from '../../../test/cluster/objects.ts';
 import { FaultyPlan, planOf, plansByKey } from '../../../test/cluster/plans.ts';
 import { FakeAddresses } from '../../../test/kernel/fake-addresses.ts';
+import { repairParts } from '../../../test/repair-parts.ts';
 import {
   Cleanups,
   echoAs,
@@ -18,7 +19,6 @@ import { PortPool } from '../../forwarder/port-pool.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { nodePortAddresses } from '../../model/node-port-addresses.ts';
 import { type Logger, silentLogger } from '../../obs/log.ts';
-import { ignoredMetric } from '../../obs/metrics.ts';
 import type { ServicePlan } from '../../plan/service-plan.ts';
 import { SyncEngine } from '../engine.ts';
 import { DirectDriver, listenableAddresses } from './direct-driver.ts';
@@ -64,7 +64,7 @@ async function open() {
     driver,
     addresses: listenableAddresses(new FakeAddresses('127.0.0.1'), 'IPv4'),
     retryMs: 0,
-    metrics: { repairs: ignoredMetric },
+    ...repairParts(systemClock),
     logger,
     clock: systemClock,
     requestSync: () => {},

@@ -97,7 +97,7 @@ class UserspaceMode implements Mode {
     { forwarder, claim }: NodeForwarder,
     pool: PortPool,
   ): Promise<Backend> {
-    const { family, config, logger, clock, metrics, requestSync } = context;
+    const { family, config, logger, clock, budget, metrics, requestSync } = context;
     const settings = settingsOf(context, options);
     const sockets = new ProxySockets({ forwarder, pool, choice: options.choice });
     const captured = await tryCapture(settings, context);
@@ -107,7 +107,7 @@ class UserspaceMode implements Mode {
     };
     const parts = { settings, sockets, logger, clock, onClose };
     const retryMs = toMillis(config.minSyncPeriod);
-    const common = { family, retryMs, metrics, logger, clock, requestSync };
+    const common = { family, retryMs, budget, metrics, logger, clock, requestSync };
     if ('reason' in captured) {
       const driver = new DirectDriver({ ...parts, reason: captured.reason });
       this.#running.set(family, { driver, forwarder });
