@@ -129,8 +129,8 @@ test('a request for a host name other than localhost gets a 403, so that no web 
 test('an unknown query parameter gets a 400 that names it and the known ones', async (t) => {
   const port = await serve(t, { plans: plansByKey(web) });
   for (const [page, message] of [
-    ['services?nmae=web', 'unknown parameter "nmae"; services has name'],
-    ['endpoints?name=web&x=', 'unknown parameter "x"; endpoints has name'],
+    ['services?nmae=web', 'unknown parameter "nmae"; services has name, namespace'],
+    ['endpoints?name=web&x=', 'unknown parameter "x"; endpoints has name, namespace'],
     [
       'explain?source=10.0.0.1&destination=10.96.0.1&port=80&proto=UDP',
       'unknown parameter "proto"; explain has source, destination, port, protocol, interface',

@@ -3,6 +3,7 @@ import { isIP } from 'node:net';
 import { API_PATH, API_VERSION } from '../inspect/api.ts';
 import { type Inspector, NotReadyError } from '../inspect/inspector.ts';
 import { QuestionError, questionParameters, readQuestion } from '../inspect/question.ts';
+import { type Selector, selectorParameters } from '../inspect/selection.ts';
 import type { Clock } from '../lib/clock.ts';
 import { reply } from '../lib/http.ts';
 import { type Handler, notFound, type Routes, replyError, textHeaders } from './http.ts';
@@ -17,8 +18,8 @@ export interface InspectionPagesOptions {
 
 /** The query parameters of each page; the other pages have none. */
 const parametersOf: Readonly<Record<string, readonly string[]>> = {
-  services: ['name'],
-  endpoints: ['name'],
+  services: selectorParameters,
+  endpoints: selectorParameters,
   explain: questionParameters,
 };
 
@@ -51,10 +52,10 @@ function inspectionPages({ inspector, clock }: InspectionPagesOptions): Routes {
   const listOf = (kind: string) => ({ apiVersion: API_VERSION, kind });
   const pages: Routes = {
     status: (_request, response) => replyJSON(response, inspector.status()),
-    services: (_request, response, { query }) =>
-      list(response, listOf('ServiceList'), inspector.services(query.get('name') ?? undefined)),
-    endpoints: (_request, response, { query }) =>
-      list(response, listOf('EndpointList'), inspector.endpoints(query.get('name') ?? undefined)),
+    services: async (_request, response, { query }) =>
+      list(response, listOf('ServiceList'), await inspector.services(selectorOf(query))),
+    endpoints: async (_request, response, { query }) =>
+      list(response, listOf('EndpointList'), await inspector.endpoints(selectorOf(query))),
     explain: async (_request, response, { query }) =>
       replyJSON(response, await inspector.explain(readQuestion((name) => query.get(name)))),
     diff: async (_request, response) => {
@@ -77,6 +78,10 @@ function checkParameters(page: string, query: URLSearchParams): void {
   if (unknown === undefined) return;
   const all = `${page === '' ? 'the index' : page} has ${known.join(', ') || 'none'}`;
   throw new QuestionError(`unknown parameter ${JSON.stringify(unknown)}; ${all}`);
+}
+
+function selectorOf(query: URLSearchParams): Selector {
+  return { name: query.get('name') ?? '', namespace: query.get('namespace') ?? '' };
 }
 
 /** Replies 403 or 405 to a disallowed request; returns whether it replied. */

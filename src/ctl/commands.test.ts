@@ -20,7 +20,7 @@ async function run(command: string, ...args: string[]): Promise<{ code: number |
   };
   const source: ReportSource = {
     status: nothing,
-    services: async (name) => ({
+    services: async ({ name } = {}) => ({
       apiVersion: API_VERSION,
       kind: 'ServiceList',
       items: name === 'api' ? [{ service: 'shop/api/TCP' } as ServiceReport] : [],

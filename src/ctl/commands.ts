@@ -1,10 +1,12 @@
-import type { DiffReport } from '../inspect/api.ts';
-import { type Command, print } from './command.ts';
+import { type Command, type CommandContext, print } from './command.ts';
 import { diffText } from './diff.ts';
 import { explanationText } from './explanation-text.ts';
-import { interfaceFlag, liveFlag, offlineFlags, topFlags } from './flags.ts';
+import { interfaceFlag, liveFlag, namespaceFlag, namespaceFlags, offlineFlags, topFlags } from './flags.ts';
 import { readPacket } from './packet-argument.ts';
+import { namespaceOf, requireSome, selectDifferences, selectorOf } from './selector.ts';
+import { isServiceDestination, packetToService } from './service-destination.ts';
 import { endpointsText, serviceDetailsText, servicesText } from './services.ts';
+import type { AskedPacket } from './source.ts';
 import { statusText } from './status.ts';
 import { EXIT_DIFFERS, EXIT_ERROR, EXIT_OK } from './terminal.ts';
 import { watchTop } from './top.ts';
@@ -13,8 +15,9 @@ import { watchTop } from './top.ts';
 const named = {
   usage: '[NAME]',
   arguments: { least: 0, most: 1 },
-  details: 'NAME is a Service as NAME or NAMESPACE/NAME, or one of its ports as NAMESPACE/NAME:PORT.',
-  flags: offlineFlags,
+  details: `NAME is a Service as NAME or NAMESPACE/NAME, or one of its ports as NAMESPACE/NAME:PORT. It may also be an address:
+a cluster IP, an external IP, a load balancer IP, an address of this node or an endpoint, as IP or IP:PORT.`,
+  flags: [...namespaceFlags, ...offlineFlags],
 };
 
 const status: Command = {
@@ -36,11 +39,11 @@ const services: Command = {
   name: 'services',
   summary: 'service ports and the decisions for their traffic; with a name, in detail and with reasons',
   async run(context) {
-    const [name] = context.args;
-    const report = await context.source.services(name);
+    const selector = selectorOf(context);
+    const report = await context.source.services(selector);
     const items = sorted(report.items, ({ service, family }) => `${service} ${family}`);
-    requireSome(items, name);
-    const text = name === undefined ? servicesText : serviceDetailsText;
+    requireSome(items, selector);
+    const text = selector.name === undefined ? servicesText : serviceDetailsText;
     print(context, { ...report, items }, () => text(items, context.paint));
     return EXIT_OK;
   },
@@ -51,10 +54,10 @@ const endpoints: Command = {
   name: 'endpoints',
   summary: 'endpoints of service ports, and why each takes traffic or does not',
   async run(context) {
-    const [name] = context.args;
-    const report = await context.source.endpoints(name);
+    const selector = selectorOf(context);
+    const report = await context.source.endpoints(selector);
     const items = sorted(report.items, ({ service, endpoint }) => `${service} ${endpoint}`);
-    if (items.length === 0) requireSome((await context.source.services(name)).items, name);
+    if (items.length === 0) requireSome((await context.source.services(selector)).items, selector);
     print(context, { ...report, items }, () => endpointsText(items, context.paint));
     return EXIT_OK;
   },
@@ -66,29 +69,42 @@ const top: Command = {
   arguments: { least: 0, most: 0 },
   summary: 'connections, packets and bytes per second of each service port, where the mode counts them',
   details: 'The busiest comes first. Ctrl-C ends it, or --count.',
-  flags: topFlags,
+  flags: [...namespaceFlags, ...topFlags],
   run: watchTop,
 };
 
+/** The packet of `explain`; asks for the address when its destination is a Service. */
+async function packetOf({ args, options, source: reports }: CommandContext): Promise<AskedPacket> {
+  const [source = '', destination = ''] = args;
+  if (!isServiceDestination(destination)) return readPacket(source, destination);
+  const { items } = await reports.services({ name: destination, ...namespaceOf(options) });
+  return packetToService(
+    source,
+    destination,
+    sorted(items, ({ family }) => family),
+  );
+}
+
 const explain: Command = {
   name: 'explain',
-  usage: 'SRC DST:PORT[/PROTO]',
+  usage: 'SRC DST[:PORT][/PROTO]',
   arguments: { least: 2, most: 2 },
   summary: 'what happens to the first packet of a connection, why, and whether the kernel agrees',
   details: `SRC is the address that the packet comes from, or "node" for the node itself. DST:PORT is where it goes, with
-IPv6 addresses in brackets. PROTO is TCP, UDP or SCTP; without it, TCP.
+IPv6 addresses in brackets. PROTO is TCP, UDP or SCTP; without it, TCP. DST may also be a Service as NAME or
+NAMESPACE/NAME: then it means the cluster IP, and PORT, its name or number, is needed only where there are several.
 Exits with 2 when the kernel does not do what the proxy decided.
 
 Examples:
   kube-proxyctl explain 10.244.1.7 10.96.0.10:53/UDP
   kube-proxyctl explain node [fd00:96::a]:443
+  kube-proxyctl explain node shop/web:80
   kube-proxyctl explain --manifests shop/ --node node-1 203.0.113.9 192.0.2.1:30080`,
-  flags: [interfaceFlag, liveFlag, ...offlineFlags],
+  flags: [interfaceFlag, liveFlag, namespaceFlag, ...offlineFlags],
   async run(context) {
-    const { args, options, source, paint } = context;
-    const packet = readPacket(args[0] ?? '', args[1] ?? '');
+    const { options, source, paint } = context;
     const report = await source.explain({
-      ...packet,
+      ...(await packetOf(context)),
       ...(options.interface !== '' && { interface: options.interface }),
     });
     if (!options.live) {
@@ -116,9 +132,11 @@ Examples, while kube-proxy is down:
   kube-proxyctl diff --kubeconfig /etc/kubernetes/kubelet.conf --proxy-mode nftables
   kube-proxyctl diff --manifests shop/ --proxy-mode nftables`,
   async run(context) {
-    const [name] = context.args;
-    const report = ofService(await context.source.diff(), name);
-    if (report.items.length === 0) requireSome((await context.source.services(name)).items, name);
+    const selector = selectorOf(context);
+    const selected = selector.name === undefined ? [] : (await context.source.services(selector)).items;
+    const known = new Set(selected.map(({ service }) => service));
+    const report = selectDifferences(await context.source.diff(), selector, known);
+    if (report.items.length === 0) requireSome(selected, selector);
     print(context, report, () => diffText(report, context.paint));
     if (report.items.length > 0) return EXIT_DIFFERS;
     return report.families.some(({ error }) => error !== null) ? EXIT_ERROR : EXIT_OK;
@@ -131,24 +149,4 @@ export const commands: readonly Command[] = [status, services, endpoints, explai
 function sorted<T>(items: readonly T[], keyOf: (item: T) => string): T[] {
   const keyed = items.map((item) => ({ item, key: keyOf(item) }));
   return keyed.sort((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0)).map(({ item }) => item);
-}
-
-function requireSome(items: readonly unknown[], name: string | undefined): void {
-  if (items.length === 0 && name !== undefined)
-    throw new Error(`no service port is called ${JSON.stringify(name)}`);
-}
-
-/** The part of the report that is about one Service, or one of its ports. */
-function ofService(report: DiffReport, name: string | undefined): DiffReport {
-  if (name === undefined) return report;
-  const items = report.items.filter(({ service }) => {
-    const key =
-      service?.includes('/') && !name.includes('/') ? service.slice(service.indexOf('/') + 1) : service;
-    return key === name || key?.startsWith(`${name}:`) || key?.startsWith(`${name}/`);
-  });
-  const families = report.families.map((look) => ({
-    ...look,
-    differences: items.filter(({ family }) => family === look.family).length,
-  }));
-  return { ...report, families, items };
 }

@@ -13,6 +13,8 @@ export interface CtlOptions {
   kubeconfig: string;
   node: string;
   proxyMode: string;
+  namespace: string;
+  allNamespaces: boolean;
   output: OutputForm;
   timeout: bigint;
   interface: string;
@@ -31,6 +33,8 @@ export const defaultOptions: Readonly<CtlOptions> = {
   kubeconfig: '',
   node: '',
   proxyMode: '',
+  namespace: '',
+  allNamespaces: false,
   output: 'table',
   timeout: 60n * SECOND,
   interface: '',
@@ -90,7 +94,7 @@ export const commonFlags: readonly CtlFlag[] = [
     'server',
     'server',
     string,
-    'URL of the metrics server of kube-proxy. (default http://127.0.0.1:10249)',
+    'URL of the metrics server of kube-proxy. (default $KUBE_PROXYCTL_SERVER, then http://127.0.0.1:10249)',
   ),
   flag(
     'config',
@@ -135,6 +139,26 @@ export function isWithoutProxy({ withoutProxy, manifests, kubeconfig }: CtlOptio
   return withoutProxy || manifests !== '' || kubeconfig !== '';
 }
 
+export const namespaceFlag: CtlFlag = flag(
+  'namespace',
+  'namespace',
+  string,
+  'Only Services of this namespace; a NAME without a namespace is looked up in it.',
+  'n',
+);
+
+/** Flags of the commands that show Services of all namespaces unless -n is given. */
+export const namespaceFlags: readonly CtlFlag[] = [
+  namespaceFlag,
+  flag(
+    'all-namespaces',
+    'allNamespaces',
+    bool,
+    'Services of all namespaces, which is the default; -n then has no effect.',
+    'A',
+  ),
+];
+
 export const interfaceFlag: CtlFlag = flag(
   'interface',
   'interface',
@@ -158,6 +182,7 @@ export const versionFlag: CtlFlag = flag('version', 'version', bool, 'Print the 
 
 export const allFlags: readonly CtlFlag[] = [
   ...commonFlags,
+  ...namespaceFlags,
   ...offlineFlags,
   interfaceFlag,
   liveFlag,

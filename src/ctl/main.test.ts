@@ -30,7 +30,7 @@ for (const { name, flags } of commands) {
   test(`kube-proxyctl ${name} --help shows the flags of the command`, async () => {
     const { stdout, exitCode } = await run(name, '--help');
     assert.match(stdout, new RegExp(`^ {2}kube-proxyctl ${name} `, 'm'));
-    for (const flag of flags) assert.match(stdout, new RegExp(`^ +--${flag.name} `, 'm'));
+    for (const flag of flags) assert.match(stdout, new RegExp(`^ +(-\\w, )?--${flag.name} `, 'm'));
     assert.equal(exitCode, 0);
   });
 }
@@ -47,7 +47,7 @@ const usageFaults: [args: string, complaint: string][] = [
   ['--nope', 'unknown flag: --nope'],
   ['--version status', '--version takes no command, got "status"'],
   ['status web', 'status takes no arguments, got "web"'],
-  ['explain 10.0.0.1', 'explain takes SRC DST:PORT[/PROTO], got "10.0.0.1"'],
+  ['explain 10.0.0.1', 'explain takes SRC DST[:PORT][/PROTO], got "10.0.0.1"'],
   ['services a b', 'services takes [NAME], got "a" "b"'],
   ['status --interval 1s', 'status has no flag --interval'],
   ['status --manifests x', 'status has no flag --manifests'],
@@ -77,7 +77,7 @@ for (const [args, complaint] of usageFaults) {
 }
 
 const faults: [args: string, complaint: RegExp][] = [
-  ['status --server ftp://x', /--server "ftp:\/\/x" is not an http:\/\/ URL/],
+  ['status --server ftp://x', /the server "ftp:\/\/x" is not an http:\/\/ URL/],
   ['status --server http://127.0.0.1:1', /cannot ask kube-proxy at http:\/\/127\.0\.0\.1:1: .*ECONNREFUSED/],
   ['status --config /nowhere/config.yaml', /open \/nowhere\/config\.yaml: no such file or directory/],
   ['diff --kubeconfig /nowhere/kubeconfig --proxy-mode nftables', /\/nowhere\/kubeconfig/],

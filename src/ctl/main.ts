@@ -116,7 +116,7 @@ async function openSource(
     const hint = flags.some(({ name }) => name === 'without-proxy')
       ? '; to get an answer while it is down, add --without-proxy, --manifests or --kubeconfig'
       : '';
-    return serverSource(await serverAddress(options), toMillis(options.timeout), hint);
+    return serverSource(await serverAddress(options, terminal.env), toMillis(options.timeout), hint);
   }
   // Loaded only when needed: it is most of the proxy.
   const { plannedSource } = await import('./planned-source.ts');

@@ -96,15 +96,15 @@ function reports(inspector: Inspector, close: () => Promise<void>): ReportSource
   };
   return {
     status: needsProxy,
-    services: async (name) => ({
+    services: async (selector) => ({
       apiVersion: API_VERSION,
       kind: 'ServiceList',
-      items: [...inspector.services(name)],
+      items: [...(await inspector.services(selector))],
     }),
-    endpoints: async (name) => ({
+    endpoints: async (selector) => ({
       apiVersion: API_VERSION,
       kind: 'EndpointList',
-      items: [...inspector.endpoints(name)],
+      items: [...(await inspector.endpoints(selector))],
     }),
     explain: (packet) => inspector.explain(readQuestion((name) => packet[name as keyof AskedPacket] ?? null)),
     diff: async () => {

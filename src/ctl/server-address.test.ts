@@ -25,12 +25,15 @@ for (const [address, url] of [
   [undefined, 'http://127.0.0.1:10249'],
 ] as const) {
   test(`kube-proxyctl asks metricsBindAddress ${address} at ${url}`, async () => {
-    assert.equal(await serverAddress({ ...defaultOptions, config: configWith(address) }), url);
+    assert.equal(await serverAddress({ ...defaultOptions, config: configWith(address) }, {}), url);
   });
 }
 
-test('--server has precedence over --config; without both, kube-proxyctl asks the default address', async () => {
+test('kube-proxyctl finds the server by --server, then --config, then KUBE_PROXYCTL_SERVER, then its default', async () => {
   const config = configWith('127.0.0.1:1');
-  assert.equal(await serverAddress({ ...defaultOptions, server: 'http://x', config }), 'http://x');
-  assert.equal(await serverAddress(defaultOptions), 'http://127.0.0.1:10249');
+  const env = { KUBE_PROXYCTL_SERVER: '127.0.0.1:2' };
+  assert.equal(await serverAddress({ ...defaultOptions, server: 'http://x', config }, env), 'http://x');
+  assert.equal(await serverAddress({ ...defaultOptions, config }, env), 'http://127.0.0.1:1');
+  assert.equal(await serverAddress(defaultOptions, env), '127.0.0.1:2');
+  assert.equal(await serverAddress(defaultOptions, { KUBE_PROXYCTL_SERVER: '' }), 'http://127.0.0.1:10249');
 });

@@ -19,8 +19,8 @@ export function serverSource(server: string, timeoutMs: number, hint = ''): Repo
   };
   return {
     status: () => get('status'),
-    services: (name) => get('services', { name }),
-    endpoints: (name) => get('endpoints', { name }),
+    services: (selector) => get('services', { ...selector }),
+    endpoints: (selector) => get('endpoints', { ...selector }),
     explain: (packet: AskedPacket) => get('explain', { ...packet }),
     diff: () => get('diff'),
     counters: () => get('counters'),
@@ -31,7 +31,8 @@ export function serverSource(server: string, timeoutMs: number, hint = ''): Repo
 function baseOf(server: string): URL {
   const text = server.includes('://') ? server : `http://${server}`;
   const url = URL.canParse(text) ? new URL(text) : undefined;
-  if (url?.protocol !== 'http:') throw new Error(`--server ${JSON.stringify(server)} is not an http:// URL`);
+  if (url?.protocol !== 'http:')
+    throw new Error(`the server ${JSON.stringify(server)} is not an http:// URL`);
   return url;
 }
 

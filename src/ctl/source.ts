@@ -6,6 +6,7 @@ import type {
   ServiceList,
   StatusReport,
 } from '../inspect/api.ts';
+import type { Selector } from '../inspect/selection.ts';
 
 /** A packet to explain, as the API takes it. */
 export interface AskedPacket {
@@ -19,8 +20,8 @@ export interface AskedPacket {
 /** Answers of a running proxy, or of plans that were made without one. Rejects with an error that can be shown to the user. */
 export interface ReportSource {
   status(): Promise<StatusReport>;
-  services(name?: string): Promise<ServiceList>;
-  endpoints(name?: string): Promise<EndpointList>;
+  services(selector?: Selector): Promise<ServiceList>;
+  endpoints(selector?: Selector): Promise<EndpointList>;
   explain(packet: AskedPacket): Promise<ExplanationReport>;
   diff(): Promise<DiffReport>;
   counters(): Promise<CountersReport>;

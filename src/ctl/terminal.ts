@@ -1,8 +1,10 @@
+export type Environment = Readonly<Record<string, string | undefined>>;
+
 /** Where the program writes, and its exit code. */
 export interface Terminal {
   readonly stdout: Output;
   readonly stderr: Pick<Output, 'write'>;
-  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly env: Environment;
   exitCode?: number | string | null | undefined;
 }
 

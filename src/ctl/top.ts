@@ -3,6 +3,7 @@ import { API_VERSION, type CountersReport } from '../inspect/api.ts';
 import { toMillis } from '../lib/duration.ts';
 import { sleep } from '../lib/sleep.ts';
 import { type CommandContext, print } from './command.ts';
+import { isIn, namespaceOf } from './selector.ts';
 import { EXIT_OK, type ExitCode } from './terminal.ts';
 import { tableText } from './text.ts';
 
@@ -30,11 +31,12 @@ export async function watchTop(context: CommandContext): Promise<ExitCode> {
   const isLive = stdout.isTTY === true && options.output === 'table';
   const rounds = options.count > 0 ? options.count : isLive ? Number.POSITIVE_INFINITY : 1;
   const rows = isLive && stdout.rows !== undefined ? stdout.rows - spareLines : Number.POSITIVE_INFINITY;
+  const { namespace } = namespaceOf(options);
   let before = counted(await source.counters());
   for (let round = 0; round < rounds; round++) {
     await sleep(clock, toMillis(options.interval));
     const after = counted(await source.counters());
-    const items = ratesOf(before, after);
+    const items = ratesOf(before, after).filter(({ service }) => isIn(service, namespace));
     const report = { apiVersion: API_VERSION, kind: 'Rates', mode: after.mode, time: after.time, items };
     print(context, report, () => (isLive ? clearScreen : '') + topText(items, rows));
     before = after;

@@ -5,6 +5,7 @@ import type { Clock } from '../lib/clock.ts';
 import { messageOf } from '../lib/thrown.ts';
 import { isServing, type Problem, stateOf } from '../model/problem.ts';
 import type { ProxyMode } from '../model/proxy-mode.ts';
+import type { PlannedPort } from '../plan/plan.ts';
 import {
   API_VERSION,
   type CountersReport,
@@ -22,7 +23,8 @@ import { explainPacket } from './explain-packet.ts';
 import type { FamilyView } from './family-view.ts';
 import type { KernelView } from './kernel-view.ts';
 import { packetOf, type Question, QuestionError } from './question.ts';
-import { endpointReports, selection, serviceReport } from './service-report.ts';
+import { type Selection, type Selector, selectionOf } from './selection.ts';
+import { endpointReports, serviceReport } from './service-report.ts';
 import { compareSettled } from './settled.ts';
 import { familyStatus, problemReport, timeText } from './status-report.ts';
 
@@ -97,18 +99,19 @@ export class Inspector {
     };
   }
 
-  *services(name?: string): Generator<ServiceReport> {
-    const isSelected = selection(name);
-    for (const { view } of this.#options.families) {
-      for (const plan of view.plans.values()) if (isSelected(plan.port)) yield serviceReport(plan);
-    }
+  services(selector: Selector = {}): Promise<Iterable<ServiceReport>> {
+    return this.#selected(selector, function* (plan) {
+      yield serviceReport(plan);
+    });
   }
 
-  *endpoints(name?: string): Generator<EndpointReport> {
-    const isSelected = selection(name);
-    for (const { view } of this.#options.families) {
-      for (const plan of view.plans.values()) if (isSelected(plan.port)) yield* endpointReports(plan);
-    }
+  endpoints(selector: Selector = {}): Promise<Iterable<EndpointReport>> {
+    return this.#selected(selector, (plan, selection) =>
+      endpointReports(
+        plan,
+        plan.endpoints.filter((endpoint) => selection.endpoint(plan, endpoint)),
+      ),
+    );
   }
 
   /** Throws a QuestionError when the question makes no sense on this node, and a NotReadyError before the first plans. */
@@ -151,6 +154,24 @@ export class Inspector {
       },
       items: looks.flatMap(({ items }) => items),
     };
+  }
+
+  /** Reports about the selected plans. Reads the plans when the caller iterates, piece by piece. */
+  async #selected<Report>(
+    selector: Selector,
+    reportsOf: (plan: PlannedPort, selection: Selection) => Iterable<Report>,
+  ): Promise<Iterable<Report>> {
+    const selected = await Promise.all(
+      this.#options.families.map(async ({ view, facts }) => ({
+        plans: view.plans,
+        selection: await selectionOf(selector, view.family, facts),
+      })),
+    );
+    return (function* () {
+      for (const { plans, selection } of selected) {
+        for (const plan of plans.values()) if (selection.port(plan)) yield* reportsOf(plan, selection);
+      }
+    })();
   }
 
   async #bothSides(

@@ -1,4 +1,4 @@
-import { type ServicePort, servicePortName } from '../model/service-port.ts';
+import type { Endpoint } from '../model/endpoint.ts';
 import { lostFrontends } from '../plan/frontend.ts';
 import type { PlannedPort } from '../plan/plan.ts';
 import { endpointReason } from '../plan/reasons.ts';
@@ -42,11 +42,11 @@ function decisionReport(decision: Decision): DecisionReport {
   return action === 'forward' ? { action, endpoints: decision.endpoints, reason } : { action, reason };
 }
 
-/** Each endpoint of one service port, used or not, with the reason. */
-export function endpointReports(plan: PlannedPort): EndpointReport[] {
+/** Each of these endpoints of one service port, used or not, with the reason. */
+export function endpointReports(plan: PlannedPort, endpoints: readonly Endpoint[]): EndpointReport[] {
   const cluster = new Set(plan.cluster);
   const local = new Set(plan.local);
-  return plan.endpoints.map((endpoint) => ({
+  return endpoints.map((endpoint) => ({
     service: plan.port.key,
     family: plan.port.family,
     endpoint: endpoint.id,
@@ -62,20 +62,4 @@ export function endpointReports(plan: PlannedPort): EndpointReport[] {
     ],
     reason: endpointReason(plan, endpoint),
   }));
-}
-
-/** The parts of a service port that a name is compared with. */
-type Named = Pick<ServicePort, 'key' | 'namespace' | 'name' | 'portName'>;
-
-/**
- * Returns whether a name selects a service port: `web` in every namespace, `shop/web`, one of its ports as `shop/web:http`, or the whole key
- * `shop/web:http/TCP`. Without a name all are selected.
- */
-export function selection(name: string | undefined): (port: Named) => boolean {
-  if (name === undefined || name === '') return () => true;
-  return (port) =>
-    port.name === name ||
-    name === `${port.namespace}/${port.name}` ||
-    name === servicePortName(port) ||
-    name === port.key;
 }

@@ -127,7 +127,7 @@ describe('kube-proxyctl and a proxy in nftables mode', { skip: skip ?? false }, 
     assert.match(text, /\nThe kernel agrees\n {2}\S/);
     assert.match(await printed('explain 198.51.100.7 10.96.0.2:80/tcp'), /\nRejected: .*The kernel agrees/s);
     assert.match(await printed('explain 198.51.100.7 203.0.113.1:80'), /\nIgnored: .*The kernel agrees/s);
-    assert.match(await complaint('explain 198.51.100.7 web:80'), /destination "web" is not an IP address/);
+    assert.match(await complaint('explain 198.51.100.7 web:81'), /no service port is called "web:81"/);
   });
 
   it('explain --live follows a packet that it sends, and leaves nothing behind', async () => {

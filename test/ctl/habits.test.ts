@@ -1,0 +1,105 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import type { EndpointList, ExplanationReport, ServiceList, StatusReport } from '../../src/inspect/api.ts';
+import { enterNamespace, labUnavailable, run as sh } from '../cluster/lab/namespace.ts';
+import { apiService, apiSlice } from '../cluster/objects.ts';
+import { kubeProxyctl, run } from '../program/run.ts';
+import { Site } from '../program/started.ts';
+import { complaint, eventuallyReported, printed } from './ctl.ts';
+
+const skip = labUnavailable();
+if (skip === undefined) enterNamespace(import.meta.url);
+
+const METRICS = 'http://127.0.0.1:10249';
+const web = 'shop/web:http/TCP';
+const lonely = 'shop/lonely:http/TCP';
+const blog = 'blog/web:http/TCP';
+
+async function json<T>(args: string): Promise<T> {
+  return JSON.parse(await printed(`${args} -o json`)) as T;
+}
+
+/** The service ports that a command lists. */
+async function services(args: string): Promise<string[]> {
+  return (await json<ServiceList>(args)).items.map(({ service }) => service);
+}
+
+describe('kube-proxyctl and the habits of an operator', { skip: skip ?? false }, () => {
+  let site: Site;
+
+  before(async () => {
+    sh('ip', 'addr', 'add', '192.0.2.1/32', 'dev', 'lo');
+    site = await Site.open();
+    const { spec, ...rest } = apiService('web');
+    const ports = [{ name: 'http', protocol: 'TCP', port: 80, targetPort: 8080, nodePort: 30080 }];
+    const outside = { type: 'NodePort', externalIPs: ['203.0.113.7'], ports };
+    site.api.put('services', { ...rest, spec: { ...(spec as object), ...outside } });
+    site.api.put('endpointSlices', apiSlice('web', ['10.244.0.5', '10.244.0.6']));
+    site.api.put('services', apiService('lonely', 80, { clusterIP: '10.96.0.2' }));
+    const other = apiService('web', 80, { clusterIP: '10.96.0.3' });
+    site.api.put('services', { ...other, metadata: { name: 'web', namespace: 'blog' } });
+    const proxy = await site.start(site.writeConfig({ metricsBindAddress: '127.0.0.1:10249' }));
+    await proxy.serves(METRICS);
+    await eventuallyReported('the first sync', async () => {
+      const { families } = await json<StatusReport>('status');
+      return families.every(({ syncs }) => syncs > 0);
+    });
+  });
+  after(() => site.close());
+
+  it('-n shows one namespace, and looks up a NAME without a namespace there', async () => {
+    assert.deepEqual(await services('services'), [blog, lonely, web]);
+    assert.deepEqual(await services('services -n shop'), [lonely, web]);
+    assert.deepEqual(await services('services -n shop -A'), [blog, lonely, web]);
+    assert.deepEqual(await services('services web'), [blog, web]);
+    assert.deepEqual(await services('services web -n blog'), [blog]);
+    assert.deepEqual((await json<EndpointList>('endpoints -n blog')).items, []);
+    assert.equal((await json<EndpointList>('endpoints -n shop')).items.length, 2);
+    assert.match(
+      await complaint('services lonely -n blog'),
+      /no service port is called "lonely" in namespace blog/,
+    );
+    assert.match(await printed('diff -n shop'), /^IPv4: no difference$/m);
+  });
+
+  it('services and endpoints are found by every address', async () => {
+    for (const address of [
+      '10.96.0.1',
+      '10.96.0.1:80',
+      '203.0.113.7:80/tcp',
+      '192.0.2.1:30080',
+      '10.244.0.5',
+    ]) {
+      assert.deepEqual(await services(`services ${address}`), [web], address);
+    }
+    const endpointsAt = async (address: string) =>
+      (await json<EndpointList>(`endpoints ${address}`)).items.map(({ endpoint }) => endpoint);
+    assert.deepEqual(await endpointsAt('10.96.0.1'), ['10.244.0.5:8080', '10.244.0.6:8080']);
+    assert.deepEqual(await endpointsAt('10.244.0.5'), ['10.244.0.5:8080']);
+    assert.match(
+      await complaint('services 10.96.0.99'),
+      /no service port or endpoint has the address "10\.96\.0\.99"/,
+    );
+    assert.match(await printed('diff 10.96.0.1:80'), /^IPv4: no difference$/m);
+  });
+
+  it('explain takes the name of a Service as its destination', async () => {
+    for (const destination of ['shop/web', 'shop/web:80', 'shop/web:http/TCP', 'web:80 -n shop']) {
+      const { packet, planned } = await json<ExplanationReport>(`explain 10.244.0.9 ${destination}`);
+      assert.deepEqual([packet.destination, packet.port, planned.service], ['10.96.0.1', 80, web]);
+    }
+    assert.match(
+      await complaint('explain 10.244.0.9 web'),
+      /"web" means several service ports: blog\/web:http, shop/,
+    );
+    assert.match(await complaint('explain fd00::9 shop/web'), /shop\/web:http has no IPv6 address/);
+  });
+
+  it('KUBE_PROXYCTL_SERVER stands in for --server', async () => {
+    const at = (server: string, ...args: string[]) =>
+      run(kubeProxyctl, ['status', ...args], { env: { KUBE_PROXYCTL_SERVER: server } });
+    assert.match((await at('127.0.0.1:1')).stderr, /cannot ask kube-proxy at http:\/\/127\.0\.0\.1:1: /);
+    assert.equal((await at('127.0.0.1:1', '--server', METRICS)).code, 0);
+    assert.equal((await at(METRICS)).code, 0);
+  });
+});
