@@ -1,6 +1,6 @@
 import { constants } from 'node:os';
 import { parseCommandLine } from '../cli/command-line.ts';
-import { helpText, usageText } from '../cli/help.ts';
+import { helpText } from '../cli/help.ts';
 import { flagMessages, type Options } from '../cli/options.ts';
 import { UsageError } from '../cli/usage-error.ts';
 import { writeConfigFile } from '../config/config-file.ts';
@@ -58,8 +58,7 @@ function readCommandLine(argv: readonly string[]): Options | number {
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
     for (const warning of error.warnings) process.stderr.write(`${warning}\n`);
-    if (error.showUsage) process.stderr.write(`${usageText(layout)}\n`);
-    process.stderr.write(`Error: ${error.message}\n`);
+    process.stderr.write(`Error: ${error.message}\nSee 'kube-proxy --help' for usage.\n`);
     return 1;
   }
 }

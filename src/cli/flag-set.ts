@@ -188,5 +188,5 @@ class ArgumentReader<Target> {
 }
 
 function usageError(message: string): UsageError {
-  return new UsageError(message, { showUsage: true });
+  return new UsageError(message);
 }

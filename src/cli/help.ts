@@ -32,8 +32,8 @@ export function helpText(options: HelpOptions): string {
   return `${words.join('\n\n')}\n\n${usageText(options)}`;
 }
 
-/** Usage and flags; also printed after an error in the command line. */
-export function usageText(options: HelpOptions): string {
+/** Usage and flags. */
+function usageText(options: HelpOptions): string {
   const column = Math.max(...visibleFlags().map((flag) => heading(flag).length)) + 2;
   const groups = flagGroups.map(({ title, flags }) => {
     const lines = sorted(flags).flatMap((flag) => flagLines(flag, column, options));

@@ -1,16 +1,11 @@
-/**
- * An invalid command line. The caller prints on stderr `warnings`, then (with `showUsage`) the usage text and an empty
- * line, then `Error: <message>`, and exits with 1.
- */
+/** An invalid command line. The caller prints `warnings`, the message and a hint on stderr, and exits with 1. */
 export class UsageError extends Error {
-  readonly showUsage: boolean;
   /** Warnings about deprecated flags; only when every flag is valid. */
   readonly warnings: readonly string[];
 
-  constructor(message: string, options: { showUsage: boolean; warnings?: readonly string[] }) {
+  constructor(message: string, warnings: readonly string[] = []) {
     super(message);
     this.name = 'UsageError';
-    this.showUsage = options.showUsage;
-    this.warnings = options.warnings ?? [];
+    this.warnings = warnings;
   }
 }

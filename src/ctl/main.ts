@@ -127,7 +127,7 @@ async function openSource(
 }
 
 function usageError(message: string): UsageError {
-  return new UsageError(message, { showUsage: false });
+  return new UsageError(message);
 }
 
 /** Writes errors as warnings and drops every other log line. */
