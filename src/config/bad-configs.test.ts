@@ -26,6 +26,11 @@ const otherWords: readonly { reason: string; upstream: RegExp; ours: string }[] 
     ours: 'of type KubeProxyConfiguration',
   },
   {
+    reason: 'lists the modes, of which there is one more here',
+    upstream: /iptables, ipvs, nftables or blank/,
+    ours: 'iptables, ipvs, nftables, userspace or blank',
+  },
+  {
     reason: 'computed from a build without a version number',
     upstream: /'0\.18446744073709551615'/,
     ours: "'1.36'",

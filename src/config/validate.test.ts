@@ -66,7 +66,7 @@ const PAIR =
 const BLOCK = 'must be a valid CIDR block (e.g. 10.100.0.0/16 or fde4:8dba:82e1::/48)';
 const NODE_PORT = "must be a valid CIDR or one of the keywords 'primary', 'localhost', 'all'";
 const MODES =
-  'must be iptables, ipvs, nftables or blank (blank means the best-available proxy [currently iptables])';
+  'must be iptables, ipvs, nftables, userspace or blank (blank means the best-available proxy [currently iptables])';
 
 /** Changes and the messages they cause, each without the common prefix `KubeProxyConfiguration.`. */
 const invalid: [change: Change, ...messages: string[]][] = [
@@ -201,7 +201,7 @@ test('without its gate, ipvs is neither valid nor listed', () => {
   const off = FeatureGates.of({ KubeProxyIPVS: false });
   assert.deepEqual(errorsOf({ mode: 'ipvs' }, off), [
     'KubeProxyConfiguration.Mode.ProxyMode: Invalid value: "ipvs": ' +
-      'must be iptables, nftables or blank (blank means the best-available proxy [currently iptables])',
+      'must be iptables, nftables, userspace or blank (blank means the best-available proxy [currently iptables])',
   ]);
 });
 

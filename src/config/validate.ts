@@ -1,5 +1,5 @@
 import { parseCIDR, parseIP } from '../model/ip.ts';
-import { isProxyMode } from '../model/proxy-mode.ts';
+import { isProxyMode, proxyModes } from '../model/proxy-mode.ts';
 import { ConfigError, joinMessages } from './errors.ts';
 import { FeatureGates, type GateReport } from './feature-gates.ts';
 import { FieldErrors } from './field-errors.ts';
@@ -88,11 +88,10 @@ const validateLinux: Rule = ({ linux: { conntrack, oomScoreAdj } }, errors) => {
   inRange(errors, 'KubeProxyLinuxConfiguration.OOMScoreAdj', oomScoreAdj, -1000, 1000);
 };
 
-/** `userspace` is valid although upstream removed it; upstream's message does not list it. */
 const validateMode: Rule = ({ mode }, errors, gates) => {
-  const named = gates.enabled('KubeProxyIPVS') ? ['iptables', 'ipvs', 'nftables'] : ['iptables', 'nftables'];
-  if (['', 'userspace', ...named].includes(mode)) return;
-  const detail = `must be ${named.join(', ')} or blank (blank means the best-available proxy [currently iptables])`;
+  const valid = proxyModes.filter((name) => name !== 'ipvs' || gates.enabled('KubeProxyIPVS'));
+  if (['', ...valid].includes(mode)) return;
+  const detail = `must be ${valid.join(', ')} or blank (blank means the best-available proxy [currently iptables])`;
   errors.invalid(`${KIND}.Mode.ProxyMode`, mode, detail);
 };
 

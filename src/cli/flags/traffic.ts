@@ -13,7 +13,7 @@ export const trafficFlags: readonly ProxyFlag[] = [
     'proxy-mode',
     proxyMode,
     field(config, 'mode'),
-    'The proxy mode: "nftables", "iptables" or "ipvs". When empty, "iptables".',
+    'The proxy mode: "nftables", "iptables", "ipvs" or "userspace". When empty, "iptables".',
   ),
   flag(
     'cluster-cidr',
@@ -43,7 +43,7 @@ export const trafficFlags: readonly ProxyFlag[] = [
     'nodeport-addresses',
     stringSlice,
     field(config, 'nodePortAddresses'),
-    'Where NodePorts are served: address ranges that select local addresses, or the words "primary", "localhost" and "all". When empty, everywhere in the modes iptables and ipvs, "primary" in nftables.',
+    'Where NodePorts are served: address ranges that select local addresses, or the words "primary", "localhost" and "all". When empty, everywhere in the modes iptables, ipvs and userspace, "primary" in nftables.',
     { default: [] },
   ),
   flag(
