@@ -1,6 +1,7 @@
 # Images of kube-proxy-ts, from the root of the repository:
 #   docker build --tag kube-proxy-ts .                           all modes; takes the place of upstream's image as it is
 #   docker build --tag kube-proxy-ts --target nftables .         nftables and userspace mode: no shell, no other programs
+# The programs know their commit with --build-arg KPT_COMMIT="$(git rev-parse HEAD)".
 # scripts/image/rootfs.ts follows these steps on a machine without a container engine, and the tests run what it makes.
 
 FROM node:24-bookworm-slim AS build
@@ -10,6 +11,7 @@ RUN npm ci --ignore-scripts
 COPY scripts scripts
 COPY src src
 COPY deploy/image deploy/image
+ARG KPT_COMMIT=unknown
 RUN npm run build && node scripts/image/lay-out.ts image
 
 FROM scratch AS nftables

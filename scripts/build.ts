@@ -1,7 +1,7 @@
 /**
  * Bundles each command into one file under dist/. koffi is not bundled but copied beside the bundles, with its binary
  * for this platform, so that dist/ runs wherever Node.js is installed. A table beside each bundle maps its lines to the
- * sources, for the positions in log records.
+ * sources, for the positions in log records. The bundles know their version and commit (src/lib/product.ts).
  * With --optional (after an install) a missing esbuild is no failure: the commands then run from their sources.
  */
 import {
@@ -17,6 +17,7 @@ import {
 } from 'node:fs';
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import { copyFFILibrary } from './ffi-library.ts';
+import { builtProduct } from './product.ts';
 
 const root = resolve(import.meta.dirname, '..');
 const dist = join(root, 'dist');
@@ -46,6 +47,7 @@ async function main(): Promise<void> {
 }
 
 async function buildInto(built: string, esbuild: typeof import('esbuild')): Promise<void> {
+  const define = { KPT_PRODUCT: JSON.stringify(builtProduct(root)) };
   for (const [command, entry] of Object.entries(commands)) {
     const outfile = join(built, `${command}.js`);
     await esbuild.build({
@@ -60,6 +62,7 @@ async function buildInto(built: string, esbuild: typeof import('esbuild')): Prom
       target: 'node24',
       format: 'esm',
       external: ['koffi'],
+      define,
       sourcemap: 'external',
       banner: { js: banner },
     });

@@ -44,6 +44,8 @@ export const metricAdvice: Readonly<Record<string, string>> = {
     'Not 0: this node drops traffic to these Services, as their policy says. That is right behind a load balancer with health checks, wrong elsewhere. In ipvs mode it counts Services, and outside traffic goes to endpoints on other nodes.',
   kubeproxy_sync_proxy_rules_service_changes_pending: 'As with endpoint changes.',
   kubeproxy_sync_proxy_rules_service_changes_total: 'Nothing.',
+  kubeproxy_ts_build_info:
+    'More than one version or commit in the cluster: a roll-out is under way, or has stopped.',
   kubeproxy_ts_problems:
     'One series per kind of [problem](#problems), with their number. Above 0: `kube-proxyctl status` says what is wrong.',
   kubeproxy_ts_changed_objects_total:

@@ -1,7 +1,7 @@
 /** One line of a Dockerfile: `COPY --from=build a b` has the flag `from` and the words `a` and `b`. */
 export interface Instruction {
   readonly line: number;
-  readonly name: 'COPY' | 'RUN' | 'WORKDIR' | 'ENV' | 'ENTRYPOINT';
+  readonly name: (typeof names)[number];
   readonly flags: ReadonlyMap<string, string>;
   /** The words after the name and the flags. */
   readonly text: string;
@@ -14,7 +14,7 @@ export interface Stage {
   readonly instructions: readonly Instruction[];
 }
 
-const names = ['COPY', 'RUN', 'WORKDIR', 'ENV', 'ENTRYPOINT'] as const;
+const names = ['ARG', 'COPY', 'RUN', 'WORKDIR', 'ENV', 'ENTRYPOINT'] as const;
 
 /** Reads the part of the language that our Dockerfile uses; throws, with the line, on anything else. */
 export function parseDockerfile(text: string): Stage[] {

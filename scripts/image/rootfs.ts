@@ -7,6 +7,7 @@ import { spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
+import { commitOf, commitVariable } from '../product.ts';
 import { copyDebian } from './debian-files.ts';
 import { type Instruction, parseDockerfile, type Stage } from './dockerfile.ts';
 
@@ -87,7 +88,12 @@ export class RootFileSystems {
     }
     if (!buildImage.test(base)) throw new Error(`Dockerfile line ${line}: cannot run this here: ${text}`);
     const PATH = `${dirname(process.execPath)}:${process.env.PATH ?? ''}`;
-    const env = { ...process.env, PATH, npm_config_prefer_offline: 'true' };
+    const env = {
+      [commitVariable]: commitOf(project),
+      ...process.env,
+      PATH,
+      npm_config_prefer_offline: 'true',
+    };
     const { status, stdout, stderr } = spawnSync('sh', ['-c', text], {
       cwd: join(root, workdir),
       env,

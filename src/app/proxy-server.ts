@@ -111,8 +111,7 @@ export class ProxyServer {
 
   #logStart(): void {
     const { options, logger } = this.#parts;
-    const { gitVersion, goVersion } = buildInfo(options.version.gitVersion);
-    logger.info('Version info', { version: gitVersion });
+    const { goVersion } = buildInfo(options.version.gitVersion);
     logger.info('Runtime settings', { runtime: goVersion, NODE_OPTIONS: process.env.NODE_OPTIONS ?? '' });
   }
 

@@ -14,12 +14,14 @@ test('--version prints one line, --version=false nothing', () => {
   assert.equal(versionText(given('true', 'false')), undefined);
 });
 
-test('--version=raw prints the Go structure', () => {
+test('--version=raw prints the Go structure, with the version and the commit of this program', () => {
+  const product = { version: '0.9.0', commit: '0123abc', treeState: 'dirty', date: '2026-01-02' } as const;
   assert.equal(
-    versionText(given('raw'), runtime),
+    versionText(given('raw'), runtime, product),
     'version.Info{Major:"1", Minor:"37", EmulationMajor:"", EmulationMinor:"", MinCompatibilityMajor:"", ' +
-      'MinCompatibilityMinor:"", GitVersion:"v1.37.0", GitCommit:"unknown", GitTreeState:"unknown", ' +
-      'BuildDate:"unknown", GoVersion:"node-v24.1.2", Compiler:"v8", Platform:"linux/amd64"}',
+      'MinCompatibilityMinor:"", GitVersion:"v1.37.0", GitCommit:"0123abc", GitTreeState:"dirty", ' +
+      'BuildDate:"2026-01-02", GoVersion:"node-v24.1.2", Compiler:"v8", Platform:"linux/amd64", ' +
+      'Product:"kube-proxy-ts 0.9.0"}',
   );
 });
 

@@ -1,5 +1,6 @@
 import type { BuildInfo } from '../lib/build-info.ts';
 import { quote } from '../lib/go-quote.ts';
+import { type Product, product } from '../lib/product.ts';
 import type { FlagType } from './flag-types.ts';
 import { parseBool } from './strconv.ts';
 
@@ -18,19 +19,24 @@ const goArchitectures = new Map([
   ['ia32', '386'],
 ]);
 
-/** There is no build stamp, so commit, tree state and date are `unknown`. */
-export function buildInfo(gitVersion = KUBERNETES_VERSION, runtime: Runtime = process): BuildInfo {
+/** Versions of Kubernetes; commit, tree state and date of this program. */
+export function buildInfo(
+  gitVersion = KUBERNETES_VERSION,
+  runtime: Runtime = process,
+  { version, commit, treeState, date }: Product = product,
+): BuildInfo {
   const [major = '', minor = ''] = KUBERNETES_VERSION.slice(1).split('.');
   return {
     major,
     minor,
     gitVersion,
-    gitCommit: 'unknown',
-    gitTreeState: 'unknown',
-    buildDate: 'unknown',
+    gitCommit: commit,
+    gitTreeState: treeState,
+    buildDate: date,
     goVersion: `node-${runtime.version}`,
     compiler: 'v8',
     platform: `${runtime.platform}/${goArchitectures.get(runtime.arch) ?? runtime.arch}`,
+    productVersion: version,
   };
 }
 
@@ -56,9 +62,13 @@ export const versionFlag: FlagType<VersionRequest> = {
 };
 
 /** The line that --version prints; undefined when the program should run. */
-export function versionText({ text, gitVersion }: VersionRequest, runtime?: Runtime): string | undefined {
+export function versionText(
+  { text, gitVersion }: VersionRequest,
+  runtime?: Runtime,
+  product?: Product,
+): string | undefined {
   if (text === 'true') return `Kubernetes ${gitVersion}`;
-  return text === 'raw' ? rawVersion(buildInfo(gitVersion, runtime)) : undefined;
+  return text === 'raw' ? rawVersion(buildInfo(gitVersion, runtime, product)) : undefined;
 }
 
 function rawVersion(info: BuildInfo): string {
@@ -76,6 +86,7 @@ function rawVersion(info: BuildInfo): string {
     ['GoVersion', info.goVersion],
     ['Compiler', info.compiler],
     ['Platform', info.platform],
+    ['Product', `kube-proxy-ts ${info.productVersion}`],
   ];
   return `version.Info{${fields.map(([name, value]) => `${name}:${quote(value)}`).join(', ')}}`;
 }

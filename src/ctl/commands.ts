@@ -10,6 +10,7 @@ import type { AskedPacket } from './source.ts';
 import { statusText } from './status.ts';
 import { EXIT_DIFFERS, EXIT_ERROR, EXIT_OK } from './terminal.ts';
 import { watchTop } from './top.ts';
+import { versionReport, versionText } from './version.ts';
 
 /** Shared by the commands that show all service ports, or those of one name. */
 const named = {
@@ -143,8 +144,22 @@ Examples, while kube-proxy is down:
   },
 };
 
+const version: Command = {
+  name: 'version',
+  usage: '',
+  arguments: { least: 0, most: 0 },
+  summary: 'version and commit of kube-proxyctl and, if it answers, of the proxy that runs',
+  details: 'Exits with 0 also when the proxy does not answer.',
+  flags: [],
+  async run(context) {
+    const report = await versionReport(context.source);
+    print(context, report, () => versionText(report));
+    return EXIT_OK;
+  },
+};
+
 /** In the order in which help shows them. */
-export const commands: readonly Command[] = [status, services, endpoints, explain, diff, top];
+export const commands: readonly Command[] = [status, services, endpoints, explain, diff, top, version];
 
 function sorted<T>(items: readonly T[], keyOf: (item: T) => string): T[] {
   const keyed = items.map((item) => ({ item, key: keyOf(item) }));

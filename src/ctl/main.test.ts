@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { product, productText } from '../lib/product.ts';
 import { commands } from './commands.ts';
 import { main } from './main.ts';
 import type { Terminal } from './terminal.ts';
@@ -35,9 +36,9 @@ for (const { name, flags } of commands) {
   });
 }
 
-test('kube-proxyctl --version names the release', async () => {
+test('kube-proxyctl --version names its version and commit, and the release', async () => {
   const { stdout, exitCode } = await run('--version');
-  assert.equal(stdout, 'kube-proxyctl for Kubernetes v1.37.0\n');
+  assert.equal(stdout, `kube-proxyctl of ${productText(product)}, for Kubernetes v1.37.0\n`);
   assert.equal(exitCode, 0);
 });
 

@@ -1,6 +1,5 @@
 import { parseFlags } from '../cli/flag-set.ts';
 import { UsageError } from '../cli/usage-error.ts';
-import { KUBERNETES_VERSION } from '../cli/version.ts';
 import { systemClock } from '../lib/clock.ts';
 import { toMillis } from '../lib/duration.ts';
 import { quote } from '../lib/go-quote.ts';
@@ -14,6 +13,7 @@ import { serverAddress } from './server-address.ts';
 import { serverSource } from './server-source.ts';
 import type { ReportSource } from './source.ts';
 import { EXIT_ERROR, EXIT_OK, type ExitCode, painter, type Terminal } from './terminal.ts';
+import { clientVersion, programText } from './version.ts';
 
 /** Runs kube-proxyctl with these arguments and sets the exit code. */
 export async function main(args: string[], terminal: Terminal = process): Promise<void> {
@@ -47,7 +47,7 @@ async function run(argv: readonly string[], terminal: Terminal): Promise<ExitCod
   }
   if (options.version) {
     if (name !== undefined) throw usageError(`--version takes no command, got ${quote(name)}`);
-    terminal.stdout.write(`kube-proxyctl for Kubernetes ${KUBERNETES_VERSION}\n`);
+    terminal.stdout.write(`kube-proxyctl of ${programText(clientVersion())}\n`);
     return EXIT_OK;
   }
   if (!command) throw usageError('a command is needed');

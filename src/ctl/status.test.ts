@@ -29,6 +29,7 @@ function report(parts: Partial<StatusReport> = {}): StatusReport {
     apiVersion: API_VERSION,
     kind: 'Status',
     version: 'v1.37.0',
+    product: { version: '0.9.0', commit: '0123456789abcdef', treeState: 'clean' },
     mode: 'nftables',
     nodeName: 'n1',
     time: '2026-01-01T00:01:00Z',
@@ -45,7 +46,7 @@ function report(parts: Partial<StatusReport> = {}): StatusReport {
 test('status shows health, the families, repairs and failures', () => {
   assert.equal(
     statusText(report(), plain),
-    `kube-proxy v1.37.0 in nftables mode on node n1, up 1m: healthy
+    `kube-proxy v1.37.0 (kube-proxy-ts 0.9.0, commit 0123456789ab) in nftables mode on node n1, up 1m: healthy
 
 FAMILY  NODE IP    SERVICE PORTS  ENDPOINTS  LAST SYNC  TOOK  KIND     CHANGED  SYNCS  FAILED  REPAIRS  PENDING
 IPv4    192.0.2.5  2              5          2s ago     20ms  partial  1        7      1       1        3

@@ -1,14 +1,16 @@
 import type { FamilyStatus, ProblemReport, StatusReport } from '../inspect/api.ts';
 import { count } from '../lib/count.ts';
+import { productText } from '../lib/product.ts';
 import type { Paint } from './terminal.ts';
 import { agoText, spanText, tableText } from './text.ts';
 
 /** One line for the whole proxy, a table of the families, then what needs attention. */
 export function statusText(report: StatusReport, paint: Paint): string {
-  const { mode, nodeName, version, startTime, time } = report;
+  const { mode, nodeName, version, product, startTime, time } = report;
+  const name = `kube-proxy ${version}${product ? ` (${productText(product)})` : ''}`;
   const up = spanText(Date.parse(time) - Date.parse(startTime));
   const lines = [
-    `kube-proxy ${version} in ${mode} mode on node ${nodeName}, up ${up}: ${healthText(report, paint)}\n`,
+    `${name} in ${mode} mode on node ${nodeName}, up ${up}: ${healthText(report, paint)}\n`,
     ...report.problems.map((problem) => problemLine(problem, time, paint)),
     '\n',
     familyTable(report, paint),

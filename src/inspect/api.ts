@@ -69,8 +69,20 @@ export interface SetAsideReport {
   readonly problems: readonly string[];
 }
 
-export interface StatusReport extends TypeMeta<'Status'> {
+/** Version and commit of kube-proxy-ts itself. */
+export interface ProductReport {
   readonly version: string;
+  /** `unknown` when the program runs from its sources, or was built without git. */
+  readonly commit: string;
+  /** `dirty`: built from sources with changes that were not committed. */
+  readonly treeState: 'clean' | 'dirty' | 'unknown';
+}
+
+export interface StatusReport extends TypeMeta<'Status'> {
+  /** The Kubernetes release that the proxy stands in for. */
+  readonly version: string;
+  /** Absent in the first builds. */
+  readonly product?: ProductReport;
   readonly mode: ProxyMode;
   readonly nodeName: string;
   readonly time: string;

@@ -2,6 +2,7 @@ import type { Packet } from '../backends/inspection.ts';
 import type { NodeFacts } from '../backends/node-facts.ts';
 import type { PacketRules } from '../backends/packet-rules.ts';
 import type { Clock } from '../lib/clock.ts';
+import { product } from '../lib/product.ts';
 import { messageOf } from '../lib/thrown.ts';
 import { isServing, type Problem, stateOf } from '../model/problem.ts';
 import type { ProxyMode } from '../model/proxy-mode.ts';
@@ -85,6 +86,7 @@ export class Inspector {
       apiVersion: API_VERSION,
       kind: 'Status',
       version,
+      product: { version: product.version, commit: product.commit, treeState: product.treeState },
       mode,
       nodeName,
       time: timeText(clock.now()),

@@ -10,4 +10,6 @@ export interface BuildInfo {
   readonly goVersion: string;
   readonly compiler: string;
   readonly platform: string;
+  /** The version of this program itself; commit, tree state and date above are also its own. */
+  readonly productVersion: string;
 }

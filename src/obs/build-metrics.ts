@@ -9,7 +9,7 @@ export interface FeatureState {
   readonly enabled: boolean;
 }
 
-/** Declares kubernetes_build_info, kubernetes_feature_enabled and the metrics about metrics. */
+/** Declares kubernetes_build_info, kubeproxy_ts_build_info, kubernetes_feature_enabled and the metrics about metrics. */
 export function registerBuildMetrics(
   registry: Registry,
   build: BuildInfo,
@@ -34,6 +34,15 @@ export function registerBuildMetrics(
       stability: 'ALPHA',
     })
     .set(1, labels);
+  const own = { version: build.productVersion, commit: build.gitCommit, tree_state: build.gitTreeState };
+  registry
+    .gauge({
+      name: 'kubeproxy_ts_build_info',
+      help: 'Always 1; the labels tell the version and the commit of kube-proxy-ts',
+      labels: Object.keys(own),
+      stability: 'ALPHA',
+    })
+    .set(1, own);
   const feature = registry.gauge({
     name: 'kubernetes_feature_enabled',
     help: 'Whether a feature gate is on',

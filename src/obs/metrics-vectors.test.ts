@@ -36,6 +36,7 @@ const build = {
   goVersion: 'v24.21.0',
   compiler: 'v8',
   platform: 'linux/amd64',
+  productVersion: '0.9.0',
 };
 
 async function groupsOf(mode: ProxyMode, localhostNodePorts = false) {

@@ -5,6 +5,8 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { after, afterEach, before, describe, test } from 'node:test';
 import { imageStages, RootFileSystems, settingsOf } from '../../scripts/image/rootfs.ts';
+import { builtProduct } from '../../scripts/product.ts';
+import { productText } from '../../src/lib/product.ts';
 import { enterNamespace, hasProgram, labUnavailable, ownNamespace, run } from '../cluster/lab/namespace.ts';
 import { paced } from '../cluster/lab/pace.ts';
 import { flavourUnavailable } from '../iptables/flavours.ts';
@@ -132,6 +134,11 @@ describe('the images', { skip }, () => {
     await ended(start('nftables', 'nftables', undefined, '--init-only'));
     const { code, log } = await ended(start('nftables', 'nftables', { capabilities: [] }));
     assert.equal(code, 1);
+    // The first line tells what fails to start.
+    assert.match(
+      log,
+      new RegExp(`^.*"Version info" .*product="${productText(builtProduct(project)).replace('+', '\\+')}"`),
+    );
     assert.match(log, /"command failed" err=".*nftables.*EPERM.* \(CAP_NET_ADMIN is missing\)"/);
   });
 

@@ -4,6 +4,7 @@ import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, symlinkSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { builtProduct } from '../../scripts/product.ts';
 import { enterNamespace, hasProgram, labUnavailable, ownNamespace } from '../cluster/lab/namespace.ts';
 import { type Outcome, run } from '../program/run.ts';
 import { assertAnswered, DemoPods } from './demo-node.ts';
@@ -68,6 +69,16 @@ describe('the package', { skip }, () => {
       assert.match(ctl.stdout, /^Usage:\n {2}kube-proxyctl /m);
     });
   }
+
+  test('the bundles know their version and the commit that they were built from', async () => {
+    const { version, commit, treeState } = builtProduct(resolve(dist, '..'));
+    const bin = join(local, 'node_modules/.bin');
+    const raw = await run(join(bin, 'kube-proxy'), ['--version=raw']);
+    assert.match(raw.stdout, new RegExp(`GitCommit:"${commit}", GitTreeState:"${treeState}"`));
+    assert.match(raw.stdout, new RegExp(`Product:"kube-proxy-ts ${version}"`));
+    const ctl = await run(join(bin, 'kube-proxyctl'), ['version', '--output=json']);
+    assert.deepEqual(JSON.parse(ctl.stdout).client.product, { version, commit, treeState });
+  });
 
   test('npx finds the command by the name of the package', async () => {
     const { stdout, stderr, code } = await run('npx', ['--offline', 'kube-proxy-ts', '--version'], {
