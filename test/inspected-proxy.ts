@@ -36,7 +36,7 @@ export function idle(): MutableActivity {
 /** A kernel that ignores every packet and agrees with every plan, apart from `answers`. */
 export function inspection(answers: Partial<Inspection> = {}): Inspection {
   return {
-    ask: async () => ({ fate: { action: 'pass' }, evidence: [] }),
+    ask: async () => ({ fate: { action: 'pass' }, evidence: [], lookedAt: 'nothing' }),
     compare: async () => [],
     close: async () => {},
     ...answers,

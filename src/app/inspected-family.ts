@@ -1,3 +1,4 @@
+import { lookAtOtherRules } from '../backends/other-rules.ts';
 import type { FamilyView } from '../inspect/family-view.ts';
 import type { InspectedFamily } from '../inspect/inspector.ts';
 import { KernelView } from '../inspect/kernel-view.ts';
@@ -21,6 +22,10 @@ export function familyHere(view: FamilyView, start: Start): FamilyHere {
     rules: start.mode.packetRules(context),
     facts: async () => nodeFactsOf(family, start, await ownAddresses(), view.serviceCIDRs),
     kernel: new KernelView({ open: () => start.mode.inspect(context), clock: systemClock }),
+    otherRules: (packet, answer) => {
+      const tables = start.mode.tablesOf?.(family) ?? [];
+      return lookAtOtherRules(packet, answer, { tables, nodeIP: context.nodeIP }, systemClock);
+    },
     interfaceTowards,
   };
 }

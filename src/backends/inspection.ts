@@ -31,11 +31,79 @@ export type Fate =
   | { readonly action: 'forward'; readonly targets: readonly Target[]; readonly affinitySeconds: number }
   | { readonly action: 'drop' | 'reject' | 'pass' };
 
+/**
+ * How a packet gets to its endpoint, which decides about the hooks of the kernel that it passes. `mark` has the bits that
+ * the proxy sets in the mark of packets that it masquerades.
+ */
+export type Delivery =
+  | { readonly kind: 'rewritten' | 'virtual server'; readonly mark: number }
+  /** A process of this node accepts it at `at` (`ip:port`), and makes a connection to the endpoint. */
+  | { readonly kind: 'listener'; readonly at: string };
+
 /** The fate of a packet by the current state of the kernel, or of the forwarder of this process. */
 export interface KernelAnswer {
   readonly fate: Fate;
+  /** What was read for the answer: `table ip kube-proxy`. */
+  readonly lookedAt: string;
+  /** Present when the packet is forwarded. */
+  readonly delivery?: Delivery;
   /** The map elements, rules or entries on the packet's way, in its order, as the usual tools print them. */
   readonly evidence: readonly string[];
+}
+
+/** The part of an answer that following the packet through rules yields. */
+export type FollowedPacket = Pick<KernelAnswer, 'fate' | 'evidence'>;
+
+/** Completes an answer; `delivery` counts only when the packet is forwarded. */
+export function answered(
+  { fate, evidence }: FollowedPacket,
+  lookedAt: string,
+  delivery: Delivery,
+): KernelAnswer {
+  return { fate, evidence, lookedAt, ...(fate.action === 'forward' && { delivery }) };
+}
+
+/** A base chain of nf_tables that the proxy did not write, or not alone. */
+export interface OtherChain {
+  /** `inet filter`. */
+  readonly table: string;
+  readonly chain: string;
+  readonly hook: string;
+  readonly priority: number;
+  readonly policy: 'accept' | 'drop';
+}
+
+/** What in a chain may stop a packet. */
+export interface ObstacleCause {
+  /** `unknown`: a statement that may stop it and is not understood. */
+  readonly action: 'drop' | 'reject' | 'unknown';
+  /** The chain with the rule. */
+  readonly chain: string;
+  /** As `nft -a list ruleset` shows it. Null when it is the policy of the base chain. */
+  readonly handle: number | null;
+  readonly comment: string | null;
+}
+
+/** A base chain of another program that stops a packet, or may stop it. */
+export interface Obstacle extends OtherChain {
+  /** `possible`: it depends on rules that are not understood, or on facts that are not known. */
+  readonly certainty: 'certain' | 'possible';
+  /** The first of the possible causes, and how many there are. */
+  readonly causes: readonly ObstacleCause[];
+  readonly causeCount: number;
+  /** Rules on the way of which it is not known whether they match. */
+  readonly unclearRules: number;
+  /** The endpoints that it stops packets to; null for every one. */
+  readonly endpoints: readonly string[] | null;
+}
+
+/** What rules of other programs do with a packet that the proxy lets pass. */
+export interface OtherRules {
+  /** The base chains on the way that were looked at, in the order in which the packet passes them. */
+  readonly lookedAt: readonly OtherChain[];
+  readonly obstacles: readonly Obstacle[];
+  /** What might stop the packet and was not looked at. */
+  readonly notLookedAt: readonly string[];
 }
 
 /** One object that differs between the kernel and the plans. */

@@ -1,4 +1,5 @@
 import type { ProxyConfig } from '../config/types.ts';
+import type { TableRef } from '../kernel/nft/objects.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Family } from '../model/ip.ts';
 import type { LocalDetector } from '../model/local-detector.ts';
@@ -55,6 +56,8 @@ export interface Mode {
   readonly servesInProcess?: boolean;
   /** Everything that this mode, here or upstream, may have left in the kernel. */
   readonly leftovers: LeftoverSource;
+  /** Tables of nf_tables that only this mode writes; none when absent. */
+  tablesOf?(family: Family): readonly TableRef[];
   metricGroups(gateEnabled: (gate: string) => boolean): readonly MetricGroup[];
   /** How packets are treated in this mode, with these settings. */
   packetRules(context: Pick<InspectionContext, 'config' | 'gateEnabled'>): PacketRules;

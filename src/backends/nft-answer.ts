@@ -6,7 +6,7 @@ import { type Ending, type WalkedTable, walkTable } from '../kernel/nft/walk/tab
 import { protocolNumbers } from '../kernel/numbers.ts';
 import { type Family, formatIP, isLoopback, joinHostPort, toIP } from '../model/ip.ts';
 import { fateOf, type PossibleFate } from './fate.ts';
-import type { KernelAnswer, Packet } from './inspection.ts';
+import type { FollowedPacket, Packet } from './inspection.ts';
 
 /** The table that a packet is asked about. */
 export interface AskedTable {
@@ -25,7 +25,7 @@ const maxAttempts = 5;
  * Follows a packet through an nf_tables table: reads its rules and the elements that the packet would match. Rejects
  * with NotUnderstoodError at a rule whose meaning is unknown.
  */
-export async function answerOf(packet: Packet, asked: AskedTable): Promise<KernelAnswer> {
+export async function answerOf(packet: Packet, asked: AskedTable): Promise<FollowedPacket> {
   const { client } = asked;
   for (let attempt = 1; ; attempt++) {
     const { id } = await client.generation();
@@ -34,7 +34,7 @@ export async function answerOf(packet: Packet, asked: AskedTable): Promise<Kerne
   }
 }
 
-async function askOnce(packet: Packet, asked: AskedTable): Promise<KernelAnswer> {
+async function askOnce(packet: Packet, asked: AskedTable): Promise<FollowedPacket> {
   const { family, name } = asked.table;
   const table = await readTable(asked, packet.family);
   if (table.chains.length === 0) {

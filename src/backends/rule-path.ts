@@ -4,7 +4,7 @@ import type { SavedTable } from '../kernel/iptables/saved-table.ts';
 import type { Clock } from '../lib/clock.ts';
 import { formatIP, type IP, isLoopback, toIP } from '../model/ip.ts';
 import { fateOf, type PossibleFate } from './fate.ts';
-import type { KernelAnswer, Packet } from './inspection.ts';
+import type { FollowedPacket, Packet } from './inspection.ts';
 
 /** The tables and addresses that a packet meets. */
 export interface RuleNode {
@@ -51,7 +51,7 @@ export class RulePath {
   async answer(
     after: (end: TableEnd) => Promise<PossibleFate[]>,
     affinitySeconds?: number,
-  ): Promise<KernelAnswer> {
+  ): Promise<FollowedPacket> {
     const hook = this.isOwn ? 'OUTPUT' : 'PREROUTING';
     const outcomes: PossibleFate[] = [];
     for (const end of await this.walk.enter(this.#node.tables.nat, hook, this.packet)) {

@@ -1,6 +1,6 @@
 import { type Command, type CommandContext, print } from './command.ts';
 import { diffText } from './diff.ts';
-import { explanationText } from './explanation-text.ts';
+import { explanationText, isStopped } from './explanation-text.ts';
 import { interfaceFlag, liveFlag, namespaceFlag, namespaceFlags, offlineFlags, topFlags } from './flags.ts';
 import { readPacket } from './packet-argument.ts';
 import { namespaceOf, requireSome, selectDifferences, selectorOf } from './selector.ts';
@@ -94,7 +94,8 @@ const explain: Command = {
   details: `SRC is the address that the packet comes from, or "node" for the node itself. DST:PORT is where it goes, with
 IPv6 addresses in brackets. PROTO is TCP, UDP or SCTP; without it, TCP. DST may also be a Service as NAME or
 NAMESPACE/NAME: then it means the cluster IP, and PORT, its name or number, is needed only where there are several.
-Exits with 2 when the kernel does not do what the proxy decided.
+Exits with 2 when the kernel does not do what the proxy decided, and when a rule of another program certainly stops the
+packet.
 
 Examples:
   kube-proxyctl explain 10.244.1.7 10.96.0.10:53/UDP
@@ -108,16 +109,17 @@ Examples:
       ...(await packetOf(context)),
       ...(options.interface !== '' && { interface: options.interface }),
     });
+    const isProblem = report.differences.length > 0 || isStopped(report);
     if (!options.live) {
       print(context, report, () => explanationText(report, paint));
-      return report.differences.length > 0 ? EXIT_DIFFERS : EXIT_OK;
+      return isProblem ? EXIT_DIFFERS : EXIT_OK;
     }
     // Loaded only when needed: it talks to the kernel.
     const { sendLive, liveText } = await import('./live/live.ts');
     const live = await sendLive(report, context.clock);
     const text = () => explanationText(report, paint) + liveText(report, live, paint);
     print(context, { ...report, live }, text);
-    return report.differences.length > 0 || (live.differences?.length ?? 0) > 0 ? EXIT_DIFFERS : EXIT_OK;
+    return isProblem || (live.differences?.length ?? 0) > 0 ? EXIT_DIFFERS : EXIT_OK;
   },
 };
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Fate } from '../backends/inspection.ts';
+import type { Fate, Obstacle } from '../backends/inspection.ts';
 import { API_VERSION, type ExplanationReport } from '../inspect/api.ts';
-import { explanationText } from './explanation-text.ts';
+import { explanationText, isStopped } from './explanation-text.ts';
 import type { Paint } from './terminal.ts';
 
 const plain: Paint = (_style, text) => text;
@@ -35,9 +35,11 @@ function report(parts: Partial<ExplanationReport> = {}): ExplanationReport {
       fate: toTwo,
       reasons: ['First this.', 'Then that.'],
     },
-    kernel: { fate: toTwo, evidence: ['map element a', 'rule b'] },
+    kernel: { fate: toTwo, evidence: ['map element a', 'rule b'], lookedAt: 'table ip kube-proxy' },
     kernelUnknown: null,
     differences: [],
+    otherRules: { lookedAt: [], obstacles: [], notLookedAt: [] },
+    otherRulesUnknown: null,
     ...parts,
   };
 }
@@ -59,6 +61,9 @@ Why
 The kernel agrees
   map element a
   rule b
+Looked at: table ip kube-proxy.
+
+No other program has nf_tables chains on the way
 `,
   );
 });
@@ -66,17 +71,20 @@ The kernel agrees
 test('an explanation warns when the kernel disagrees, and shows its answer', () => {
   const text = explanationText(
     report({
-      kernel: { fate: { action: 'drop' }, evidence: ['rule c'] },
+      kernel: { fate: { action: 'drop' }, evidence: ['rule c'], lookedAt: 'table ip kube-proxy' },
       differences: ['The plan is to forward the packet, the kernel is set to drop it.'],
     }),
     (style, words) => (style === 'red' ? words.toUpperCase() : words),
   );
   assert.match(text, /WARNING: THE KERNEL DISAGREES\n {2}! THE PLAN IS TO FORWARD/);
-  assert.match(text, /The kernel says: Dropped: the sender gets no answer\.\n {2}rule c\n$/);
+  assert.match(
+    text,
+    /The kernel says: Dropped: the sender gets no answer\.\n {2}rule c\nLooked at: table ip kube-proxy\.\n$/,
+  );
 });
 
 test('an explanation says why the answer of the kernel is unknown', () => {
-  const text = explanationText(report({ kernel: null, kernelUnknown: 'EPERM' }), plain);
+  const text = explanationText(report({ kernel: null, kernelUnknown: 'EPERM', otherRules: null }), plain);
   assert.match(text, /\nThe answer of the kernel is unknown: EPERM\n$/);
 });
 
@@ -89,4 +97,73 @@ test('an explanation names packets of the node itself, unknown interfaces and ev
     /sent by the node itself.*\nRejected: the sender gets an error at once\.\n/,
   );
   assert.match(text({ interface: '' }, { action: 'pass' }), /unknown interface.*\nIgnored: /);
+});
+
+const forward = {
+  table: 'inet filter',
+  chain: 'forward',
+  hook: 'forward',
+  priority: 0,
+  policy: 'drop',
+} as const;
+const prerouting = {
+  ...forward,
+  chain: 'raw',
+  hook: 'prerouting',
+  priority: -300,
+  policy: 'accept',
+} as const;
+
+test('an explanation says at the top which chain of another program stops the packet', () => {
+  const policy = { action: 'drop', chain: 'forward', handle: null, comment: null } as const;
+  const stops: Obstacle = {
+    ...forward,
+    certainty: 'certain',
+    causes: [policy],
+    causeCount: 1,
+    unclearRules: 0,
+    endpoints: null,
+  };
+  const stopped = report({
+    otherRules: { lookedAt: [prerouting, forward], obstacles: [stops], notLookedAt: [] },
+  });
+  assert.ok(isStopped(stopped));
+  assert.match(
+    explanationText(stopped, plain),
+    /always the same one\.\nWARNING: ANOTHER PROGRAM STOPS IT: table inet filter, chain forward: policy drop\.\n/,
+  );
+  assert.match(
+    explanationText(stopped, plain),
+    /\n\nnf_tables chains of other programs on the way\n {2}table inet filter, chain raw \(hook prerouting, priority -300, policy accept\): lets it pass\n {2}table inet filter, chain forward \(hook forward, priority 0, policy drop\): STOPS IT\n$/,
+  );
+});
+
+test('an explanation names rules of other programs that may stop the packet, and what was not looked at', () => {
+  const rule = { action: 'reject', chain: 'blocked', handle: 7, comment: 'by order' } as const;
+  const unknown = { action: 'unknown', chain: 'forward', handle: 9, comment: null } as const;
+  const may: Obstacle = {
+    ...forward,
+    certainty: 'possible',
+    causes: [rule, unknown],
+    causeCount: 3,
+    unclearRules: 2,
+    endpoints: ['10.244.1.21:8080'],
+  };
+  const notLookedAt = ['the rules of legacy iptables (tables filter)'];
+  const unsure = report({ otherRules: { lookedAt: [forward], obstacles: [may], notLookedAt } });
+  assert.ok(!isStopped(unsure));
+  const text = explanationText(unsure, plain);
+  assert.match(
+    text,
+    /\nAnother program may stop it: table inet filter, chain forward: reject by the rule with handle 7 of chain blocked \("by order"\), or a statement that is not understood by the rule with handle 9 and 1 more; 2 rules could not be evaluated, on the way to 10\.244\.1\.21:8080\.\n/,
+  );
+  assert.match(
+    text,
+    /policy drop\): MAY STOP IT\nNot looked at: the rules of legacy iptables \(tables filter\)\.\n$/,
+  );
+});
+
+test('an explanation says why rules of other programs were not looked at', () => {
+  const text = explanationText(report({ otherRules: null, otherRulesUnknown: 'EPERM' }), plain);
+  assert.match(text, /\nRules of other programs were not looked at: EPERM\n$/);
 });

@@ -1,4 +1,11 @@
-import type { Difference, Fate, KernelAnswer, Packet, ServiceCounters } from '../backends/inspection.ts';
+import type {
+  Difference,
+  Fate,
+  KernelAnswer,
+  OtherRules,
+  Packet,
+  ServiceCounters,
+} from '../backends/inspection.ts';
 import type { Family } from '../model/ip.ts';
 import type { Protocol } from '../model/objects.ts';
 import type { ProxyState } from '../model/problem.ts';
@@ -174,6 +181,12 @@ export interface ExplanationReport extends TypeMeta<'Explanation'> {
   readonly kernelUnknown: string | null;
   /** How the two differ, in sentences; empty when they agree or the kernel's answer is unknown. */
   readonly differences: readonly string[];
+  /**
+   * What the rules of other programs do with the packet. Nothing was looked at when the proxy drops or rejects it. Null
+   * when they could not be read; `otherRulesUnknown` then says why.
+   */
+  readonly otherRules: OtherRules | null;
+  readonly otherRulesUnknown: string | null;
 }
 
 /** Whether the kernel answered about one family. */

@@ -30,6 +30,7 @@ const toHere: KernelAnswer = {
     targets: [{ endpoint: '10.244.1.21:8080', probability: 1, masquerade: false }],
     affinitySeconds: 0,
   },
+  lookedAt: 'table ip kube-proxy',
   evidence: ['service-ips { 10.96.0.1 . tcp . 80 : goto web }'],
 };
 

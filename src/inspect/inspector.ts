@@ -1,4 +1,4 @@
-import type { Packet } from '../backends/inspection.ts';
+import type { KernelAnswer, OtherRules, Packet } from '../backends/inspection.ts';
 import type { NodeFacts } from '../backends/node-facts.ts';
 import type { PacketRules } from '../backends/packet-rules.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -45,6 +45,8 @@ export interface InspectedFamily {
   readonly rules: PacketRules;
   /** Or the reason why the kernel cannot be asked. */
   readonly kernel: KernelView | string;
+  /** Looks at what rules of other programs do with a packet; absent when the kernel cannot be asked. */
+  readonly otherRules?: (packet: Packet, answer: KernelAnswer) => Promise<OtherRules>;
   /** The interface that leads to an address; '' when none is known. */
   readonly interfaceTowards: (address: string) => Promise<string>;
 }
@@ -129,7 +131,7 @@ export class Inspector {
       () => this.#bothSides(packet, family),
       ({ differences }) => differences.length > 0,
     );
-    return result;
+    return { ...result, ...(await this.#others(packet, result.kernel, family)) };
   }
 
   /** The differences between the kernel and the plans. */
@@ -176,10 +178,26 @@ export class Inspector {
     })();
   }
 
+  /** Looks at the rules of other programs once the way of the packet is known. */
+  async #others(
+    packet: Packet,
+    answer: KernelAnswer | null,
+    { otherRules }: InspectedFamily,
+  ): Promise<Pick<ExplanationReport, 'otherRules' | 'otherRulesUnknown'>> {
+    if (!answer || !otherRules) {
+      return { otherRules: null, otherRulesUnknown: 'the way of the packet in the kernel is unknown' };
+    }
+    try {
+      return { otherRules: await otherRules(packet, answer), otherRulesUnknown: null };
+    } catch (error) {
+      return { otherRules: null, otherRulesUnknown: messageOf(error) };
+    }
+  }
+
   async #bothSides(
     packet: Packet,
     { view, facts, rules, kernel }: InspectedFamily,
-  ): Promise<ExplanationReport> {
+  ): Promise<Omit<ExplanationReport, 'otherRules' | 'otherRulesUnknown'>> {
     const { mode, nodeName } = this.#options;
     const planned = explainPacket(packet, view.plans, await facts(), rules);
     const found = await this.#look(kernel, (held) => held.fateOf(packet));

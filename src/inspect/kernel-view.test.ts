@@ -154,7 +154,7 @@ test('a kernel view rejects packets when too many wait', async () => {
   assert.equal(refused.length, 1);
 });
 
-const answer: KernelAnswer = { fate: { action: 'pass' }, evidence: [] };
+const answer: KernelAnswer = { fate: { action: 'pass' }, evidence: [], lookedAt: 'nothing' };
 
 function from(source: string): Packet {
   return { family: 'IPv4', source, destination: '10.96.0.1', protocol: 'TCP', port: 80, origin: 'node' };

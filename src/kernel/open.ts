@@ -5,7 +5,9 @@ import { datagramLog } from './netlink/debug.ts';
 import type { SocketOptions } from './netlink/socket.ts';
 import type { NftClient } from './nft/client.ts';
 import { openNftClient } from './nft/netlink-client.ts';
+import { openRulesetReader, type RulesetReader } from './nft/ruleset-reader.ts';
 import { type InterfaceAddresses, openInterfaceAddresses } from './route/addresses.ts';
+import { openRouteClient, type RouteClient } from './route/client.ts';
 
 /** The kernel interfaces of a mode, in this network namespace. */
 export interface KernelInterfaces {
@@ -24,6 +26,26 @@ export async function openKernel(clock: Clock, logger = silentLogger): Promise<K
     return { nft, addresses, close: () => [nft, addresses].forEach((socket) => void socket.close()) };
   } catch (error) {
     nft.close();
+    throw error;
+  }
+}
+
+/** What is needed to follow a packet through the rules of any program. */
+export interface RulesetKernel {
+  readonly nft: RulesetReader;
+  readonly route: RouteClient;
+  close(): void;
+}
+
+/** Opens it; rejects when a socket cannot be opened. */
+export async function openRuleset(clock: Clock): Promise<RulesetKernel> {
+  const libc = await loadLibc();
+  const route = openRouteClient(libc, { clock });
+  try {
+    const nft = openRulesetReader(libc, { clock });
+    return { nft, route, close: () => [nft, route].forEach((socket) => void socket.close()) };
+  } catch (error) {
+    route.close();
     throw error;
   }
 }

@@ -130,6 +130,41 @@ describe('kube-proxyctl and a proxy in nftables mode', { skip: skip ?? false }, 
     assert.match(await complaint('explain 198.51.100.7 web:81'), /no service port is called "web:81"/);
   });
 
+  it('explain exits with 2 and names the chain when another program drops the packet, for any source', async () => {
+    sh('ip', 'link', 'add', 'pods', 'type', 'veth', 'peer', 'name', 'pods-peer');
+    sh('ip', 'link', 'set', 'pods', 'up');
+    sh('ip', 'route', 'add', '10.244.0.0/16', 'dev', 'pods');
+    sh('nft', 'add table inet firewall');
+    try {
+      sh('nft', 'add chain inet firewall forward { type filter hook forward priority 0; policy drop; }');
+      const text = await printed('explain 10.244.0.9 10.96.0.1:80', 2);
+      assert.match(
+        text,
+        /WARNING: ANOTHER PROGRAM STOPS IT: table inet firewall, chain forward: policy drop\.\n/,
+      );
+      assert.match(text, /\nThe kernel agrees\n.*\nLooked at: table ip kube-proxy\.\n/s);
+      const { differences, otherRules } = await json<ExplanationReport>('explain 10.244.0.9 10.96.0.1:80', 2);
+      assert.deepEqual(differences, []);
+      assert.deepEqual(otherRules?.obstacles[0]?.causes, [
+        { action: 'drop', chain: 'forward', handle: null, comment: null },
+      ]);
+      assert.match(
+        await printed('explain node 10.96.0.1:80'),
+        /No other program has nf_tables chains on the way\n/,
+      );
+      sh('nft', 'add rule inet firewall forward ip daddr 10.244.0.0/24 accept');
+      assert.match(await printed('explain 10.244.0.9 10.96.0.1:80'), /chain forward .*: lets it pass\n/);
+      sh('nft', 'insert rule inet firewall forward meta skuid 7 drop comment "not ours"');
+      assert.match(
+        await printed('explain 10.244.0.9 10.96.0.1:80'),
+        /\nAnother program may stop it: table inet firewall, chain forward: drop by the rule with handle \d+ \("not ours"\); 1 rule could not be evaluated\.\n/,
+      );
+    } finally {
+      sh('nft', 'delete table inet firewall');
+      sh('ip', 'link', 'delete', 'pods');
+    }
+  });
+
   it('explain --live follows a packet that it sends, and leaves nothing behind', async () => {
     sh('ip', 'route', 'add', '10.96.0.0/16', 'dev', 'lo');
     sh('ip', 'route', 'add', '10.244.0.0/16', 'dev', 'lo');

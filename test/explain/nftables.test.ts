@@ -1,10 +1,12 @@
 import { nftablesMode } from '../../src/backends/nftables/mode.ts';
 import { runInNode } from '../contract/node-commands.ts';
+import { otherRulesets } from './other-rules.ts';
 import { runExplain } from './suite.ts';
 
 runExplain({
   mode: 'nftables',
   module: import.meta.url,
+  otherRules: otherRulesets,
   tampering: {
     mode: nftablesMode,
     takeEndpoint: (clusterIP, family) =>

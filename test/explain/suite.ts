@@ -13,6 +13,7 @@ import type { NumberedService } from '../contract/objects.ts';
 import type { Setting } from '../contract/story.ts';
 import { Turnstile } from '../contract/turnstile.ts';
 import { seed } from '../seed.ts';
+import { checkOtherRules, type OtherRuleset, someOtherRulesets } from './other-rules.ts';
 import { forbiddenPackets, randomPacket, type TestPacket } from './packets.ts';
 import { predict } from './prediction.ts';
 import { services } from './services.ts';
@@ -26,6 +27,8 @@ export interface ExplainOptions {
   readonly module: string;
   /** How another program can remove an endpoint, and what explain then reports. */
   readonly tampering?: Tampering;
+  /** Rules of other programs to try; by default a few. */
+  readonly otherRules?: readonly OtherRuleset[];
 }
 
 const packetsPerSetting = isBrief ? 70 : 150;
@@ -44,7 +47,12 @@ const settings: readonly Setting[] = [
  * Compares what explain says about random packets with where they really go. The real program gets objects from an API
  * server and programs a real kernel. The test asks it about each packet, then sends the packet.
  */
-export function runExplain({ mode, module, tampering }: ExplainOptions): void {
+export function runExplain({
+  mode,
+  module,
+  tampering,
+  otherRules = someOtherRulesets,
+}: ExplainOptions): void {
   const unavailable = labUnavailable();
   if (unavailable !== undefined) {
     test(`explain in ${mode} mode`, { skip: unavailable }, () => {});
@@ -77,6 +85,22 @@ export function runExplain({ mode, module, tampering }: ExplainOptions): void {
     }
     test('the random packets together had every possible fate', () => {
       assert.deepEqual([...fates].sort(), ['drop', 'forward', 'pass', 'reject']);
+    });
+    describe('when other programs have rules on the way', () => {
+      const counts = { certain: 0, free: 0 };
+      before(() => cluster.start());
+      after(() => cluster.stop());
+      for (const ruleset of otherRules) {
+        test(`explain names what stops a packet: ${ruleset.name}`, { timeout: TIMEOUT_MS }, async () => {
+          const { faults, certain, free } = await checkOtherRules(ruleset, landscape, placed.slice(1, 4));
+          assert.deepEqual(faults, []);
+          counts.certain += certain;
+          counts.free += free;
+        });
+      }
+      test('of these packets, some were certainly stopped and some met no obstacle', () => {
+        assert.ok(counts.certain > 10 && counts.free > 10, JSON.stringify(counts));
+      });
     });
     if (!tampering) return;
     describe('when another program changes what is in the kernel', () => {

@@ -321,6 +321,7 @@ inNamespace(import.meta.url, () => {
       assert.deepEqual(answer, {
         fate: { action: 'pass' },
         evidence: ['table ip kube-proxy is not there, or empty'],
+        lookedAt: 'table ip kube-proxy',
       });
       assert.deepEqual(differences[0], {
         service: undefined,

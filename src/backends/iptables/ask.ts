@@ -2,7 +2,7 @@ import { RuleNotUnderstoodError, type RulePacket } from '../../kernel/iptables/r
 import type { TableEnd } from '../../kernel/iptables/rule-walk.ts';
 import { splitIPPort } from '../../model/ip.ts';
 import type { PossibleFate } from '../fate.ts';
-import type { KernelAnswer, Packet } from '../inspection.ts';
+import type { FollowedPacket, Packet } from '../inspection.ts';
 import { type RuleNode, RulePath } from '../rule-path.ts';
 import { jumps } from './jumps.ts';
 
@@ -12,7 +12,7 @@ const entries: ReadonlySet<string> = new Set(jumps.map(({ to }) => to));
  * What our rules in these tables do with a packet: its destination is rewritten first, then it is filtered where that
  * leads, then masqueraded. Throws RuleNotUnderstoodError when they cannot be followed.
  */
-export async function ask(packet: Packet, node: RuleNode): Promise<KernelAnswer> {
+export async function ask(packet: Packet, node: RuleNode): Promise<FollowedPacket> {
   const path = new RulePath(packet, node, entries, { isBridged: () => false });
   return path.answer((end) => outcomesOf(end, path));
 }

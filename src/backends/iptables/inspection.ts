@@ -6,7 +6,14 @@ import type { Clock } from '../../lib/clock.ts';
 import { CoalescedRead } from '../../lib/coalesced-read.ts';
 import type { Logger } from '../../obs/log.ts';
 import type { SyncRequest } from '../backend.ts';
-import type { Difference, Inspection, KernelAnswer, Packet, ServiceCounters } from '../inspection.ts';
+import {
+  answered,
+  type Difference,
+  type Inspection,
+  type KernelAnswer,
+  type Packet,
+  type ServiceCounters,
+} from '../inspection.ts';
 import type { RuleNode } from '../rule-path.ts';
 import { ask } from './ask.ts';
 import { compare } from './compare.ts';
@@ -69,7 +76,11 @@ export class IptablesInspection implements Inspection {
 
   /** Rejects with RuleNotUnderstoodError when the packet meets a rule whose meaning is not known. */
   async ask(packet: Packet): Promise<KernelAnswer> {
-    return ask(packet, await this.#asked.get());
+    const { masqueradeBit } = this.#options.settings;
+    return answered(await ask(packet, await this.#asked.get()), 'the KUBE chains of iptables', {
+      kind: 'rewritten',
+      mark: 1 << masqueradeBit,
+    });
   }
 
   async compare(request: Omit<SyncRequest, 'changed'>): Promise<readonly Difference[]> {

@@ -8,7 +8,7 @@ import {
 } from '../../kernel/ipvs/objects.ts';
 import { formatIP, parseIP } from '../../model/ip.ts';
 import type { PossibleFate } from '../fate.ts';
-import type { KernelAnswer, Packet } from '../inspection.ts';
+import type { FollowedPacket, Packet } from '../inspection.ts';
 import { type RuleNode, RulePath } from '../rule-path.ts';
 import { jumps } from './chains.ts';
 import { deviceName } from './kernel.ts';
@@ -30,7 +30,7 @@ export interface AskedNode extends RuleNode {
 const entries: ReadonlySet<string> = new Set(jumps.map(({ to }) => to));
 
 /** Follows a packet through rules and IPVS. Throws RuleNotUnderstoodError at a rule whose meaning is unknown. */
-export async function ask(packet: Packet, node: AskedNode): Promise<KernelAnswer> {
+export async function ask(packet: Packet, node: AskedNode): Promise<FollowedPacket> {
   return new PacketPath(packet, node).answer();
 }
 
@@ -50,7 +50,7 @@ class PacketPath {
     });
   }
 
-  answer(): Promise<KernelAnswer> {
+  answer(): Promise<FollowedPacket> {
     const { server } = this.#node;
     const isPersistent = server !== undefined && (server.flags & virtualServerFlags.persistent) !== 0;
     return this.#path.answer(

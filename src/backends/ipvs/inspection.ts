@@ -10,7 +10,14 @@ import type { SystemFiles } from '../../kernel/system-files.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { CoalescedRead } from '../../lib/coalesced-read.ts';
 import type { SyncRequest } from '../backend.ts';
-import type { Difference, Inspection, KernelAnswer, Packet, ServiceCounters } from '../inspection.ts';
+import {
+  answered,
+  type Difference,
+  type Inspection,
+  type KernelAnswer,
+  type Packet,
+  type ServiceCounters,
+} from '../inspection.ts';
 import type { JumpTable } from '../jumps.ts';
 import { type AskedNode, ask } from './ask.ts';
 import { compare, desiredState } from './compare.ts';
@@ -61,7 +68,11 @@ export class IpvsInspection implements Inspection {
     const { destination, port, protocol } = packet;
     const server = servers.get(formatVirtualServer({ address: destination, port, protocol }));
     const reals = server ? await this.#options.kernel.servers.listRealServers(server) : [];
-    return ask(packet, { ...node, server, reals });
+    const lookedAt = 'virtual servers, the KUBE sets and the KUBE chains of iptables';
+    return answered(await ask(packet, { ...node, server, reals }), lookedAt, {
+      kind: 'virtual server',
+      mark: 1 << this.#options.settings.masqueradeBit,
+    });
   }
 
   async compare(request: Omit<SyncRequest, 'changed'>): Promise<readonly Difference[]> {

@@ -1,7 +1,7 @@
 import type { KernelInterfaces } from '../../kernel/open.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { SyncRequest } from '../backend.ts';
-import type { Difference, Inspection, KernelAnswer, Packet } from '../inspection.ts';
+import { answered, type Difference, type Inspection, type KernelAnswer, type Packet } from '../inspection.ts';
 import { answerOf } from '../nft-answer.ts';
 import { tableDifferences } from './differences.ts';
 import { isSetName, setDefinition, tableOf } from './layout.ts';
@@ -25,13 +25,16 @@ export class NftablesInspection implements Inspection {
   /** Rejects with NotUnderstoodError when the packet meets a rule whose meaning is not known. */
   async ask(packet: Packet): Promise<KernelAnswer> {
     const { nft, addresses } = this.#options.kernel;
-    const { family } = this.#options.settings;
-    return answerOf(packet, {
+    const { family, masqueradeBit } = this.#options.settings;
+    const table = tableOf(family);
+    const followed = await answerOf(packet, {
       client: nft,
-      table: tableOf(family),
+      table,
       definitionOf: (set) => (isSetName(set) ? setDefinition(family, set) : undefined),
       addresses: await addresses.list(),
     });
+    const delivery = { kind: 'rewritten', mark: 1 << masqueradeBit } as const;
+    return answered(followed, `table ${table.family} ${table.name}`, delivery);
   }
 
   async compare(request: Omit<SyncRequest, 'changed'>): Promise<readonly Difference[]> {

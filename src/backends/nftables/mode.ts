@@ -1,3 +1,4 @@
+import type { TableRef } from '../../kernel/nft/objects.ts';
 import { type KernelInterfaces, openKernel } from '../../kernel/open.ts';
 import { systemFiles } from '../../kernel/system-files.ts';
 import type { Clock } from '../../lib/clock.ts';
@@ -36,6 +37,10 @@ class NftablesMode implements Mode {
   readonly leftovers = tableLeftovers(tableOf);
   readonly #kernel = new SharedByFamilies<KernelInterfaces>();
   readonly #users = new Map<Family, KernelInterfaces>();
+
+  tablesOf(family: Family): readonly TableRef[] {
+    return [tableOf(family)];
+  }
 
   metricGroups(gateEnabled: (gate: string) => boolean): readonly MetricGroup[] {
     const groups: MetricGroup[] = ['partial syncs', 'nftables transactions', 'repairs'];

@@ -2,6 +2,7 @@ import { networkInterfaces } from 'node:os';
 import type { NodeForwarder } from '../../forwarder/open.ts';
 import { openNodeForwarder } from '../../forwarder/open.ts';
 import { PortPool } from '../../forwarder/port-pool.ts';
+import type { TableRef } from '../../kernel/nft/objects.ts';
 import { hasIPv6 } from '../../kernel/probe.ts';
 import { systemFiles } from '../../kernel/system-files.ts';
 import { systemClock } from '../../lib/clock.ts';
@@ -53,6 +54,10 @@ class UserspaceMode implements Mode {
   readonly leftovers = joined(tableLeftovers(portalTable), chainLeftovers(isOldChain));
   readonly #shared = new SharedByFamilies<Shared>();
   readonly #running = new Map<Family, Running>();
+
+  tablesOf(family: Family): readonly TableRef[] {
+    return [portalTable(family)];
+  }
 
   metricGroups(): readonly MetricGroup[] {
     return ['repairs', 'proxied traffic'];

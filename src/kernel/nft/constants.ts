@@ -78,6 +78,8 @@ export const NFTA_SET_ELEM = {
   KEY_END: 10,
 } as const;
 export const NFT_SET_ELEM_INTERVAL_END = 1;
+/** The element for all keys that no other element has. */
+export const NFT_SET_ELEM_CATCHALL = 2;
 export const NFTA_OBJ = { TABLE: 1, NAME: 2, TYPE: 3, DATA: 4, USERDATA: 8 } as const;
 export const NFT_OBJECT_COUNTER = 1;
 export const NFTA_COUNTER = { BYTES: 1, PACKETS: 2 } as const;

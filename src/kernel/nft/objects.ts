@@ -53,6 +53,11 @@ export interface RuleTarget extends RuleRef {
   readonly to: string | undefined;
 }
 
+/** A rule as the kernel lists it. `nft -a list ruleset` shows its handle. */
+export interface ListedRule extends Rule, RuleRef {
+  readonly chain: ChainRef;
+}
+
 export type SetFlag = 'anonymous' | 'constant' | 'interval' | 'timeout' | 'dynamic';
 
 export interface SetRef {

@@ -3,10 +3,17 @@ import type { NetlinkMessage } from '../netlink/reader.ts';
 import type { NetlinkRequest, NetlinkSocket } from '../netlink/socket.ts';
 import type { MessageWriter } from '../netlink/writer.ts';
 import type { Generation, ListElementsOptions } from './client.ts';
-import { readElements, writeElement, writeElementListRef } from './codec/element.ts';
+import {
+  readCatchAll,
+  readElements,
+  writeCatchAllRef,
+  writeElement,
+  writeElementListRef,
+} from './codec/element.ts';
 import {
   readChain,
   readCounterObject,
+  readListedRule,
   readRule,
   readRuleTarget,
   readTable,
@@ -28,8 +35,10 @@ import { isNotFound, NftError } from './errors.ts';
 import { readGeneration } from './event-decoder.ts';
 import type {
   Chain,
+  ChainRef,
   Counter,
   Element,
+  ListedRule,
   NftFamily,
   Rule,
   RuleTarget,
@@ -57,22 +66,26 @@ export class NftQueries {
   }
 
   async listChains(table: TableRef): Promise<Chain[]> {
-    // The kernel lists the chains of all tables of a family.
-    const chains = await this.#list(requestOf('list chains', NFT_MSG.GETCHAIN, table.family), readChain);
+    const chains = await this.listAllChains(table.family);
     return chains.filter((chain) => chain.table.name === table.name);
   }
 
+  /** The chains of all tables of a family. */
+  listAllChains(family: NftFamily): Promise<Chain[]> {
+    return this.#list(requestOf('list chains', NFT_MSG.GETCHAIN, family), readChain);
+  }
+
   listRules(table: TableRef, chain?: string): Promise<Rule[]> {
-    const request = requestOf('list rules', NFT_MSG.GETRULE, table.family, (writer) => {
-      writer.string(NFTA_RULE.TABLE, table.name);
-      if (chain !== undefined) writer.string(NFTA_RULE.CHAIN, chain);
-    });
-    return this.#list(request, readRule);
+    return this.#list(rulesRequest(table, chain), readRule);
+  }
+
+  /** Rules of one chain in order, with their handles. Empty when there is no such chain. */
+  listChainRules({ table, name }: ChainRef): Promise<ListedRule[]> {
+    return this.#list(rulesRequest(table, name), readListedRule);
   }
 
   listRuleTargets(table: TableRef): Promise<RuleTarget[]> {
-    const write = (writer: MessageWriter) => writer.string(NFTA_RULE.TABLE, table.name);
-    return this.#list(requestOf('list rules', NFT_MSG.GETRULE, table.family, write), readRuleTarget);
+    return this.#list(rulesRequest(table), readRuleTarget);
   }
 
   listSets(table: TableRef): Promise<SetInfo[]> {
@@ -118,6 +131,17 @@ export class NftQueries {
     return this.#find(request, (message) => readElements(message)[0]);
   }
 
+  /** The element for all keys that no other element has; its key is empty. Undefined when there is none. */
+  getCatchAll(set: SetRef): Promise<Element | undefined> {
+    const request = requestOf('get element', NFT_MSG.GETSETELEM, set.table.family, (writer) => {
+      writeElementListRef(writer, set);
+      const list = writer.beginNested(NFTA_SET_ELEM_LIST.ELEMENTS);
+      writeCatchAllRef(writer);
+      writer.endNested(list);
+    });
+    return this.#find(request, readCatchAll);
+  }
+
   listCounters(table: TableRef): Promise<Counter[]> {
     const request = requestOf('list counters', NFT_MSG.GETOBJ, table.family, (writer) => {
       writer.string(NFTA_OBJ.TABLE, table.name);
@@ -142,6 +166,13 @@ export class NftQueries {
       throw error;
     }
   }
+}
+
+function rulesRequest(table: TableRef, chain?: string): NetlinkRequest {
+  return requestOf('list rules', NFT_MSG.GETRULE, table.family, (writer) => {
+    writer.string(NFTA_RULE.TABLE, table.name);
+    if (chain !== undefined) writer.string(NFTA_RULE.CHAIN, chain);
+  });
 }
 
 export async function getGeneration(socket: NetlinkSocket): Promise<Generation> {

@@ -75,6 +75,7 @@ test('a listener is asked at its own address; a service address passes, with whe
       'packets are not captured: no privileges',
       `default/web 10.96.0.1:${port}/TCP, served at ${address}, not captured: no privileges`,
     ],
+    lookedAt: 'the listeners of this process',
   });
 });
 

@@ -3,7 +3,7 @@ import type { InterfaceAddresses } from '../../../kernel/route/addresses.ts';
 import { isLoopback, joinHostPort, toIP } from '../../../model/ip.ts';
 import type { ServicePlan } from '../../../plan/service-plan.ts';
 import type { SyncRequest } from '../../backend.ts';
-import type { Difference, KernelAnswer, Packet } from '../../inspection.ts';
+import { answered, type Difference, type KernelAnswer, type Packet } from '../../inspection.ts';
 import type { DirectlyServed } from '../direct-driver.ts';
 import { listeningName, listeningsOf } from '../direct-places.ts';
 import { servableFrontends } from '../frontends.ts';
@@ -23,6 +23,8 @@ export interface DirectInspectionOptions {
     | undefined;
 }
 
+const lookedAt = 'the listeners of this process';
+
 /** Asks the listener at the packet's destination; all other packets pass. */
 export async function askListeners(packet: Packet, options: DirectInspectionOptions): Promise<KernelAnswer> {
   const { running, addresses, reason } = options;
@@ -30,7 +32,8 @@ export async function askListeners(packet: Packet, options: DirectInspectionOpti
   const isOwn = isLoopback(toIP(ip)) || (await addresses.list()).includes(ip);
   if (running && isOwn && protocol !== 'SCTP') {
     const outlook = await running.forwarder.outlook(protocol, { ip, port }, source);
-    if (outlook) return forwardedAnswer(outlook, source);
+    const at = joinHostPort(ip, port);
+    if (outlook) return answered(forwardedAnswer(outlook, source), lookedAt, { kind: 'listener', at });
   }
   const name = `${joinHostPort(ip, port)}/${protocol}`;
   const rows = [...(running?.served.values() ?? [])].flatMap((each) => each.rows);
@@ -38,7 +41,11 @@ export async function askListeners(packet: Packet, options: DirectInspectionOpti
   const evidence = known.map(({ service, address, note }) =>
     [`${service} ${name}`, address && `served at ${address}`, note].filter(Boolean).join(', '),
   );
-  return { fate: { action: 'pass' }, evidence: [`packets are not captured: ${reason}`, ...evidence] };
+  return {
+    fate: { action: 'pass' },
+    evidence: [`packets are not captured: ${reason}`, ...evidence],
+    lookedAt,
+  };
 }
 
 /** Listeners that a sync would open, change, or close. */

@@ -1,12 +1,12 @@
 import type { ListenerState, Outlook } from '../../../forwarder/forwarder.ts';
 import { joinHostPort } from '../../../model/ip.ts';
-import type { Fate, KernelAnswer } from '../../inspection.ts';
+import type { Fate, FollowedPacket } from '../../inspection.ts';
 
 /**
  * The fate of a connection to a listener. A client with affinity has one target. Others may get any endpoint:
  * endpoints take turns, also with equal connection counts. The evidence says which one is next.
  */
-export function forwardedAnswer({ listener, turns, bound }: Outlook, client: string): KernelAnswer {
+export function forwardedAnswer({ listener, turns, bound }: Outlook, client: string): FollowedPacket {
   const evidence = [
     `listener ${listenerName(listener)} of ${listener.service}: ${distributionOf(listener)}`,
     ...turns.map(({ endpoint, open }, i) => `${i === 0 ? 'next' : 'then'} ${endpoint}, ${open} open`),

@@ -60,6 +60,7 @@ function packet(parts: Partial<Packet>): Packet {
   return { ...base, port: 80, origin, ...parts };
 }
 
+const lookedAt = 'table ip kube-proxy-userspace and the listeners of this process';
 const here = { ip: '10.244.1.5', local: true };
 const local = planOf(
   { clusterIP: '10.96.0.1', nodePort: 30_080, externalPolicyLocal: true, externalIPs: ['198.51.100.7'] },
@@ -110,7 +111,11 @@ test('packets that no service is concerned with pass, by their protocol, port or
     { destination: '192.0.2.5', port: 30_081 },
     { destination: '203.0.113.77' },
   ] as const) {
-    assert.deepEqual(await askPortals(packet(parts), options), { fate: { action: 'pass' }, evidence: [] });
+    assert.deepEqual(await askPortals(packet(parts), options), {
+      fate: { action: 'pass' },
+      evidence: [],
+      lookedAt,
+    });
   }
   const { fate } = await askPortals(packet({ port: 81 }), options);
   assert.deepEqual(fate, { action: 'reject' });
@@ -131,5 +136,6 @@ test('a foreign rule that is not understood leaves the answer open and is named,
   assert.deepEqual(await askPortals(packet({}), options), {
     fate: { action: 'drop' },
     evidence: ['chain refuse: drop'],
+    lookedAt,
   });
 });

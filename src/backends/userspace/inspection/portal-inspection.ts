@@ -2,7 +2,7 @@ import type { Forwarder } from '../../../forwarder/forwarder.ts';
 import type { KernelInterfaces } from '../../../kernel/open.ts';
 import { formatIP, joinHostPort, splitIPPort } from '../../../model/ip.ts';
 import type { SyncRequest } from '../../backend.ts';
-import type { Difference, KernelAnswer, Packet } from '../../inspection.ts';
+import { answered, type Difference, type KernelAnswer, type Packet } from '../../inspection.ts';
 import { answerOf } from '../../nft-answer.ts';
 import type { Served } from '../placing.ts';
 import { isSetName, portalSetDefinition, portalTable } from '../portals/layout.ts';
@@ -30,13 +30,15 @@ export interface PortalInspectionOptions {
 export async function askPortals(packet: Packet, options: PortalInspectionOptions): Promise<KernelAnswer> {
   const { kernel, settings, running } = options;
   const { protocol, source } = packet;
+  const table = portalTable(settings.family);
+  const lookedAt = `table ${table.family} ${table.name} and the listeners of this process`;
   const { fate, evidence } = await answerOf(packet, {
     client: kernel.nft,
-    table: portalTable(settings.family),
+    table,
     definitionOf: (set) => (isSetName(set) ? portalSetDefinition(settings.family, set) : undefined),
     addresses: await kernel.addresses.list(),
   });
-  if (fate.action !== 'forward') return { fate, evidence };
+  if (fate.action !== 'forward') return { fate, evidence, lookedAt };
   const at = fate.targets.map(({ endpoint }) => `${endpoint}/${protocol}`).join(', ');
   if (!running) throw new Error(`packets are sent to ${at}, and who listens there is not of this process`);
   const [target, ...others] = fate.targets;
@@ -46,9 +48,11 @@ export async function askPortals(packet: Packet, options: PortalInspectionOption
     to && protocol !== 'SCTP'
       ? await running.forwarder.outlook(protocol, { ip: formatIP(to.ip), port: to.port }, source)
       : undefined;
-  if (!outlook) return { fate: { action: 'reject' }, evidence: [...evidence, `nobody listens at ${at}`] };
+  if (!outlook)
+    return { fate: { action: 'reject' }, evidence: [...evidence, `nobody listens at ${at}`], lookedAt };
   const answer = forwardedAnswer(outlook, source);
-  return { ...answer, evidence: [...evidence, ...answer.evidence] };
+  const whole = { ...answer, evidence: [...evidence, ...answer.evidence] };
+  return answered(whole, lookedAt, { kind: 'listener', at: target.endpoint });
 }
 
 /** The table, its elements, and the listeners that they lead to. Without a running backend no listener is there. */

@@ -3,6 +3,7 @@ import { attributeHeaderLength, nfgenmsgLength } from '../../netlink/constants.t
 import { type AttributeReader, NetlinkMessage } from '../../netlink/reader.ts';
 import type { MessageWriter } from '../../netlink/writer.ts';
 import {
+  NFT_SET_ELEM_CATCHALL,
   NFT_SET_ELEM_INTERVAL_END,
   NFTA_LIST_ELEM,
   NFTA_SET_ELEM,
@@ -37,6 +38,13 @@ export function writeElement(writer: MessageWriter, element: Element): void {
   writer.endNested(nest);
 }
 
+/** Asks for the element for all keys that no other element has. */
+export function writeCatchAllRef(writer: MessageWriter): void {
+  const nest = writer.beginNested(NFTA_LIST_ELEM);
+  writer.u32Be(NFTA_SET_ELEM.FLAGS, NFT_SET_ELEM_CATCHALL);
+  writer.endNested(nest);
+}
+
 /** The set that a message with elements refers to. */
 export function readElementListRef(message: NetlinkMessage): SetRef {
   const reader = message.attributes(nfgenmsgLength);
@@ -51,15 +59,21 @@ export function readElementListRef(message: NetlinkMessage): SetRef {
 
 /** The elements of a message. Skips catch-all elements, which have no key. */
 export function readElements(message: NetlinkMessage): Element[] {
+  return readAllElements(message).filter(({ key }) => key.length > 0);
+}
+
+/** The catch-all element of a message, with an empty key; undefined when it has none. */
+export function readCatchAll(message: NetlinkMessage): Element | undefined {
+  return readAllElements(message).find(({ key }) => key.length === 0);
+}
+
+function readAllElements(message: NetlinkMessage): Element[] {
   const elements: Element[] = [];
   const reader = message.attributes(nfgenmsgLength);
   while (reader.next()) {
     if (reader.type !== NFTA_SET_ELEM_LIST.ELEMENTS) continue;
     const list = reader.nested();
-    while (list.next()) {
-      const element = readElement(list.nested());
-      if (element) elements.push(element);
-    }
+    while (list.next()) elements.push(readElement(list.nested()));
   }
   return elements;
 }
@@ -91,14 +105,17 @@ function messageAt(batch: Uint8Array, start: number): NetlinkMessage {
 
 type Writable<T> = { -readonly [K in keyof T]: T[K] };
 
-function readElement(reader: AttributeReader): Element | undefined {
+const noKey = new Uint8Array(0);
+
+/** The key is empty when the element has none. */
+function readElement(reader: AttributeReader): Element {
   let key: Uint8Array | undefined;
   const rest: Partial<Writable<Element>> = {};
   while (reader.next()) {
     if (reader.type === NFTA_SET_ELEM.KEY) key = readValue(reader.nested());
     else readElementPart(reader, rest);
   }
-  return key && { key, ...rest };
+  return { key: key ?? noKey, ...rest };
 }
 
 function readElementPart(reader: AttributeReader, element: Partial<Writable<Element>>): void {

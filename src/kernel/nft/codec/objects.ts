@@ -18,6 +18,7 @@ import type {
   Chain,
   ChainRef,
   Counter,
+  ListedRule,
   Rule,
   RuleRef,
   RuleTarget,
@@ -148,6 +149,10 @@ function readRuleChain(message: NetlinkMessage, a: AttributeMap): ChainRef {
     table: readTableRef(message, a.string(NFTA_RULE.TABLE)),
     name: required(a.string(NFTA_RULE.CHAIN), 'rule', 'a chain'),
   };
+}
+
+export function readListedRule(message: NetlinkMessage): ListedRule {
+  return { ...readRule(message), handle: AttributeMap.of(message).u64Be(NFTA_RULE.HANDLE) ?? 0n };
 }
 
 export function writeCounterObject(writer: MessageWriter, counter: Counter): void {
