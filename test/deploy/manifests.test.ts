@@ -8,6 +8,7 @@ import { after, describe, test } from 'node:test';
 import { parse, parseAllDocuments } from 'yaml';
 import { hasProgram } from '../cluster/lab/namespace.ts';
 import { kubeProxy, run } from '../program/run.ts';
+import { type DaemonSet, type Probe, probeNames } from './daemon-set.ts';
 import { schemaProblems } from './openapi.ts';
 
 const project = resolve(import.meta.dirname, '../..');
@@ -20,27 +21,6 @@ interface Manifest {
   readonly kind: string;
   readonly metadata: { readonly name: string; readonly namespace?: string };
   readonly data?: Readonly<Record<string, string>>;
-}
-
-interface DaemonSet {
-  readonly spec: { readonly template: { readonly spec: PodSpec } };
-}
-
-interface PodSpec {
-  readonly hostNetwork: boolean;
-  readonly serviceAccountName: string;
-  readonly initContainers?: readonly Container[];
-  readonly containers: readonly Container[];
-}
-
-interface Container {
-  readonly image: string;
-  readonly command: readonly string[];
-  readonly securityContext: {
-    readonly privileged: boolean;
-    readonly capabilities?: { readonly add: readonly string[]; readonly drop: readonly string[] };
-  };
-  readonly volumeMounts: readonly { readonly name: string; readonly mountPath: string }[];
 }
 
 const overlays = ['base', ...globSync('overlays/*', { cwd: deploy }).sort()];
@@ -140,7 +120,7 @@ describe('the DaemonSet', () => {
   const base = parse(read('base/daemon-set.yaml')) as DaemonSet;
   const confined = parse(read('overlays/nftables-least-privilege/daemon-set.yaml')) as DaemonSet;
 
-  test("differs from kubeadm's in the image only", () => {
+  test("differs from kubeadm's in the image, the ports and the probes only", () => {
     const { spec } = base.spec.template;
     assert.equal(spec.hostNetwork, true);
     assert.equal(spec.serviceAccountName, 'kube-proxy');
@@ -164,6 +144,30 @@ describe('the DaemonSet', () => {
         },
       ],
     );
+  });
+
+  test('has the default ports of the program, and probes that ask whether syncs are overdue', () => {
+    const [container] = base.spec.template.spec.containers;
+    assert.deepEqual(container?.ports, [
+      { name: 'healthz', containerPort: 10256 },
+      { name: 'metrics', containerPort: 10249 },
+    ]);
+    for (const name of probeNames) {
+      assert.deepEqual(container[name]?.httpGet, { path: '/livez', port: 'healthz' }, name);
+    }
+  });
+
+  test('a restart by the liveness probe comes after the back-off of the kubelet ends', () => {
+    const [container] = base.spec.template.spec.containers;
+    const seconds = (probe: Probe | undefined) =>
+      (probe?.periodSeconds ?? 0) * (probe?.failureThreshold ?? 0);
+    const day = 24 * 60 * 60;
+    assert.equal(
+      seconds(container?.startupProbe),
+      day,
+      'while the API server is down, a restart does not help',
+    );
+    assert.ok(seconds(container?.livenessProbe) >= 600, 'the kubelet ends its back-off after ten minutes');
   });
 
   test('runs the image of this version', () => {

@@ -2,7 +2,9 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { after, before, describe, it } from 'node:test';
+import { parse } from 'yaml';
 import { enterNamespace, labUnavailable } from '../cluster/lab/namespace.ts';
+import { type DaemonSet, probeNames } from '../deploy/daemon-set.ts';
 import { eventually } from '../eventually.ts';
 import { Site } from './started.ts';
 
@@ -16,6 +18,8 @@ interface Vector {
   readonly pages: Readonly<Record<string, Page>>;
   readonly events: readonly Record<string, unknown>[];
 }
+
+const daemonSet = resolve(import.meta.dirname, '../../deploy/kustomize/base/daemon-set.yaml');
 
 const skip = labUnavailable();
 if (skip === undefined) enterNamespace(import.meta.url);
@@ -71,6 +75,15 @@ describe('pages, as recorded from upstream in nftables mode', { skip: skip ?? fa
       (comparisons[path] ?? assert.equal)(body, recorded.body);
     });
   }
+
+  it('the probes of the DaemonSet get 200', async () => {
+    const [container] = (parse(readFileSync(daemonSet, 'utf8')) as DaemonSet).spec.template.spec.containers;
+    for (const name of probeNames) {
+      const { path, port } = container?.[name]?.httpGet ?? {};
+      const number = container?.ports?.find((declared) => declared.name === port)?.containerPort;
+      assert.equal((await fetch(`http://127.0.0.1:${number}${path}`)).status, 200, name);
+    }
+  });
 
   it('wildcard addresses answer both families', async () => {
     for (const host of ['127.0.0.1', '[::1]']) {
