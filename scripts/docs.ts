@@ -1,4 +1,4 @@
-/** `npm run docs` updates the generated parts of docs/. test/docs fails when they are not up to date. */
+/** `npm run docs` updates the generated parts of docs/ and deploy/monitoring/. test/docs fails when they are not up to date. */
 import { writeFileSync } from 'node:fs';
 import { relative } from 'node:path';
 import { generatedPages } from './docs/pages.ts';

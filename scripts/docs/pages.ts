@@ -4,8 +4,10 @@ import { fieldReference, flagReference, gateReference } from './configuration.ts
 import { replaceSection } from './markdown.ts';
 import { metricReference } from './metrics.ts';
 import { performancePlot } from './performance-plot.ts';
+import { prometheusRule } from './prometheus-rule.ts';
 
 const docs = resolve(import.meta.dirname, '../../docs');
+const monitoring = resolve(import.meta.dirname, '../../deploy/monitoring');
 
 /** Generated sections by page. */
 const generated = {
@@ -19,15 +21,12 @@ export interface Page {
   readonly wanted: string;
 }
 
-/** Returns the generated plot and the pages with generated sections, as they are and as they should be. */
+/** Returns the generated files and the pages with generated sections, as they are and as they should be. */
 export async function generatedPages(): Promise<Page[]> {
-  const svg = join(docs, 'performance.svg');
+  const rules = readFileSync(join(monitoring, 'prometheus-rules.yaml'), 'utf8');
   const pages: Page[] = [
-    {
-      path: svg,
-      present: existsSync(svg) ? readFileSync(svg, 'utf8') : '',
-      wanted: performancePlot(join(docs, 'performance.md')),
-    },
+    wholePage(join(docs, 'performance.svg'), performancePlot(join(docs, 'performance.md'))),
+    wholePage(join(monitoring, 'prometheus-rule.yaml'), prometheusRule(rules)),
   ];
   for (const [name, sections] of Object.entries(generated)) {
     const path = join(docs, name);
@@ -39,4 +38,8 @@ export async function generatedPages(): Promise<Page[]> {
     pages.push({ path, present, wanted });
   }
   return pages;
+}
+
+function wholePage(path: string, wanted: string): Page {
+  return { path, present: existsSync(path) ? readFileSync(path, 'utf8') : '', wanted };
 }

@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { describe, test } from 'node:test';
 import { parse } from 'yaml';
+import type { DaemonSet } from './daemon-set.ts';
 import { metricCatalogue } from './metric-catalogue.ts';
 import { queryProblems } from './promql.ts';
 
@@ -63,10 +64,35 @@ describe('Prometheus rules', () => {
     });
   }
 
+  test('the PrometheusRule has the same rules', () => {
+    const object = parse(readFileSync(join(directory, 'prometheus-rule.yaml'), 'utf8')) as {
+      kind: string;
+      spec: { groups: unknown };
+    };
+    assert.equal(object.kind, 'PrometheusRule');
+    assert.deepEqual(object.spec.groups, groups);
+  });
+
   test('every alert has a name of its own', () => {
     assert.ok(rules.length >= 7);
     assert.equal(new Set(rules.map(({ alert }) => alert)).size, rules.length);
   });
+});
+
+test('the PodMonitor selects the pods of the DaemonSet and makes the job that the rules query', () => {
+  const { spec } = parse(readFileSync(join(directory, 'pod-monitor.yaml'), 'utf8')) as {
+    spec: {
+      jobLabel: string;
+      selector: { matchLabels: Record<string, string> };
+      podMetricsEndpoints: { port: string }[];
+    };
+  };
+  const daemonSet = join(directory, '../kustomize/base/daemon-set.yaml');
+  const { template } = (parse(readFileSync(daemonSet, 'utf8')) as DaemonSet).spec;
+  assert.deepEqual(spec.selector.matchLabels, template.metadata.labels);
+  assert.equal(template.metadata.labels[spec.jobLabel], 'kube-proxy');
+  const ports = template.spec.containers.flatMap(({ ports = [] }) => ports.map(({ name }) => name));
+  for (const { port } of spec.podMetricsEndpoints) assert.ok(ports.includes(port), port);
 });
 
 describe('Grafana dashboard', () => {

@@ -10,7 +10,7 @@ import { generatedPages } from '../../scripts/docs/pages.ts';
 
 const src = resolve(import.meta.dirname, '../../src');
 
-test('generated sections and plots are up to date; npm run docs updates them', async () => {
+test('generated sections and files are up to date; npm run docs updates them', async () => {
   for (const { path, present, wanted } of await generatedPages()) assert.equal(present, wanted, path);
 });
 
