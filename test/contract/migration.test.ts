@@ -16,10 +16,9 @@ import { Cluster } from './cluster.ts';
 import { Landscape } from './landscape.ts';
 import { Load } from './load.ts';
 import { runInNode } from './node-commands.ts';
-import { nodePortOf, podPort } from './objects.ts';
 import { Peer } from './peer.ts';
 import { Scene } from './scene.ts';
-import { type UpstreamService, upstreamTable } from './upstream-table.ts';
+import { upstreamService, upstreamTable } from './upstream-table.ts';
 import { everyWayIn, masqueraded, own, web } from './web-service.ts';
 
 const skip = labUnavailable() ?? (hasProgram('nft', '--version') ? false : 'needs the program nft');
@@ -212,21 +211,6 @@ function journeys(landscape: () => Landscape): void {
 /** Waits for the removal of another mode's rules, which happens after the first sync. */
 function gone(what: string, isGone: () => Promise<boolean>): Promise<void> {
   return eventually(`the end of ${what}`, isGone, { everyMs: 20 });
-}
-
-/** The service of a scene, for upstream's nftables layout. */
-function upstreamService(scene: Scene): UpstreamService {
-  const { n } = scene.service();
-  const { book } = scene;
-  return {
-    clusterIP: book.service(n).clusterIP,
-    port: 80,
-    nodePort: nodePortOf(n),
-    nodeIP: book.node,
-    podCIDR: book.podCIDR,
-    endpoints: [book.hosts.A, book.hosts.B],
-    endpointPort: podPort,
-  };
 }
 
 /** How many rules a recorded cluster has. */

@@ -1,6 +1,7 @@
 /** nftables mode during restarts, changes by other programs, migration and clean-up. */
 import assert from 'node:assert/strict';
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { resolve } from 'node:path';
 import { after, afterEach, before, beforeEach, describe, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { enterNamespace, hasProgram, labUnavailable } from '../cluster/lab/namespace.ts';
@@ -10,10 +11,16 @@ import { Cluster } from './cluster.ts';
 import { Landscape } from './landscape.ts';
 import { Load } from './load.ts';
 import { runInNode } from './node-commands.ts';
-import { nodePortOf, podPort } from './objects.ts';
 import { Scene } from './scene.ts';
 import type { ServiceSpec } from './story.ts';
-import { baseChains, upstreamChains, upstreamSets, upstreamStart, upstreamTable } from './upstream-table.ts';
+import {
+  baseChains,
+  upstreamChains,
+  upstreamService,
+  upstreamSets,
+  upstreamStart,
+  upstreamTable,
+} from './upstream-table.ts';
 import { everyWayIn, own, web } from './web-service.ts';
 
 const skip = labUnavailable() ?? (hasProgram('nft', '--version') ? false : 'needs the program nft');
@@ -174,18 +181,7 @@ describe('nftables mode in operation', { skip }, () => {
     await cluster.start();
     await scene.apply(web);
     await cluster.stop();
-    const { n } = scene.service();
-    const { book } = scene;
-    const script = upstreamTable({
-      clusterIP: book.service(n).clusterIP,
-      port: 80,
-      nodePort: nodePortOf(n),
-      nodeIP: book.node,
-      podCIDR: book.podCIDR,
-      endpoints: [book.hosts.A, book.hosts.B],
-      endpointPort: podPort,
-    });
-    await loadScript(`flush ruleset\n${script}`);
+    await loadScript(`flush ruleset\n${upstreamTable(upstreamService(scene))}`);
     const load = new Load(scene, [
       { from: 'pod', to: 'clusterIP' },
       { from: 'client', to: 'nodePort' },
@@ -226,7 +222,35 @@ describe('nftables mode in operation', { skip }, () => {
       [...expected.map((name) => `ip ${name}`), ...expected.map((name) => `ip6 ${name}`)].sort(),
     );
     await loadScript(upstreamStart());
+    await assertLeftoversAreRemoved();
   });
+
+  /** Runs the command of docs/migration.md after upstream has taken over the IPv4 table and filled it. */
+  async function assertLeftoversAreRemoved(): Promise<void> {
+    const page = readFileSync(resolve(import.meta.dirname, '../../docs/migration.md'), 'utf8');
+    const [, command = ''] = /^```sh\n(for family in .*?)^```$/ms.exec(page) ?? [];
+    assert.match(command, /nft -f -/);
+    await loadScript(upstreamTable(upstreamService(scene)));
+    const ours = await listing('ip6');
+    const rules = async () => (await nft('list', 'chain', 'ip', 'kube-proxy', 'services')).trim();
+    const before = await rules();
+    await runInNode('sh', '-ec', command);
+    const left = [...(await listing()).matchAll(/^\t(?:chain|set|map|counter) (\S+) \{/gm)].map(
+      ([, name = '']) => name,
+    );
+    const isUpstreams = (name: string) =>
+      [...baseChains, ...upstreamChains].some((chain) => chain.split(' ')[0] === name) ||
+      upstreamSets.some((set) => set.split(' ')[3] === name) ||
+      /\/|^affinity-|^filter-prerouting$/.test(name);
+    assert.deepEqual(
+      left.filter((name) => !isUpstreams(name)),
+      [],
+    );
+    assert.ok(left.length > 20);
+    assert.equal(await rules(), before);
+    await scene.expect({ from: 'pod', to: 'clusterIP', expect: own });
+    assert.equal(await listing('ip6'), ours);
+  }
 
   test('clean-up removes its tables and no other, and finds nothing to do the second time', async () => {
     await cluster.start();

@@ -1,5 +1,8 @@
+import { nodePortOf, podPort } from './objects.ts';
+import type { Scene } from './scene.ts';
+
 /** A service as upstream's layout programs it: cluster IP and node port over TCP, with two endpoints. */
-export interface UpstreamService {
+interface UpstreamService {
   readonly clusterIP: string;
   readonly port: number;
   readonly nodePort: number;
@@ -7,6 +10,21 @@ export interface UpstreamService {
   readonly podCIDR: string;
   readonly endpoints: readonly [string, string];
   readonly endpointPort: number;
+}
+
+/** The service of a scene, for upstream's nftables layout. */
+export function upstreamService(scene: Scene): UpstreamService {
+  const { n } = scene.service();
+  const { book } = scene;
+  return {
+    clusterIP: book.service(n).clusterIP,
+    port: 80,
+    nodePort: nodePortOf(n),
+    nodeIP: book.node,
+    podCIDR: book.podCIDR,
+    endpoints: [book.hosts.A, book.hosts.B],
+    endpointPort: podPort,
+  };
 }
 
 /** The base chains that both programs have, with hook and priority. */
