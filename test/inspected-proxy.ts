@@ -85,6 +85,8 @@ export function testInspector(
     startTime: clock.now(),
     families: [inspectedFamily(family, clock)],
     problems: () => [],
+    sources: () => ({ kind: 'APIServer', location: 'https://192.0.2.1:6443', watches: [], errors: [] }),
+    configFile: () => undefined,
     setAside: () => [],
     clock,
     ...options,

@@ -62,4 +62,7 @@ export const metricAdvice: Readonly<Record<string, string>> = {
   kubeproxy_ts_userspace_dial_failures_total: 'The endpoint is ready but does not answer. Check the pod.',
   kubeproxy_ts_userspace_open_connections:
     'Near the limit that the log shows at the start ("Connection limits"): raise the limit on open files.',
+  kubeproxy_ts_watch_connected:
+    '0 for minutes: the rules follow the last known state. `kube-proxyctl status` says why. See [troubleshooting](troubleshooting.md#the-api-server-is-gone).',
+  kubeproxy_ts_watch_stale_seconds: 'How long the state above has lasted; 0 while connected.',
 };

@@ -29,9 +29,9 @@ export async function openCluster(
   logger: Logger,
 ): Promise<Cluster> {
   if (options.manifests !== '') return openManifests(options.manifests, nodeName, logger);
-  const client = await connect(options, config, metrics, logger);
+  const { client, location } = await connect(options, config, metrics, logger);
   const streamsLists = gates.enabled('WatchListClient');
-  const source = kubeSource({ client, nodeName, streamsLists, clock: systemClock, logger });
+  const source = kubeSource({ client, location, nodeName, streamsLists, clock: systemClock, logger });
   return { source, sendEvent: sendOver(client), waits: true };
 }
 
@@ -50,7 +50,7 @@ async function connect(
   config: ProxyConfig,
   metrics: RestMetrics,
   logger: Logger,
-): Promise<RestClient> {
+): Promise<{ readonly client: RestClient; readonly location: string }> {
   const { kubeconfig, qps, burst, contentType, acceptContentTypes } = config.clientConnection;
   const access = await clusterAccess({
     kubeconfig,
@@ -60,7 +60,7 @@ async function connect(
     logger,
   });
   const { gitVersion, platform } = buildInfo(options.version.gitVersion);
-  return createRestClient({
+  const client = createRestClient({
     access,
     userAgent: `kube-proxy/${gitVersion} (${platform}) kube-proxy-ts`,
     qps,
@@ -70,4 +70,6 @@ async function connect(
     logger,
     metrics,
   });
+  // Not `href`, which has user and password.
+  return { client, location: `${access.server.origin}${access.server.pathname}`.replace(/\/$/, '') };
 }

@@ -4,14 +4,15 @@ import { decodeConfig, strictDecodingError } from '../config/decode.ts';
 import { applyPlatformDefaults } from '../config/defaults.ts';
 import { FeatureGates, type GateReport } from '../config/feature-gates.ts';
 import type { ConfigDraft, ProxyConfig } from '../config/types.ts';
+import { systemClock } from '../lib/clock.ts';
 import { messageOf } from '../lib/thrown.ts';
 import type { Logger } from '../obs/log.ts';
 
 /** The effective configuration and where it came from; `complete` returns it before validation. */
 export interface Completed<Config = ProxyConfig> {
   readonly config: Config;
-  /** Present with --config: the file that the configuration came from, and its text. */
-  readonly file?: { readonly path: string; readonly text: string };
+  /** Present with --config: the file that the configuration came from, its text and when that was read. */
+  readonly file?: { readonly path: string; readonly text: string; readonly readAt: number };
   readonly gates: FeatureGates;
   /** The mode is the default. That deserves a warning, because the default will change. */
   readonly modeDefaulted: boolean;
@@ -22,7 +23,11 @@ export async function complete(options: Options, logger: Logger): Promise<Comple
   const file =
     options.configPath === ''
       ? undefined
-      : { path: options.configPath, text: await readConfigFile(options.configPath) };
+      : {
+          path: options.configPath,
+          text: await readConfigFile(options.configPath),
+          readAt: systemClock.now(),
+        };
   const base = file ? await configFromFile(file.text, options, logger) : configFromFlags(options);
   const { config, modeDefaulted } = applyPlatformDefaults(base);
   applyHostnameOverride(config, options);

@@ -5,6 +5,7 @@ import type { Problems } from '../health/problems.ts';
 import { Inspector } from '../inspect/inspector.ts';
 import { peerCheck } from '../inspect/peers.ts';
 import { systemClock } from '../lib/clock.ts';
+import type { ConfigFileStatus } from '../model/config-file-status.ts';
 import { familyHere } from './inspected-family.ts';
 import type { Proxiers } from './proxiers.ts';
 import type { Start } from './start.ts';
@@ -12,13 +13,15 @@ import type { Start } from './start.ts';
 export interface InspectionInput extends Start {
   readonly proxiers: Proxiers;
   readonly problems: Problems;
+  /** Undefined without a configuration file. */
+  readonly configFile: () => ConfigFileStatus | undefined;
   /** Milliseconds since the Unix epoch. */
   readonly startTime: number;
 }
 
 /** Answers questions about this process over HTTP. */
 export function openInspection(input: InspectionInput): Handler {
-  const { options, mode, nodeName, proxiers, problems, startTime } = input;
+  const { options, cluster, mode, nodeName, proxiers, problems, startTime } = input;
   const inspector = new Inspector({
     version: buildInfo(options.version.gitVersion).gitVersion,
     mode: mode.name,
@@ -26,6 +29,8 @@ export function openInspection(input: InspectionInput): Handler {
     startTime,
     families: proxiers.families.map((proxier) => familyHere(proxier, input)),
     problems: () => problems.list(),
+    sources: () => cluster.source.status(),
+    configFile: input.configFile,
     setAside: () => proxiers.setAside.objects(),
     clock: systemClock,
   });

@@ -12,6 +12,7 @@ import { applyOOMScoreAdj } from '../kernel/oom-score.ts';
 import { systemFiles } from '../kernel/system-files.ts';
 import type { EventRecorder } from '../kube/events/recorder.ts';
 import { systemClock } from '../lib/clock.ts';
+import { configProblems } from '../model/config-file-status.ts';
 import { isNodeEligible } from '../model/node-eligibility.ts';
 import type { RootLogger } from '../obs/klog.ts';
 import { processStartTime } from '../obs/process-metrics.ts';
@@ -48,6 +49,7 @@ export class ProxyServer {
     // A failure may come before run() awaits it, and must not count as unhandled.
     this.#failure.promise.catch(() => {});
     this.#configWatch = this.#watchConfig();
+    parts.problems.from(() => configProblems(this.#configWatch?.status()));
   }
 
   /**
@@ -99,9 +101,10 @@ export class ProxyServer {
   #watchConfig(): ConfigWatch | undefined {
     const { completed, logger } = this.#parts;
     if (!completed.file) return undefined;
-    const { path, text } = completed.file;
+    const { path, text, readAt } = completed.file;
     return watchConfigFile(path, {
       content: text,
+      readAt,
       clock: systemClock,
       onChange: () => this.#failure.reject(new Error(CONFIG_CHANGED)),
       onError: (error) =>
@@ -177,7 +180,7 @@ export class ProxyServer {
     let loading: Promise<Handler> | undefined;
     const load = async () => {
       const { openInspection } = await import('./inspection.ts');
-      return openInspection({ ...this.#parts, startTime });
+      return openInspection({ ...this.#parts, configFile: () => this.#configWatch?.status(), startTime });
     };
     return async (...exchange) => {
       loading ??= load();

@@ -9,6 +9,7 @@ import { systemClock } from '../lib/clock.ts';
 import { toMillis } from '../lib/duration.ts';
 import { messageOf } from '../lib/thrown.ts';
 import { nodeProblems } from '../model/node-eligibility.ts';
+import { connectedSamples, sourceProblems, staleSamples } from '../model/source-status.ts';
 import type { RootLogger } from '../obs/klog.ts';
 import { NodeEvents } from './events.ts';
 import { createMetrics, type Metrics } from './metrics.ts';
@@ -37,6 +38,7 @@ export async function buildServer(input: StartInput & { readonly logger: RootLog
   warnOfMode(input, events);
   const health = new ProxyHealth(systemClock, 2 * toMillis(config.syncPeriod));
   const problems = collectProblems(connected, health, metrics);
+  exposeWatches(connected, metrics);
   tune(input);
   const start = describeNode(connected, await mode.supportedFamilies(logger));
   const proxiers = await createProxiers({ ...start, metrics: metrics.proxy, health, problems, recorder });
@@ -44,12 +46,23 @@ export async function buildServer(input: StartInput & { readonly logger: RootLog
 }
 
 /** Starts the list of problems with those that exist in every mode. */
-function collectProblems({ nodeManager }: Connected, health: ProxyHealth, metrics: Metrics): Problems {
+function collectProblems(
+  { cluster, nodeManager }: Connected,
+  health: ProxyHealth,
+  metrics: Metrics,
+): Problems {
   const problems = new Problems();
   problems.from(() => health.problems());
   problems.from(() => nodeProblems(nodeManager.node));
+  problems.from(() => sourceProblems(cluster.source.status()));
   metrics.proxy.problems.readFrom(() => problems.samples());
   return problems;
+}
+
+function exposeWatches({ cluster }: Connected, { proxy }: Metrics): void {
+  const watches = () => cluster.source.status().watches;
+  proxy.watchConnected.readFrom(() => connectedSamples(watches()));
+  proxy.watchStale.readFrom(() => staleSamples(watches(), systemClock.now()));
 }
 
 /** Warns, in the log and by an event, about a mode that was not chosen or is deprecated. */

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { hash } from 'node:crypto';
 import * as fs from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -33,6 +34,7 @@ function setUp(t: TestContext, prepare: (directory: string) => void = writeFirst
   const reports: string[] = [];
   const watch = watchConfigFile(path, {
     content: first,
+    readAt: clock.now(),
     clock,
     onChange: () => reports.push('changed'),
     onError: (error) => reports.push(error.message),
@@ -231,4 +233,29 @@ test('a missing path is watched from its last existing directory', async (t) => 
   assert.equal(await nextReport(watched), `open ${watched.path}: no such file or directory`);
   replace(watched.path, second);
   assert.equal(await nextReport(watched), 'changed');
+});
+
+test('the status tells whether the file on disk is usable and the one in use', async (t) => {
+  const watched = setUp(t);
+  const { watch, path } = watched;
+  const onDisk = () => watch.status().onDisk;
+  watch.start();
+  assert.deepEqual(
+    [watch.status().path, watch.status().hash, onDisk().state],
+    [path, hash('sha256', first), 'InUse'],
+  );
+  replace(path, 'nonsense');
+  const report = await nextReport(watched);
+  assert.deepEqual([onDisk().state, onDisk().reason], ['Unusable', report]);
+  assert.ok(onDisk().since > watch.status().readAt);
+  fs.rmSync(path);
+  assert.match((await nextReport(watched)) ?? '', /no such file/);
+  assert.equal(onDisk().state, 'Unusable');
+  replace(path, first);
+  await noticed(watched);
+  await watched.clock.advance(1000);
+  await eventually('the file in use', () => onDisk().state === 'InUse');
+  replace(path, second);
+  await nextReport(watched);
+  assert.deepEqual([watch.status().hash, onDisk().state], [hash('sha256', first), 'Changed']);
 });

@@ -3,6 +3,7 @@ import { statSync } from 'node:fs';
 import type { Clock } from '../lib/clock.ts';
 import { PathWatcher } from '../lib/path-watcher.ts';
 import { asError } from '../lib/thrown.ts';
+import type { ConfigFileStatus, ConfigOnDisk } from '../model/config-file-status.ts';
 import { readConfigFile } from './config-file.ts';
 import { decodeConfig } from './decode.ts';
 import { applyPlatformDefaults } from './defaults.ts';
@@ -16,6 +17,8 @@ export const CONFIG_CHANGED = "content of the proxy server's configuration file 
 export interface ConfigWatchOptions {
   /** The text that is in use. */
   readonly content: string;
+  /** When that was read, in ms since the Unix epoch. */
+  readonly readAt: number;
   readonly clock: Clock;
   /** The file has a new, usable configuration. Called for each new content. */
   readonly onChange: () => void;
@@ -28,6 +31,8 @@ export interface ConfigWatch {
   start(): void;
   /** Ends the watch; nothing is reported afterwards. */
   close(): void;
+  /** The file as it was last looked at. */
+  status(): ConfigFileStatus;
 }
 
 /**
@@ -37,7 +42,16 @@ export interface ConfigWatch {
 export function watchConfigFile(path: string, options: ConfigWatchOptions): ConfigWatch {
   const isPipe = statSync(path, { throwIfNoEntry: false })?.isFIFO() ?? false;
   // A pipe was read to its end; it cannot change.
-  return isPipe ? { start() {}, close() {} } : new FileWatch(path, options);
+  return isPipe ? unwatched(path, options, 'the path is a pipe') : new FileWatch(path, options);
+}
+
+function unwatched(path: string, { content, readAt }: ConfigWatchOptions, reason: string): ConfigWatch {
+  const onDisk = { state: 'Unknown', since: readAt, reason } as const;
+  return {
+    start() {},
+    close() {},
+    status: () => ({ path, hash: hash('sha256', content), readAt, onDisk }),
+  };
 }
 
 /** Rejects with a ConfigError when the program could not start with a text. */
@@ -50,6 +64,8 @@ class FileWatch implements ConfigWatch {
   readonly #path: string;
   readonly #options: ConfigWatchOptions;
   readonly #watcher: PathWatcher;
+  readonly #hashInUse: string;
+  #onDisk: ConfigOnDisk;
   #seen: string;
   /** The state of the file that was reported as an error last. */
   #reported = '';
@@ -62,13 +78,16 @@ class FileWatch implements ConfigWatch {
   constructor(path: string, options: ConfigWatchOptions) {
     this.#path = path;
     this.#options = options;
-    this.#seen = hash('sha256', options.content);
+    this.#hashInUse = hash('sha256', options.content);
+    this.#seen = this.#hashInUse;
+    this.#onDisk = { state: 'InUse', since: options.readAt, reason: undefined };
     this.#watcher = new PathWatcher({
       path,
       clock: options.clock,
       onChange: () => void this.#examineOnce(),
       onError: (error) => {
         if (!this.#started) throw error;
+        this.#note('Unknown', error.message);
         this.#reportError(`watch:${error.message}`, error);
       },
     });
@@ -85,6 +104,11 @@ class FileWatch implements ConfigWatch {
     this.#watcher.close();
   }
 
+  status(): ConfigFileStatus {
+    const { readAt } = this.#options;
+    return { path: this.#path, hash: this.#hashInUse, readAt, onDisk: this.#onDisk };
+  }
+
   async #examineOnce(): Promise<void> {
     this.#again = this.#examining;
     if (this.#examining) return;
@@ -93,6 +117,7 @@ class FileWatch implements ConfigWatch {
       await this.#examine();
     } catch (error) {
       const problem = asError(error);
+      this.#note('Unusable', problem.message);
       this.#reportError(`read:${problem.message}`, problem);
     } finally {
       this.#examining = false;
@@ -104,6 +129,7 @@ class FileWatch implements ConfigWatch {
     const text = await readConfigFile(this.#path);
     const seen = hash('sha256', text);
     if (seen === this.#seen) {
+      this.#note(seen === this.#hashInUse ? 'InUse' : 'Changed');
       this.#reported = '';
       return;
     }
@@ -111,13 +137,20 @@ class FileWatch implements ConfigWatch {
       await checkUsable(text);
     } catch (error) {
       if (!(error instanceof ConfigError)) throw error;
+      this.#note('Unusable', error.message);
       this.#reportError(`content:${seen}`, error);
       return;
     }
     if (this.#closed) return;
     this.#seen = seen;
+    this.#note('Changed');
     this.#reported = '';
     this.#options.onChange();
+  }
+
+  #note(state: ConfigOnDisk['state'], reason?: string): void {
+    if (this.#onDisk.state === state && this.#onDisk.reason === reason) return;
+    this.#onDisk = { state, since: this.#options.clock.now(), reason };
   }
 
   #reportError(state: string, error: Error): void {

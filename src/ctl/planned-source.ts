@@ -77,7 +77,7 @@ function familiesOf(start: PlannedStart, obstacle: string | undefined): Inspecte
 }
 
 function inspectorOf(start: PlannedStart, families: readonly InspectedFamily[]): Inspector {
-  const { mode, nodeName, setAside } = start;
+  const { cluster, mode, nodeName, setAside } = start;
   return new Inspector({
     version: KUBERNETES_VERSION,
     mode: mode.name,
@@ -85,6 +85,8 @@ function inspectorOf(start: PlannedStart, families: readonly InspectedFamily[]):
     startTime: systemClock.now(),
     families,
     problems: () => [],
+    sources: () => cluster.source.status(),
+    configFile: () => undefined,
     setAside: () => setAside.objects(),
     clock: systemClock,
   });

@@ -38,6 +38,8 @@ function report(parts: Partial<StatusReport> = {}): StatusReport {
     state: 'healthy',
     problems: [],
     families: [family],
+    sources: { kind: 'APIServer', location: 'https://192.0.2.9:6443', watches: [], errors: [] },
+    configuration: null,
     setAside: [],
     ...parts,
   };
@@ -56,6 +58,10 @@ IPv4: service CIDRs: 10.96.0.0/16
 IPv4: last repair 10s ago: nft[42] had changed our rules (rule deleted: 3)
 
 IPv4: last failure 30s ago, succeeded since: ENOBUFS
+
+Objects from the API server https://192.0.2.9:6443
+
+Configuration from flags, without a file
 `,
   );
 });
@@ -84,4 +90,50 @@ test('status highlights a lasting failure, ill health and objects that are not p
   );
   assert.match(text, /IPv4: <last failure 30s ago: ENOBUFS>/);
   assert.match(text, /1 object not \(fully\) programmed:\n {2}IPv4, invalid: x is wrong\n$/);
+});
+
+test('status tells which watches are stale, why, and that a restart would fail', () => {
+  const watch = { reason: null, since: '2026-01-01T00:00:10Z', lastEvent: '2026-01-01T00:00:59Z' };
+  const lost = { since: '2026-01-01T00:00:20Z', reason: 'ECONNREFUSED', lastEvent: null };
+  const text = statusText(
+    report({
+      sources: {
+        kind: 'APIServer',
+        location: 'https://192.0.2.9:6443',
+        watches: [
+          { ...watch, resource: 'nodes', state: 'connected' },
+          { ...lost, resource: 'services', state: 'broken' },
+        ],
+        errors: [],
+      },
+      configuration: {
+        file: '/etc/config.yaml',
+        sha256: '0123456789abcdef',
+        readTime: '2026-01-01T00:00:00Z',
+        onDisk: { state: 'Unusable', since: '2026-01-01T00:00:30Z', reason: 'bad YAML' },
+      },
+    }),
+    plain,
+  );
+  assert.ok(
+    text.includes(`
+Objects from the API server https://192.0.2.9:6443
+RESOURCE  WATCH              LAST EVENT  REASON
+nodes     connected for 50s  1s ago
+services  stale for 40s      never       ECONNREFUSED
+
+Configuration /etc/config.yaml, read 1m ago, sha256 0123456789ab
+  THE FILE ON DISK CANNOT BE USED, a restart would fail: bad YAML
+`),
+    text,
+  );
+});
+
+test('status tells which manifests are not in effect', () => {
+  const error = { path: '/m/web.yaml', position: '3:7', reason: 'bad indent', since: '2026-01-01T00:00:50Z' };
+  const sources = { kind: 'Manifests', location: '/m', watches: [], errors: [error] } as const;
+  assert.match(
+    statusText(report({ sources }), plain),
+    /Objects from manifests in \/m\n {2}\/m\/web\.yaml:3:7: bad indent \(for 10s\)\n/,
+  );
 });

@@ -1,10 +1,11 @@
 import type { FamilyStatus, ProblemReport, StatusReport } from '../inspect/api.ts';
 import { count } from '../lib/count.ts';
 import { productText } from '../lib/product.ts';
+import { sourcesText } from './status-sources.ts';
 import type { Paint } from './terminal.ts';
 import { agoText, spanText, tableText } from './text.ts';
 
-/** One line for the whole proxy, a table of the families, then what needs attention. */
+/** One line for the whole proxy, its problems, a table of the families, the sources, objects that are not programmed. */
 export function statusText(report: StatusReport, paint: Paint): string {
   const { mode, nodeName, version, product, startTime, time } = report;
   const name = `kube-proxy ${version}${product ? ` (${productText(product)})` : ''}`;
@@ -15,6 +16,7 @@ export function statusText(report: StatusReport, paint: Paint): string {
     '\n',
     familyTable(report, paint),
     ...report.families.flatMap((family) => familyNotes(family, time, paint)),
+    sourcesText(report, paint),
     ...setAsideNotes(report, paint),
   ];
   return lines.join('');

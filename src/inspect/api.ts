@@ -6,10 +6,12 @@ import type {
   Packet,
   ServiceCounters,
 } from '../backends/inspection.ts';
+import type { ConfigOnDisk } from '../model/config-file-status.ts';
 import type { Family } from '../model/ip.ts';
 import type { Protocol } from '../model/objects.ts';
 import type { ProxyState } from '../model/problem.ts';
 import type { ProxyMode } from '../model/proxy-mode.ts';
+import type { SourceStatus, WatchStatus } from '../model/source-status.ts';
 import type { Decision, ServicePlan } from '../plan/service-plan.ts';
 
 /**
@@ -76,6 +78,52 @@ export interface SetAsideReport {
   readonly problems: readonly string[];
 }
 
+/** The watch of one resource at the API server. */
+export interface WatchReport {
+  /** As in the API: `endpointslices`. */
+  readonly resource: string;
+  /** `connecting` is normal for some seconds, as after every watch that the server ended; then it is `broken`. */
+  readonly state: WatchStatus['state'];
+  /** The beginning of the connection. Without one, until when all changes are known. */
+  readonly since: string;
+  /** Why the last attempt failed; null while connected. */
+  readonly reason: string | null;
+  /** When the server last sent objects or a bookmark; null if it never did. */
+  readonly lastEvent: string | null;
+}
+
+/** Where the objects come from, and how current they are. */
+export interface SourcesReport {
+  readonly kind: SourceStatus['kind'];
+  /** The URL of the API server, or the path of the manifests. */
+  readonly location: string;
+  /** Empty for manifests. */
+  readonly watches: readonly WatchReport[];
+  /** Files that are not (fully) in effect. */
+  readonly errors: readonly {
+    readonly path: string;
+    /** `line:column`; null when unknown. */
+    readonly position: string | null;
+    readonly reason: string;
+    readonly since: string;
+  }[];
+}
+
+/** The configuration file that the program was started with. */
+export interface ConfigurationReport {
+  readonly file: string;
+  /** Of the content in use. */
+  readonly sha256: string;
+  /** When the content in use was read. */
+  readonly readTime: string;
+  /** What the path leads to now. With `Unusable`, a restart would fail. `Unknown`: a pipe, or it cannot be watched. */
+  readonly onDisk: {
+    readonly state: ConfigOnDisk['state'];
+    readonly since: string;
+    readonly reason: string | null;
+  };
+}
+
 /** Version and commit of kube-proxy-ts itself. */
 export interface ProductReport {
   readonly version: string;
@@ -101,6 +149,9 @@ export interface StatusReport extends TypeMeta<'Status'> {
   /** Empty exactly when `state` is `healthy`. */
   readonly problems: readonly ProblemReport[];
   readonly families: readonly FamilyStatus[];
+  readonly sources: SourcesReport;
+  /** Null without --config. */
+  readonly configuration: ConfigurationReport | null;
   readonly setAside: readonly SetAsideReport[];
 }
 

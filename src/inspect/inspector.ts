@@ -4,8 +4,10 @@ import type { PacketRules } from '../backends/packet-rules.ts';
 import type { Clock } from '../lib/clock.ts';
 import { product } from '../lib/product.ts';
 import { messageOf } from '../lib/thrown.ts';
+import type { ConfigFileStatus } from '../model/config-file-status.ts';
 import { isServing, type Problem, stateOf } from '../model/problem.ts';
 import type { ProxyMode } from '../model/proxy-mode.ts';
+import type { SourceStatus } from '../model/source-status.ts';
 import type { PlannedPort } from '../plan/plan.ts';
 import {
   API_VERSION,
@@ -27,7 +29,13 @@ import { packetOf, type Question, QuestionError } from './question.ts';
 import { type Selection, type Selector, selectionOf } from './selection.ts';
 import { endpointReports, serviceReport } from './service-report.ts';
 import { compareSettled } from './settled.ts';
-import { familyStatus, problemReport, timeText } from './status-report.ts';
+import {
+  configurationReport,
+  familyStatus,
+  problemReport,
+  sourcesReport,
+  timeText,
+} from './status-report.ts';
 
 /** The proxy has no plans yet. */
 export class NotReadyError extends Error {
@@ -60,6 +68,9 @@ export interface InspectorOptions {
   readonly families: readonly InspectedFamily[];
   /** Everything that is known to be wrong now. */
   readonly problems: () => readonly Problem[];
+  readonly sources: () => SourceStatus;
+  /** Undefined without a configuration file. */
+  readonly configFile: () => ConfigFileStatus | undefined;
   readonly setAside: () => readonly SetAsideReport[];
   readonly clock: Clock;
 }
@@ -81,7 +92,8 @@ export class Inspector {
   }
 
   status(): StatusReport {
-    const { version, mode, nodeName, startTime, families, setAside, clock } = this.#options;
+    const { version, mode, nodeName, startTime, families, sources, configFile, setAside, clock } =
+      this.#options;
     const problems = this.#options.problems();
     const state = stateOf(problems);
     return {
@@ -99,6 +111,8 @@ export class Inspector {
       families: families.map(({ view, nodeIP }) =>
         familyStatus(view, nodeIP, isServing(view.family, problems)),
       ),
+      sources: sourcesReport(sources()),
+      configuration: configurationReport(configFile()),
       setAside: setAside(),
     };
   }

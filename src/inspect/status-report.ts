@@ -1,5 +1,7 @@
+import type { ConfigFileStatus } from '../model/config-file-status.ts';
 import type { Problem } from '../model/problem.ts';
-import type { FamilyStatus, ProblemReport } from './api.ts';
+import type { SourceStatus } from '../model/source-status.ts';
+import type { ConfigurationReport, FamilyStatus, ProblemReport, SourcesReport } from './api.ts';
 import type { FamilyView } from './family-view.ts';
 
 export function familyStatus(view: FamilyView, nodeIP: string, healthy: boolean): FamilyStatus {
@@ -38,6 +40,37 @@ export function problemReport({ kind, family, since, isOutage, text }: Problem):
     since: since === undefined ? null : timeText(since),
     outage: isOutage,
     text,
+  };
+}
+
+export function sourcesReport({ kind, location, watches, errors }: SourceStatus): SourcesReport {
+  return {
+    kind,
+    location,
+    watches: watches.map(({ resource, state, since, reason, lastEvent }) => ({
+      resource: resource.toLowerCase(),
+      state,
+      since: timeText(since),
+      reason: reason ?? null,
+      lastEvent: lastEvent === undefined ? null : timeText(lastEvent),
+    })),
+    errors: errors.map(({ path, position, reason, since }) => ({
+      path,
+      position: position === '' ? null : position,
+      reason,
+      since: timeText(since),
+    })),
+  };
+}
+
+export function configurationReport(file: ConfigFileStatus | undefined): ConfigurationReport | null {
+  if (!file) return null;
+  const { state, since, reason } = file.onDisk;
+  return {
+    file: file.path,
+    sha256: file.hash,
+    readTime: timeText(file.readAt),
+    onDisk: { state, since: timeText(since), reason: reason ?? null },
   };
 }
 

@@ -2,6 +2,7 @@ import type { Clock } from '../lib/clock.ts';
 import { sleep } from '../lib/sleep.ts';
 import { TimeSlice } from '../lib/time-slice.ts';
 import type { ResourceName } from '../model/objects.ts';
+import type { WatchStatus } from '../model/source-status.ts';
 import { ApiError, ConnectError, IdleError, TransportError } from './api-error.ts';
 import { Backoff, type BackoffOptions, defaultBackoff } from './backoff.ts';
 import { StreamError } from './json-scanner.ts';
@@ -11,6 +12,7 @@ import { ListWatch, type WatchTarget } from './list-watch.ts';
 import { compareVersions } from './object-cache.ts';
 import { ObjectIntake, type ObjectIntakeOptions } from './object-intake.ts';
 import type { RestClient } from './rest-client.ts';
+import { shortWatchMs, WatchState } from './watch-state.ts';
 
 export interface ReflectorTuning {
   readonly backoff: BackoffOptions;
@@ -57,8 +59,6 @@ export interface ReflectorOptions<R extends ResourceName> extends ObjectIntakeOp
 
 /** After this many refused watches in a row, temporary errors not counted, the reflector lists again. */
 const maxRefusals = 3;
-/** A watch that ends sooner than this without an event counts as failed. */
-const shortWatchMs = 1000;
 
 /**
  * Delivers the objects of one resource and their changes: a list, then watches from where the list ended. While the
@@ -69,6 +69,7 @@ export class Reflector<R extends ResourceName> {
   readonly #tuning: ReflectorTuning;
   readonly #server: ListWatch;
   readonly #intake: ObjectIntake<R>;
+  readonly #state: WatchState;
   readonly #backoff: Backoff;
   readonly #stop = new AbortController();
   /** Where the next watch starts; undefined while a list is needed. */
@@ -90,6 +91,7 @@ export class Reflector<R extends ResourceName> {
     this.#tuning = { ...defaultTuning, ...options.tuning };
     this.#server = new ListWatch(options);
     this.#intake = new ObjectIntake(options);
+    this.#state = new WatchState(options.resource, options.clock);
     this.#backoff = new Backoff(this.#tuning.backoff, options.random);
     const pauses = new Backoff(this.#tuning.streamingPause, options.random);
     this.#listMethod = new ListMethod(options.streamsLists ?? true, pauses, options.clock);
@@ -101,6 +103,7 @@ export class Reflector<R extends ResourceName> {
     while (!this.#stop.signal.aborted) {
       const startedAt = clock.monotonic();
       const failure = await this.#attempt();
+      this.#state.ended(failure?.error);
       if (this.#stop.signal.aborted) return;
       // A connection that lasted this long was healthy.
       if (clock.monotonic() - startedAt >= this.#tuning.backoff.maxMs) this.#backoff.reset();
@@ -110,6 +113,11 @@ export class Reflector<R extends ResourceName> {
 
   stop(): void {
     this.#stop.abort();
+  }
+
+  /** Whether the server sends changes, or since when it does not, and why. */
+  status(): WatchStatus {
+    return this.#state.status();
   }
 
   /** Lists if needed, then watches; returns when the watch ends, with the error if there was one. */
@@ -129,7 +137,7 @@ export class Reflector<R extends ResourceName> {
   async #recover(error: unknown): Promise<void> {
     if (!isFaultOfServer(error)) throw error;
     const { logger, resource } = this.#options;
-    if (this.#isStreaming && this.#version === undefined && this.#prefersPages(error)) return;
+    if (this.#isStreaming && this.#version === undefined && this.#fallBackToPages(error)) return;
     if (this.#isFreshListDue(error)) {
       this.#version = undefined;
       logger.info('The API server no longer has the changes since the last list; listing again', {
@@ -147,6 +155,7 @@ export class Reflector<R extends ResourceName> {
     }
     const asked = error instanceof ApiError ? (error.retryAfterSeconds ?? 0) * 1000 : 0;
     const delay = Math.max(asked, this.#backoff.next());
+    this.#state.failed(error);
     logger.error(error, 'Failed to watch', { resource, retryInMs: Math.round(delay) });
     await this.#pause(delay, asked === 0);
   }
@@ -174,10 +183,10 @@ export class Reflector<R extends ResourceName> {
   }
 
   /**
-   * Notes that a streamed list failed. Returns whether to list in pages at once; otherwise the error is no answer about
-   * streamed lists and the usual wait follows.
+   * Lets the next list come in pages, after a streamed one failed. Returns whether to make it at once; otherwise the
+   * error says nothing about streamed lists, and the usual wait follows.
    */
-  #prefersPages(error: unknown): boolean {
+  #fallBackToPages(error: unknown): boolean {
     const { logger, resource } = this.#options;
     if (error instanceof ConnectError) return false;
     if (!this.#isOpen && !(error instanceof ApiError && !error.temporary)) {
@@ -213,6 +222,7 @@ export class Reflector<R extends ResourceName> {
     let position = '';
     for (;;) {
       const page = await this.#server.page({ limit, position, idleMs, signal }, take, timeSlice);
+      this.#state.received();
       if (page.next === '') {
         await this.#intake.endListing(page.version, timeSlice);
         return page.version;
@@ -235,6 +245,7 @@ export class Reflector<R extends ResourceName> {
       signal: this.#stop.signal,
       onOpen: () => {
         this.#isOpen = true;
+        if (this.#version !== undefined) this.#state.opened();
       },
     };
     const startedAt = clock.monotonic();
@@ -255,6 +266,7 @@ export class Reflector<R extends ResourceName> {
 
   async #apply(event: WatchEvent, timeSlice: TimeSlice): Promise<void> {
     if (event.type === 'error') throw event.error;
+    this.#state.received();
     if (event.type === 'upsert') this.#intake.upsert(event.object);
     if (event.type === 'delete') this.#intake.remove(event.object, event.version);
     if (this.#version !== undefined) {
@@ -263,10 +275,13 @@ export class Reflector<R extends ResourceName> {
       await this.#intake.endListing(event.version, timeSlice);
       this.#listMethod.streamCompleted();
       this.#startFrom(event.version);
+      this.#state.opened();
+      this.#state.received();
     }
   }
 
   #startFrom(version: string): void {
+    this.#state.listed();
     this.#version = version;
     this.#refusals = 0;
   }

@@ -221,6 +221,12 @@ function ownMetrics(all: Declarer, repairing: Declarer) {
       'Time in which another program had changed the rules and they were not repaired yet',
       [...family],
     ),
+    watchConnected: all.scraped('gauge', 'ts_watch_connected', 'Whether the API server sends changes', [
+      'resource',
+    ]),
+    watchStale: all.scraped('gauge', 'ts_watch_stale_seconds', 'Time for which changes may be missing', [
+      'resource',
+    ]),
     /** 1 for every object that is not programmed as it asks. */
     setAside: all.scraped('gauge', 'ts_set_aside', 'Objects not (fully) programmed', [
       ...family,

@@ -5,11 +5,14 @@ import type { RestClient } from '../kube/rest-client.ts';
 import type { Clock } from '../lib/clock.ts';
 import { createIntern } from '../lib/intern.ts';
 import type { ResourceName } from '../model/objects.ts';
+import type { SourceStatus, WatchStatus } from '../model/source-status.ts';
 import type { Logger } from '../obs/log.ts';
 import type { ObjectHandler, ObjectSource } from './source.ts';
 
 export interface KubeSourceOptions {
   readonly client: RestClient;
+  /** The URL of the API server, for people. */
+  readonly location: string;
   /** Only this Node is watched. */
   readonly nodeName: string;
   /** Whether to ask for streamed lists (feature gate `WatchListClient`). Default true. */
@@ -25,9 +28,15 @@ export function kubeSource(options: KubeSourceOptions): ObjectSource {
   return new KubeSource(options);
 }
 
+interface Running {
+  stop(): void;
+  status(): WatchStatus;
+  readonly finished: Promise<void>;
+}
+
 class KubeSource implements ObjectSource {
   readonly #options: KubeSourceOptions;
-  readonly #running = new Map<ResourceName, { stop(): void; finished: Promise<void> }>();
+  readonly #running = new Map<ResourceName, Running>();
   readonly #intern = createIntern();
   readonly #presence = new ServerPresence();
 
@@ -45,9 +54,14 @@ class KubeSource implements ObjectSource {
     await Promise.all(running.map((reflector) => reflector.finished));
   }
 
+  status(): SourceStatus {
+    const watches = [...this.#running.values()].map((reflector) => reflector.status());
+    return { kind: 'APIServer', location: this.#options.location, watches, errors: [] };
+  }
+
   #reflect<R extends ResourceName>(resource: R, handler: ObjectHandler): void {
     if (this.#running.has(resource)) throw new Error(`${resource} are already being watched`);
-    const { nodeName, random = Math.random, ...rest } = this.#options;
+    const { nodeName, location: _, random = Math.random, ...rest } = this.#options;
     const reflector = new Reflector({
       ...rest,
       presence: this.#presence,
@@ -61,7 +75,11 @@ class KubeSource implements ObjectSource {
         synced: () => handler.synced(resource),
       },
     });
-    this.#running.set(resource, { stop: () => reflector.stop(), finished: reflector.run() });
+    this.#running.set(resource, {
+      stop: () => reflector.stop(),
+      status: () => reflector.status(),
+      finished: reflector.run(),
+    });
   }
 }
 

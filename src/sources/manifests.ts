@@ -2,6 +2,7 @@ import type { Clock } from '../lib/clock.ts';
 import { createIntern } from '../lib/intern.ts';
 import { PathWatcher } from '../lib/path-watcher.ts';
 import type { ResourceName } from '../model/objects.ts';
+import type { SourceStatus } from '../model/source-status.ts';
 import type { Logger } from '../obs/log.ts';
 import { type ManifestProblem, printProblem } from './manifests/documents.ts';
 import { ManifestFiles } from './manifests/files.ts';
@@ -62,6 +63,8 @@ class FileSource implements ManifestSource {
   readonly #subscriptions: Subscription[] = [];
   #merged: Merged;
   #problems: readonly ManifestProblem[] = [];
+  /** When each problem appeared, by its text. */
+  #since: ReadonlyMap<string, number> = new Map();
   #unused: ReadonlySet<string> = new Set();
   #refreshing: Promise<void> = Promise.resolve();
   #waiting: Promise<void> | undefined;
@@ -108,6 +111,16 @@ class FileSource implements ManifestSource {
     return this.#problems;
   }
 
+  status(): SourceStatus {
+    const errors = this.#problems.map((problem) => ({
+      path: this.#files.pathOf(problem),
+      position: problem.position ? `${problem.position.line}:${problem.position.column}` : '',
+      reason: problem.message,
+      since: this.#since.get(printProblem(problem)) ?? this.#options.clock.now(),
+    }));
+    return { kind: 'Manifests', location: this.#options.path, watches: [], errors };
+  }
+
   refresh(): Promise<void> {
     return this.#refresh(true);
   }
@@ -151,15 +164,16 @@ class FileSource implements ManifestSource {
 
   /** Logs new and resolved problems. */
   #report(problems: readonly ManifestProblem[]): void {
-    const { logger } = this.#options;
-    const known = new Set(this.#problems.map(printProblem));
-    const current = new Set(problems.map(printProblem));
-    for (const text of current) {
+    const { logger, clock } = this.#options;
+    const known = this.#since;
+    const current = new Map(problems.map(printProblem).map((text) => [text, known.get(text) ?? clock.now()]));
+    for (const text of current.keys()) {
       if (!known.has(text)) logger.error(new Error(text), 'Manifest not in effect');
     }
-    const over = [...known].filter((text) => !current.has(text));
+    const over = [...known.keys()].filter((text) => !current.has(text));
     if (over.length > 0) logger.info('Manifest problems resolved', { problems: over });
     this.#problems = problems;
+    this.#since = current;
   }
 
   /** Logs objects that kube-proxy does not use, once per file and kind. */

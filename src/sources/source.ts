@@ -1,4 +1,5 @@
 import type { ResourceName, Resources } from '../model/objects.ts';
+import type { SourceStatus } from '../model/source-status.ts';
 
 /** Receives the objects of a source. Calls come in order and never overlap. */
 export interface ObjectHandler {
@@ -15,4 +16,6 @@ export interface ObjectSource {
   /** Starts delivering. The source retries by itself and removes no object while it is disconnected. */
   start(resources: readonly ResourceName[], handler: ObjectHandler): void;
   stop(): Promise<void>;
+  /** How current the objects are. */
+  status(): SourceStatus;
 }

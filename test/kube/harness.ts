@@ -133,6 +133,7 @@ export async function testBed(options: TestBedOptions = {}): Promise<TestBed> {
   const mirror = new Mirror();
   const source = kubeSource({
     client,
+    location: server.url,
     nodeName: testNode,
     clock: systemClock,
     logger: log,

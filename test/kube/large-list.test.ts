@@ -37,7 +37,13 @@ describe(`${services * endpointsEach} endpoints`, () => {
     test(`are listed without blocking the event loop (streaming lists ${streamingLists})`, async (t) => {
       const server = await startServerThread(streamingLists);
       const client = testClient(plainAccess(server.url));
-      const source = kubeSource({ client, nodeName: 'n', clock: systemClock, logger: new LogRecorder() });
+      const source = kubeSource({
+        client,
+        location: '',
+        nodeName: 'n',
+        clock: systemClock,
+        logger: new LogRecorder(),
+      });
       const mirror = new Mirror();
       try {
         const delay = monitorEventLoopDelay({ resolution: 1 });

@@ -25,6 +25,8 @@ export class ManifestFiles {
   readonly #options: ContentOptions;
   #files: ReadonlyMap<string, FileState> = new Map();
   #pathProblem: ManifestProblem | undefined;
+  /** The directory of the files. */
+  #directory = '';
 
   constructor(path: string, options: ContentOptions) {
     this.#path = path;
@@ -62,10 +64,16 @@ export class ManifestFiles {
     return this.#pathProblem ? [this.#pathProblem, ...ofFiles] : ofFiles;
   }
 
+  /** The path of the file that a problem is about. */
+  pathOf({ file }: ManifestProblem): string {
+    return file === this.#path ? file : join(this.#directory, file);
+  }
+
   async #readAll(thorough: boolean): Promise<Map<string, FileState>> {
     const files = new Map<string, FileState>();
     const isDirectory = (await stat(this.#path)).isDirectory();
     const directory = isDirectory ? this.#path : dirname(this.#path);
+    this.#directory = directory;
     const names = isDirectory
       ? (await readdir(directory)).filter(isManifestName).sort()
       : [basename(this.#path)];

@@ -1,0 +1,59 @@
+import type { ConfigurationReport, SourcesReport, StatusReport, WatchReport } from '../inspect/api.ts';
+import type { Paint } from './terminal.ts';
+import { agoText, spanText, tableText } from './text.ts';
+
+/** Where the objects come from, a table of the watches, the files that are not in effect, and the configuration file. */
+export function sourcesText({ sources, configuration, time }: StatusReport, paint: Paint): string {
+  const heading = sources.kind === 'APIServer' ? 'Objects from the API server' : 'Objects from manifests in';
+  const lines = [
+    `\n${heading} ${sources.location}\n`,
+    ...watchTable(sources, time, paint),
+    ...sources.errors.map((error) => fileLine(error, time, paint)),
+    ...configurationLines(configuration, time, paint),
+  ];
+  return lines.join('');
+}
+
+function watchTable({ watches }: SourcesReport, now: string, paint: Paint): string[] {
+  if (watches.length === 0) return [];
+  const headings = ['RESOURCE', 'WATCH', 'LAST EVENT'];
+  const hasReasons = watches.some(({ reason }) => reason !== null);
+  const rows = watches.map((watch) => [
+    watch.resource,
+    watchText(watch, now, paint),
+    watch.lastEvent === null ? 'never' : agoText(watch.lastEvent, now),
+    ...(hasReasons ? [watch.reason ?? ''] : []),
+  ]);
+  return [tableText(hasReasons ? [...headings, 'REASON'] : headings, rows)];
+}
+
+function watchText({ state, since }: WatchReport, now: string, paint: Paint): string {
+  const span = spanText(Date.parse(now) - Date.parse(since));
+  if (state === 'connected') return `connected for ${span}`;
+  return state === 'broken' ? paint('yellow', `stale for ${span}`) : `connecting for ${span}`;
+}
+
+function fileLine(error: SourcesReport['errors'][number], now: string, paint: Paint): string {
+  const { path, position, reason, since } = error;
+  const place = position === null ? path : `${path}:${position}`;
+  return `  ${paint('yellow', `${place}: ${reason}`)} (for ${spanText(Date.parse(now) - Date.parse(since))})\n`;
+}
+
+const onDiskTexts: Record<ConfigurationReport['onDisk']['state'], string> = {
+  InUse: 'the file on disk is the one in use',
+  Changed: 'the file on disk has changed, and the program ends to be restarted with it',
+  Unusable: 'THE FILE ON DISK CANNOT BE USED, a restart would fail',
+  Unknown: 'it is not known whether the file on disk is the one in use',
+};
+
+function configurationLines(report: ConfigurationReport | null, now: string, paint: Paint): string[] {
+  if (report === null) return ['\nConfiguration from flags, without a file\n'];
+  const { file, sha256, readTime, onDisk } = report;
+  const reason = onDisk.reason === null ? '' : `: ${onDisk.reason}`;
+  const isBad = onDisk.state === 'Unusable';
+  const state = `${onDiskTexts[onDisk.state]}${reason}`;
+  return [
+    `\nConfiguration ${file}, read ${agoText(readTime, now)}, sha256 ${sha256.slice(0, 12)}\n`,
+    `  ${isBad ? paint('yellow', state) : state}\n`,
+  ];
+}
