@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
-import { existsSync, globSync, readFileSync } from 'node:fs';
-import { dirname, join, relative, resolve } from 'node:path';
+import { globSync, readFileSync } from 'node:fs';
+import { join, relative, resolve } from 'node:path';
 import { describe, test } from 'node:test';
+import { brokenLinks } from './broken-links.ts';
 import { anchorsOf, linksOf } from './markdown.ts';
 
 const root = resolve(import.meta.dirname, '../..');
@@ -11,22 +12,9 @@ const pages = globSync('**/*.md', {
 }).map((file) => join(root, file));
 
 test('every relative link in the repository leads to a file, and to a heading of it', () => {
-  const broken = pages.flatMap((page) =>
-    linksOf(readFileSync(page, 'utf8')).flatMap((link) => faultOf(page, link)),
-  );
   assert.ok(pages.length > 10);
-  assert.deepEqual(broken, []);
+  assert.deepEqual(brokenLinks(root, pages), []);
 });
-
-function faultOf(page: string, link: string): string[] {
-  if (/^[a-z]+:/i.test(link)) return [];
-  const [file = '', anchor] = link.split('#');
-  const target = file === '' ? page : resolve(dirname(page), decodeURIComponent(file));
-  const where = `${relative(root, page)}: ${link}`;
-  if (!existsSync(target)) return [`${where}: no such file`];
-  if (anchor === undefined || !target.endsWith('.md')) return [];
-  return anchorsOf(readFileSync(target, 'utf8')).has(anchor) ? [] : [`${where}: no such heading`];
-}
 
 test('every npm script that a page names exists', () => {
   const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {

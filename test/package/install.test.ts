@@ -6,6 +6,7 @@ import { join, resolve } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { builtProduct } from '../../scripts/product.ts';
 import { enterNamespace, hasProgram, labUnavailable, ownNamespace } from '../cluster/lab/namespace.ts';
+import { brokenLinks } from '../docs/broken-links.ts';
 import { type Outcome, run } from '../program/run.ts';
 import { assertAnswered, DemoPods } from './demo-node.ts';
 import { Installation } from './installation.ts';
@@ -26,16 +27,30 @@ describe('the package', { skip }, () => {
   const tools = join(installation.directory, 'tools');
 
   test('has the commands, their bundles, examples and documents, and nothing else', () => {
-    const expected =
-      /^(package\.json|README\.md|LICENSE|bin\/(kube-proxy|kube-proxyctl|launch)|examples\/shop\/[a-z]+\.yaml|dist\/(kube-proxy|kube-proxyctl|forwarder-worker)\.(js|lines)|dist\/LICENSE(\.yaml)?)$/;
+    const expected = [
+      /^(package\.json|LICENSE|dist\/LICENSE(\.yaml)?|Dockerfile|(README|CHANGELOG|CONTRIBUTING)\.md)$/,
+      /^bin\/(kube-proxy|kube-proxyctl|launch)$/,
+      /^dist\/(kube-proxy|kube-proxyctl|forwarder-worker)\.(js|lines)$/,
+      /^(examples\/shop\/[a-z]+\.yaml|docs\/.+\.(md|svg)|(src|test)\/.+\/README\.md|deploy\/.+)$/,
+    ];
     const packed = installation.packed();
     assert.deepEqual(
-      packed.filter((path) => !expected.test(path)),
+      packed.filter((path) => !expected.some((pattern) => pattern.test(path))),
       [],
     );
     assert.ok(
       ['bin/launch', 'dist/kube-proxy.js', 'dist/kube-proxy.lines'].every((path) => packed.includes(path)),
     );
+  });
+
+  test('has every file that its documents link to', () => {
+    const root = join(local, 'node_modules/kube-proxy-ts');
+    const pages = installation.packed().filter((path) => path.endsWith('.md'));
+    const broken = brokenLinks(
+      root,
+      pages.map((page) => join(root, page)),
+    );
+    assert.deepEqual(broken, []);
   });
 
   /** Runs a command with only the programs of a shell script in the PATH. */
