@@ -1,5 +1,6 @@
 import type { Endpoint } from '../model/endpoint.ts';
-import { nodePortIPs } from '../model/node-port-addresses.ts';
+import { formatCIDR } from '../model/ip.ts';
+import { type NodePortAddresses, nodePortIPs } from '../model/node-port-addresses.ts';
 import type { ServicePort } from '../model/service-port.ts';
 import type { Frontend } from '../plan/frontend.ts';
 import type { Decision, ServicePlan } from '../plan/service-plan.ts';
@@ -52,7 +53,7 @@ export interface PacketRules {
   unmatched(packet: Packet, matches: DestinationMatches, node: NodeFacts): NotForwarded | undefined;
   /** Whether the source must be in the frontend's source ranges. */
   checksSource(frontend: Frontend, packet: Packet): boolean;
-  choose(frontend: Frontend, sender: Sender): EndpointChoice | NotForwarded;
+  choose(frontend: Frontend, sender: Sender, packet: Packet): EndpointChoice | NotForwarded;
   /** Why this mode does not refuse the packet, though the plan does; undefined when it refuses. */
   missesRefusal?(frontend: Frontend, packet: Packet, node: NodeFacts): string | undefined;
   masquerade(frontend: Frontend, packet: Packet, node: NodeFacts, sender: Sender): Masquerade;
@@ -107,11 +108,16 @@ export function atSelectedAddresses(
 ): NotForwarded | undefined {
   const isSelected =
     nodePortAddresses.matchAll || nodePortIPs(nodePortAddresses, ownAddresses).includes(destination);
-  return isSelected ? undefined : nodePortNotServed(destination);
+  return isSelected ? undefined : nodePortNotServed(destination, notSelected(nodePortAddresses));
 }
 
-export function nodePortNotServed(address: string): NotForwarded {
-  return { action: 'pass', reasons: [`Node ports are not served at ${address}.`] };
+/** Why node ports are not served at an address that the configuration does not select. */
+export function notSelected({ cidrs }: NodePortAddresses): string {
+  return `nodePortAddresses selects ${cidrs.map(formatCIDR).join(', ')}`;
+}
+
+export function nodePortNotServed(address: string, why: string): NotForwarded {
+  return { action: 'pass', reasons: [`Node ports are not served at ${address}: ${why}.`] };
 }
 
 /** Other ports of a cluster IP reject, and the rest of the service ranges drops, unless the node has the address. */

@@ -335,16 +335,32 @@ suite('node ports at loopback addresses are', () => {
 
   test('ignored, rejected or served by the process in nftables mode', () => {
     assert.equal(fate(packet, all, plan), 'pass');
-    assert.equal(fate(packet, { ...all, localhostNodePorts: true }, plan), 'reject');
-    const served = ask(packet, { ...explicit, localhostNodePorts: true }, plan);
-    assert.deepEqual(served.fate, { action: 'pass' });
-    says(served, /kube-proxy itself listens/);
+    says(ask(packet, all, plan), /the feature gate KubeProxyNFTablesLocalhostNodePorts is off/);
+    const gateOn = { ...all, localhostNodePorts: true };
+    assert.equal(fate(packet, gateOn, plan), 'reject');
+    says(ask(packet, gateOn, plan), /nodePortAddresses selects 0\.0\.0\.0\/0, and names no loopback address/);
+    const served = { ...explicit, localhostNodePorts: true };
+    assert.equal(fate(packet, served, plan), '10.244.1.21 1 masq');
+    says(ask(packet, served, plan), /kube-proxy itself listens at the loopback address/);
+    const elsewhere = { ...packet, destination: '127.0.0.2' };
+    assert.equal(fate(elsewhere, served, plan), 'pass');
+    says(ask(elsewhere, served, plan), /kube-proxy listens at 127\.0\.0\.1 and ::1 only/);
+    assert.equal(fate(packet, served, planOf({ clusterIP: '10.96.0.1', nodePort: 30_080 }, [])), 'pass');
+  });
+
+  test('served with policy Local only where an endpoint is on the node, in nftables mode', () => {
+    const served = { ...explicit, localhostNodePorts: true };
+    const parts = { clusterIP: '10.96.0.1', nodePort: 30_080, externalPolicyLocal: true };
+    assert.equal(fate(packet, served, planOf(parts, [here, there])), '10.244.1.21 1 masq');
+    assert.equal(fate(packet, served, planOf(parts, [there])), 'pass');
   });
 
   test('served where configured, and masqueraded, in iptables mode', () => {
     const facts = { ...all, mode: 'iptables', localhostNodePorts: true } as const;
     assert.equal(fate(packet, facts, plan), '10.244.1.21 1 masq');
-    assert.equal(fate(packet, { ...facts, localhostNodePorts: false }, plan), 'pass');
+    const off = { ...facts, localhostNodePorts: false };
+    assert.equal(fate(packet, off, plan), 'pass');
+    says(ask(packet, off, plan), /iptables\.localhostNodePorts is false/);
     assert.equal(
       fate(packet, { ...facts, nodePortAddresses: nodePortAddresses('IPv4', ['192.0.2.0/24']) }, plan),
       'pass',

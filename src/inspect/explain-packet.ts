@@ -89,7 +89,7 @@ function resultFor(frontend: Frontend, packet: Packet, node: NodeFacts, rules: P
     reasons.push(admitted);
   }
   const sender = senderOf(packet, node);
-  const choice = rules.choose(frontend, sender);
+  const choice = rules.choose(frontend, sender, packet);
   reasons.push(...choice.reasons);
   if (choice.action !== 'forward') {
     const miss = rules.missesRefusal?.(frontend, packet, node);

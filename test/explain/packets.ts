@@ -76,6 +76,21 @@ export function forbiddenPackets(
   });
 }
 
+/** Packets to node ports at loopback addresses: among random packets there are too few. */
+export function loopbackPackets(
+  families: readonly Family[],
+  services: readonly NumberedService[],
+): readonly TestPacket[] {
+  const reached = services.filter(({ spec: { nodePort, families: only } }) => nodePort && !only);
+  return families.flatMap((family) =>
+    reached.slice(0, 12).map((service): TestPacket => {
+      const { loopback } = addressBooks[family];
+      const [destination, port] = destinationOf('loopback', service, addressBooks[family]);
+      return { family, host: 'node', source: loopback, destination, port, transport: 'tcp' };
+    }),
+  );
+}
+
 function senderOf(sender: Sender, book: AddressBook): Pick<TestPacket, 'host' | 'source'> {
   switch (sender) {
     case 'client':

@@ -14,7 +14,7 @@ import type { Setting } from '../contract/story.ts';
 import { Turnstile } from '../contract/turnstile.ts';
 import { seed } from '../seed.ts';
 import { checkOtherRules, type OtherRuleset, someOtherRulesets } from './other-rules.ts';
-import { forbiddenPackets, randomPacket, type TestPacket } from './packets.ts';
+import { forbiddenPackets, loopbackPackets, randomPacket, type TestPacket } from './packets.ts';
 import { predict } from './prediction.ts';
 import { services } from './services.ts';
 import { type Tampering, tamper } from './tampering.ts';
@@ -40,7 +40,13 @@ const TIMEOUT_MS = paced(180_000);
 const settings: readonly Setting[] = [
   {},
   { detectLocal: 'InterfaceNamePrefix', nodePortAddresses: ['all'] },
-  { detectLocal: 'ClusterCIDR', masqueradeAll: true, serviceCIDRs: 'none' },
+  {
+    detectLocal: 'ClusterCIDR',
+    masqueradeAll: true,
+    serviceCIDRs: 'none',
+    nodePortAddresses: ['primary', 'localhost'],
+    gates: { KubeProxyNFTablesLocalhostNodePorts: true },
+  },
 ];
 
 /**
@@ -125,7 +131,7 @@ export function runExplain({
 
 function packetsTo(placed: readonly NumberedService[], seed: number): TestPacket[] {
   const random = fc.sample(randomPacket(families, placed), { numRuns: packetsPerSetting, seed });
-  return [...random, ...forbiddenPackets(families, placed)];
+  return [...random, ...forbiddenPackets(families, placed), ...loopbackPackets(families, placed)];
 }
 
 /** Sends the packets, and records their fates. */

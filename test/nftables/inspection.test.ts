@@ -185,7 +185,12 @@ inNamespace(import.meta.url, () => {
     look: (one: NftablesInspection) => Promise<T>,
   ) => {
     const kernel = await openKernel(systemClock);
-    const one = new NftablesInspection({ settings: settingsOf(family, choice), kernel, clock: systemClock });
+    const one = new NftablesInspection({
+      settings: settingsOf(family, choice),
+      kernel,
+      clock: systemClock,
+      loopback: () => ({ outlook: async () => undefined }),
+    });
     try {
       return await look(one);
     } finally {
@@ -212,6 +217,8 @@ inNamespace(import.meta.url, () => {
           await inspect(family, choice, async (one) => {
             for (const asked of packets) {
               const planned = explained(asked, family, choice, ...plans);
+              // Listeners of the process serve it; test/explain tests those.
+              if (planned.fate.action === 'forward' && asked.destination === at(family, 'loopback')) continue;
               const { fate, evidence } = await one.ask(asked);
               const differences = fateDifferences(planned.fate, fate);
               assert.deepEqual(differences, [], JSON.stringify({ asked, planned, fate, evidence }, null, 1));

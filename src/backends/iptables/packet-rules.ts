@@ -1,10 +1,13 @@
-import { isLoopbackAddress } from '../node-facts.ts';
+import type { Packet } from '../inspection.ts';
+import { isLoopbackAddress, type NodeFacts } from '../node-facts.ts';
 import {
   atSelectedAddresses,
   checksSourceRanges,
   choiceByPlan,
   masqueradeByRules,
+  type NotForwarded,
   nodePortNotServed,
+  notSelected,
   type PacketRules,
   sentence,
 } from '../packet-rules.ts';
@@ -17,14 +20,12 @@ export function packetRules(localhostNodePorts: boolean): PacketRules {
   return {
     /** A node port without endpoints is refused at every address of the node. */
     nodePort(frontend, packet, node) {
-      const { destination } = packet;
-      const { family, nodePortAddresses } = node;
-      const isOpen =
-        !isLoopbackAddress(destination) ||
-        (family === 'IPv4' && localhostNodePorts && nodePortAddresses.containsIPv4Loopback);
-      if (isOpen && !atSelectedAddresses(frontend, packet, node)) return undefined;
+      const notServed = isLoopbackAddress(packet.destination)
+        ? atLoopback(packet, node, localhostNodePorts)
+        : atSelectedAddresses(frontend, packet, node);
+      if (!notServed) return undefined;
       const { action, reason } = frontend.outside;
-      return action === 'forward' ? nodePortNotServed(destination) : { action, reasons: [sentence(reason)] };
+      return action === 'forward' ? notServed : { action, reasons: [sentence(reason)] };
     },
     unmatched: () => undefined,
     // The rule of an external IP comes before that of the load balancer. Without endpoints there is neither.
@@ -45,4 +46,18 @@ export function packetRules(localhostNodePorts: boolean): PacketRules {
     keepsSourceForOwnEndpoints: true,
     isHairpin: ({ ip }, { source }) => ip === source,
   };
+}
+
+/** Only in IPv4 can the kernel route packets from a loopback address to endpoints. */
+function atLoopback(
+  { destination }: Packet,
+  { family, nodePortAddresses }: NodeFacts,
+  localhostNodePorts: boolean,
+): NotForwarded | undefined {
+  if (family === 'IPv6') {
+    return nodePortNotServed(destination, 'the kernel routes no packets from an IPv6 loopback address');
+  }
+  if (!localhostNodePorts) return nodePortNotServed(destination, 'iptables.localhostNodePorts is false');
+  if (nodePortAddresses.containsIPv4Loopback) return undefined;
+  return nodePortNotServed(destination, notSelected(nodePortAddresses));
 }

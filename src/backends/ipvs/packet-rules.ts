@@ -41,7 +41,8 @@ export function packetRules(scheduler: string): PacketRules {
 function atReachableAddresses(frontend: Frontend, packet: Packet, node: NodeFacts): NotForwarded | undefined {
   const { destination } = packet;
   const isReachable = !isLoopbackAddress(destination) && !isLinkLocalIPv6(destination);
-  return isReachable ? atSelectedAddresses(frontend, packet, node) : nodePortNotServed(destination);
+  if (isReachable) return atSelectedAddresses(frontend, packet, node);
+  return nodePortNotServed(destination, 'ipvs mode serves them only at addresses that other nodes can reach');
 }
 
 /** An address on the device `kube-ipvs0` answers only at the ports of services and of health checks. */

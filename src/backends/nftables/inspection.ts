@@ -1,10 +1,20 @@
 import type { KernelInterfaces } from '../../kernel/open.ts';
 import type { Clock } from '../../lib/clock.ts';
+import { isLoopback, joinHostPort, toIP } from '../../model/ip.ts';
 import type { SyncRequest } from '../backend.ts';
-import { answered, type Difference, type Inspection, type KernelAnswer, type Packet } from '../inspection.ts';
+import { forwardedAnswer } from '../forwarded-fate.ts';
+import {
+  answered,
+  type Difference,
+  type FollowedPacket,
+  type Inspection,
+  type KernelAnswer,
+  type Packet,
+} from '../inspection.ts';
 import { answerOf } from '../nft-answer.ts';
 import { tableDifferences } from './differences.ts';
 import { isSetName, setDefinition, tableOf } from './layout.ts';
+import type { LoopbackProxy } from './loopback-proxy.ts';
 import type { NftablesSettings } from './settings.ts';
 
 export interface NftablesInspectionOptions {
@@ -12,6 +22,8 @@ export interface NftablesInspectionOptions {
   /** Closed with the inspection. */
   readonly kernel: KernelInterfaces;
   readonly clock: Clock;
+  /** Serves node ports on loopback addresses; undefined when it does not run in this process. */
+  readonly loopback: () => Pick<LoopbackProxy, 'outlook'> | undefined;
 }
 
 /** Reads the table of one family. */
@@ -33,8 +45,11 @@ export class NftablesInspection implements Inspection {
       definitionOf: (set) => (isSetName(set) ? setDefinition(family, set) : undefined),
       addresses: await addresses.list(),
     });
-    const delivery = { kind: 'rewritten', mark: 1 << masqueradeBit } as const;
-    return answered(followed, `table ${table.family} ${table.name}`, delivery);
+    const lookedAt = `table ${table.family} ${table.name}`;
+    if (followed.fate.action === 'pass' && this.#mayBeServedOnLoopback(packet)) {
+      return this.#onLoopback(packet, followed, lookedAt);
+    }
+    return answered(followed, lookedAt, { kind: 'rewritten', mark: 1 << masqueradeBit });
   }
 
   async compare(request: Omit<SyncRequest, 'changed'>): Promise<readonly Difference[]> {
@@ -45,5 +60,21 @@ export class NftablesInspection implements Inspection {
 
   async close(): Promise<void> {
     this.#options.kernel.close();
+  }
+
+  #mayBeServedOnLoopback({ destination }: Packet): boolean {
+    const { localhostNodePorts, nodePortAddresses } = this.#options.settings;
+    return localhostNodePorts && nodePortAddresses.explicitLoopback && isLoopback(toIP(destination));
+  }
+
+  /** Asks the listener at the packet's destination. */
+  async #onLoopback(packet: Packet, followed: FollowedPacket, lookedAt: string): Promise<KernelAnswer> {
+    const { protocol, destination: ip, port, source } = packet;
+    const at = joinHostPort(ip, port);
+    const loopback = this.#options.loopback();
+    if (!loopback) throw new Error(`only the process of kube-proxy can tell whether it listens at ${at}`);
+    const outlook = protocol === 'SCTP' ? undefined : await loopback.outlook(protocol, { ip, port }, source);
+    const answer = outlook ? forwardedAnswer(outlook, source) : followed;
+    return answered(answer, `${lookedAt} and the listeners of this process`, { kind: 'listener', at });
   }
 }

@@ -1,4 +1,4 @@
-import type { ForwardedService, Forwarder } from '../../forwarder/forwarder.ts';
+import type { ForwardedService, Forwarder, Outlook } from '../../forwarder/forwarder.ts';
 import { openLocalForwarder } from '../../forwarder/open.ts';
 import type { Report } from '../../forwarder/reports.ts';
 import type { Clock } from '../../lib/clock.ts';
@@ -54,6 +54,11 @@ export class LoopbackProxy {
     for (const [key, listener] of this.#listeners) if (!listener.isOpen) await this.#open(key, listener);
     const open = [...this.#listeners.values()].filter((listener) => listener.isOpen);
     this.#options.metrics.localhostNodePortListeners.set(open.length, { ip_family: this.#options.family });
+  }
+
+  /** Where a new connection to this address would go; undefined when nothing listens there. */
+  async outlook(...question: Parameters<Forwarder['outlook']>): Promise<Outlook | undefined> {
+    return (await this.#forwarder)?.outlook(...question);
   }
 
   /** Closes all listeners together with their connections. */

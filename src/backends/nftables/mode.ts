@@ -37,6 +37,8 @@ class NftablesMode implements Mode {
   readonly leftovers = tableLeftovers(tableOf);
   readonly #kernel = new SharedByFamilies<KernelInterfaces>();
   readonly #users = new Map<Family, KernelInterfaces>();
+  /** Those that serve node ports on loopback addresses in this process. */
+  readonly #loopback = new Map<Family, LoopbackProxy>();
 
   tablesOf(family: Family): readonly TableRef[] {
     return [tableOf(family)];
@@ -72,6 +74,7 @@ class NftablesMode implements Mode {
     const loopback = servesLoopback
       ? new LoopbackProxy({ family, metrics, logger, clock, random: Math.random })
       : undefined;
+    if (loopback) this.#loopback.set(family, loopback);
     const onClose = () => this.#release(family);
     const client = kernel.nft;
     return new SyncEngine({
@@ -95,6 +98,7 @@ class NftablesMode implements Mode {
       settings: settingsOf(context),
       kernel: await openKernel(clock, logger),
       clock,
+      loopback: () => this.#loopback.get(context.family),
     });
   }
 
@@ -110,6 +114,7 @@ class NftablesMode implements Mode {
 
   async #release(family: Family): Promise<void> {
     this.#users.delete(family);
+    this.#loopback.delete(family);
     await this.#kernel.release((kernel) => kernel.close());
   }
 

@@ -3,13 +3,13 @@ import type { InterfaceAddresses } from '../../../kernel/route/addresses.ts';
 import { isLoopback, joinHostPort, toIP } from '../../../model/ip.ts';
 import type { ServicePlan } from '../../../plan/service-plan.ts';
 import type { SyncRequest } from '../../backend.ts';
+import { forwardedAnswer } from '../../forwarded-fate.ts';
 import { answered, type Difference, type KernelAnswer, type Packet } from '../../inspection.ts';
 import type { DirectlyServed } from '../direct-driver.ts';
 import { listeningName, listeningsOf } from '../direct-places.ts';
 import { servableFrontends } from '../frontends.ts';
 import type { ProxySocket } from '../proxy-sockets.ts';
 import type { UserspaceSettings } from '../settings.ts';
-import { forwardedAnswer } from './forwarded-fate.ts';
 import { listenerDifferences, type WantedListener } from './listener-differences.ts';
 
 export interface DirectInspectionOptions {

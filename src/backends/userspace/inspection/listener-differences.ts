@@ -2,9 +2,9 @@ import type { Choice } from '../../../forwarder/balancer.ts';
 import { endpointName, type ListenerState } from '../../../forwarder/forwarder.ts';
 import { joinHostPort } from '../../../model/ip.ts';
 import type { EndpointList, ServicePlan } from '../../../plan/service-plan.ts';
+import { distributionOf, listenerName } from '../../forwarded-fate.ts';
 import type { Difference } from '../../inspection.ts';
 import type { ProxySocket } from '../proxy-sockets.ts';
-import { distributionOf, listenerName } from './forwarded-fate.ts';
 
 /** A wanted listener. */
 export interface WantedListener {

@@ -1,6 +1,6 @@
-import type { ListenerState, Outlook } from '../../../forwarder/forwarder.ts';
-import { joinHostPort } from '../../../model/ip.ts';
-import type { Fate, FollowedPacket } from '../../inspection.ts';
+import type { ListenerState, Outlook } from '../forwarder/forwarder.ts';
+import { joinHostPort } from '../model/ip.ts';
+import type { Fate, FollowedPacket } from './inspection.ts';
 
 /**
  * The fate of a connection to a listener. A client with affinity has one target. Others may get any endpoint:
@@ -9,10 +9,15 @@ import type { Fate, FollowedPacket } from '../../inspection.ts';
 export function forwardedAnswer({ listener, turns, bound }: Outlook, client: string): FollowedPacket {
   const evidence = [
     `listener ${listenerName(listener)} of ${listener.service}: ${distributionOf(listener)}`,
-    ...turns.map(({ endpoint, open }, i) => `${i === 0 ? 'next' : 'then'} ${endpoint}, ${open} open`),
+    ...turns.map(({ endpoint, open }, i) => `${turnOf(listener, i)} ${endpoint}, ${open} open`),
     ...(bound === undefined ? [] : [`${client} is bound to ${bound}`]),
   ];
   return { fate: fateOf(listener, bound), evidence };
+}
+
+function turnOf({ choice }: ListenerState, nth: number): string {
+  if (choice === 'random') return 'perhaps';
+  return nth === 0 ? 'next' : 'then';
 }
 
 /** `192.0.2.5:40000/TCP`. */
