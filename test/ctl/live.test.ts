@@ -64,7 +64,10 @@ describe('kube-proxyctl and a proxy in nftables mode', { skip: skip ?? false }, 
 
   it('status shows mode, health and the last sync', async () => {
     const text = await printed('status');
-    assert.match(text, /^kube-proxy v1\.37\.0 in nftables mode on node node-a, up \S+: healthy\n\n/);
+    assert.match(
+      text,
+      /^kube-proxy v1\.37\.0 \(kube-proxy-ts .*\) in nftables mode on node node-a, up \S+: healthy\n\n/,
+    );
     assert.match(text, /^IPv4 +192\.0\.2\.1 +2 +2 +\S+ ago +\S+ +(full|partial) /m);
     const report = await json<StatusReport>('status');
     assert.deepEqual([report.apiVersion, report.kind], ['inspect.kube-proxy-ts/v1', 'Status']);
@@ -230,7 +233,7 @@ describe('kube-proxyctl and a proxy in nftables mode', { skip: skip ?? false }, 
     const unknown = await fetch(`${API}services?nmae=web`);
     assert.deepEqual(
       [unknown.status, await unknown.text()],
-      [400, 'unknown parameter "nmae"; services has name\n'],
+      [400, 'unknown parameter "nmae"; services has name, namespace\n'],
     );
   });
 
