@@ -122,7 +122,7 @@ for (let seed = 1; seed <= seeds; seed++) {
     const random = mulberry32(seed);
     await using bed = await testBed({
       server: {
-        streamingLists: seed % 2 === 0 ? 'supported' : 'refused',
+        streamingLists: (['supported', 'refused', 'supported', 'broken'] as const)[seed % 4] ?? 'supported',
         reportsExpiry: seed % 3 === 0 ? 'event' : 'status',
         gzip: seed % 4 === 1,
         bookmarkMs: 20,
