@@ -1,4 +1,5 @@
 import { quote } from '../lib/go-quote.ts';
+import { wrap } from '../lib/wrap.ts';
 import type { ProxyFlag } from './flags/flag.ts';
 import { flagGroups } from './flags.ts';
 
@@ -71,21 +72,6 @@ function gateSection(gates: readonly ListedGate[]): string {
   if (open.length === 0) return '';
   const lines = open.map((gate) => `  ${gate.name}=true|false (${gate.stage} - default=${gate.default})`);
   return `\nFeature gates:\n${lines.sort().join('\n')}\n`;
-}
-
-/** Breaks text at spaces into lines of at most `width` columns if possible; no breaks if `width` is below 1. */
-function wrap(text: string, width: number): string[] {
-  const words = text.split(/\s+/);
-  const lines: string[] = [];
-  let line = '';
-  for (const word of words) {
-    const longer = line === '' ? word : `${line} ${word}`;
-    if (width > 0 && line !== '' && longer.length > width) {
-      lines.push(line);
-      line = word;
-    } else line = longer;
-  }
-  return [...lines, line];
 }
 
 function visibleFlags(): ProxyFlag[] {

@@ -1,7 +1,8 @@
 import { type PlainObject, writeYaml } from '../config/write-yaml.ts';
 import type { Clock } from '../lib/clock.ts';
-import type { CtlFlag, CtlOptions } from './flags.ts';
+import { type CtlFlag, type CtlOptions, isTable } from './flags.ts';
 import type { ReportSource } from './source.ts';
+import type { Layout } from './table.ts';
 import type { ExitCode, Paint, Terminal } from './terminal.ts';
 
 /** The input of a command, and where it writes. */
@@ -11,6 +12,7 @@ export interface CommandContext {
   readonly source: ReportSource;
   readonly terminal: Terminal;
   readonly paint: Paint;
+  readonly layout: Layout;
   readonly clock: Clock;
 }
 
@@ -25,16 +27,34 @@ export interface Command {
   /** Further text for the command's own help. */
   readonly details: string;
   readonly flags: readonly CtlFlag[];
+  /** Whether -o name is possible. */
+  readonly hasNames: boolean;
   run(context: CommandContext): Promise<ExitCode>;
 }
 
-/** Writes a report in the form that --output asks for; `text` makes the form for people. */
-export function print({ terminal, options }: CommandContext, report: object, text: () => string): void {
-  terminal.stdout.write(options.output === 'table' ? text() : dataText(options.output, report));
+/**
+ * Writes a report in the form that --output asks for. `text` makes the form for people; `names`, where the command has
+ * names, what -o name prints.
+ */
+export function print(
+  { terminal, options }: CommandContext,
+  report: object,
+  text: () => string,
+  names: () => readonly string[] = () => [],
+): void {
+  const { output } = options;
+  if (isTable(output)) terminal.stdout.write(text());
+  else if (output === 'name') terminal.stdout.write(namesText(names()));
+  else terminal.stdout.write(dataText(output, report));
+}
+
+/** Each name once, one per line. */
+export function namesText(names: readonly string[]): string {
+  return [...new Set(names)].map((name) => `${name}\n`).join('');
 }
 
 /** YAML is made from the JSON, so that both leave out what is undefined. */
-function dataText(form: 'json' | 'yaml', report: object): string {
-  const json = JSON.stringify(report, null, 2);
+export function dataText(form: 'json' | 'yaml', report: object, indent = 2): string {
+  const json = JSON.stringify(report, null, indent);
   return form === 'json' ? `${json}\n` : writeYaml(JSON.parse(json) as PlainObject);
 }

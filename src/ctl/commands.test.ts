@@ -5,6 +5,7 @@ import { API_VERSION, type DiffReport, type ServiceReport } from '../inspect/api
 import { commands } from './commands.ts';
 import { defaultOptions } from './flags.ts';
 import type { ReportSource } from './source.ts';
+import { unlimited } from './table.ts';
 
 const nothing = async () => assert.fail('not asked for');
 
@@ -41,6 +42,7 @@ async function run(command: string, ...args: string[]): Promise<{ code: number |
       source,
       terminal: { stdout, stderr: stdout, env: {} },
       paint: (_style, text) => text,
+      layout: unlimited,
       clock: new FakeClock(),
     });
   return { code, text: written.join('') };

@@ -1,16 +1,27 @@
+import type { EndpointReport, ListReport, ServiceReport, StatusReport } from '../inspect/api.ts';
 import { type Command, type CommandContext, print } from './command.ts';
 import { diffText } from './diff.ts';
 import { explanationText, isStopped } from './explanation-text.ts';
-import { interfaceFlag, liveFlag, namespaceFlag, namespaceFlags, offlineFlags, topFlags } from './flags.ts';
+import {
+  interfaceFlag,
+  liveFlag,
+  namespaceFlag,
+  namespaceFlags,
+  offlineFlags,
+  topFlags,
+  watchFlags,
+} from './flags.ts';
 import { readPacket } from './packet-argument.ts';
 import { namespaceOf, requireSome, selectDifferences, selectorOf } from './selector.ts';
 import { isServiceDestination, packetToService } from './service-destination.ts';
-import { endpointsText, serviceDetailsText, servicesText } from './services.ts';
+import { endpointColumns, serviceColumns, serviceDetailsText, servicesText } from './services.ts';
 import type { AskedPacket } from './source.ts';
-import { statusText } from './status.ts';
-import { EXIT_DIFFERS, EXIT_ERROR, EXIT_OK } from './terminal.ts';
+import { lasting, statusText } from './status.ts';
+import { itemsText } from './table.ts';
+import { EXIT_DIFFERS, EXIT_ERROR, EXIT_OK, type ExitCode } from './terminal.ts';
 import { watchTop } from './top.ts';
 import { versionReport, versionText } from './version.ts';
+import { answerChanges, type Listing, listChanges, watch } from './watch.ts';
 
 /** Shared by the commands that show all service ports, or those of one name. */
 const named = {
@@ -19,6 +30,7 @@ const named = {
   details: `NAME is a Service as NAME or NAMESPACE/NAME, or one of its ports as NAMESPACE/NAME:PORT. It may also be an address:
 a cluster IP, an external IP, a load balancer IP, an address of this node or an endpoint, as IP or IP:PORT.`,
   flags: [...namespaceFlags, ...offlineFlags],
+  hasNames: true,
 };
 
 const status: Command = {
@@ -26,11 +38,17 @@ const status: Command = {
   usage: '',
   arguments: { least: 0, most: 0 },
   summary: 'state of the proxy: health, last sync, failures, repairs, objects that it cannot program',
-  details: 'Exits with 2 when the proxy is unhealthy or has not listed its objects yet.',
-  flags: [],
+  details: `Exits with 2 when the proxy is unhealthy or has not listed its objects yet.
+With --watch it shows each change but syncs that go well.`,
+  flags: watchFlags,
+  hasNames: false,
   async run(context) {
-    const report = await context.source.status();
-    print(context, report, () => statusText(report, context.paint));
+    const { options, source, paint, layout } = context;
+    const look = () => source.status();
+    const textOf = (report: StatusReport) => statusText(report, paint, layout);
+    let report = await look();
+    if (options.watch) report = await watch(context, report, look, answerChanges(context, lasting, textOf));
+    else print(context, report, () => textOf(report));
     return report.state === 'healthy' ? EXIT_OK : EXIT_DIFFERS;
   },
 };
@@ -39,14 +57,24 @@ const services: Command = {
   ...named,
   name: 'services',
   summary: 'service ports and the decisions for their traffic; with a name, in detail and with reasons',
+  flags: [...watchFlags, ...named.flags],
   async run(context) {
+    const { source, paint, layout } = context;
     const selector = selectorOf(context);
-    const report = await context.source.services(selector);
-    const items = sorted(report.items, ({ service, family }) => `${service} ${family}`);
-    requireSome(items, selector);
-    const text = selector.name === undefined ? servicesText : serviceDetailsText;
-    print(context, { ...report, items }, () => text(items, context.paint));
-    return EXIT_OK;
+    const listing: Listing<ServiceReport> = {
+      columns: serviceColumns(paint),
+      keyOf: ({ service, family }) => `${service} ${family}`,
+      nameOf: ({ service }) => service,
+    };
+    const isDetailed = selector.name !== undefined && !layout.isWide;
+    return showList(context, listing, {
+      look: () => source.services(selector),
+      async check({ items }) {
+        requireSome(items, selector);
+      },
+      text: (items) =>
+        isDetailed ? serviceDetailsText(items, paint, layout) : servicesText(items, paint, layout),
+    });
   },
 };
 
@@ -54,13 +82,22 @@ const endpoints: Command = {
   ...named,
   name: 'endpoints',
   summary: 'endpoints of service ports, and why each takes traffic or does not',
+  flags: [...watchFlags, ...named.flags],
   async run(context) {
+    const { source, paint, layout } = context;
     const selector = selectorOf(context);
-    const report = await context.source.endpoints(selector);
-    const items = sorted(report.items, ({ service, endpoint }) => `${service} ${endpoint}`);
-    if (items.length === 0) requireSome((await context.source.services(selector)).items, selector);
-    print(context, { ...report, items }, () => endpointsText(items, context.paint));
-    return EXIT_OK;
+    const listing: Listing<EndpointReport> = {
+      columns: endpointColumns(paint),
+      keyOf: ({ service, endpoint }) => `${service} ${endpoint}`,
+      nameOf: ({ endpoint }) => endpoint,
+    };
+    return showList(context, listing, {
+      look: () => source.endpoints(selector),
+      async check({ items }) {
+        if (items.length === 0) requireSome((await source.services(selector)).items, selector);
+      },
+      text: (items) => itemsText(listing.columns, items, layout),
+    });
   },
 };
 
@@ -71,6 +108,7 @@ const top: Command = {
   summary: 'connections, packets and bytes per second of each service port, where the mode counts them',
   details: 'The busiest comes first. Ctrl-C ends it, or --count.',
   flags: [...namespaceFlags, ...topFlags],
+  hasNames: true,
   run: watchTop,
 };
 
@@ -103,6 +141,7 @@ Examples:
   kube-proxyctl explain node shop/web:80
   kube-proxyctl explain --manifests shop/ --node node-1 203.0.113.9 192.0.2.1:30080`,
   flags: [interfaceFlag, liveFlag, namespaceFlag, ...offlineFlags],
+  hasNames: false,
   async run(context) {
     const { options, source, paint } = context;
     const report = await source.explain({
@@ -140,7 +179,12 @@ Examples, while kube-proxy is down:
     const known = new Set(selected.map(({ service }) => service));
     const report = selectDifferences(await context.source.diff(), selector, known);
     if (report.items.length === 0) requireSome(selected, selector);
-    print(context, report, () => diffText(report, context.paint));
+    print(
+      context,
+      report,
+      () => diffText(report, context.paint),
+      () => report.items.flatMap(({ service }) => service ?? []),
+    );
     if (report.items.length > 0) return EXIT_DIFFERS;
     return report.families.some(({ error }) => error !== null) ? EXIT_ERROR : EXIT_OK;
   },
@@ -153,6 +197,7 @@ const version: Command = {
   summary: 'version and commit of kube-proxyctl and, if it answers, of the proxy that runs',
   details: 'Exits with 0 also when the proxy does not answer.',
   flags: [],
+  hasNames: false,
   async run(context) {
     const report = await versionReport(context.source);
     print(context, report, () => versionText(report));
@@ -162,6 +207,47 @@ const version: Command = {
 
 /** In the order in which help shows them. */
 export const commands: readonly Command[] = [status, services, endpoints, explain, diff, top, version];
+
+interface ListQuestion<T> {
+  readonly look: () => Promise<ListReport<string, T>>;
+  /** Throws when nothing was found although a name was given. */
+  readonly check: (report: ListReport<string, T>) => Promise<void>;
+  readonly text: (items: readonly T[]) => string;
+}
+
+/** Prints a list, or with --watch the list and then its changes. */
+async function showList<T extends object>(
+  context: CommandContext,
+  listing: Listing<T>,
+  { look, check, text }: ListQuestion<T>,
+): Promise<ExitCode> {
+  const lookSorted = async () => {
+    const report = await look();
+    return { ...report, items: sorted(report.items, listing.keyOf) };
+  };
+  const report = await lookSorted();
+  const { items } = report;
+  await check(report);
+  if (items.length === 0) noteNone(context);
+  if (context.options.watch) {
+    const show = listChanges(context, listing);
+    await watch(context, report, lookSorted, (now) => show(now.items));
+  } else {
+    print(
+      context,
+      report,
+      () => text(items),
+      () => items.map(listing.nameOf),
+    );
+  }
+  return EXIT_OK;
+}
+
+/** A namespace may be misspelt: says on stderr that it has nothing. */
+function noteNone({ options, terminal }: CommandContext): void {
+  const { namespace } = namespaceOf(options);
+  if (namespace !== undefined) terminal.stderr.write(`Nothing found in namespace ${namespace}.\n`);
+}
 
 function sorted<T>(items: readonly T[], keyOf: (item: T) => string): T[] {
   const keyed = items.map((item) => ({ item, key: keyOf(item) }));

@@ -2,7 +2,8 @@ import { defineFlag, type Flag } from '../cli/flag-set.ts';
 import { bool, duration, type FlagType, int32, string } from '../cli/flag-types.ts';
 import { HOUR, MILLISECOND, SECOND } from '../lib/duration.ts';
 
-type OutputForm = 'table' | 'json' | 'yaml';
+const forms = ['table', 'wide', 'json', 'yaml', 'name'] as const;
+export type OutputForm = (typeof forms)[number];
 
 /** The values of the flags of kube-proxyctl. */
 export interface CtlOptions {
@@ -19,6 +20,7 @@ export interface CtlOptions {
   timeout: bigint;
   interface: string;
   live: boolean;
+  watch: boolean;
   interval: bigint;
   count: number;
   help: boolean;
@@ -39,13 +41,17 @@ export const defaultOptions: Readonly<CtlOptions> = {
   timeout: 60n * SECOND,
   interface: '',
   live: false,
+  watch: false,
   interval: 2n * SECOND,
   count: 0,
   help: false,
   version: false,
 };
 
-const forms: readonly OutputForm[] = ['table', 'json', 'yaml'];
+/** Whether a form is for people. */
+export function isTable(form: OutputForm): form is 'table' | 'wide' {
+  return form === 'table' || form === 'wide';
+}
 
 const outputForm: FlagType<OutputForm> = {
   name: 'form',
@@ -102,7 +108,13 @@ export const commonFlags: readonly CtlFlag[] = [
     string,
     'Configuration file of kube-proxy: where its metrics server is, or how to decide without a proxy.',
   ),
-  flag('output', 'output', outputForm, 'Form of the answer: table, json or yaml.', 'o'),
+  flag(
+    'output',
+    'output',
+    outputForm,
+    'Form of the answer: table, wide (a table with every column, never cut), json, yaml or name (one per line).',
+    'o',
+  ),
   flag('timeout', 'timeout', span, 'How long to wait for an answer. (default 1m0s)'),
   flag('help', 'help', bool, 'Show help for the program or the command.', 'h'),
 ];
@@ -174,8 +186,14 @@ export const liveFlag: CtlFlag = flag(
 );
 
 export const topFlags: readonly CtlFlag[] = [
-  flag('interval', 'interval', span, 'Time between two tables. (default 2s)'),
-  flag('count', 'count', int32, 'End after this many tables. (default one in a pipe, no end on a terminal)'),
+  flag('interval', 'interval', span, 'Time between two looks at the proxy. (default 2s)'),
+  flag('count', 'count', int32, 'End after this many looks. (default one for top in a pipe, else no end)'),
+];
+
+/** Flags of the commands that can go on and show changes. */
+export const watchFlags: readonly CtlFlag[] = [
+  flag('watch', 'watch', bool, 'Show changes as they happen, until Ctrl-C or --count ends it.', 'w'),
+  ...topFlags,
 ];
 
 export const versionFlag: CtlFlag = flag('version', 'version', bool, 'Print the version and exit.');
@@ -186,6 +204,6 @@ export const allFlags: readonly CtlFlag[] = [
   ...offlineFlags,
   interfaceFlag,
   liveFlag,
-  ...topFlags,
+  ...watchFlags,
   versionFlag,
 ];

@@ -50,7 +50,7 @@ const usageFaults: [args: string, complaint: string][] = [
   ['status web', 'status takes no arguments, got "web"'],
   ['explain 10.0.0.1', 'explain takes SRC DST[:PORT][/PROTO], got "10.0.0.1"'],
   ['services a b', 'services takes [NAME], got "a" "b"'],
-  ['status --interval 1s', 'status has no flag --interval'],
+  ['diff --interval 1s', 'diff has no flag --interval'],
   ['status --manifests x', 'status has no flag --manifests'],
   ['services --node n1', '--node needs --without-proxy, --manifests or --kubeconfig'],
   ['diff --proxy-mode ipvs', '--proxy-mode needs --without-proxy, --manifests or --kubeconfig'],
@@ -64,7 +64,13 @@ const usageFaults: [args: string, complaint: string][] = [
   ],
   ['status --timeout 0s', 'invalid argument "0s" for "--timeout" flag: is not between 1ms and 24h'],
   ['top --interval 1000h', 'invalid argument "1000h" for "--interval" flag: is not between 1ms and 24h'],
-  ['status -o xml', 'invalid argument "xml" for "-o, --output" flag: is none of table, json, yaml'],
+  [
+    'status -o xml',
+    'invalid argument "xml" for "-o, --output" flag: is none of table, wide, json, yaml, name',
+  ],
+  ['status -o name', 'status has no -o name'],
+  ['services --count 3', '--count needs --watch'],
+  ['services -w --manifests x', '--watch needs a running kube-proxy'],
 ];
 
 for (const [args, complaint] of usageFaults) {

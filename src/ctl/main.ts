@@ -12,6 +12,7 @@ import { commandHelp, programHelp } from './help.ts';
 import { serverAddress } from './server-address.ts';
 import { serverSource } from './server-source.ts';
 import type { ReportSource } from './source.ts';
+import type { Layout } from './table.ts';
 import { EXIT_ERROR, EXIT_OK, type ExitCode, painter, type Terminal } from './terminal.ts';
 import { clientVersion, programText } from './version.ts';
 
@@ -51,7 +52,7 @@ async function run(argv: readonly string[], terminal: Terminal): Promise<ExitCod
     return EXIT_OK;
   }
   if (!command) throw usageError('a command is needed');
-  check(command, args, parsed.changed);
+  check(command, args, options, parsed.changed);
   const source = await openSource(command, options, terminal);
   try {
     return await command.run({
@@ -60,6 +61,7 @@ async function run(argv: readonly string[], terminal: Terminal): Promise<ExitCod
       source,
       terminal,
       paint: painter(terminal),
+      layout: layoutOf(options, terminal),
       clock: systemClock,
     });
   } finally {
@@ -74,23 +76,32 @@ function commandOf(name: string): Command {
 }
 
 /** Throws when the command does not take these arguments or flags. */
-function check(command: Command, args: readonly string[], given: ReadonlySet<string>): void {
+function check(
+  command: Command,
+  args: readonly string[],
+  options: CtlOptions,
+  given: ReadonlySet<string>,
+): void {
   const { least, most } = command.arguments;
   if (args.length < least || args.length > most) {
     const wanted = command.usage === '' ? 'no arguments' : command.usage;
     throw usageError(`${command.name} takes ${wanted}, got ${args.map(quote).join(' ') || 'none'}`);
   }
+  if (options.output === 'name' && !command.hasNames) throw usageError(`${command.name} has no -o name`);
   const known = new Set([...command.flags, ...commonFlags].map(({ name }) => name));
   const stray = [...given].find((name) => !known.has(name));
   if (stray !== undefined) throw usageError(`${command.name} has no flag --${stray}`);
-  checkTogether(given);
+  checkTogether(command, given);
 }
 
 /** The flags that mean an answer without a proxy. */
 const offlineNames = ['without-proxy', 'manifests', 'kubeconfig'] as const;
 
 /** Throws when flags do not go together. */
-function checkTogether(given: ReadonlySet<string>): void {
+function checkTogether(command: Command, given: ReadonlySet<string>): void {
+  const pacing = ['interval', 'count'].find((name) => given.has(name));
+  const mayWatch = command.flags.some(({ name }) => name === 'watch');
+  if (pacing !== undefined && mayWatch && !given.has('watch')) throw usageError(`--${pacing} needs --watch`);
   const offline = offlineNames.find((name) => given.has(name));
   const needy = ['node', 'proxy-mode'].find((name) => given.has(name));
   if (needy !== undefined && offline === undefined) {
@@ -103,8 +114,15 @@ function checkTogether(given: ReadonlySet<string>): void {
     throw usageError('--manifests and --kubeconfig exclude each other');
   }
   if (offline === undefined) return;
-  if (given.has('live')) throw usageError('--live needs a running kube-proxy');
+  const live = ['live', 'watch'].find((name) => given.has(name));
+  if (live !== undefined) throw usageError(`--${live} needs a running kube-proxy`);
   if (given.has('server')) throw usageError(`--server and --${offline} exclude each other`);
+}
+
+/** Fits tables to a terminal, but not in a pipe and not with -o wide. */
+function layoutOf({ output }: CtlOptions, { stdout }: Terminal): Layout {
+  const isWide = output === 'wide';
+  return { width: stdout.isTTY && !isWide ? stdout.columns : undefined, isWide };
 }
 
 async function openSource(

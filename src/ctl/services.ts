@@ -1,56 +1,97 @@
 import type { DecisionReport, EndpointReport, ServiceReport } from '../inspect/api.ts';
 import { count } from '../lib/count.ts';
 import { joinHostPort } from '../model/ip.ts';
+import { type Column, itemsText, type Layout, unlimited } from './table.ts';
 import type { Paint } from './terminal.ts';
-import { fieldsText, spanText, tableText } from './text.ts';
+import { fieldsText, spanText } from './text.ts';
 
-/** One line per service port. */
-export function servicesText(services: readonly ServiceReport[], paint: Paint): string {
-  const rows = services.map((service) => [
-    service.service,
-    service.family,
-    joinHostPort(service.clusterIP, service.port),
-    service.nodePort === 0 ? '-' : String(service.nodePort),
-    [...service.externalIPs, ...service.loadBalancerIPs].join(',') || '-',
-    decisionText(service.internal, service, paint),
-    service.external ? decisionText(service.external, service, paint) : '-',
-  ]);
-  const headings = ['SERVICE PORT', 'FAMILY', 'CLUSTER IP', 'NODE PORT', 'EXTERNAL', 'INSIDE', 'OUTSIDE'];
+/** The table of service ports. */
+export function serviceColumns(paint: Paint): readonly Column<ServiceReport>[] {
+  return [
+    { heading: 'SERVICE PORT', cell: ({ service }) => service, least: 20 },
+    { heading: 'FAMILY', cell: ({ family }) => family, leaveOut: 1 },
+    { heading: 'CLUSTER IP', cell: ({ clusterIP, port }) => joinHostPort(clusterIP, port) },
+    { heading: 'NODE PORT', cell: ({ nodePort }) => numberText(nodePort), leaveOut: 3 },
+    { heading: 'EXTERNAL', cell: (port) => externalText(port), least: 12, leaveOut: 2 },
+    { heading: 'INSIDE', cell: (port) => decisionText(port.internal, port, paint) },
+    {
+      heading: 'OUTSIDE',
+      cell: (port) => (port.external ? decisionText(port.external, port, paint) : '-'),
+      leaveOut: 4,
+    },
+    { heading: 'KNOWN', cell: ({ endpoints }) => count(endpoints.known, 'endpoint'), isExtra: true },
+    {
+      heading: 'AFFINITY',
+      cell: ({ affinitySeconds }) => affinityText(affinitySeconds) ?? '-',
+      isExtra: true,
+    },
+    { heading: 'TOPOLOGY', cell: ({ topology }) => topology.mode, isExtra: true },
+    {
+      heading: 'OPEN TO',
+      cell: ({ loadBalancerSourceRanges }) => loadBalancerSourceRanges.join(',') || '-',
+      isExtra: true,
+    },
+    {
+      heading: 'HEALTH CHECK PORT',
+      cell: ({ healthCheckNodePort }) => numberText(healthCheckNodePort),
+      isExtra: true,
+    },
+  ];
+}
+
+/** One line per service port, then the addresses that belong to another one. */
+export function servicesText(services: readonly ServiceReport[], paint: Paint, layout?: Layout): string {
   const notes = services.flatMap((service) => {
     return lostTexts(service).map((text) => `${service.service}, ${service.family}: no ${text}\n`);
   });
-  return tableText(headings, rows) + (notes.length > 0 ? `\n${notes.join('')}` : '');
+  return itemsText(serviceColumns(paint), services, layout) + (notes.length > 0 ? `\n${notes.join('')}` : '');
+}
+
+function externalText({ externalIPs, loadBalancerIPs }: ServiceReport): string {
+  return [...externalIPs, ...loadBalancerIPs].join(',') || '-';
+}
+
+/** A number where 0 means none. */
+function numberText(n: number): string {
+  return n === 0 ? '-' : String(n);
 }
 
 /** Everything about each service port, with the reasons. */
-export function serviceDetailsText(services: readonly ServiceReport[], paint: Paint): string {
-  return services.map((service) => detailsOf(service, paint)).join('\n');
+export function serviceDetailsText(
+  services: readonly ServiceReport[],
+  paint: Paint,
+  { width }: Layout = unlimited,
+): string {
+  return services.map((service) => detailsOf(service, paint, width)).join('\n');
 }
 
-function detailsOf(service: ServiceReport, paint: Paint): string {
+function detailsOf(service: ServiceReport, paint: Paint, width: number | undefined): string {
   const { internal, external, topology, endpoints } = service;
   const reasoned = (decision: DecisionReport) =>
     `${decisionText(decision, service, paint)}: ${decision.reason}`;
-  const fields = fieldsText([
-    ['cluster IP', joinHostPort(service.clusterIP, service.port)],
-    ['node port', service.nodePort === 0 ? undefined : String(service.nodePort)],
-    ['external IPs', service.externalIPs.join(', ')],
-    ['load balancer IPs', service.loadBalancerIPs.join(', ')],
-    ['open to', service.loadBalancerSourceRanges.join(', ')],
+  const fields = fieldsText(
     [
-      'health check port',
-      service.healthCheckNodePort === 0 ? undefined : String(service.healthCheckNodePort),
+      ['cluster IP', joinHostPort(service.clusterIP, service.port)],
+      ['node port', service.nodePort === 0 ? undefined : String(service.nodePort)],
+      ['external IPs', service.externalIPs.join(', ')],
+      ['load balancer IPs', service.loadBalancerIPs.join(', ')],
+      ['open to', service.loadBalancerSourceRanges.join(', ')],
+      [
+        'health check port',
+        service.healthCheckNodePort === 0 ? undefined : String(service.healthCheckNodePort),
+      ],
+      ['affinity', affinityText(service.affinitySeconds)],
+      ['from inside', reasoned(internal)],
+      ['from outside', external ? reasoned(external) : undefined],
+      ['does not have', lostTexts(service).join(', ')],
+      ['topology', `${topology.mode}: ${topology.reason}`],
+      [
+        'endpoints',
+        `${endpoints.known} known, ${endpoints.cluster} in set Cluster, ${endpoints.local} in set Local`,
+      ],
     ],
-    ['affinity', affinityText(service.affinitySeconds)],
-    ['from inside', reasoned(internal)],
-    ['from outside', external ? reasoned(external) : undefined],
-    ['does not have', lostTexts(service).join(', ')],
-    ['topology', `${topology.mode}: ${topology.reason}`],
-    [
-      'endpoints',
-      `${endpoints.known} known, ${endpoints.cluster} in set Cluster, ${endpoints.local} in set Local`,
-    ],
-  ]);
+    width,
+  );
   return `${paint('bold', service.service)} (${service.family})\n${fields}`;
 }
 
@@ -68,17 +109,22 @@ function affinityText(seconds: number): string | undefined {
   return seconds === 0 ? undefined : `ClientIP for ${spanText(seconds * 1000)}`;
 }
 
-/** One line per endpoint, with the reason why it takes traffic or does not. */
-export function endpointsText(endpoints: readonly EndpointReport[], paint: Paint): string {
-  const rows = endpoints.map((endpoint) => [
-    endpoint.service,
-    endpoint.endpoint,
-    stateText(endpoint),
-    endpoint.local ? 'yes' : 'no',
-    hintsText(endpoint),
-    endpoint.usedBy.length > 0 ? endpoint.reason : paint('grey', endpoint.reason),
-  ]);
-  return tableText(['SERVICE PORT', 'ENDPOINT', 'STATE', 'THIS NODE', 'HINTS', 'WHY'], rows);
+/** The table of endpoints, with the reason why each takes traffic or does not. */
+export function endpointColumns(paint: Paint): readonly Column<EndpointReport>[] {
+  return [
+    { heading: 'SERVICE PORT', cell: ({ service }) => service, least: 20 },
+    { heading: 'FAMILY', cell: ({ family }) => family, isExtra: true },
+    { heading: 'ENDPOINT', cell: ({ endpoint }) => endpoint },
+    { heading: 'STATE', cell: stateText },
+    { heading: 'THIS NODE', cell: ({ local }) => (local ? 'yes' : 'no'), leaveOut: 2 },
+    { heading: 'HINTS', cell: hintsText, least: 8, leaveOut: 1 },
+    { heading: 'USED BY', cell: ({ usedBy }) => usedBy.join(',') || '-', isExtra: true },
+    {
+      heading: 'WHY',
+      cell: ({ usedBy, reason }) => (usedBy.length > 0 ? reason : paint('grey', reason)),
+      least: 16,
+    },
+  ];
 }
 
 function stateText({ ready, serving, terminating }: EndpointReport): string {

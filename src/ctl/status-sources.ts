@@ -1,30 +1,37 @@
 import type { ConfigurationReport, SourcesReport, StatusReport, WatchReport } from '../inspect/api.ts';
+import { type Column, itemsText, type Layout } from './table.ts';
 import type { Paint } from './terminal.ts';
-import { agoText, spanText, tableText } from './text.ts';
+import { agoText, spanText } from './text.ts';
 
 /** Where the objects come from, a table of the watches, the files that are not in effect, and the configuration file. */
-export function sourcesText({ sources, configuration, time }: StatusReport, paint: Paint): string {
+export function sourcesText(
+  { sources, configuration, time }: StatusReport,
+  paint: Paint,
+  layout?: Layout,
+): string {
   const heading = sources.kind === 'APIServer' ? 'Objects from the API server' : 'Objects from manifests in';
   const lines = [
     `\n${heading} ${sources.location}\n`,
-    ...watchTable(sources, time, paint),
+    ...(sources.watches.length > 0
+      ? [itemsText(watchColumns(sources, time, paint), sources.watches, layout)]
+      : []),
     ...sources.errors.map((error) => fileLine(error, time, paint)),
     ...configurationLines(configuration, time, paint),
   ];
   return lines.join('');
 }
 
-function watchTable({ watches }: SourcesReport, now: string, paint: Paint): string[] {
-  if (watches.length === 0) return [];
-  const headings = ['RESOURCE', 'WATCH', 'LAST EVENT'];
-  const hasReasons = watches.some(({ reason }) => reason !== null);
-  const rows = watches.map((watch) => [
-    watch.resource,
-    watchText(watch, now, paint),
-    watch.lastEvent === null ? 'never' : agoText(watch.lastEvent, now),
-    ...(hasReasons ? [watch.reason ?? ''] : []),
-  ]);
-  return [tableText(hasReasons ? [...headings, 'REASON'] : headings, rows)];
+function watchColumns({ watches }: SourcesReport, now: string, paint: Paint): readonly Column<WatchReport>[] {
+  const reason: Column<WatchReport> = { heading: 'REASON', cell: ({ reason: why }) => why ?? '', least: 16 };
+  return [
+    { heading: 'RESOURCE', cell: ({ resource }) => resource },
+    { heading: 'WATCH', cell: (watch) => watchText(watch, now, paint) },
+    {
+      heading: 'LAST EVENT',
+      cell: ({ lastEvent }) => (lastEvent === null ? 'never' : agoText(lastEvent, now)),
+    },
+    ...(watches.some((watch) => watch.reason !== null) ? [reason] : []),
+  ];
 }
 
 function watchText({ state, since }: WatchReport, now: string, paint: Paint): string {

@@ -2,11 +2,12 @@ import type { FamilyStatus, ProblemReport, StatusReport } from '../inspect/api.t
 import { count } from '../lib/count.ts';
 import { productText } from '../lib/product.ts';
 import { sourcesText } from './status-sources.ts';
+import { type Column, itemsText, type Layout } from './table.ts';
 import type { Paint } from './terminal.ts';
-import { agoText, spanText, tableText } from './text.ts';
+import { agoText, spanText } from './text.ts';
 
 /** One line for the whole proxy, its problems, a table of the families, the sources, objects that are not programmed. */
-export function statusText(report: StatusReport, paint: Paint): string {
+export function statusText(report: StatusReport, paint: Paint, layout?: Layout): string {
   const { mode, nodeName, version, product, startTime, time } = report;
   const name = `kube-proxy ${version}${product ? ` (${productText(product)})` : ''}`;
   const up = spanText(Date.parse(time) - Date.parse(startTime));
@@ -14,9 +15,9 @@ export function statusText(report: StatusReport, paint: Paint): string {
     `${name} in ${mode} mode on node ${nodeName}, up ${up}: ${healthText(report, paint)}\n`,
     ...report.problems.map((problem) => problemLine(problem, time, paint)),
     '\n',
-    familyTable(report, paint),
+    itemsText(familyColumns(time, paint), report.families, layout),
     ...report.families.flatMap((family) => familyNotes(family, time, paint)),
-    sourcesText(report, paint),
+    sourcesText(report, paint, layout),
     ...setAsideNotes(report, paint),
   ];
   return lines.join('');
@@ -34,39 +35,30 @@ function problemLine({ family, since, outage, text }: ProblemReport, now: string
   return `  ! ${paint(outage ? 'red' : 'yellow', line)}${duration}\n`;
 }
 
-function familyTable({ families, time }: StatusReport, paint: Paint): string {
-  const headings = [
-    'FAMILY',
-    'NODE IP',
-    'SERVICE PORTS',
-    'ENDPOINTS',
-    'LAST SYNC',
-    'TOOK',
-    'KIND',
-    'CHANGED',
-    'SYNCS',
-    'FAILED',
-    'REPAIRS',
-    'PENDING',
+function familyColumns(now: string, paint: Paint): readonly Column<FamilyStatus>[] {
+  const warned = (n: number) => (n > 0 ? paint('yellow', String(n)) : '0');
+  return [
+    { heading: 'FAMILY', cell: ({ family }) => family },
+    { heading: 'NODE IP', cell: ({ nodeIP }) => nodeIP },
+    { heading: 'SERVICE PORTS', cell: ({ servicePorts }) => String(servicePorts) },
+    { heading: 'ENDPOINTS', cell: ({ endpoints }) => String(endpoints), leaveOut: 6 },
+    { heading: 'LAST SYNC', cell: ({ lastSync }) => (lastSync ? agoText(lastSync.time, now) : 'never') },
+    {
+      heading: 'TOOK',
+      cell: ({ lastSync }) => (lastSync ? spanText(lastSync.seconds * 1000) : '-'),
+      leaveOut: 3,
+    },
+    { heading: 'KIND', cell: ({ lastSync }) => lastSync?.kind ?? '-', leaveOut: 1 },
+    { heading: 'CHANGED', cell: ({ lastSync }) => String(lastSync?.changedServicePorts ?? '-'), leaveOut: 2 },
+    { heading: 'SYNCS', cell: ({ syncs }) => String(syncs), leaveOut: 4 },
+    { heading: 'FAILED', cell: ({ failures }) => warned(failures) },
+    { heading: 'REPAIRS', cell: ({ repairs }) => warned(repairs) },
+    {
+      heading: 'PENDING',
+      cell: ({ pending }) => String(pending.services + pending.endpointSlices),
+      leaveOut: 5,
+    },
   ];
-  const rows = families.map((family) => {
-    const { lastSync, pending } = family;
-    return [
-      family.family,
-      family.nodeIP,
-      String(family.servicePorts),
-      String(family.endpoints),
-      lastSync ? agoText(lastSync.time, time) : 'never',
-      lastSync ? spanText(lastSync.seconds * 1000) : '-',
-      lastSync?.kind ?? '-',
-      String(lastSync?.changedServicePorts ?? '-'),
-      String(family.syncs),
-      family.failures > 0 ? paint('yellow', String(family.failures)) : '0',
-      family.repairs > 0 ? paint('yellow', String(family.repairs)) : '0',
-      String(pending.services + pending.endpointSlices),
-    ];
-  });
-  return tableText(headings, rows);
 }
 
 function familyNotes(family: FamilyStatus, now: string, paint: Paint): string[] {
@@ -92,4 +84,13 @@ function setAsideNotes({ setAside }: StatusReport, paint: Paint): string[] {
     problems.map((problem) => `  ${family}, ${reason}: ${problem}\n`),
   );
   return [`\n${paint('yellow', heading)}\n`, ...lines];
+}
+
+/** The part of a report whose changes are worth showing: not the clock, not syncs and watches that go well. */
+export function lasting({ time: _time, families, sources, ...rest }: StatusReport): object {
+  return {
+    ...rest,
+    sources: { ...sources, watches: [] },
+    families: families.map(({ syncs: _syncs, lastSync: _lastSync, pending: _pending, ...family }) => family),
+  };
 }

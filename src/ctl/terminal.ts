@@ -13,6 +13,7 @@ export interface Output {
   readonly isTTY?: boolean | undefined;
   /** Lines of the terminal. */
   readonly rows?: number | undefined;
+  readonly columns?: number | undefined;
 }
 
 /** Exit codes, which scripts may rely on. */

@@ -1,4 +1,5 @@
 import { stripVTControlCharacters } from 'node:util';
+import { wrap } from '../lib/wrap.ts';
 
 /** Rows under headings, each column as wide as its widest cell. */
 export function tableText(headings: readonly string[], rows: readonly (readonly string[])[]): string {
@@ -13,11 +14,17 @@ export function tableText(headings: readonly string[], rows: readonly (readonly 
   return `${lines.join('\n')}\n`;
 }
 
-/** One line per label and value; leaves out labels without a value. */
-export function fieldsText(fields: readonly (readonly [label: string, value: string | undefined])[]): string {
+/** One line per label and value, wrapped at a width if there is one; leaves out labels without a value. */
+export function fieldsText(
+  fields: readonly (readonly [label: string, value: string | undefined])[],
+  width?: number,
+): string {
   const shown = fields.filter(([, value]) => value !== undefined && value !== '');
-  const width = Math.max(0, ...shown.map(([label]) => label.length));
-  return shown.map(([label, value]) => `  ${label.padEnd(width)}  ${value}\n`).join('');
+  const column = Math.max(0, ...shown.map(([label]) => label.length)) + 4;
+  const lines = shown.flatMap(([label, value = '']) =>
+    wrap(value, (width ?? 0) - column).map((text, i) => (i === 0 ? `  ${label}` : '').padEnd(column) + text),
+  );
+  return lines.map((line) => `${line}\n`).join('');
 }
 
 /** The two largest units of a time span: `3d4h`, `5m10s`, `2s`, `20ms`. */
@@ -48,6 +55,14 @@ function pad(text: string, width: number): string {
   return text + ' '.repeat(Math.max(0, width - widthOf(text)));
 }
 
-function widthOf(text: string): number {
+/** The columns that a text takes on a terminal, without its colours. */
+export function widthOf(text: string): number {
   return stripVTControlCharacters(text).length;
+}
+
+/** Shortens a text to a width, with … for what is missing; keeps the colour of a text that is painted as a whole. */
+export function cut(text: string, width: number): string {
+  if (widthOf(text) <= width) return text;
+  const plain = stripVTControlCharacters(text);
+  return text.replace(plain, () => `${plain.slice(0, width - 1)}…`);
 }

@@ -43,7 +43,7 @@ test('rates are per second, the busiest first; a counter that was reset counts f
 });
 
 test('a quantity that the mode does not count is shown as a dash', () => {
-  const [heading, busy] = topText(ratesOf(before, after), 1).split('\n');
+  const [heading, busy] = topText(ratesOf(before, after)).split('\n');
   assert.match(heading ?? '', /^SERVICE PORT +FAMILY +CONNECTIONS\/S +PACKETS\/S +BYTES\/S +CONNECTIONS$/);
   assert.match(busy ?? '', /^busy +IPv4 +10\.0 +- +1000\.0 +30$/);
 });

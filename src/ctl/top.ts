@@ -3,13 +3,14 @@ import { API_VERSION, type CountersReport } from '../inspect/api.ts';
 import { toMillis } from '../lib/duration.ts';
 import { sleep } from '../lib/sleep.ts';
 import { type CommandContext, print } from './command.ts';
+import { isTable } from './flags.ts';
 import { isIn, namespaceOf } from './selector.ts';
+import { type Column, itemsText, type Layout } from './table.ts';
 import { EXIT_OK, type ExitCode } from './terminal.ts';
-import { tableText } from './text.ts';
 
 const clearScreen = '\u001b[H\u001b[2J';
-/** Lines below the table, for the cursor. */
-const spareLines = 2;
+/** Lines besides the rows: headings, columns left out, the cursor. */
+const spareLines = 3;
 
 type Quantity = 'connections' | 'packets' | 'bytes';
 
@@ -28,7 +29,7 @@ export interface ServiceRates {
 export async function watchTop(context: CommandContext): Promise<ExitCode> {
   const { options, source, terminal, clock } = context;
   const { stdout } = terminal;
-  const isLive = stdout.isTTY === true && options.output === 'table';
+  const isLive = stdout.isTTY === true && isTable(options.output);
   const rounds = options.count > 0 ? options.count : isLive ? Number.POSITIVE_INFINITY : 1;
   const rows = isLive && stdout.rows !== undefined ? stdout.rows - spareLines : Number.POSITIVE_INFINITY;
   const { namespace } = namespaceOf(options);
@@ -38,7 +39,8 @@ export async function watchTop(context: CommandContext): Promise<ExitCode> {
     const after = counted(await source.counters());
     const items = ratesOf(before, after).filter(({ service }) => isIn(service, namespace));
     const report = { apiVersion: API_VERSION, kind: 'Rates', mode: after.mode, time: after.time, items };
-    print(context, report, () => (isLive ? clearScreen : '') + topText(items, rows));
+    const text = () => (isLive ? clearScreen : '') + topText(items.slice(0, rows), context.layout);
+    print(context, report, text, () => items.map(({ service }) => service));
     before = after;
   }
   return EXIT_OK;
@@ -72,18 +74,17 @@ export function ratesOf(before: CountersReport, after: CountersReport): ServiceR
   return rates.sort((a, b) => busyness(b) - busyness(a) || (a.service < b.service ? -1 : 1));
 }
 
-export function topText(rates: readonly ServiceRates[], limit = Number.POSITIVE_INFINITY): string {
-  const rows = rates
-    .slice(0, limit)
-    .map((row) => [
-      row.service,
-      row.family,
-      rateText(row.connectionsPerSecond),
-      rateText(row.packetsPerSecond),
-      rateText(row.bytesPerSecond),
-      row.connections === undefined ? '-' : String(row.connections),
-    ]);
-  return tableText(['SERVICE PORT', 'FAMILY', 'CONNECTIONS/S', 'PACKETS/S', 'BYTES/S', 'CONNECTIONS'], rows);
+const columns: readonly Column<ServiceRates>[] = [
+  { heading: 'SERVICE PORT', cell: ({ service }) => service, least: 20 },
+  { heading: 'FAMILY', cell: ({ family }) => family, leaveOut: 1 },
+  { heading: 'CONNECTIONS/S', cell: ({ connectionsPerSecond }) => rateText(connectionsPerSecond) },
+  { heading: 'PACKETS/S', cell: ({ packetsPerSecond }) => rateText(packetsPerSecond), leaveOut: 3 },
+  { heading: 'BYTES/S', cell: ({ bytesPerSecond }) => rateText(bytesPerSecond) },
+  { heading: 'CONNECTIONS', cell: ({ connections }) => String(connections ?? '-'), leaveOut: 2 },
+];
+
+export function topText(rates: readonly ServiceRates[], layout?: Layout): string {
+  return itemsText(columns, rates, layout);
 }
 
 /** A counter below its earlier value was reset, and counts from zero. */

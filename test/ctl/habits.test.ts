@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { after, before, describe, it } from 'node:test';
 import type { EndpointList, ExplanationReport, ServiceList, StatusReport } from '../../src/inspect/api.ts';
 import { enterNamespace, labUnavailable, run as sh } from '../cluster/lab/namespace.ts';
 import { apiService, apiSlice } from '../cluster/objects.ts';
+import { eventually } from '../eventually.ts';
 import { kubeProxyctl, run } from '../program/run.ts';
 import { Site } from '../program/started.ts';
 import { complaint, eventuallyReported, printed } from './ctl.ts';
@@ -22,6 +25,49 @@ async function json<T>(args: string): Promise<T> {
 /** The service ports that a command lists. */
 async function services(args: string): Promise<string[]> {
   return (await json<ServiceList>(args)).items.map(({ service }) => service);
+}
+
+/** Runs kube-proxyctl on a terminal of this width and returns its lines. */
+async function onTerminal(columns: number, args: string): Promise<string[]> {
+  const command = `stty cols ${columns} rows 50; NO_COLOR=1 exec ${kubeProxyctl} ${args}`;
+  const { code, stdout } = await run('script', ['-qec', command, '/dev/null']);
+  assert.equal(code, 0, stdout);
+  return stdout.trimEnd().split(/\r?\n/);
+}
+
+/** The words of the first line with headings. */
+function headings(lines: readonly string[]): string[] {
+  return (lines.find((line) => /^[A-Z ]+$/.test(line)) ?? '').split(/ +/);
+}
+
+/** A kube-proxyctl that runs until it is interrupted. */
+class Watch {
+  readonly #child: ChildProcess;
+  #stdout = '';
+
+  constructor(args: readonly string[]) {
+    this.#child = spawn(kubeProxyctl, args, { stdio: ['ignore', 'pipe', 'inherit'] });
+    this.#child.stdout?.setEncoding('utf8').on('data', (text: string) => {
+      this.#stdout += text;
+    });
+  }
+
+  shows(pattern: RegExp): Promise<void> {
+    return eventually(
+      `${pattern} in ${this.#child.spawnargs.join(' ')}`,
+      async () => pattern.test(this.#stdout),
+      {
+        withinMs: 60_000,
+      },
+    );
+  }
+
+  /** Returns the signal that ended it. */
+  async interrupt(): Promise<unknown> {
+    const ended = once(this.#child, 'exit');
+    this.#child.kill('SIGINT');
+    return (await ended)[1];
+  }
 }
 
 describe('kube-proxyctl and the habits of an operator', { skip: skip ?? false }, () => {
@@ -101,5 +147,64 @@ describe('kube-proxyctl and the habits of an operator', { skip: skip ?? false },
     assert.match((await at('127.0.0.1:1')).stderr, /cannot ask kube-proxy at http:\/\/127\.0\.0\.1:1: /);
     assert.equal((await at('127.0.0.1:1', '--server', METRICS)).code, 0);
     assert.equal((await at(METRICS)).code, 0);
+  });
+
+  it('tables fit a terminal of 80 columns, and are complete with -o wide, on a wide one, and in a pipe', async () => {
+    const commands = [
+      'status',
+      'services',
+      'services shop/web',
+      'endpoints',
+      'endpoints -w --count 1',
+      'diff',
+    ];
+    for (const command of commands) {
+      const narrow = await onTerminal(80, command);
+      const rows = narrow.filter((line) => /\S {2,}\S/.test(line));
+      assert.ok(
+        rows.every((line) => line.length <= 80),
+        narrow.join('\n'),
+      );
+      const wide = await onTerminal(200, command);
+      assert.deepEqual(
+        wide.filter((line) => line.includes('…') || line.startsWith('(-o wide')),
+        [],
+      );
+      const piped = (await printed(command)).trimEnd().split('\n');
+      assert.deepEqual(headings(piped), headings(wide), command);
+      assert.ok(headings(await onTerminal(80, `${command} -o wide`)).length >= headings(wide).length);
+    }
+    assert.match((await onTerminal(80, 'services')).join('\n'), /^shop\/web:http\/TCP .* 2 endpoints/m);
+  });
+
+  it('-o name prints names that every command takes back', async () => {
+    const names = (await printed('services -o name')).trimEnd().split('\n');
+    assert.deepEqual(names, [blog, lonely, web]);
+    for (const name of names) assert.deepEqual(await services(`services ${name}`), [name]);
+    const [first = ''] = (await printed('endpoints -o name')).split('\n');
+    assert.equal(first, '10.244.0.5:8080');
+    assert.equal((await json<EndpointList>(`endpoints ${first}`)).items.length, 1);
+    assert.equal(await printed('diff -o name'), '');
+  });
+
+  it('-w shows changes as they happen, until Ctrl-C ends it', async () => {
+    const watching = ['services', 'endpoints', 'status'].map(
+      (command) =>
+        new Watch([command, ...(command === 'status' ? [] : ['-n', 'shop']), '-w', '--interval', '100ms']),
+    );
+    const asJson = new Watch(['endpoints', 'web', '-w', '-o', 'json', '--interval', '100ms']);
+    const [ports, pods, health] = watching;
+    await ports?.shows(/ADDED +shop\/web:http\/TCP /);
+    await pods?.shows(/ADDED +shop\/web:http\/TCP +10\.244\.0\.6:8080 /);
+    await health?.shows(/: healthy\n/);
+    await asJson.shows(/^\{"type":"ADDED",.*10\.244\.0\.6/m);
+    site.api.put('endpointSlices', apiSlice('web', ['10.244.0.5', '10.244.0.7']));
+    site.api.delete('services', 'shop', 'lonely');
+    await ports?.shows(/DELETED +shop\/lonely:http\/TCP /);
+    await pods?.shows(/DELETED +shop\/web:http\/TCP +10\.244\.0\.6:8080 /);
+    await pods?.shows(/ADDED +shop\/web:http\/TCP +10\.244\.0\.7:8080 /);
+    await asJson.shows(/^\{"type":"DELETED",.*10\.244\.0\.6/m);
+    await health?.shows(/\n\n\d{4}-\d\d-\d\dT.*\nkube-proxy .*\nIPv4 +192\.0\.2\.1 +2 /s);
+    for (const one of [...watching, asJson]) assert.equal(await one.interrupt(), 'SIGINT');
   });
 });
