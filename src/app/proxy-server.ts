@@ -8,16 +8,20 @@ import { CONFIG_CHANGED, type ConfigWatch, watchConfigFile } from '../config/wat
 import { healthzRoutes } from '../health/healthz-server.ts';
 import type { Problems } from '../health/problems.ts';
 import type { ProxyHealth } from '../health/proxy-health.ts';
+import { hasNetAdmin } from '../kernel/capabilities.ts';
 import { applyOOMScoreAdj } from '../kernel/oom-score.ts';
+import { socketOwner } from '../kernel/socket-owner.ts';
 import { systemFiles } from '../kernel/system-files.ts';
 import type { EventRecorder } from '../kube/events/recorder.ts';
 import { systemClock } from '../lib/clock.ts';
+import { product, productText } from '../lib/product.ts';
 import { configProblems } from '../model/config-file-status.ts';
 import { isNodeEligible } from '../model/node-eligibility.ts';
 import type { RootLogger } from '../obs/klog.ts';
 import { processStartTime } from '../obs/process-metrics.ts';
 import { Router } from '../proxier/router.ts';
 import { removeReplaced } from './cleanup.ts';
+import { CopyLock } from './copy-lock.ts';
 import type { NodeEvents } from './events.ts';
 import type { Metrics } from './metrics.ts';
 import type { Proxiers } from './proxiers.ts';
@@ -73,17 +77,37 @@ export class ProxyServer {
       },
     });
     events.starting();
-    for (const proxier of proxiers.families) proxier.start();
-    const firstSyncs = proxiers.families.map((proxier) => proxier.firstSync);
-    const takeOver = this.#takeOver();
-    Promise.all(firstSyncs)
-      .then(() => takeOver.run())
-      .catch(this.#failure.reject);
+    this.#startWriting().catch(this.#failure.reject);
     try {
       return await this.#failure.promise;
     } finally {
       await recorder.flush(LAST_EVENTS_MS);
     }
+  }
+
+  /** Starts to sync as soon as no other copy of this program writes rules. */
+  async #startWriting(): Promise<void> {
+    const { proxiers } = this.#parts;
+    const takeOver = this.#takeOver();
+    // A process without this privilege changes nothing that another one could change, too.
+    if (hasNetAdmin(systemFiles)) await this.#copyLock().acquire();
+    for (const proxier of proxiers.families) proxier.start();
+    await Promise.all(proxiers.families.map((proxier) => proxier.firstSync));
+    await takeOver.run();
+  }
+
+  #copyLock(): CopyLock {
+    const { mode, problems, logger } = this.#parts;
+    const started = new Date(performance.timeOrigin).toISOString();
+    const lock = new CopyLock({
+      name: 'kube-proxy-ts',
+      about: `${mode.name} mode, ${productText(product)}, started ${started}`,
+      owner: socketOwner,
+      clock: systemClock,
+      logger,
+    });
+    problems.from(() => lock.problems());
+    return lock;
   }
 
   #takeOver(): TakeOver {

@@ -51,6 +51,11 @@ export class SoleNode {
     await this.#proxy.serves(METRICS_URL);
   }
 
+  /** Ends the program that `start` started, and no other one. */
+  async kill(): Promise<void> {
+    await this.#proxy?.kill();
+  }
+
   async stop(): Promise<void> {
     await this.site.stopAll();
   }
