@@ -1,44 +1,77 @@
 /**
- * `npm start`: shows the proxy without a cluster. Starts tiny web servers for the endpoints in examples/shop and the
- * real program on the manifests there, sends requests to the service addresses and shows which endpoints answer. While
- * it runs, edit the manifests and watch the traffic move. Ctrl-C removes everything.
- * `npm start -- PATH` does the same with the manifests at PATH.
+ * `npm start`: shows the proxy without a cluster. Starts stand-ins for the endpoints in examples/shop and the real
+ * program on the manifests there, sends requests to the service addresses and shows which endpoints answer. While it
+ * runs, edit the manifests and watch the traffic move. Ctrl-C removes everything.
+ * `npm start -- PATH` does the same with the manifests at PATH; `npm start -- --help` shows more.
  */
 import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { API_PATH, type StatusReport } from '../src/inspect/api.ts';
+import { showAnswers } from './demo/answers.ts';
+import { helpText, readArguments } from './demo/arguments.ts';
 import { Pods } from './demo/pods.ts';
-import { RunningProxy, type Substitute } from './demo/proxy.ts';
-import { ask, askRepeatedly } from './demo/requests.ts';
-import { type Frontend, Shop } from './demo/shop.ts';
+import { RunningProxy } from './demo/proxy.ts';
+import { textAt } from './demo/requests.ts';
+import { Shop } from './demo/shop.ts';
 import { openStage, type Stage } from './demo/stage.ts';
 
 const exampleShop = resolve(import.meta.dirname, '../examples/shop');
 const roundMs = 2_000;
-const startAttempts = 100;
+const startMs = 30_000;
 const attemptMs = 100;
+/** More addresses are not listed in a message. */
+const maxListed = 5;
 
-async function main(path = exampleShop): Promise<void> {
+async function main(): Promise<void> {
   const parent = process.ppid;
-  const manifests = resolve(path);
-  const shop = await Shop.open(manifests);
-  const stage = openStage(manifests);
-  console.log(
-    `kube-proxy runs in ${stage.description}.\nWhile it runs, edit the manifests in ${manifests}. Ctrl-C ends it.\n`,
-  );
-  const pods = new Pods();
+  const args = readArguments(process.argv.slice(2), exampleShop);
+  if (args.help) {
+    console.log(helpText);
+    return;
+  }
+  const { manifests } = args;
+  const shop = await Shop.open(manifests, args.node);
+  const stage = await openStage(args, shop.node());
+  console.log(introduction(manifests, stage, shop));
+  const pods = new Pods(stage);
   await pods.startAll(shop.endpoints());
   const proxy = new RunningProxy([`--manifests=${manifests}`, ...stage.flags]);
   const end = endTogether(proxy);
-  await firstAnswer(shop.frontends(stage.nodeIP), stage, proxy);
+  await firstSync(stage.metrics);
   // The parent may end without a signal to this process; then nobody reads the output.
   while (process.ppid === parent) {
-    for (const frontend of shop.frontends(stage.nodeIP)) await show(frontend, stage, proxy);
-    console.log('');
+    await showAnswers(shop, stage, proxy);
     await sleep(roundMs);
     await shop.refresh();
     await pods.startAll(shop.endpoints());
   }
   await end();
+}
+
+function introduction(manifests: string, stage: Stage, shop: Shop): string {
+  const lines = [
+    `kube-proxy runs in ${stage.description}.`,
+    `Its node is ${shop.node().name}. While it runs, edit the manifests in ${manifests}. Ctrl-C ends it.`,
+    'To ask it from a second terminal:',
+    `  ${stage.ctl} status`,
+  ];
+  const without = [...new Set(shop.endpoints().map(({ ip }) => ip))].filter((ip) => !stage.canHold(ip));
+  if (without.length > 0) lines.push(...limits(without, stage, manifests));
+  return `${lines.join('\n')}\n`;
+}
+
+/** What the demonstration cannot do with endpoints at these addresses. */
+function limits(addresses: readonly string[], { hasOwnNetwork }: Stage, manifests: string): string[] {
+  const more = addresses.length - maxListed;
+  const listed = addresses.slice(0, maxListed).join(', ') + (more > 0 ? ` and ${more} more` : '');
+  if (hasOwnNetwork) return [`Endpoints at ${listed} have no stand-in: this kernel has no IPv6.`];
+  const isRoot = process.getuid?.() === 0;
+  const lack = isRoot ? 'a network namespace of its own' : 'root';
+  return [
+    `Endpoints at ${listed} have no stand-in: without ${lack}, only loopback addresses (127.0.0.0/8) can have one.`,
+    'The proxy listens for their Services too, but nothing is sent to them here: real servers may have these addresses.',
+    ...(isRoot ? [] : [`As root, every endpoint gets one: sudo npm start -- ${manifests}`]),
+  ];
 }
 
 /** Ends this process with the proxy, and the proxy with this process. Returns a function that ends both. */
@@ -60,30 +93,23 @@ function endTogether(proxy: RunningProxy): () => Promise<void> {
   return end;
 }
 
-/** Waits up to ten seconds until the proxy serves something; the output then shows what is wrong. */
-async function firstAnswer(frontends: readonly Frontend[], stage: Stage, proxy: RunningProxy): Promise<void> {
-  for (let i = 0; i < startAttempts; i++) {
-    for (const frontend of frontends) {
-      const { address } = placeOf(frontend, stage, proxy);
-      const isServed = address !== undefined && (await ask(address).then(Boolean, () => false));
-      if (isServed) return;
-    }
-    await sleep(attemptMs);
+/** Waits until the proxy has written the rules of every family; after half a minute the output shows what is wrong. */
+async function firstSync(metrics: string): Promise<void> {
+  const until = performance.now() + startMs;
+  while (performance.now() < until && !(await hasSynced(metrics))) await sleep(attemptMs);
+}
+
+async function hasSynced(metrics: string): Promise<boolean> {
+  try {
+    const { families } = JSON.parse(await textAt(`http://${metrics}${API_PATH}status`)) as StatusReport;
+    return families.every(({ syncs, failures }) => syncs + failures > 0);
+  } catch {
+    // It does not listen yet, or has not listed the objects yet.
+    return false;
   }
 }
 
-async function show(frontend: Frontend, stage: Stage, proxy: RunningProxy): Promise<void> {
-  const { address, note } = placeOf(frontend, stage, proxy);
-  const answers = address === undefined ? note : await askRepeatedly(address);
-  console.log(`${frontend.title.padEnd(18)} ${(address ?? frontend.address).padEnd(16)} ${answers}`);
-}
-
-/** The address to ask for a frontend: its own, unless the proxy logged a substitute or that it is not served. */
-function placeOf({ name, address }: Frontend, { hasOwnNetwork }: Stage, proxy: RunningProxy): Substitute {
-  return proxy.substitute(name) ?? { address: hasOwnNetwork ? address : undefined, note: 'not served yet' };
-}
-
-await main(process.argv[2]).catch((error: Error) => {
+await main().catch((error: Error) => {
   console.error(`npm start: ${error.message}`);
   process.exit(1);
 });

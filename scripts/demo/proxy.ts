@@ -4,6 +4,7 @@ import { createInterface } from 'node:readline';
 
 /** The program as an operator starts it. */
 export const kubeProxy = resolve(import.meta.dirname, '../../bin/kube-proxy');
+export const kubeProxyctl = resolve(import.meta.dirname, '../../bin/kube-proxyctl');
 /** The proxy should end at once; after this time it is killed. */
 const lastResortMs = 3_000;
 /** A row of the table that userspace mode logs when it cannot listen at the service addresses themselves. */
@@ -18,7 +19,8 @@ export interface Substitute {
 /** The running kube-proxy. Its log goes to stderr. */
 export class RunningProxy {
   readonly #child: ChildProcess;
-  readonly #substitutes = new Map<string, Substitute>();
+  /** By frontend; a node port has one per family. */
+  readonly #substitutes = new Map<string, readonly Substitute[]>();
   /** Its exit code or the signal that ended it. */
   readonly ended: Promise<number | NodeJS.Signals>;
 
@@ -38,9 +40,10 @@ export class RunningProxy {
     process.on('exit', () => child.kill('SIGKILL'));
   }
 
-  /** Takes the name of a frontend: `10.96.0.10:80/TCP`, `:30080/TCP`. */
-  substitute(frontend: string): Substitute | undefined {
-    return this.#substitutes.get(frontend);
+  /** Takes the name of a frontend (`10.96.0.10:80/TCP`, `:30080/TCP`) and an address of the family that is asked. */
+  substitute(frontend: string, address: string): Substitute | undefined {
+    const known = this.#substitutes.get(frontend) ?? [];
+    return known.find((each) => isIPv6(each) === isIPv6({ address })) ?? known.find(isUnserved);
   }
 
   async stop(): Promise<void> {
@@ -53,8 +56,20 @@ export class RunningProxy {
   #noteRow(line: string): void {
     const [, frontend, address, note = ''] = tableRow.exec(line) ?? [];
     if (frontend === undefined) return;
-    this.#substitutes.set(frontend, { address: address === '-' ? undefined : address, note });
+    const substitute = { address: address === '-' ? undefined : address, note };
+    const others = (this.#substitutes.get(frontend) ?? []).filter(
+      (known) => isIPv6(known) !== isIPv6(substitute) && !isUnserved(known) && !isUnserved(substitute),
+    );
+    this.#substitutes.set(frontend, [...others, substitute]);
   }
+}
+
+function isIPv6({ address }: Pick<Substitute, 'address'>): boolean {
+  return address?.startsWith('[') ?? false;
+}
+
+function isUnserved({ address }: Substitute): boolean {
+  return address === undefined;
 }
 
 /** A command prefix that makes the kernel kill the command with this process; empty without `setpriv`. */

@@ -83,11 +83,16 @@ export class NpmStart {
   #output = '';
   #hasEnded = false;
 
-  /** `through`: a command in front of it, with its arguments. */
-  constructor(installation: Installation, uid: number, through: readonly string[] = []) {
+  /** `through`: a command in front of it, with its arguments. `own`: its arguments, instead of `manifests`. */
+  constructor(
+    installation: Installation,
+    uid: number,
+    through: readonly string[] = [],
+    own?: readonly string[],
+  ) {
     this.folder = installation.folder(uid);
     this.manifests = join(this.folder, 'shop');
-    const [command = 'npm', ...args] = [...through, 'npm', 'start', '--', this.manifests];
+    const [command = 'npm', ...args] = [...through, 'npm', 'start', '--', ...(own ?? [this.manifests])];
     const child = spawn(command, args, {
       cwd: installation.project,
       uid,

@@ -67,7 +67,13 @@ describe('npm start', { skip: skip ?? false }, () => {
 
   /** Namespaces of the demonstration's processes that this process is not in. */
   function networksOf(demonstration: NpmStart): Set<string> {
-    for (const { pid } of demonstration.processes()) heldNetworks.push(openSync(`/proc/${pid}/ns/net`, 'r'));
+    for (const { pid } of demonstration.processes()) {
+      try {
+        heldNetworks.push(openSync(`/proc/${pid}/ns/net`, 'r'));
+      } catch {
+        // A program that the proxy ran has just ended.
+      }
+    }
     const own = processes().find(({ pid }) => pid === process.pid)?.network;
     const all = new Set(demonstration.processes().map(({ network }) => network));
     all.delete(own ?? '');
