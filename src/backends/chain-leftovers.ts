@@ -13,8 +13,14 @@ import { type Family, families } from '../model/ip.ts';
 import type { ProgramContext } from './iptables-families.ts';
 import { inTurn, type Leftover, type LeftoverSource } from './leftovers.ts';
 
-/** Says which chains of a table are a mode's own. No other program may use such a name. */
-export type OwnChains = (table: AnyTable, chain: string) => boolean;
+/** Where a table of iptables is. */
+export interface TablePlace {
+  readonly family: Family;
+  readonly flavour: Flavour;
+}
+
+/** Says which chains of a table are a mode's own. */
+export type OwnChains = (table: AnyTable, chain: string, place: TablePlace) => boolean;
 
 /** What it takes to look for chains and to remove them. */
 export interface ChainContext extends ProgramContext {
@@ -35,7 +41,8 @@ export function chainLeftovers(isOwn: OwnChains): LeftoverSource {
   };
 }
 
-async function withKernel<T>(
+/** Does the work with the kernel of this network namespace. */
+export async function withKernel<T>(
   logger: ChainContext['logger'],
   work: (context: ChainContext) => Promise<T>,
 ): Promise<T> {
@@ -50,18 +57,21 @@ async function withKernel<T>(
 /** Lists own chains, the rules in them, and the rules of built-in chains that lead to them. */
 export async function findChains(isOwn: OwnChains, context: ChainContext): Promise<Leftover[]> {
   const found: Leftover[] = [];
-  for (const family of families) {
-    for (const table of await nftTables(family, isOwn, context.kernel.nft)) {
-      found.push(...leftoversIn(table, isOwn));
-    }
-    const legacy = legacyTablesOf(family, context)
-      .map((name) => legacyTable(family, name, context))
-      .filter(({ name, chains }) => hasOwn(name, chains.keys(), isOwn));
-    if (legacy.length === 0) continue;
-    const stuck = (await legacyCommands(family, context)) ? undefined : withoutProgram(family);
-    found.push(...legacy.flatMap((table) => [...leftoversIn(table, isOwn, stuck)]));
+  for (const table of await readTables(isOwn, context)) {
+    found.push(...leftoversIn(table, isOwn, await obstacleTo(table, context)));
   }
   return found;
+}
+
+/** The tables that have an own chain, with all their chains. */
+export async function readTables(isOwn: OwnChains, context: ChainContext): Promise<FoundTable[]> {
+  const tables: FoundTable[] = [];
+  for (const family of families) {
+    tables.push(...(await nftTables(family, isOwn, context.kernel.nft)));
+    const legacy = legacyTablesOf(family, context).map((name) => legacyTable(family, name, context));
+    tables.push(...legacy.filter((table) => hasOwn(table, table.chains.keys(), isOwn)));
+  }
+  return tables;
 }
 
 /**
@@ -86,9 +96,8 @@ interface FoundRule {
   readonly line?: string;
 }
 
-interface FoundTable {
-  readonly family: Family;
-  readonly flavour: Flavour;
+/** A table of iptables, as far as chains and the ways between them are concerned. */
+export interface FoundTable extends TablePlace {
   readonly name: AnyTable;
   readonly chains: ReadonlyMap<string, readonly FoundRule[]>;
 }
@@ -103,14 +112,16 @@ interface Removal {
   readonly held: ReadonlyMap<string, string>;
 }
 
-function removalOf({ name, chains }: FoundTable, isOwn: OwnChains): Removal {
-  const own = [...chains.keys()].filter((chain) => isOwn(name, chain));
+function removalOf(table: FoundTable, isOwnChain: OwnChains): Removal {
+  const { name, chains } = table;
+  const isOwn = (chain: string) => isOwnChain(name, chain, table);
+  const own = [...chains.keys()].filter(isOwn);
   const jumps: (FoundRule & { from: string })[] = [];
   const held = new Map<string, string>();
   for (const [from, rules] of chains) {
-    if (isOwn(name, from)) continue;
+    if (isOwn(from)) continue;
     for (const rule of rules) {
-      if (rule.to === undefined || !isOwn(name, rule.to)) continue;
+      if (rule.to === undefined || !isOwn(rule.to)) continue;
       if (builtIn.has(from)) jumps.push({ ...rule, from });
       else held.set(rule.to, from);
     }
@@ -118,7 +129,8 @@ function removalOf({ name, chains }: FoundTable, isOwn: OwnChains): Removal {
   return { chains: own, jumps, held };
 }
 
-function* leftoversIn(table: FoundTable, isOwn: OwnChains, stuck?: string): Generator<Leftover, void> {
+/** The own chains of a table, and the rules in them and to them; with `stuck`, all cannot be removed. */
+export function* leftoversIn(table: FoundTable, isOwn: OwnChains, stuck?: string): Generator<Leftover, void> {
   const { family, flavour, chains } = table;
   const removal = removalOf(table, isOwn);
   const place = `table ${table.name} (iptables-${flavour})`;
@@ -142,7 +154,7 @@ async function nftTables(family: Family, isOwn: OwnChains, nft: NftClient): Prom
     if (!(await tableExists(nft, ref))) continue;
     const names = (await nft.listChains(ref)).map((chain) => chain.name);
     // The rules of a large table take long to list.
-    if (!hasOwn(name, names, isOwn)) continue;
+    if (!hasOwn({ family, flavour: 'nft', name }, names, isOwn)) continue;
     const chains = new Map<string, FoundRule[]>(names.map((chain) => [chain, []]));
     for (const { chain, to, handle } of await nft.listRuleTargets(ref)) {
       chains.get(chain.name)?.push({ to, handle });
@@ -188,7 +200,8 @@ async function removeLegacy(
   isOwn: OwnChains,
   context: ChainContext,
 ): Promise<void> {
-  if (!hasOwn(name, legacyTable(family, name, context).chains.keys(), isOwn)) return;
+  const table = legacyTable(family, name, context);
+  if (!hasOwn(table, table.chains.keys(), isOwn)) return;
   const commands = await legacyCommands(family, context);
   if (!commands) return;
   const { chains, jumps, held } = removalOf(await dumpedTable(family, name, commands), isOwn);
@@ -230,11 +243,29 @@ async function legacyCommands(family: Family, context: ChainContext): Promise<Co
   return undefined;
 }
 
-function withoutProgram(family: Family): string {
+/** Why nothing can be removed from a table; undefined when it can. */
+async function obstacleTo(table: FoundTable, context: ChainContext): Promise<string | undefined> {
+  const { family, flavour } = table;
+  if (flavour === 'nft' || (await legacyCommands(family, context))) return undefined;
   const program = family === 'IPv4' ? 'iptables-legacy' : 'ip6tables-legacy';
   return `there is no ${program} here to remove rules of legacy iptables; use the full image`;
 }
 
-function hasOwn(table: AnyTable, chains: Iterable<string>, isOwn: OwnChains): boolean {
-  return Iterator.from(chains).some((chain) => isOwn(table, chain));
+function hasOwn(
+  table: Pick<FoundTable, 'name' | 'family' | 'flavour'>,
+  chains: Iterable<string>,
+  isOwn: OwnChains,
+): boolean {
+  return Iterator.from(chains).some((chain) => isOwn(table.name, chain, table));
+}
+
+/** The rules of one chain as text: as a program prints them, or with all bytes of what they match. */
+export async function ruleTexts(table: FoundTable, chain: string, context: ChainContext): Promise<string[]> {
+  const { family, flavour, name } = table;
+  if (flavour === 'legacy') return (await legacyCommands(family, context))?.rules(name, chain) ?? [];
+  const rules = await context.kernel.nft.listRules(nftTable(family, name), chain);
+  return rules.map(({ exprs, comment = '' }) => {
+    const foreign = exprs.filter((expr) => expr.kind === 'unknown');
+    return [comment, ...foreign.map(({ data }) => Buffer.from(data).toString('latin1'))].join(' ');
+  });
 }

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { after, afterEach, before, describe, it } from 'node:test';
 import { run as command, enterNamespace, labUnavailable } from '../cluster/lab/namespace.ts';
 import { apiService, apiSlice } from '../cluster/objects.ts';
@@ -38,8 +39,8 @@ describe('what modes left in the kernel', { skip }, () => {
   afterEach(() => site.stopAll());
   after(() => site.close());
 
-  const flush = (flavour: string) => {
-    for (const verb of ['-F', '-X']) command(`iptables-${flavour}`, '-t', 'nat', verb);
+  const flush = (flavour: string, table = 'nat') => {
+    for (const verb of ['-F', '-X']) command(`iptables-${flavour}`, '-t', table, verb);
   };
   const nftRules = () => command('iptables-nft-save') + command('ip6tables-nft-save');
   const legacyRules = () => command('iptables-legacy-save') + command('ip6tables-legacy-save');
@@ -47,11 +48,20 @@ describe('what modes left in the kernel', { skip }, () => {
     command('sh', '-c', `printf '%s' '${text}' | iptables-${flavour}-restore`);
   const cleanUp = (...args: readonly string[]): Promise<Outcome> => run(kubeProxy, ['--cleanup', ...args]);
 
+  const routeLocalnet = '/proc/sys/net/ipv4/conf/all/route_localnet';
+
+  /** Leaves the rules of a proxy in iptables mode that found this value of route_localnet. */
+  async function leaveRules(before: number): Promise<void> {
+    writeFileSync(routeLocalnet, String(before));
+    const proxy = await site.start(site.writeConfig({ mode: 'iptables' }));
+    await eventually('the rules', () => nftRules().includes('shop/web:http cluster IP'));
+    await proxy.kill();
+    assert.equal(readFileSync(routeLocalnet, 'utf8'), '1\n');
+  }
+
   describe('clean-up with the rules of a stopped proxy in iptables mode', () => {
     before(async () => {
-      const proxy = await site.start(site.writeConfig({ mode: 'iptables' }));
-      await eventually('the rules', () => nftRules().includes('shop/web:http cluster IP'));
-      await proxy.kill();
+      await leaveRules(0);
       command('nft', 'add table ip kube-proxy');
     });
 
@@ -66,7 +76,7 @@ describe('what modes left in the kernel', { skip }, () => {
       );
       assert.match(
         stdout,
-        /^ {2}6 iptables chains and \d+ iptables rules in IPv6 table filter \(iptables-nft\): KUBE-/m,
+        /^ {2}7 iptables chains and \d+ iptables rules in IPv6 table filter \(iptables-nft\): KUBE-/m,
       );
       assert.match(stdout, /^ {2}1 nf_tables table: ip kube-proxy$/m);
       assert.equal(command('nft', 'list', 'ruleset'), ruleset);
@@ -108,11 +118,63 @@ describe('what modes left in the kernel', { skip }, () => {
         stdout,
         listed.replace('A clean-up would remove', 'Removed').replace('It would keep', 'Kept'),
       );
-      assert.doesNotMatch(nftRules(), /KUBE-(?!FIREWALL)/);
+      assert.match(stdout, /^ {2}1 kernel parameter: net\.ipv4\.conf\.all\.route_localnet=1$/m);
+      assert.doesNotMatch(nftRules(), /KUBE-/);
+      assert.equal(readFileSync(routeLocalnet, 'utf8'), '0\n');
       const again = await cleanUp();
-      assert.equal(again.code, 0, again.stderr);
-      assert.doesNotMatch(again.stdout, /Removed/);
+      assert.deepEqual([again.code, again.stdout], [0, 'Nothing to remove.\n'], again.stderr);
     });
+  });
+
+  it('clean-up keeps route_localnet when it was 1 before, and with it the chain that protects loopback', async () => {
+    await leaveRules(1);
+    for (let i = 0; i < 2; i++) {
+      const { code, stdout, stderr } = await cleanUp();
+      assert.equal(code, 0, stderr);
+      const [, reasons = ''] = stdout.split('Kept:\n');
+      assert.match(
+        reasons,
+        /^ {2}1 kernel parameter: .*\n {2}Reason: nothing shows that this program set it/,
+      );
+      assert.match(reasons, /^ {2}Reason: it keeps other machines from loopback addresses while /m);
+      assert.match(
+        command('iptables-nft-save'),
+        /-A INPUT -j KUBE-FIREWALL\n(?:.*\n)*-A KUBE-FIREWALL .*-j DROP/,
+      );
+      assert.equal(readFileSync(routeLocalnet, 'utf8'), '1\n');
+    }
+    assert.doesNotMatch(command('ip6tables-nft-save'), /KUBE-FIREWALL/);
+    flush('nft', 'filter');
+  });
+
+  it('clean-up keeps KUBE-FIREWALL and route_localnet where a kubelet or another program uses them', async () => {
+    await leaveRules(0);
+    command('iptables-nft', '-t', 'mangle', '-N', 'KUBE-KUBELET-CANARY');
+    const withKubelet = await cleanUp();
+    assert.match(withKubelet.stdout, /^ {2}Reason: a kubelet runs here, which may need it\.$/m);
+    assert.match(withKubelet.stdout, /^ {2}Reason: the kubelet uses it, too\.$/m);
+    assert.equal(readFileSync(routeLocalnet, 'utf8'), '1\n');
+
+    command('iptables-nft', '-t', 'mangle', '-X', 'KUBE-KUBELET-CANARY');
+    command('iptables-nft', '-A', 'KUBE-FIREWALL', '-s', '198.51.100.1', '-j', 'DROP');
+    const withOthers = await cleanUp();
+    assert.match(withOthers.stdout, /^ {2}Reason: it has rules of another program\.$/m);
+    assert.match(nftRules(), /-A KUBE-FIREWALL -s 198\.51\.100\.1/);
+    assert.equal(readFileSync(routeLocalnet, 'utf8'), '0\n');
+    assert.deepEqual([withKubelet.code, withOthers.code], [0, 0]);
+    flush('nft', 'filter');
+  });
+
+  it('a take-over by nftables mode keeps route_localnet and the mark, so that a later clean-up knows', async () => {
+    await leaveRules(0);
+    const proxy = await site.start(site.writeConfig());
+    await proxy.logs(/"Removed what another mode left"/);
+    await proxy.kill();
+    assert.equal(readFileSync(routeLocalnet, 'utf8'), '1\n');
+    const { code, stderr } = await cleanUp();
+    assert.equal(code, 0, stderr);
+    assert.equal(readFileSync(routeLocalnet, 'utf8'), '0\n');
+    assert.doesNotMatch(nftRules(), /KUBE-/);
   });
 
   it('clean-up keeps chains of the kubelet and of others, in both kinds of iptables', async () => {

@@ -1,6 +1,7 @@
 import { isLoopback, parseIP } from '../../model/ip.ts';
 import { nodePortIPs } from '../../model/node-port-addresses.ts';
 import { forwardRules, masqueradeMarked } from '../rule-text.ts';
+import { localnetComment } from './localnet.ts';
 import type { IptablesSettings } from './settings.ts';
 import type { Counters } from './tables.ts';
 
@@ -28,7 +29,7 @@ export function natHead({ masqueradeBit }: IptablesSettings): readonly string[] 
 export function filterHead({ localhostNodePorts }: IptablesSettings): readonly string[] {
   if (!localhostNodePorts) return [];
   return [
-    '-A KUBE-FIREWALL -m comment --comment "block incoming localnet connections" -d 127.0.0.0/8 ! -s 127.0.0.0/8 -m conntrack ! --ctstate RELATED,ESTABLISHED,DNAT -j DROP',
+    `-A KUBE-FIREWALL -m comment --comment "${localnetComment}" -d 127.0.0.0/8 ! -s 127.0.0.0/8 -m conntrack ! --ctstate RELATED,ESTABLISHED,DNAT -j DROP`,
   ];
 }
 

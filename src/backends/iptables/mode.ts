@@ -13,6 +13,7 @@ import { chainLeftovers } from '../chain-leftovers.ts';
 import { SyncEngine } from '../engine.ts';
 import type { Inspection } from '../inspection.ts';
 import { availableFamilies, type ProgramContext } from '../iptables-families.ts';
+import { joined } from '../leftovers.ts';
 import { type BackendContext, defaultMasqueradeBit, type InspectionContext, type Mode } from '../mode.ts';
 import type { PacketRules } from '../packet-rules.ts';
 import { SharedByFamilies } from '../shared-by-families.ts';
@@ -21,6 +22,7 @@ import { IptablesDriver } from './driver.ts';
 import { warnOfMix } from './flavour.ts';
 import { openInspection } from './inspection.ts';
 import { KernelTables } from './kernel-tables.ts';
+import { localnetLeftovers } from './localnet-leftovers.ts';
 import { IptablesNode } from './node.ts';
 import { isOwnChain } from './own-chains.ts';
 import { packetRules } from './packet-rules.ts';
@@ -29,12 +31,19 @@ import { RulesetWatch } from './ruleset-watch.ts';
 import type { IptablesSettings } from './settings.ts';
 import { WrittenRules } from './written-rules.ts';
 
+/** What the preconditions found and did. */
+interface Found {
+  readonly flavour: Flavour;
+  readonly node: IptablesNode;
+  readonly hasSetLocalnet: boolean;
+}
+
 /** iptables mode: upstream's chains, rule by rule, written with the iptables programs of the PATH. */
 class IptablesMode implements Mode {
   readonly name = 'iptables';
   readonly sharesRulesWith = ['ipvs'] as const;
   readonly isTraceable = true;
-  readonly leftovers = chainLeftovers(isOwnChain);
+  readonly leftovers = joined(chainLeftovers(isOwnChain), localnetLeftovers);
   readonly #node = new SharedByFamilies<IptablesNode>();
 
   metricGroups(): readonly MetricGroup[] {
@@ -56,10 +65,10 @@ class IptablesMode implements Mode {
     const node = await this.#node.acquire(() => IptablesNode.open(metrics, clock, logger));
     try {
       const settings = settingsOf(context);
-      if (settings.localhostNodePorts) routeLocalnet(systemFiles, logger);
+      const hasSetLocalnet = settings.localhostNodePorts && routeLocalnet(systemFiles, logger);
       const flavour = await checkVersion(new Commands({ family, run: runProgram, clock, logger }));
       if (isFirst) await warnOfMix(flavour, flavourContext(clock, logger));
-      return this.#engine(context, settings, flavour, node);
+      return this.#engine(context, settings, { flavour, node, hasSetLocalnet });
     } catch (error) {
       await this.#release();
       throw error;
@@ -75,13 +84,19 @@ class IptablesMode implements Mode {
   #engine(
     { family, config, budget, metrics, logger, clock, requestSync }: BackendContext,
     settings: IptablesSettings,
-    flavour: Flavour,
-    node: IptablesNode,
+    { flavour, node, hasSetLocalnet }: Found,
   ): Backend {
     const written = new WrittenRules();
     const changes = changesOf(flavour, node, { family, clock, logger });
     const commands = new Commands({ family, run: runProgram, clock, logger, observer: changes });
-    const tables = new KernelTables({ commands, written, counters: node.counters, logger, flavour });
+    const tables = new KernelTables({
+      commands,
+      written,
+      counters: node.counters,
+      logger,
+      flavour,
+      hasSetLocalnet,
+    });
     const interval = settings.syncPeriod;
     const driver = new IptablesDriver({
       settings,

@@ -2,7 +2,7 @@ import type { AnyTable } from '../../kernel/iptables/commands.ts';
 import { canaryChain } from './canary.ts';
 import { isServiceChain } from './names.ts';
 
-/** KUBE-FIREWALL is not among them: the kubelet uses it too. */
+/** KUBE-FIREWALL is not among them: the kubelet uses it, too. localnet-leftovers.ts decides about it. */
 const fixedChains: Readonly<Record<AnyTable, readonly string[]>> = {
   nat: ['KUBE-SERVICES', 'KUBE-NODEPORTS', 'KUBE-POSTROUTING', 'KUBE-MARK-MASQ', canaryChain],
   filter: [

@@ -4,6 +4,7 @@ import { Sysctl } from '../../kernel/sysctl.ts';
 import type { SystemFiles } from '../../kernel/system-files.ts';
 import type { NodePortAddresses } from '../../model/node-port-addresses.ts';
 import type { Logger } from '../../obs/log.ts';
+import { localnetSysctl } from './localnet.ts';
 
 /** The first version whose MASQUERADE knows --random-fully. */
 const minimumVersion = [1, 6, 2] as const;
@@ -26,15 +27,19 @@ export function servesLocalhost(wanted: boolean | null, addresses: NodePortAddre
   return (wanted ?? true) && addresses.containsIPv4Loopback;
 }
 
-/** Lets packets to 127.0.0.0/8 be routed, without which node ports there cannot work. Throws when that is refused. */
-export function routeLocalnet(files: SystemFiles, logger: Logger): void {
-  const name = 'net/ipv4/conf/all/route_localnet';
-  if (new Sysctl(files).ensure(name, 1)) {
+/**
+ * Lets packets to 127.0.0.0/8 be routed, without which node ports there cannot work. Returns whether it had to change
+ * that. Throws when it is refused.
+ */
+export function routeLocalnet(files: SystemFiles, logger: Logger): boolean {
+  const hasChanged = new Sysctl(files).ensure(localnetSysctl, 1);
+  if (hasChanged) {
     logger.info('Set a kernel parameter so that node ports work on loopback addresses', {
-      sysctl: name,
+      sysctl: localnetSysctl,
       value: 1,
     });
   }
+  return hasChanged;
 }
 
 /** Whether conntrack accepts packets outside the TCP window; only really invalid packets are then marked invalid. */
