@@ -1,6 +1,6 @@
 import type { ListenerState, Outlook } from '../forwarder/forwarder.ts';
 import { joinHostPort } from '../model/ip.ts';
-import type { Fate, FollowedPacket } from './inspection.ts';
+import { boundTo, type Fate, type FollowedPacket } from './inspection.ts';
 
 /**
  * The fate of a connection to a listener. A client with affinity has one target. Others may get any endpoint:
@@ -10,9 +10,10 @@ export function forwardedAnswer({ listener, turns, bound }: Outlook, client: str
   const evidence = [
     `listener ${listenerName(listener)} of ${listener.service}: ${distributionOf(listener)}`,
     ...turns.map(({ endpoint, open }, i) => `${turnOf(listener, i)} ${endpoint}, ${open} open`),
-    ...(bound === undefined ? [] : [`${client} is bound to ${bound}`]),
+    ...(bound === undefined ? [] : [`${client} is bound to ${bound.endpoint}`]),
   ];
-  return { fate: fateOf(listener, bound), evidence };
+  const fate = fateOf(listener, bound?.endpoint);
+  return { fate, evidence, ...boundTo(fate, bound?.secondsLeft) };
 }
 
 function turnOf({ choice }: ListenerState, nth: number): string {

@@ -40,6 +40,13 @@ export type Delivery =
   /** A process of this node accepts it at `at` (`ip:port`), and makes a connection to the endpoint. */
   | { readonly kind: 'listener'; readonly at: string };
 
+/** A client that goes to the same endpoint again. */
+export interface Binding {
+  readonly endpoint: string;
+  /** When it ends without another connection. */
+  readonly secondsLeft: number;
+}
+
 /** The fate of a packet by the current state of the kernel, or of the forwarder of this process. */
 export interface KernelAnswer {
   readonly fate: Fate;
@@ -47,20 +54,26 @@ export interface KernelAnswer {
   readonly lookedAt: string;
   /** Present when the packet is forwarded. */
   readonly delivery?: Delivery;
+  /** The endpoint that client affinity binds the client to: the only target then. */
+  readonly bound?: Binding;
   /** The map elements, rules or entries on the packet's way, in its order, as the usual tools print them. */
   readonly evidence: readonly string[];
 }
 
 /** The part of an answer that following the packet through rules yields. */
-export type FollowedPacket = Pick<KernelAnswer, 'fate' | 'evidence'>;
+export type FollowedPacket = Pick<KernelAnswer, 'fate' | 'evidence' | 'bound'>;
 
 /** Completes an answer; `delivery` counts only when the packet is forwarded. */
-export function answered(
-  { fate, evidence }: FollowedPacket,
-  lookedAt: string,
-  delivery: Delivery,
-): KernelAnswer {
-  return { fate, evidence, lookedAt, ...(fate.action === 'forward' && { delivery }) };
+export function answered(followed: FollowedPacket, lookedAt: string, delivery: Delivery): KernelAnswer {
+  return { ...followed, lookedAt, ...(followed.fate.action === 'forward' && { delivery }) };
+}
+
+/** The binding of a client with this fate; none unless exactly one endpoint is possible. */
+export function boundTo(fate: Fate, secondsLeft: number | undefined): { readonly bound?: Binding } {
+  if (secondsLeft === undefined || fate.action !== 'forward') return {};
+  const [target, ...others] = fate.targets;
+  if (!target || others.length > 0) return {};
+  return { bound: { endpoint: target.endpoint, secondsLeft: Math.max(0, Math.round(secondsLeft)) } };
 }
 
 /** A base chain of nf_tables that the proxy did not write, or not alone. */

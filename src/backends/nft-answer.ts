@@ -6,7 +6,7 @@ import { type Ending, type WalkedTable, walkTable } from '../kernel/nft/walk/tab
 import { protocolNumbers } from '../kernel/numbers.ts';
 import { type Family, formatIP, isLoopback, joinHostPort, toIP } from '../model/ip.ts';
 import { fateOf, type PossibleFate } from './fate.ts';
-import type { FollowedPacket, Packet } from './inspection.ts';
+import { boundTo, type FollowedPacket, type Packet } from './inspection.ts';
 
 /** The table that a packet is asked about. */
 export interface AskedTable {
@@ -44,7 +44,9 @@ async function askOnce(packet: Packet, asked: AskedTable): Promise<FollowedPacke
   const rememberedMs = endings.reduce((most, { state }) => Math.max(most, state.rememberedMs), 0);
   const outcomes = endings.map((ending) => outcomeOf(ending, packet.family));
   const { fate, notes } = fateOf(outcomes, rememberedMs / 1000);
-  return { fate, evidence: [...evidenceOf(endings, asked), ...notes] };
+  const [recalledMs] = endings.map(({ state }) => state.recalledMs);
+  const secondsLeft = recalledMs === undefined ? undefined : recalledMs / 1000;
+  return { fate, evidence: [...evidenceOf(endings, asked), ...notes], ...boundTo(fate, secondsLeft) };
 }
 
 async function readTable({ client, table, addresses }: AskedTable, family: Family): Promise<WalkedTable> {

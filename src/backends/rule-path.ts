@@ -1,10 +1,11 @@
 import type { MatchFacts, RulePacket } from '../kernel/iptables/rule-match.ts';
 import { RuleWalk, type TableEnd } from '../kernel/iptables/rule-walk.ts';
 import type { SavedTable } from '../kernel/iptables/saved-table.ts';
+import type { RecentClients } from '../kernel/xtables/recent-clients.ts';
 import type { Clock } from '../lib/clock.ts';
 import { formatIP, type IP, isLoopback, toIP } from '../model/ip.ts';
 import { fateOf, type PossibleFate } from './fate.ts';
-import type { FollowedPacket, Packet } from './inspection.ts';
+import { boundTo, type FollowedPacket, type Packet } from './inspection.ts';
 
 /** The tables and addresses that a packet meets. */
 export interface RuleNode {
@@ -12,6 +13,7 @@ export interface RuleNode {
   /** Canonical addresses of the node. */
   readonly addresses: ReadonlySet<string>;
   readonly clock: Clock;
+  readonly recent?: RecentClients;
 }
 
 /** One packet's way through the tables of iptables; what happens between them is up to the mode. */
@@ -44,13 +46,14 @@ export class RulePath {
     };
     this.#node = node;
     const isLocal = (address: IP) => this.isLocal(address);
-    this.walk = new RuleWalk({ ...facts, isLocal }, entries, node.clock);
+    const secondsSinceSeen = (list: string, address: IP) => node.recent?.secondsSince(list, address);
+    this.walk = new RuleWalk({ secondsSinceSeen, ...facts, isLocal }, entries, node.clock);
   }
 
   /** Follows the packet through nat, which may rewrite its destination or mark it; `after` continues from there. */
   async answer(
     after: (end: TableEnd) => Promise<PossibleFate[]>,
-    affinitySeconds?: number,
+    persistence?: { readonly affinitySeconds: number; readonly secondsLeft: number | undefined },
   ): Promise<FollowedPacket> {
     const hook = this.isOwn ? 'OUTPUT' : 'PREROUTING';
     const outcomes: PossibleFate[] = [];
@@ -59,8 +62,9 @@ export class RulePath {
         outcomes.push({ ...outcome, probability: outcome.probability * end.probability });
       }
     }
-    const { fate, notes } = fateOf(outcomes, affinitySeconds ?? this.walk.affinitySeconds);
-    return { fate, evidence: [...this.walk.evidence, ...notes] };
+    const { affinitySeconds, secondsLeft } = persistence ?? this.walk;
+    const { fate, notes } = fateOf(outcomes, affinitySeconds);
+    return { fate, evidence: [...this.walk.evidence, ...notes], ...boundTo(fate, secondsLeft) };
   }
 
   /**

@@ -99,6 +99,24 @@ test('an explanation names packets of the node itself, unknown interfaces and ev
   assert.match(text({ interface: '' }, { action: 'pass' }), /unknown interface.*\nIgnored: /);
 });
 
+test('the headline names the endpoint that a client is bound to, and for how long', () => {
+  const bound = { endpoint: '10.244.2.21:8080', secondsLeft: 7_265 };
+  const only: Fate = {
+    action: 'forward',
+    targets: [{ endpoint: bound.endpoint, probability: 1, masquerade: true }],
+    affinitySeconds: 10_800,
+  };
+  const kernel = { fate: only, evidence: [], lookedAt: 'table ip kube-proxy', bound };
+  const text = explanationText(report({ kernel }), plain);
+  assert.match(
+    text,
+    /\nForwarded to 10\.244\.2\.21:8080 of shop\/web\/TCP: client affinity binds 10\.0\.0\.1 to it for another 2h1m\.\n/,
+  );
+  assert.match(text, /SEES AS SOURCE\n {2}10\.244\.2\.21:8080 {2}100\.0 % {2}an address of the node\n\n/);
+  const differing = explanationText(report({ kernel, differences: ['Something differs.'] }), plain);
+  assert.match(differing, /\nForwarded to one of 2 endpoints of shop\/web\/TCP, and/);
+});
+
 const forward = {
   table: 'inet filter',
   chain: 'forward',

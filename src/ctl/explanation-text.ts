@@ -1,4 +1,4 @@
-import type { Fate, Obstacle, ObstacleCause, OtherChain, Target } from '../backends/inspection.ts';
+import type { Binding, Fate, Obstacle, ObstacleCause, OtherChain, Target } from '../backends/inspection.ts';
 import type { ExplanationReport } from '../inspect/api.ts';
 import { count } from '../lib/count.ts';
 import { joinHostPort } from '../model/ip.ts';
@@ -14,14 +14,30 @@ export function explanationText(report: ExplanationReport, paint: Paint): string
   const reasons = planned.reasons.map((reason, i) => `  ${i + 1}. ${reason}\n`);
   return [
     packetText(report),
-    `${paint('bold', fateText(planned.fate, planned.service))}\n`,
+    `${paint('bold', headline(report))}\n`,
     ...obstacleHeadlines(report, paint),
     '\nWhy\n',
     ...reasons,
-    targetsText(planned.fate),
+    targetsText(boundBy(report) ? (report.kernel?.fate ?? planned.fate) : planned.fate),
     `\n${kernelText(report, paint)}`,
     otherRulesText(report, paint),
   ].join('');
+}
+
+/** The fate in one sentence: for a client that is bound to an endpoint, that endpoint. */
+function headline(report: ExplanationReport): string {
+  const { service, fate } = report.planned;
+  const bound = boundBy(report);
+  if (!bound) return fateText(fate, service);
+  const { endpoint, secondsLeft } = bound;
+  const of = service === null ? '' : ` of ${service}`;
+  const left = spanText(secondsLeft * 1000);
+  return `Forwarded to ${endpoint}${of}: client affinity binds ${report.packet.source} to it for another ${left}.`;
+}
+
+/** The endpoint that the client is bound to, unless the kernel differs from the plan. */
+function boundBy({ kernel, differences }: ExplanationReport): Binding | undefined {
+  return differences.length === 0 ? kernel?.bound : undefined;
 }
 
 /** Whether a rule of another program certainly stops the packet. */

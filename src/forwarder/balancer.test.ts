@@ -163,9 +163,11 @@ describe('client affinity', () => {
 
   test('preview returns the endpoint that a client is bound to until affinity expires', async () => {
     const { clock, balancer, bound } = sticky(1);
-    assert.equal(balancer.preview('10.1.0.1').bound, bound.A);
+    assert.deepEqual(balancer.preview('10.1.0.1').bound, { endpoint: bound.A, secondsLeft: 1 });
     assert.equal(balancer.preview('10.1.0.9').bound, undefined);
-    await clock.advance(1_000);
+    await clock.advance(250);
+    assert.equal(balancer.preview('10.1.0.1').bound?.secondsLeft, 0.75);
+    await clock.advance(750);
     assert.equal(balancer.preview('10.1.0.1').bound, undefined);
   });
 
@@ -180,7 +182,7 @@ describe('client affinity', () => {
 
   test('above the limit the client that was seen longest ago is forgotten', () => {
     const { balancer, ask, bound } = sticky();
-    const boundOf = (client: string) => balancer.preview(client).bound;
+    const boundOf = (client: string) => balancer.preview(client).bound?.endpoint;
     for (let i = 3; i < maxRememberedClients; i++) ask(`2001:db8::${i.toString(16)}`);
     assert.equal(ask('10.1.0.1'), bound.A);
     ask('2001:db8::1:0');

@@ -1,4 +1,5 @@
 import type { Clock } from '../lib/clock.ts';
+import type { Outlook } from './forwarder.ts';
 import { RecentMap } from './recent-map.ts';
 
 export interface BalancerOptions {
@@ -104,13 +105,19 @@ export class Balancer {
     return { endpoints: this.#endpoints, affinitySeconds: this.#affinitySeconds, choice: this.#choice };
   }
 
-  /** Returns the endpoints in turn order and the one that a client is bound to. Changes nothing. */
-  preview(client: string): { turns: readonly string[]; bound: string | undefined } {
+  /** Returns the endpoints in turn order and the one that a client is bound to, and for how long. Changes nothing. */
+  preview(client: string): Pick<Outlook, 'bound'> & { readonly turns: readonly string[] } {
     const remembered = this.#clients.get(this.#choice === 'random' ? '' : client);
-    const isBound = remembered && this.#isFresh(remembered, this.#options.clock.monotonic());
+    const now = this.#options.clock.monotonic();
+    const isBound = remembered && this.#isFresh(remembered, now);
     return {
       turns: [...this.#endpoints.slice(this.#index), ...this.#endpoints.slice(0, this.#index)],
-      bound: isBound ? remembered.endpoint : undefined,
+      bound: isBound
+        ? {
+            endpoint: remembered.endpoint,
+            secondsLeft: this.#affinitySeconds - (now - remembered.usedAt) / 1000,
+          }
+        : undefined,
     };
   }
 

@@ -34,8 +34,8 @@ export interface Outlook {
   readonly listener: ListenerState;
   /** Endpoints in turn order, the next one first, and the number of open connections of each. */
   readonly turns: readonly { readonly endpoint: string; readonly open: number }[];
-  /** The endpoint that the client is bound to by affinity. */
-  readonly bound: string | undefined;
+  /** The endpoint that the client is bound to by affinity, and for how long. */
+  readonly bound: { readonly endpoint: string; readonly secondsLeft: number } | undefined;
 }
 
 /** Traffic by service key. */

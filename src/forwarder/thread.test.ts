@@ -88,11 +88,9 @@ test('listeners() covers all threads, and outlook() finds the listener of an add
   await talk({ ip: '127.0.0.1', port: here }, 'x');
   const ask = (ip: string, port: number, client: string) => pool.outlook('TCP', { ip, port }, client);
   const turns = [{ endpoint: name, open: 0 }];
-  assert.deepEqual(await ask('127.0.0.1', here, '127.0.0.1'), {
-    listener: listeners.l0,
-    turns,
-    bound: name,
-  });
+  const { bound, ...rest } = (await ask('127.0.0.1', here, '127.0.0.1')) ?? {};
+  assert.deepEqual(rest, { listener: listeners.l0, turns });
+  assert.equal(bound?.endpoint, name);
   assert.deepEqual(await ask('127.0.0.2', anywhere, '127.0.0.1'), {
     listener: listeners.l1,
     turns,

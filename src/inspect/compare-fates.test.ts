@@ -46,10 +46,16 @@ test('fates differ by the source address that an endpoint sees', () => {
   ]);
 });
 
+test('an endpoint that is missing in the kernel is a difference also with affinity', () => {
+  const only = to([{ ...a, probability: 1 }], 600);
+  assert.equal(fateDifferences(to([a, b], 600), only).length, 2);
+});
+
 test('a remembered client agrees with the plan when its endpoint is a planned one', () => {
   const only = { ...a, probability: 1 };
-  assert.deepEqual(fateDifferences(to([a, b], 600), to([only], 600)), []);
-  assert.equal(fateDifferences(to([a, b], 600), to([{ ...only, endpoint: '10.244.9.9:80' }], 600)).length, 1);
+  assert.deepEqual(fateDifferences(to([a, b], 600), to([only], 600), true), []);
+  const elsewhere = to([{ ...only, endpoint: '10.244.9.9:80' }], 600);
+  assert.equal(fateDifferences(to([a, b], 600), elsewhere, true).length, 1);
   assert.deepEqual(fateDifferences(to([a, b], 600), to([a, b], 60)), [
     'Client affinity should last 600 s, but lasts 60 s in the kernel.',
   ]);

@@ -5,20 +5,23 @@ const tolerance = 1e-6;
 
 type Forward = Extract<Fate, { readonly action: 'forward' }>;
 
-/** How the fate that was found differs from the planned one, in sentences; empty when they agree. */
-export function fateDifferences(planned: Fate, found: Fate): readonly string[] {
+/**
+ * How the fate that was found differs from the planned one, in sentences; empty when they agree. With `isBound`, the
+ * kernel knows the client, and its only target may be any of the planned ones.
+ */
+export function fateDifferences(planned: Fate, found: Fate, isBound = false): readonly string[] {
   if (planned.action !== found.action) {
     return [
       `The plan is to ${words[planned.action]} the packet, but the kernel would ${words[found.action]} it.`,
     ];
   }
   if (planned.action !== 'forward' || found.action !== 'forward') return [];
-  return forwardDifferences(planned, found);
+  return forwardDifferences(planned, found, isBound);
 }
 
 const words = { forward: 'forward', drop: 'drop', reject: 'reject', pass: 'ignore' } as const;
 
-function forwardDifferences(planned: Forward, found: Forward): string[] {
+function forwardDifferences(planned: Forward, found: Forward, isBound: boolean): string[] {
   const wanted = new Map(planned.targets.map((target) => [target.endpoint, target]));
   const actual = new Map(found.targets.map((target) => [target.endpoint, target]));
   const differences = [...actual.values()].flatMap((target) =>
@@ -29,7 +32,7 @@ function forwardDifferences(planned: Forward, found: Forward): string[] {
       `Client affinity should last ${planned.affinitySeconds} s, but lasts ${found.affinitySeconds} s in the kernel.`,
     );
   }
-  if (isRemembered(planned, found)) return differences;
+  if (isBound) return differences;
   for (const target of wanted.values()) {
     const probability = actual.get(target.endpoint)?.probability ?? 0;
     if (Math.abs(probability - target.probability) <= tolerance) continue;
@@ -46,11 +49,6 @@ function targetDifferences(wanted: Target | undefined, found: Target): string[] 
   return [
     `${found.endpoint} should ${wanted.masquerade ? '' : 'not '}see an address of the node as the source, and does${wanted.masquerade ? ' not' : ''}.`,
   ];
-}
-
-/** The kernel remembers the client: affinity leaves one of the planned targets. */
-function isRemembered(planned: Forward, found: Forward): boolean {
-  return planned.affinitySeconds > 0 && found.targets.length === 1;
 }
 
 function percent(probability: number): string {

@@ -161,11 +161,13 @@ function notForwarded({ action, reasons }: NotForwarded): Result {
 function choiceReasons({ endpoints }: EndpointChoice, { port }: ServicePlan, rules: PacketRules): string[] {
   const [only] = endpoints;
   const scheduler = rules.scheduler === undefined ? '' : ` The scheduler ${rules.scheduler} chooses.`;
+  const isSticky = port.affinitySeconds > 0 && endpoints.length > 1;
+  const goes = isSticky ? 'A client that is not known goes' : 'Goes';
   const chosen =
     endpoints.length === 1 && only
       ? `Goes to ${only.id}.`
-      : `Goes to one of ${endpoints.length} endpoints, all equally likely.${scheduler}`;
+      : `${goes} to one of ${endpoints.length} endpoints, all equally likely.${scheduler}`;
   if (port.affinitySeconds === 0) return [chosen];
   const affinity = `Client affinity: a client that connected within the last ${port.affinitySeconds} s goes to the same endpoint again.`;
-  return [chosen, affinity];
+  return [affinity, chosen];
 }

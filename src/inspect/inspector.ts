@@ -229,7 +229,9 @@ export class Inspector {
       },
       kernel: found.answer ?? null,
       kernelUnknown: found.error,
-      differences: found.answer ? fateDifferences(planned.fate, found.answer.fate) : [],
+      differences: found.answer
+        ? fateDifferences(planned.fate, found.answer.fate, found.answer.bound !== undefined)
+        : [],
     };
   }
 

@@ -13,6 +13,7 @@ import type { NumberedService } from '../contract/objects.ts';
 import type { Setting } from '../contract/story.ts';
 import { Turnstile } from '../contract/turnstile.ts';
 import { seed } from '../seed.ts';
+import { checkAffinity } from './affinity.ts';
 import { checkOtherRules, type OtherRuleset, someOtherRulesets } from './other-rules.ts';
 import { forbiddenPackets, loopbackPackets, randomPacket, type TestPacket } from './packets.ts';
 import { predict } from './prediction.ts';
@@ -89,6 +90,17 @@ export function runExplain({
         });
       });
     }
+    describe('with a client that has connected before', () => {
+      before(() => cluster.start());
+      after(() => cluster.stop());
+      test('explain names the endpoint that affinity binds it to, and the time left', {
+        timeout: TIMEOUT_MS,
+      }, async () => {
+        const sticky = placed.find(({ spec }) => spec.affinitySeconds !== undefined);
+        assert.ok(sticky);
+        await checkAffinity(landscape, sticky);
+      });
+    });
     test('the random packets together had every possible fate', () => {
       assert.deepEqual([...fates].sort(), ['drop', 'forward', 'pass', 'reject']);
     });
@@ -162,7 +174,9 @@ async function check(packet: TestPacket, landscape: Landscape) {
   const outcome = await sent(packet, landscape, planned.fate.action === 'drop' ? SILENCE_MS : PATIENCE_MS);
   const faults = [
     ...report.differences,
-    ...(kernel ? fateDifferences(planned.fate, kernel.fate) : [kernelUnknown ?? 'the kernel was not asked']),
+    ...(kernel
+      ? fateDifferences(planned.fate, kernel.fate, kernel.bound !== undefined)
+      : [kernelUnknown ?? 'the kernel was not asked']),
     contradiction(packet, planned.fate, outcome) ?? [],
     (kernel && contradiction(packet, kernel.fate, outcome)) ?? [],
   ].flat();

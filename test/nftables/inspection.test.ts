@@ -365,7 +365,9 @@ inNamespace(import.meta.url, () => {
     assert.ok(member, members);
     const service = `${member.split(':')[0]}:0`;
     sh(`nft add element ip kube-proxy clients { ${service} . 203.0.113.7 timeout 600s : ${member} }`);
-    const { fate, evidence } = await ask();
+    const { fate, evidence, bound } = await ask();
+    assert.equal(bound?.endpoint, '10.244.2.30:8080');
+    assert.ok(bound.secondsLeft > 500 && bound.secondsLeft <= 600, String(bound.secondsLeft));
     assert.deepEqual(fate, {
       action: 'forward',
       targets: [{ endpoint: '10.244.2.30:8080', probability: 1, masquerade: true }],
@@ -376,6 +378,6 @@ inNamespace(import.meta.url, () => {
       evidence.join('\n'),
     );
     const planned = explained(asked, 'IPv4', {}, sticky);
-    assert.deepEqual(fateDifferences(planned.fate, fate), []);
+    assert.deepEqual(fateDifferences(planned.fate, fate, true), []);
   });
 });

@@ -2,6 +2,7 @@ import type { Commands } from '../../kernel/iptables/commands.ts';
 import { TableReader } from '../../kernel/iptables/table-reader.ts';
 import type { SystemFiles } from '../../kernel/system-files.ts';
 import { openXtablesKernel, type XtablesKernel } from '../../kernel/xtables/open.ts';
+import { openRecentClients, type RecentClients } from '../../kernel/xtables/recent-clients.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { CoalescedRead } from '../../lib/coalesced-read.ts';
 import type { Logger } from '../../obs/log.ts';
@@ -34,6 +35,7 @@ export interface InspectionOptions {
 /** What an inspection reads from the node. */
 export interface InspectedNode {
   interfaceAddresses(): Promise<readonly string[]>;
+  readonly recent: RecentClients;
   /** The packet counters that rules may name. */
   counters(): Promise<Counters>;
   close(): void;
@@ -45,13 +47,17 @@ const noCounters: Counters = { invalidDropped: false, localhostAccepted: false }
 export async function openInspection(options: InspectionOptions): Promise<Inspection> {
   const tables = await TableReader.open(options.commands, options.files);
   const kernel = await openXtablesKernel(options.clock);
-  const node = await inspectedNode(kernel, options.logger);
+  const node = await inspectedNode(kernel, options);
   return new IptablesInspection(options, tables, node);
 }
 
-async function inspectedNode(kernel: XtablesKernel, logger: Logger): Promise<InspectedNode> {
+async function inspectedNode(
+  kernel: XtablesKernel,
+  { files, logger }: InspectionOptions,
+): Promise<InspectedNode> {
   const counters = await PacketCounters.open(kernel.acct, logger);
   return {
+    recent: await openRecentClients(files),
     interfaceAddresses: () => kernel.addresses.list(),
     counters: async () => (await counters?.present()) ?? noCounters,
     close: () => kernel.close(),
@@ -106,6 +112,7 @@ export class IptablesInspection implements Inspection {
   async #read(): Promise<RuleNode> {
     const { clock } = this.#options;
     const tables = { nat: await this.#tables.read('nat'), filter: await this.#tables.read('filter') };
-    return { tables, addresses: new Set(await this.#node.interfaceAddresses()), clock };
+    const addresses = new Set(await this.#node.interfaceAddresses());
+    return { tables, addresses, clock, recent: this.#node.recent };
   }
 }

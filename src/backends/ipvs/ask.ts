@@ -6,6 +6,7 @@ import {
   type VirtualServer,
   virtualServerFlags,
 } from '../../kernel/ipvs/objects.ts';
+import type { Persistence } from '../../kernel/ipvs/persistence.ts';
 import { formatIP, parseIP } from '../../model/ip.ts';
 import type { PossibleFate } from '../fate.ts';
 import type { FollowedPacket, Packet } from '../inspection.ts';
@@ -23,6 +24,8 @@ export interface AskedNode extends RuleNode {
   /** The virtual server at the packet's destination. */
   readonly server: VirtualServer | undefined;
   readonly reals: readonly RealServer[];
+  /** The persistence template of the packet's client. */
+  readonly persistence: Persistence | undefined;
   /** Packets that come in by this interface are bridged, and pass the tables. */
   isBridged(name: string): boolean;
 }
@@ -51,12 +54,11 @@ class PacketPath {
   }
 
   answer(): Promise<FollowedPacket> {
-    const { server } = this.#node;
-    const isPersistent = server !== undefined && (server.flags & virtualServerFlags.persistent) !== 0;
-    return this.#path.answer(
-      ({ mark }) => this.#marked({ ...this.#path.packet, mark }),
-      isPersistent ? server.timeout : 0,
-    );
+    const { server, persistence } = this.#node;
+    return this.#path.answer(({ mark }) => this.#marked({ ...this.#path.packet, mark }), {
+      affinitySeconds: server && isPersistent(server) ? server.timeout : 0,
+      secondsLeft: persistence?.secondsLeft,
+    });
   }
 
   async #marked(packet: RulePacket): Promise<PossibleFate[]> {
@@ -75,12 +77,12 @@ class PacketPath {
     const address = formatIP(packet.destination);
     if (this.#node.bound.has(address)) walk.note(`# ${address} is on ${deviceName}`);
     walk.note(serverText(server));
-    const choices = choicesOf(server, this.#node.reals);
+    const choices = this.#choices(server);
     if (choices.length === 0) {
       walk.note('# a virtual server without real servers rejects');
       return [{ probability: 1, action: 'reject' }];
     }
-    if (!isEven(server)) {
+    if (!isEven(server) && choices.length > 1) {
       walk.note(`# which, is up to the scheduler ${server.scheduler}; probabilities are by weight`);
     }
     const outcomes: PossibleFate[] = [];
@@ -89,6 +91,17 @@ class PacketPath {
       outcomes.push({ ...(await this.#sent(packet, server, real)), probability });
     }
     return outcomes;
+  }
+
+  /** One for a client with a template; otherwise what the scheduler may choose. */
+  #choices(server: VirtualServer) {
+    const { reals, persistence } = this.#node;
+    const bound = reals.find(
+      ({ address, port }) => address === persistence?.address && port === persistence.port,
+    );
+    if (!bound || !persistence) return choicesOf(server, reals);
+    this.#path.walk.note(`# a template binds the client for ${persistence.secondsLeft} s`);
+    return [{ real: bound, probability: 1 }];
   }
 
   /** Follows a packet that IPVS gave a new destination. */
@@ -108,6 +121,11 @@ class PacketPath {
     if (entry !== '') this.#path.walk.note(`add ${set} ${entry}`);
     return entry !== '';
   }
+}
+
+/** It sends a client to the same real server again. */
+export function isPersistent({ flags }: VirtualServer): boolean {
+  return (flags & virtualServerFlags.persistent) !== 0;
 }
 
 /** Takes turns, whatever the weights, as long as they are not 0. */

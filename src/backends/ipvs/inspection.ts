@@ -6,6 +6,7 @@ import {
   type VirtualServer,
   type VirtualServerCounts,
 } from '../../kernel/ipvs/objects.ts';
+import { readPersistence } from '../../kernel/ipvs/persistence.ts';
 import type { SystemFiles } from '../../kernel/system-files.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { CoalescedRead } from '../../lib/coalesced-read.ts';
@@ -19,7 +20,7 @@ import {
   type ServiceCounters,
 } from '../inspection.ts';
 import type { JumpTable } from '../jumps.ts';
-import { type AskedNode, ask } from './ask.ts';
+import { type AskedNode, ask, isPersistent } from './ask.ts';
 import { compare, desiredState } from './compare.ts';
 import { isAbsent } from './errors.ts';
 import type { IpvsKernel } from './kernel.ts';
@@ -45,7 +46,7 @@ export interface InspectionOptions {
 const interfaceName = /^(?!\.\.?$)[^/\s]{1,15}$/;
 
 /** What is the same for all packets. */
-type Reading = Omit<AskedNode, 'server' | 'reals'> & {
+type Reading = Omit<AskedNode, 'server' | 'reals' | 'persistence'> & {
   /** By `formatVirtualServer`. */
   readonly servers: ReadonlyMap<string, VirtualServer>;
 };
@@ -68,8 +69,11 @@ export class IpvsInspection implements Inspection {
     const { destination, port, protocol } = packet;
     const server = servers.get(formatVirtualServer({ address: destination, port, protocol }));
     const reals = server ? await this.#options.kernel.servers.listRealServers(server) : [];
+    const call = { protocol, client: packet.source, address: destination, port };
+    const persistence =
+      server && isPersistent(server) ? readPersistence(this.#options.files, call) : undefined;
     const lookedAt = 'virtual servers, the KUBE sets and the KUBE chains of iptables';
-    return answered(await ask(packet, { ...node, server, reals }), lookedAt, {
+    return answered(await ask(packet, { ...node, server, reals, persistence }), lookedAt, {
       kind: 'virtual server',
       mark: 1 << this.#options.settings.masqueradeBit,
     });

@@ -25,6 +25,8 @@ export interface MatchFacts {
   isLocal(address: IP): boolean;
   /** Whether the packet came in by a bridge port and bridged packets pass the tables. */
   isBridged(packet: RulePacket): boolean;
+  /** Seconds since a list of the match `recent` saw an address; undefined when it does not have it. */
+  secondsSinceSeen?(list: string, address: IP): number | undefined;
   /** Whether a set contains the packet's fields (`dst,dst,src`); undefined when there is no such set. */
   isInSet?(set: string, dimensions: readonly string[], packet: RulePacket): boolean | undefined;
 }
@@ -62,11 +64,20 @@ export function chanceOf(rule: Rule, packet: RulePacket, facts: MatchFacts): Cha
   return problem ?? chance;
 }
 
-/** Seconds for which a rule sends a known client to the same endpoint; undefined for rules without affinity. */
-export function affinityOf({ matches }: Rule): number | undefined {
+/** A rule that sends a known client to the same endpoint: for how many seconds, and the list that has the client. */
+export interface Affinity {
+  readonly seconds: number;
+  readonly list: string;
+}
+
+/** Undefined for rules without affinity. */
+export function affinityOf({ matches }: Rule): Affinity | undefined {
   const recent = matches.find(({ module }) => module === 'recent');
   if (!recent?.options.some(({ name }) => name === '--rcheck' || name === '--update')) return undefined;
-  return Number(optionOf(recent, '--seconds')?.values[0] ?? 0);
+  return {
+    seconds: Number(optionOf(recent, '--seconds')?.values[0] ?? 0),
+    list: optionOf(recent, '--name')?.values[0] ?? '',
+  };
 }
 
 function chanceOfMatch(match: RuleMatch, packet: RulePacket, facts: MatchFacts): Chance {

@@ -135,7 +135,22 @@ test("only jumps to our chains count in the kernel's", async () => {
   assert.deepEqual(ruleWalk.evidence, ['-t nat -A PREROUTING -j KUBE-SERVICES']);
 });
 
-test('affinity is reported, and the client counts as new', async () => {
+test('a client that a list has seen in time goes where it went before', async () => {
+  const seen = (seconds: number) => {
+    const facts = { isLocal: () => false, isBridged: () => false };
+    const secondsSinceSeen = (list: string) => (list === 'S' ? seconds : undefined);
+    return new RuleWalk({ ...facts, secondsSinceSeen }, new Set(['KUBE-SERVICES']), new FakeClock());
+  };
+  const rules = ['-m recent --rcheck --seconds 60 --reap --name S --rsource -j DROP', '-j ACCEPT'];
+  const recent = seen(12.5);
+  assert.deepEqual(verdictsOf(await recent.enter(serviceTable(rules), 'PREROUTING', packet)), ['drop']);
+  assert.equal(recent.secondsLeft, 47.5);
+  const late = seen(61);
+  assert.deepEqual(verdictsOf(await late.enter(serviceTable(rules), 'PREROUTING', packet)), ['accept']);
+  assert.equal(late.secondsLeft, undefined);
+});
+
+test('affinity is reported, and a client in no list counts as new', async () => {
   const ruleWalk = walker();
   const rules = ['-m recent --rcheck --seconds 60 --reap --name S --rsource -j DROP', '-j ACCEPT'];
   const ends = await ruleWalk.enter(serviceTable(rules), 'PREROUTING', packet);

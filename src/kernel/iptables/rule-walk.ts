@@ -2,6 +2,7 @@ import type { Clock } from '../../lib/clock.ts';
 import { TimeSlice } from '../../lib/time-slice.ts';
 import { optionOf, type Rule, type RuleTarget } from './rule.ts';
 import {
+  type Affinity,
   affinityOf,
   chanceOf,
   type MatchFacts,
@@ -46,6 +47,8 @@ export class RuleWalk {
   readonly evidence: string[] = [];
   /** Seconds for which the rules send a known client to the same endpoint; 0 without affinity. */
   affinitySeconds = 0;
+  /** Seconds until the client is forgotten, when a rule has sent it to an endpoint that it used before. */
+  secondsLeft: number | undefined;
   readonly #facts: MatchFacts;
   readonly #entries: ReadonlySet<string>;
   readonly #timeSlice: TimeSlice;
@@ -97,9 +100,8 @@ export class RuleWalk {
     for (const [mark, probability] of here) {
       const chance = chanceOf(rule, { ...visit.packet, mark }, this.#facts);
       if (typeof chance === 'string') throw this.#notUnderstood(visit.table, line, chance);
-      const seconds = chance > 0 ? affinityOf(rule) : undefined;
-      if (seconds !== undefined) this.#remember(seconds);
-      const likely = seconds === undefined ? chance : 0;
+      const affinity = chance > 0 ? affinityOf(rule) : undefined;
+      const likely = !affinity || this.#isKnown(affinity, visit.packet) ? chance : 0;
       if (likely > 0) add(matched, mark, probability * likely);
       if (likely < 1) add(rest, mark, probability * (1 - likely));
     }
@@ -141,9 +143,15 @@ export class RuleWalk {
     }
   }
 
-  #remember(seconds: number): void {
+  /** Whether the client was seen within the time of the affinity. */
+  #isKnown({ seconds, list }: Affinity, { source }: RulePacket): boolean {
     this.affinitySeconds = Math.max(this.affinitySeconds, seconds);
     this.note(`# a client seen within ${seconds} s goes where it went before`);
+    const since = this.#facts.secondsSinceSeen?.(list, source);
+    if (since === undefined || since > seconds) return false;
+    this.secondsLeft = seconds - since;
+    this.note(`# list ${list} saw the client ${Math.round(since)} s ago`);
+    return true;
   }
 
   #notUnderstood({ name }: SavedTable, line: string, what: string): RuleNotUnderstoodError {

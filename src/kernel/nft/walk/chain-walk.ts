@@ -92,6 +92,7 @@ export class ChainWalk {
     for (let number = 0; number < modulus; number++) {
       const one = state.fork(1 / modulus);
       one.writeWord(dreg, offset + number);
+      one.recalledMs = undefined;
       for (const arrival of await this.#rule(one, rule, at + 1, depth)) arrivals.push(arrival);
     }
     return arrivals;
@@ -140,6 +141,7 @@ export class ChainWalk {
     const { set, sreg, dreg, inverse = false } = expr;
     const key = state.read(sreg, this.#facts.keyLengthOf(set));
     const element = await this.#facts.find(set, key);
+    if (element?.expiresMs !== undefined) state.recalledMs = element.expiresMs;
     if (element) state.note({ kind: 'element', set, element });
     else if (inverse || rule.exprs.some(({ kind }) => kind === 'numgen')) {
       state.note({ kind: 'missing', set, key });

@@ -49,6 +49,8 @@ export class PacketState {
   isMasqueraded = false;
   /** For how long the rules remember the client; 0 when they do not. */
   rememberedMs = 0;
+  /** Time left of the element with a timeout that decided; undefined when a random number decided after it. */
+  recalledMs: number | undefined;
   #trail: Trail | undefined;
 
   constructor(packet: FirstPacket) {
@@ -70,6 +72,7 @@ export class PacketState {
     copy.isRewritten = this.isRewritten;
     copy.isMasqueraded = this.isMasqueraded;
     copy.rememberedMs = this.rememberedMs;
+    copy.recalledMs = this.recalledMs;
     copy.#trail = this.#trail;
     return copy;
   }
