@@ -60,7 +60,7 @@ export interface Mode {
   tablesOf?(family: Family): readonly TableRef[];
   metricGroups(gateEnabled: (gate: string) => boolean): readonly MetricGroup[];
   /** How packets are treated in this mode, with these settings. */
-  packetRules(context: Pick<InspectionContext, 'config' | 'gateEnabled'>): PacketRules;
+  packetRules(context: Pick<InspectionContext, 'family' | 'config' | 'gateEnabled'>): PacketRules;
   /** The families that this node can serve in this mode. Logs why it cannot serve one, throws when it can serve none. */
   supportedFamilies(logger: Logger): Promise<ReadonlySet<Family>>;
   /** Checks the preconditions of the mode in this family; throws the reason when one fails. */

@@ -19,6 +19,7 @@ import { commentOf } from '../kernel/nft/walk/xtables.ts';
 import { openRuleset, type RulesetKernel } from '../kernel/open.ts';
 import { systemFiles } from '../kernel/system-files.ts';
 import type { Clock } from '../lib/clock.ts';
+import { messageOf } from '../lib/thrown.ts';
 import { type Family, formatIP, isLoopback, toIP } from '../model/ip.ts';
 import type {
   KernelAnswer,
@@ -60,6 +61,10 @@ export async function lookAtOtherRules(
   const kernel = await openRuleset(clock);
   try {
     return await new OtherRulesLook(packet, own, await Ruleset.read(packet.family, kernel)).at(answer);
+  } catch (error) {
+    if (/\bEPERM\b/.test(messageOf(error)))
+      throw new Error('reading nf_tables needs CAP_NET_ADMIN', { cause: error });
+    throw error;
   } finally {
     kernel.close();
   }

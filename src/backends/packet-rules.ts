@@ -40,6 +40,25 @@ export interface DestinationMatches {
   readonly healthCheck: ServicePort | undefined;
 }
 
+/** A frontend of a service port, and where a process of this node listens for it. */
+export interface DirectPlace {
+  /** Key of the service port. */
+  readonly key: string;
+  /** Name of the frontend: `10.96.0.1:80/TCP`. */
+  readonly frontend: string;
+  /** `ip:port`; empty when nothing listens for it. */
+  readonly address: string;
+  /** Why it is not served at its own address; empty when it is. */
+  readonly note: string;
+}
+
+/** Services that are served by listeners alone, because packets to their addresses are not captured. */
+export interface DirectService {
+  /** Why they are not captured. */
+  readonly reason: string;
+  readonly places: readonly DirectPlace[];
+}
+
 /**
  * How one mode treats the first packet of a connection, where modes differ. `explainPacket` asks these rules to foretell
  * the packet's fate from the plans. Rules in the kernel are not read; a comparison shows whether they agree.
@@ -47,6 +66,8 @@ export interface DestinationMatches {
 export interface PacketRules {
   /** The scheduler that chooses among endpoints, where one is configured. */
   readonly scheduler?: string;
+  /** What is served by listeners alone; undefined while packets to service addresses are captured. */
+  direct?(): DirectService | undefined;
   /** Why a node port is not served at the packet's destination; undefined when it is. */
   nodePort(frontend: Frontend, packet: Packet, node: NodeFacts): NotForwarded | undefined;
   /** The fate of a packet to a destination without a frontend; undefined when the mode ignores it. */

@@ -5,14 +5,18 @@ import { type Column, itemsText, type Layout, unlimited } from './table.ts';
 import type { Paint } from './terminal.ts';
 import { fieldsText, spanText } from './text.ts';
 
-/** The table of service ports. */
-export function serviceColumns(paint: Paint): readonly Column<ServiceReport>[] {
+/** The table of service ports. With `isDirect`, packets to service addresses are not captured, and it shows no others. */
+export function serviceColumns(paint: Paint, isDirect = false): readonly Column<ServiceReport>[] {
   return [
     { heading: 'SERVICE PORT', cell: ({ service }) => service, least: 20 },
     { heading: 'FAMILY', cell: ({ family }) => family, leaveOut: 1 },
-    { heading: 'CLUSTER IP', cell: ({ clusterIP, port }) => joinHostPort(clusterIP, port) },
-    { heading: 'NODE PORT', cell: ({ nodePort }) => numberText(nodePort), leaveOut: 3 },
-    { heading: 'EXTERNAL', cell: (port) => externalText(port), least: 12, leaveOut: 2 },
+    ...(isDirect
+      ? [{ heading: 'REACHABLE AT', cell: reachableText, least: 14 }]
+      : [
+          { heading: 'CLUSTER IP', cell: clusterAddressText },
+          { heading: 'NODE PORT', cell: ({ nodePort }: ServiceReport) => numberText(nodePort), leaveOut: 3 },
+          { heading: 'EXTERNAL', cell: externalText, least: 12, leaveOut: 2 },
+        ]),
     { heading: 'INSIDE', cell: (port) => decisionText(port.internal, port, paint) },
     {
       heading: 'OUTSIDE',
@@ -39,12 +43,36 @@ export function serviceColumns(paint: Paint): readonly Column<ServiceReport>[] {
   ];
 }
 
-/** One line per service port, then the addresses that belong to another one. */
+/** One line per service port, then the addresses that belong to another one, and why addresses are not captured. */
 export function servicesText(services: readonly ServiceReport[], paint: Paint, layout?: Layout): string {
-  const notes = services.flatMap((service) => {
+  const lost = services.flatMap((service) => {
     return lostTexts(service).map((text) => `${service.service}, ${service.family}: no ${text}\n`);
   });
-  return itemsText(serviceColumns(paint), services, layout) + (notes.length > 0 ? `\n${notes.join('')}` : '');
+  const reasons = new Set(services.flatMap(({ direct }) => (direct ? [direct.reason] : [])));
+  const uncaptured = [...reasons].map(
+    (reason) =>
+      `Packets to cluster IPs and other service addresses are not captured: ${reason}. Connect to the addresses in REACHABLE AT.\n`,
+  );
+  const notes = [...lost, ...uncaptured];
+  const table = itemsText(serviceColumns(paint, reasons.size > 0), services, layout);
+  return table + (notes.length > 0 ? `\n${notes.join('')}` : '');
+}
+
+/** The addresses that serve, each once. */
+function reachableText({ direct }: ServiceReport): string {
+  const addresses = new Set(direct?.places.flatMap(({ address }) => address ?? []));
+  return [...addresses].join(',') || '-';
+}
+
+function clusterAddressText({ direct, clusterIP, port }: ServiceReport): string {
+  return direct ? 'not captured' : joinHostPort(clusterIP, port);
+}
+
+/** `127.0.0.1:8080 (for 10.96.0.10:8080/TCP)`, or why a frontend is not served. */
+function placeTexts({ direct }: ServiceReport): string[] {
+  return (direct?.places ?? []).map(({ frontend, address, note }) =>
+    address === null ? `not at all (for ${frontend}): ${note}` : `${address} (for ${frontend})`,
+  );
 }
 
 function externalText({ externalIPs, loadBalancerIPs }: ServiceReport): string {
@@ -71,7 +99,8 @@ function detailsOf(service: ServiceReport, paint: Paint, width: number | undefin
     `${decisionText(decision, service, paint)}: ${decision.reason}`;
   const fields = fieldsText(
     [
-      ['cluster IP', joinHostPort(service.clusterIP, service.port)],
+      ['cluster IP', clusterIPText(service)],
+      ['reachable at', placeTexts(service).join(', ')],
       ['node port', service.nodePort === 0 ? undefined : String(service.nodePort)],
       ['external IPs', service.externalIPs.join(', ')],
       ['load balancer IPs', service.loadBalancerIPs.join(', ')],
@@ -93,6 +122,11 @@ function detailsOf(service: ServiceReport, paint: Paint, width: number | undefin
     width,
   );
   return `${paint('bold', service.service)} (${service.family})\n${fields}`;
+}
+
+function clusterIPText({ clusterIP, port, direct }: ServiceReport): string {
+  const address = joinHostPort(clusterIP, port);
+  return direct ? `${address}, not captured: ${direct.reason}` : address;
 }
 
 function lostTexts({ lost = [] }: ServiceReport): string[] {

@@ -190,6 +190,18 @@ export interface ServiceReport {
   /** Destinations that it claims but another service port owns; absent when there are none. */
   readonly lost?: readonly { readonly frontend: string; readonly owner: string }[];
   readonly endpoints: { readonly known: number; readonly cluster: number; readonly local: number };
+  /**
+   * Present when packets to service addresses are not captured: why, and where each frontend is reachable. `address` is
+   * null when it is nowhere.
+   */
+  readonly direct?: {
+    readonly reason: string;
+    readonly places: readonly {
+      readonly frontend: string;
+      readonly address: string | null;
+      readonly note: string;
+    }[];
+  };
 }
 
 /** One endpoint of one service port, and why it takes traffic or does not. */

@@ -497,3 +497,48 @@ test('endpoints always see the node in userspace mode', () => {
   assert.equal(fate(packetTo('10.96.0.1'), facts, clusterIP), '10.244.1.21 0.5 masq, 10.244.2.21 0.5 masq');
   assert.equal(fate(packetTo('10.96.0.1', { port: 81 }), facts, clusterIP), 'reject');
 });
+
+suite('while packets are not captured in userspace mode', () => {
+  const guarded = { loadBalancerVIPs: [vip], sourceRanges: ['203.0.113.0/24'] };
+  const plan = planOf({ clusterIP: '10.96.0.1', nodePort: 30_080, ...guarded }, [here, there]);
+  const { key } = plan.port;
+  const place = (frontend: string, address: string, note = '') => ({ key, frontend, address, note });
+  const direct = () => ({
+    reason: 'no privileges',
+    places: [
+      place('10.96.0.1:80/TCP', '127.0.0.1:40000', 'not captured: no privileges'),
+      place(':30080/TCP', '0.0.0.0:30080'),
+      place(`${vip}:80/TCP`, '', 'not served: source ranges'),
+    ],
+  });
+  const explained = (packet: Packet) =>
+    explainPacket(packet, plansByKey(plan), node, userspaceRules('', direct));
+
+  test('a service address is ignored, and the reasons say where it is served', () => {
+    const explanation = explained(packetTo('10.96.0.1'));
+    assert.deepEqual(explanation.fate, { action: 'pass' });
+    assert.equal(explanation.service, key);
+    says(explanation, /^Packets to service addresses are not captured: no privileges\.$/);
+    says(explanation, /^It is served at 127\.0\.0\.1:40000 instead\.$/);
+  });
+
+  test('listeners are served at their own address, or at every address of the node', () => {
+    for (const packet of [
+      packetTo('127.0.0.1', { port: 40_000, source: '127.0.0.1' }),
+      packetTo('192.0.2.77', { port: 30_080, source: outside }),
+    ]) {
+      const { fate, service } = explained(packet);
+      assert.equal(service, key);
+      assert.equal(fate.action === 'forward' && fate.targets.length, 2);
+    }
+    assert.equal(explained(packetTo('127.0.0.1', { port: 40_001 })).fate.action, 'pass');
+    assert.equal(explained(packetTo('127.0.0.1', { port: 40_000, protocol: 'UDP' })).fate.action, 'pass');
+    assert.equal(explained(packetTo('203.0.113.9', { port: 30_080 })).fate.action, 'pass');
+  });
+
+  test('a frontend that nothing serves is ignored for its own reason, and nothing is refused', () => {
+    says(explained(packetTo(vip, { source: outside })), /^It is not served: source ranges\.$/);
+    assert.equal(explained(packetTo('10.96.0.1', { port: 81 })).fate.action, 'pass');
+    assert.equal(explained(packetTo('10.96.9.9')).fate.action, 'pass');
+  });
+});

@@ -1,16 +1,19 @@
 import type { Fate, Packet, Target } from '../backends/inspection.ts';
 import { isInRange, isOwnAddress, type NodeFacts, type Sender, senderOf } from '../backends/node-facts.ts';
-import type {
-  DestinationMatches,
-  EndpointChoice,
-  NotForwarded,
-  PacketRules,
+import {
+  choiceOf,
+  type DestinationMatches,
+  type DirectService,
+  type EndpointChoice,
+  type NotForwarded,
+  type PacketRules,
 } from '../backends/packet-rules.ts';
 import type { Endpoint } from '../model/endpoint.ts';
 import type { Frontend } from '../plan/frontend.ts';
 import { compareClaims, precedenceOf } from '../plan/ownership.ts';
 import type { ServicePlan } from '../plan/service-plan.ts';
 import { rangeOfNode } from '../plan/source-ranges.ts';
+import { type Listened, listenedAt, notCaptured } from './explain-direct.ts';
 import { matchesOf, ownerFirst } from './matches.ts';
 
 /** The fate of the first packet of a connection by the plans, and why. */
@@ -35,6 +38,12 @@ export function explainPacket(
 ): Explanation {
   const matches = matchesOf(packet, plans);
   const claims = claimsOn(packet, matches, node);
+  const direct = rules.direct?.();
+  if (direct) {
+    const listened = listenedAt(packet, plans, node, direct);
+    if (listened) return explainListener(listened, packet, node, rules);
+    return explainUncaptured(packet, matches, claims, direct);
+  }
   const [frontend] = claims;
   if (!frontend) {
     const result = unmatched(packet, rules.unmatched(packet, matches, node));
@@ -45,6 +54,41 @@ export function explainPacket(
   const { fate, reasons } = resultFor(frontend, packet, node, rules);
   const start = [`The packet is for ${name} of service port ${service}.`, ...losers(claims)];
   return { service, frontend: name, fate, reasons: [...start, ...reasons] };
+}
+
+function explainListener(
+  { frontend, address }: Listened,
+  packet: Packet,
+  node: NodeFacts,
+  rules: PacketRules,
+): Explanation {
+  const { key: service } = frontend.plan.port;
+  const name = `${frontend.kind} ${frontend.name}`;
+  const { fate, reasons } = forwardResult(frontend, packet, node, {
+    ...rules,
+    choose: ({ outside, plan }) => choiceOf(outside, plan),
+  });
+  const start = `kube-proxy listens at ${address} for ${name} of service port ${service}.`;
+  return { service, frontend: name, fate, reasons: [start, ...reasons] };
+}
+
+function explainUncaptured(
+  packet: Packet,
+  matches: DestinationMatches,
+  claims: readonly Frontend[],
+  direct: DirectService,
+): Explanation {
+  const [frontend] = claims;
+  if (!frontend) {
+    return { service: undefined, frontend: undefined, ...unmatched(packet, undefined) };
+  }
+  const { key: service } = frontend.plan.port;
+  const name = frontendText(frontend, packet);
+  const reasons = [
+    `The packet is for ${name} of service port ${service}.`,
+    ...notCaptured(matches, claims, direct),
+  ];
+  return { service, frontend: name, ...notForwarded({ action: 'pass', reasons }) };
 }
 
 /** An address of a service comes before a node port, even when it refuses the packet. */
@@ -88,6 +132,14 @@ function resultFor(frontend: Frontend, packet: Packet, node: NodeFacts, rules: P
     if (admitted === undefined) return notForwarded(notAdmitted(plan, packet));
     reasons.push(admitted);
   }
+  const result = forwardResult(frontend, packet, node, rules);
+  return { ...result, reasons: [...reasons, ...result.reasons] };
+}
+
+/** The endpoints that the packet may go to, or why it is refused. */
+function forwardResult(frontend: Frontend, packet: Packet, node: NodeFacts, rules: PacketRules): Result {
+  const { plan } = frontend;
+  const reasons: string[] = [];
   const sender = senderOf(packet, node);
   const choice = rules.choose(frontend, sender, packet);
   reasons.push(...choice.reasons);

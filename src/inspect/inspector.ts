@@ -27,7 +27,7 @@ import type { FamilyView } from './family-view.ts';
 import type { KernelView } from './kernel-view.ts';
 import { packetOf, type Question, QuestionError } from './question.ts';
 import { type Selection, type Selector, selectionOf } from './selection.ts';
-import { endpointReports, serviceReport } from './service-report.ts';
+import { directReports, endpointReports, serviceReport } from './service-report.ts';
 import { compareSettled } from './settled.ts';
 import {
   configurationReport,
@@ -118,8 +118,11 @@ export class Inspector {
   }
 
   services(selector: Selector = {}): Promise<Iterable<ServiceReport>> {
+    const direct = new Map(
+      this.#options.families.map(({ view, rules }) => [view.family, directReports(rules.direct?.())]),
+    );
     return this.#selected(selector, function* (plan) {
-      yield serviceReport(plan);
+      yield serviceReport(plan, direct.get(plan.port.family));
     });
   }
 

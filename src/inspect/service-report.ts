@@ -1,3 +1,4 @@
+import type { DirectService } from '../backends/packet-rules.ts';
 import type { Endpoint } from '../model/endpoint.ts';
 import { lostFrontends } from '../plan/frontend.ts';
 import type { PlannedPort } from '../plan/plan.ts';
@@ -5,8 +6,11 @@ import { endpointReason } from '../plan/reasons.ts';
 import type { Decision, ServicePlan } from '../plan/service-plan.ts';
 import type { DecisionReport, EndpointReport, ServiceReport } from './api.ts';
 
-/** The settings of one service port, and the decisions of its plan. */
-export function serviceReport(plan: ServicePlan): ServiceReport {
+/**
+ * The settings of one service port, and the decisions of its plan. `direct`: where its frontends are served, by service
+ * port, while packets are not captured.
+ */
+export function serviceReport(plan: ServicePlan, direct?: DirectReports): ServiceReport {
   const { port, topology } = plan;
   return {
     service: port.key,
@@ -30,7 +34,27 @@ export function serviceReport(plan: ServicePlan): ServiceReport {
     topology: { mode: topology.mode, reason: topology.reason },
     ...(plan.lost && { lost: lostReports(plan) }),
     endpoints: { known: plan.endpoints.length, cluster: plan.cluster.length, local: plan.local.length },
+    ...(direct && { direct: { reason: direct.reason, places: direct.places.get(port.key) ?? [] } }),
   };
+}
+
+type DirectReport = NonNullable<ServiceReport['direct']>;
+
+export interface DirectReports {
+  readonly reason: string;
+  /** By key of the service port. */
+  readonly places: ReadonlyMap<string, DirectReport['places']>;
+}
+
+/** Undefined while packets are captured. */
+export function directReports(direct: DirectService | undefined): DirectReports | undefined {
+  if (!direct) return undefined;
+  const groups = Map.groupBy(direct.places, ({ key }) => key);
+  const places = [...groups].map(([key, group]): [string, DirectReport['places']] => [
+    key,
+    group.map(({ frontend, address, note }) => ({ frontend, address: address || null, note })),
+  ]);
+  return { reason: direct.reason, places: new Map(places) };
 }
 
 function lostReports(plan: ServicePlan): NonNullable<ServiceReport['lost']> {

@@ -53,6 +53,43 @@ describe('kube-proxyctl and a proxy in userspace mode without privileges', { ski
     assert.match(await printed('endpoints cart'), /127\.0\.1\.12:9376 +ready /);
   });
 
+  it('services lists the addresses that serve, and no cluster IP as if it were reachable', async () => {
+    const table = await printed('services');
+    assert.match(table, /^SERVICE PORT +FAMILY +REACHABLE AT +INSIDE +OUTSIDE\n/);
+    assert.match(table, /^shop\/cart\/TCP +IPv4 +127\.0\.0\.1:8090,0\.0\.0\.0:30080 /m);
+    assert.match(
+      table,
+      /\nPackets to cluster IPs .* are not captured: not running as root \(CAP_NET_ADMIN is needed\)\./,
+    );
+    assert.doesNotMatch(table, /10\.96\./);
+    const [served = ''] = /127\.0\.0\.1:\d+/.exec(table) ?? [];
+    const [host = '', port] = served.split(':');
+    const socket = connect({ host, port: Number(port) });
+    await once(socket.resume(), 'close');
+    const details = await printed('services web');
+    assert.match(details, /cluster IP +10\.96\.0\.10:8080, not captured: not running as root/);
+    assert.match(details, /reachable at +127\.0\.0\.1:8080 \(for 10\.96\.0\.10:8080\/TCP\)\n/);
+  });
+
+  it('explain says of a cluster IP that it is not captured and where it is served, without a warning', async () => {
+    const text = await printed('explain node 10.96.0.10:8080');
+    assert.match(text, /\nIgnored: /);
+    assert.match(
+      text,
+      /not captured: not running as root .*\n.*It is served at 127\.0\.0\.1:8080 instead\.\n/,
+    );
+    assert.match(text, /\nThe kernel agrees\n/);
+    assert.match(
+      text,
+      /\nRules of other programs were not looked at: reading nf_tables needs CAP_NET_ADMIN\n$/,
+    );
+    assert.match(await printed('explain node 10.96.0.99:8080'), /\nThe kernel agrees\n/);
+    const served = await printed('explain node 127.0.0.1:8080');
+    assert.match(served, /\nForwarded to one of 3 endpoints of shop\/web\/TCP\.\n/);
+    assert.match(served, /kube-proxy listens at 127\.0\.0\.1:8080 for cluster IP 10\.96\.0\.10:8080\/TCP/);
+    assert.match(served, /\nThe kernel agrees\n/);
+  });
+
   it('explain agrees with the forwarder about its listeners', async () => {
     const args = 'explain node 127.0.0.1:30080';
     const report = JSON.parse(await printed(`${args} -o json`)) as ExplanationReport;

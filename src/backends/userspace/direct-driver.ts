@@ -5,6 +5,7 @@ import { distinctFrontends, type Frontend, lostFrontends } from '../../plan/fron
 import type { ServicePlan } from '../../plan/service-plan.ts';
 import type { AddressSource, NodeAddresses } from '../address-watch.ts';
 import type { Driver, FullWrite, Wanted, WantedChanges, Written } from '../driver.ts';
+import type { DirectPlace } from '../packet-rules.ts';
 import { type AddressRow, addressRow, refusalNote, renderAddressTable } from './address-table.ts';
 import { frontendOfListening, type Listening, listeningName, listeningsOf } from './direct-places.ts';
 import type { ProxySocket, ProxySockets } from './proxy-sockets.ts';
@@ -75,6 +76,13 @@ export class DirectDriver implements Driver<'listening'> {
   /** Where every service port is served. */
   addressRows(): AddressRow[] {
     return [...this.#served.values()].flatMap(({ rows }) => rows);
+  }
+
+  /** Every frontend, and where it is served. */
+  places(): DirectPlace[] {
+    return [...this.#served].flatMap(([key, { rows }]) =>
+      rows.map(({ frontend, address, note }) => ({ key, frontend, address, note })),
+    );
   }
 
   /** What is served now, to compare with. */

@@ -64,8 +64,12 @@ class UserspaceMode implements Mode {
   }
 
   /** The configuration has no scheduler field for this mode alone, so it takes the one of ipvs mode. */
-  packetRules({ config }: Pick<InspectionContext, 'config'>): PacketRules {
-    return packetRules(config.ipvs.scheduler);
+  packetRules({ family, config }: Pick<InspectionContext, 'family' | 'config'>): PacketRules {
+    const direct = () => {
+      const driver = this.#running.get(family)?.driver;
+      return driver instanceof DirectDriver ? { reason: driver.reason, places: driver.places() } : undefined;
+    };
+    return packetRules(config.ipvs.scheduler, direct);
   }
 
   async supportedFamilies(): Promise<ReadonlySet<Family>> {

@@ -2,14 +2,22 @@ import {
   atSelectedAddresses,
   checksSourceRanges,
   choiceByPlan,
+  type DirectService,
   type PacketRules,
   refusesServiceRanges,
 } from '../packet-rules.ts';
 
-/** How userspace mode treats packets, with this scheduler; empty for the default one. */
-export function packetRules(scheduler: string): PacketRules {
+/**
+ * How userspace mode treats packets, with this scheduler; empty for the default one. `direct`: what listeners alone serve
+ * while packets cannot be captured.
+ */
+export function packetRules(
+  scheduler: string,
+  direct: () => DirectService | undefined = () => undefined,
+): PacketRules {
   return {
     ...(scheduler !== '' && { scheduler }),
+    direct,
     nodePort: atSelectedAddresses,
     unmatched: refusesServiceRanges,
     checksSource: checksSourceRanges,
