@@ -21,7 +21,7 @@ function fixture() {
   const subscription = subscribeRules(kernel, {
     event: ({ port, family, type, kind, table, chain }) =>
       void seen.push([port, family, kind, type, table, chain].join(' ')),
-    committed: (port, by) => void seen.push(`${port} committed ${by}`),
+    committed: (port, { processName, pid }) => void seen.push(`${port} committed ${processName}[${pid}]`),
     overrun: () => void seen.push('overrun'),
     failed: (error) => void seen.push(`failed ${error.message}`),
   });
