@@ -42,7 +42,7 @@ export function explainPacket(
   if (direct) {
     const listened = listenedAt(packet, plans, node, direct);
     if (listened) return explainListener(listened, packet, node, rules);
-    return explainUncaptured(packet, claims[0], direct);
+    return explainUncaptured(packet, matches, claims, direct);
   }
   const [frontend] = claims;
   if (!frontend) {
@@ -74,15 +74,20 @@ function explainListener(
 
 function explainUncaptured(
   packet: Packet,
-  frontend: Frontend | undefined,
+  matches: DestinationMatches,
+  claims: readonly Frontend[],
   direct: DirectService,
 ): Explanation {
+  const [frontend] = claims;
   if (!frontend) {
     return { service: undefined, frontend: undefined, ...unmatched(packet, undefined) };
   }
   const { key: service } = frontend.plan.port;
   const name = frontendText(frontend, packet);
-  const reasons = [`The packet is for ${name} of service port ${service}.`, ...notCaptured(frontend, direct)];
+  const reasons = [
+    `The packet is for ${name} of service port ${service}.`,
+    ...notCaptured(matches, claims, direct),
+  ];
   return { service, frontend: name, ...notForwarded({ action: 'pass', reasons }) };
 }
 
