@@ -17,6 +17,8 @@ export const tools = {
   ping: 'iputils-ping',
   capsh: 'libcap2-bin',
   modprobe: 'kmod',
+  zsh: 'zsh',
+  fish: 'fish',
 };
 
 /** Tests that need neither root nor a network. */

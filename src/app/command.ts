@@ -59,7 +59,8 @@ function readCommandLine(argv: readonly string[]): Options | number {
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
     for (const warning of error.warnings) process.stderr.write(`${warning}\n`);
-    process.stderr.write(`Error: ${error.message}\nSee 'kube-proxy --help' for usage.\n`);
+    const hint = error.suggestion === undefined ? '' : `Did you mean ${error.suggestion}? `;
+    process.stderr.write(`Error: ${error.message}\n${hint}See 'kube-proxy --help' for usage.\n`);
     return 1;
   }
 }

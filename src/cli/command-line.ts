@@ -23,7 +23,7 @@ export function parseCommandLine(argv: readonly string[]): ParsedCommandLine {
   if (options.help) return { action: 'help', warnings };
   if (parsed.positionals.some((argument) => argument !== '')) {
     const got = quoteList(parsed.positionals);
-    throw new UsageError(`"kube-proxy" does not take any arguments, got ${got}`, warnings);
+    throw new UsageError(`"kube-proxy" does not take any arguments, got ${got}`, { warnings });
   }
   const text = versionText(options.version);
   return text === undefined ? { action: 'run', warnings, options } : { action: 'version', warnings, text };

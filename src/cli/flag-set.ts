@@ -1,3 +1,4 @@
+import { closest } from '../lib/closest.ts';
 import { quote, quoteRune } from '../lib/go-quote.ts';
 import type { FlagType } from './flag-types.ts';
 import { UsageError } from './usage-error.ts';
@@ -138,7 +139,10 @@ class ArgumentReader<Target> {
     const separator = body.indexOf('=');
     const name = separator < 0 ? body : body.slice(0, separator);
     const flag = this.#byName.get(name.replaceAll('_', '-'));
-    if (!flag) throw usageError(`unknown flag: --${name}`);
+    if (!flag) {
+      const meant = closest(name.replaceAll('_', '-'), [...this.#byName.keys()]);
+      throw new UsageError(`unknown flag: --${name}`, { suggestion: meant && `--${meant}` });
+    }
     const value = separator < 0 ? (flag.noOptDefault ?? this.#rest.pop()) : body.slice(separator + 1);
     if (value === undefined) throw usageError(`flag needs an argument: ${arg}`);
     this.#set(flag, value);

@@ -1,5 +1,5 @@
-import { quote } from '../lib/go-quote.ts';
 import { wrap } from '../lib/wrap.ts';
+import { descriptionColumn, flagLines } from './flag-help.ts';
 import type { ProxyFlag } from './flags/flag.ts';
 import { flagGroups } from './flags.ts';
 
@@ -23,10 +23,6 @@ pods behind it.
 
 Settings come from the flags below or from the file that --config names.`;
 
-/** In fewer columns the description is under its flag instead of beside it. */
-const SIDE_BY_SIDE = 120;
-const UNDER_INDENT = 10;
-
 /** The text that --help prints. */
 export function helpText(options: HelpOptions): string {
   const words = description.split('\n\n').map((paragraph) => wrap(paragraph, options.width ?? 0).join('\n'));
@@ -35,35 +31,12 @@ export function helpText(options: HelpOptions): string {
 
 /** Usage and flags. */
 function usageText(options: HelpOptions): string {
-  const column = Math.max(...visibleFlags().map((flag) => heading(flag).length)) + 2;
+  const column = descriptionColumn(visibleFlags());
   const groups = flagGroups.map(({ title, flags }) => {
-    const lines = sorted(flags).flatMap((flag) => flagLines(flag, column, options));
+    const lines = sorted(flags).flatMap((flag) => flagLines(flag, column, options.width));
     return `\n${title}:\n${lines.join('\n')}\n`;
   });
   return `Usage:\n  kube-proxy [flags]\n${groups.join('')}${gateSection(options.gates)}`;
-}
-
-function flagLines(flag: ProxyFlag, column: number, { width }: HelpOptions): string[] {
-  const words = flag.help + defaultNote(flag);
-  const beside = width === undefined || width >= SIDE_BY_SIDE;
-  const indent = ' '.repeat(beside ? column : UNDER_INDENT);
-  const text = wrap(words, (width ?? 0) - indent.length);
-  if (!beside) return [heading(flag), ...text.map((line) => indent + line)];
-  return text.map((line, i) => (i === 0 ? heading(flag).padEnd(column) : indent) + line);
-}
-
-/** `  -v, --v Level`: the name, and the type unless it is a boolean. */
-function heading(flag: ProxyFlag): string {
-  const short = flag.shorthand === undefined ? '      ' : `  -${flag.shorthand}, `;
-  if (flag.typeName === 'bool') return `${short}--${flag.name}`;
-  const optional = flag.noOptDefault === undefined ? '' : `[=${flag.noOptDefault}]`;
-  return `${short}--${flag.name} ${flag.typeName}${optional}`;
-}
-
-/** Defaults that are the zero value of their type are left out. */
-function defaultNote({ typeName, defaultText }: ProxyFlag): string {
-  if (['', '0', '0s', '[]', 'false'].includes(defaultText)) return '';
-  return ` (default ${typeName === 'string' ? quote(defaultText) : defaultText})`;
 }
 
 /** The alpha and beta gates; last, because the list is long. */

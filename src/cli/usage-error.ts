@@ -2,10 +2,16 @@
 export class UsageError extends Error {
   /** Warnings about deprecated flags; only when every flag is valid. */
   readonly warnings: readonly string[];
+  /** What the user probably meant; undefined when there is nothing close. */
+  readonly suggestion: string | undefined;
 
-  constructor(message: string, warnings: readonly string[] = []) {
+  constructor(
+    message: string,
+    details: { warnings?: readonly string[]; suggestion?: string | undefined } = {},
+  ) {
     super(message);
     this.name = 'UsageError';
-    this.warnings = warnings;
+    this.warnings = details.warnings ?? [];
+    this.suggestion = details.suggestion;
   }
 }

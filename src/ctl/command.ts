@@ -1,6 +1,6 @@
 import { type PlainObject, writeYaml } from '../config/write-yaml.ts';
 import type { Clock } from '../lib/clock.ts';
-import { type CtlFlag, type CtlOptions, isTable } from './flags.ts';
+import { type CtlFlag, type CtlOptions, commonFlags, helpFlag, isTable } from './flags.ts';
 import type { ReportSource } from './source.ts';
 import type { Layout } from './table.ts';
 import type { ExitCode, Paint, Terminal } from './terminal.ts';
@@ -16,8 +16,8 @@ export interface CommandContext {
   readonly clock: Clock;
 }
 
-/** One command of kube-proxyctl. */
-export interface Command {
+/** What help and the command line need to know of a command. */
+export interface CommandSyntax {
   readonly name: string;
   /** The arguments, as usage shows them. */
   readonly usage: string;
@@ -27,9 +27,36 @@ export interface Command {
   /** Further text for the command's own help. */
   readonly details: string;
   readonly flags: readonly CtlFlag[];
+  /** What each argument can be completed to. */
+  readonly completes: readonly Completed[];
+}
+
+/** What an argument means, for shell completion. */
+export type Completed = 'service' | 'source' | 'command' | 'shell';
+
+/** A command that shows something of a proxy. */
+export interface Command extends CommandSyntax {
   /** Whether -o name is possible. */
   readonly hasNames: boolean;
   run(context: CommandContext): Promise<ExitCode>;
+}
+
+/** A command about kube-proxyctl itself. It asks no proxy, and takes no flags but --help. */
+export interface LocalCommand extends CommandSyntax {
+  readonly flags: readonly [];
+  /** The text to print. `width` is that of the terminal, if there is one. */
+  textOf(args: readonly string[], width: number | undefined): string;
+}
+
+export type AnyCommand = Command | LocalCommand;
+
+export function isLocal(command: AnyCommand): command is LocalCommand {
+  return 'textOf' in command;
+}
+
+/** The flags that a command takes, those of every command last. */
+export function flagsOf(command: AnyCommand): readonly CtlFlag[] {
+  return isLocal(command) ? [helpFlag] : [...command.flags, ...commonFlags];
 }
 
 /**

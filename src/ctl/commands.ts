@@ -31,7 +31,8 @@ const named = {
 a cluster IP, an external IP, a load balancer IP, an address of this node or an endpoint, as IP or IP:PORT.`,
   flags: [...namespaceFlags, ...offlineFlags],
   hasNames: true,
-};
+  completes: ['service'],
+} satisfies Partial<Command>;
 
 const status: Command = {
   name: 'status',
@@ -42,6 +43,7 @@ const status: Command = {
 With --watch it shows each change but syncs that go well.`,
   flags: watchFlags,
   hasNames: false,
+  completes: [],
   async run(context) {
     const { options, source, paint, layout } = context;
     const look = () => source.status();
@@ -109,6 +111,7 @@ const top: Command = {
   details: 'The busiest comes first. Ctrl-C ends it, or --count.',
   flags: [...namespaceFlags, ...topFlags],
   hasNames: true,
+  completes: [],
   run: watchTop,
 };
 
@@ -142,6 +145,7 @@ Examples:
   kube-proxyctl explain --manifests shop/ --node node-1 203.0.113.9 192.0.2.1:30080`,
   flags: [interfaceFlag, liveFlag, namespaceFlag, ...offlineFlags],
   hasNames: false,
+  completes: ['source', 'service'],
   async run(context) {
     const { options, source, paint } = context;
     const report = await source.explain({
@@ -198,6 +202,7 @@ const version: Command = {
   details: 'Exits with 0 also when the proxy does not answer.',
   flags: [],
   hasNames: false,
+  completes: [],
   async run(context) {
     const report = await versionReport(context.source);
     print(context, report, () => versionText(report));

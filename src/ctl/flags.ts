@@ -2,7 +2,7 @@ import { defineFlag, type Flag } from '../cli/flag-set.ts';
 import { bool, duration, type FlagType, int32, string } from '../cli/flag-types.ts';
 import { HOUR, MILLISECOND, SECOND } from '../lib/duration.ts';
 
-const forms = ['table', 'wide', 'json', 'yaml', 'name'] as const;
+export const forms = ['table', 'wide', 'json', 'yaml', 'name'] as const;
 export type OutputForm = (typeof forms)[number];
 
 /** The values of the flags of kube-proxyctl. */
@@ -94,6 +94,8 @@ function flag<Key extends keyof CtlOptions>(
   });
 }
 
+export const helpFlag: CtlFlag = flag('help', 'help', bool, 'Show help for the program or the command.', 'h');
+
 /** Flags of every command. */
 export const commonFlags: readonly CtlFlag[] = [
   flag(
@@ -115,8 +117,8 @@ export const commonFlags: readonly CtlFlag[] = [
     'Form of the answer: table, wide (a table with every column, never cut), json, yaml or name (one per line).',
     'o',
   ),
-  flag('timeout', 'timeout', span, 'How long to wait for an answer. (default 1m0s)'),
-  flag('help', 'help', bool, 'Show help for the program or the command.', 'h'),
+  flag('timeout', 'timeout', span, 'How long to wait for an answer.'),
+  helpFlag,
 ];
 
 /**
@@ -186,7 +188,7 @@ export const liveFlag: CtlFlag = flag(
 );
 
 export const topFlags: readonly CtlFlag[] = [
-  flag('interval', 'interval', span, 'Time between two looks at the proxy. (default 2s)'),
+  flag('interval', 'interval', span, 'Time between two looks at the proxy.'),
   flag('count', 'count', int32, 'End after this many looks. (default one for top in a pipe, else no end)'),
 ];
 

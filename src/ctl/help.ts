@@ -1,4 +1,6 @@
-import type { Command } from './command.ts';
+import { descriptionColumn, flagLines } from '../cli/flag-help.ts';
+import { wrap } from '../lib/wrap.ts';
+import { type AnyCommand, flagsOf } from './command.ts';
 import { type CtlFlag, commonFlags, versionFlag } from './flags.ts';
 
 const description = `kube-proxyctl shows the decisions of kube-proxy on this node, and whether the kernel agrees. It changes nothing.`;
@@ -6,47 +8,56 @@ const description = `kube-proxyctl shows the decisions of kube-proxy on this nod
 const exitCodes = `Exit codes:
   0  no problem found
   1  wrong usage, or no answer
-  2  problem found: the proxy is unhealthy, or the kernel differs from its decisions
+  2  problem found: proxy unhealthy, or the kernel differs from its decisions
 `;
 
-export function programHelp(commands: readonly Command[]): string {
-  const usages = commands.map(({ name, usage }) => `${name} ${usage}`.trim());
-  const width = Math.max(...usages.map(({ length }) => length));
-  const lines = commands.map(({ summary }, i) => `  ${(usages[i] ?? '').padEnd(width)}  ${summary}\n`);
-  return `${description}
+/** Help for the program, wrapped at a width if there is one. */
+export function programHelp(commands: readonly AnyCommand[], width?: number): string {
+  const usages = commands.map(({ name, usage }) => `  ${`${name} ${usage}`.trim()}`);
+  const column = Math.max(...usages.map(({ length }) => length)) + 2;
+  const lines = commands.flatMap(({ summary }, i) =>
+    wrap(summary, (width ?? 0) - column).map(
+      (line, j) => (j === 0 ? (usages[i] ?? '') : '').padEnd(column) + line,
+    ),
+  );
+  return `${proseText(description, width)}
 
 Usage:
   kube-proxyctl COMMAND [flags]
 
 Commands:
-${lines.join('')}
+${lines.join('\n')}
+
 Flags of every command:
-${flagLines([...commonFlags, versionFlag])}
-${exitCodes}
-Help for a command, with its own flags: kube-proxyctl COMMAND --help
+${flagsText([...commonFlags, versionFlag], width)}
+${proseText(exitCodes, width)}
+Help for a command, with its own flags: kube-proxyctl help COMMAND
 `;
 }
 
-export function commandHelp({ name, usage, summary, details, flags }: Command): string {
-  return `${name}: ${summary}.
+/** Help for one command, wrapped at a width if there is one. */
+export function commandHelp(command: AnyCommand, width?: number): string {
+  const { name, usage, summary, details } = command;
+  return `${proseText(`${name}: ${summary}.`, width)}
 
 Usage:
   kube-proxyctl ${`${name} ${usage}`.trim()} [flags]
 
-${details}
+${proseText(details, width)}
 
 Flags:
-${flagLines([...flags, ...commonFlags])}
-${exitCodes}`;
+${flagsText(flagsOf(command), width)}
+${proseText(exitCodes, width)}`;
 }
 
-function flagLines(flags: readonly CtlFlag[]): string {
-  const headings = flags.map(headingOf);
-  const width = Math.max(...headings.map(({ length }) => length));
-  return flags.map(({ help }, i) => `${(headings[i] ?? '').padEnd(width)}  ${help}\n`).join('');
+function flagsText(flags: readonly CtlFlag[], width: number | undefined): string {
+  const column = descriptionColumn(flags);
+  return flags.flatMap((flag) => flagLines(flag, column, width).map((line) => `${line}\n`)).join('');
 }
 
-function headingOf({ name, shorthand, typeName }: CtlFlag): string {
-  const short = shorthand === undefined ? '      ' : `  -${shorthand}, `;
-  return typeName === 'bool' ? `${short}--${name}` : `${short}--${name} ${typeName}`;
+/** Wraps sentences at a width; a line ends after a sentence, and lines that begin with a blank stay as they are. */
+function proseText(text: string, width: number | undefined): string {
+  if (width === undefined) return text;
+  const paragraphs = text.split(/(?<=[.:])\n|\n(?=[ \n])|(?<=\n)\n|(?<=\n .*)\n/);
+  return paragraphs.flatMap((part) => (/^\s/.test(part) ? part : wrap(part, width))).join('\n');
 }

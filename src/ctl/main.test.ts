@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { product, productText } from '../lib/product.ts';
-import { commands } from './commands.ts';
+import { allCommands } from './all-commands.ts';
+import { flagsOf } from './command.ts';
+import { commandHelp, programHelp } from './help.ts';
 import { main } from './main.ts';
 import type { Terminal } from './terminal.ts';
 
@@ -17,22 +19,53 @@ async function run(...args: string[]): Promise<{ stdout: string; stderr: string;
   return { ...written, exitCode: terminal.exitCode };
 }
 
-test('kube-proxyctl --help and -h list every command', async () => {
-  for (const flag of ['--help', '-h']) {
-    const { stdout, stderr, exitCode } = await run(flag);
-    for (const { name } of commands) assert.match(stdout, new RegExp(`^ {2}${name} `, 'm'));
+test('kube-proxyctl alone, help, --help and -h list every command', async () => {
+  for (const args of [[], ['help'], ['--help'], ['-h']]) {
+    const { stdout, stderr, exitCode } = await run(...args);
+    for (const { name } of allCommands) assert.match(stdout, new RegExp(`^ {2}${name} `, 'm'));
     assert.match(stdout, /^Exit codes:$/m);
     assert.equal(stderr, '');
     assert.equal(exitCode, 0);
   }
 });
 
-for (const { name, flags } of commands) {
-  test(`kube-proxyctl ${name} --help shows the flags of the command`, async () => {
+for (const command of allCommands) {
+  const { name } = command;
+  test(`kube-proxyctl help ${name} and ${name} --help show the flags of the command`, async () => {
     const { stdout, exitCode } = await run(name, '--help');
     assert.match(stdout, new RegExp(`^ {2}kube-proxyctl ${name} `, 'm'));
-    for (const flag of flags) assert.match(stdout, new RegExp(`^ +(-\\w, )?--${flag.name} `, 'm'));
+    for (const flag of flagsOf(command)) assert.match(stdout, new RegExp(`^ +(-\\w, )?--${flag.name} `, 'm'));
     assert.equal(exitCode, 0);
+    assert.equal((await run('help', name)).stdout, stdout);
+  });
+}
+
+test('help fits a terminal of 80 columns', () => {
+  for (const text of [
+    programHelp(allCommands, 80),
+    ...allCommands.map((command) => commandHelp(command, 80)),
+  ]) {
+    // Examples stay on one line, so that they can be copied.
+    const lines = text.split('\n').filter((line) => !line.startsWith('  kube-proxyctl '));
+    for (const line of lines) assert.ok(line.length <= 80, line);
+  }
+});
+
+const suggestions: [args: string, complaint: string, suggestion: string][] = [
+  ['servces', 'unknown command "servces"', 'services'],
+  ['help stauts', 'unknown command "stauts"', 'status'],
+  ['services --namespce shop', 'unknown flag: --namespce', '--namespace'],
+  ['--verison', 'unknown flag: --verison', '--version'],
+  ['completion bsh', 'unknown shell "bsh": there are bash, zsh, fish', 'bash'],
+];
+
+for (const [args, complaint, suggestion] of suggestions) {
+  test(`kube-proxyctl ${args} asks whether ${suggestion} was meant`, async () => {
+    assert.deepEqual(await run(...args.split(' ')), {
+      stdout: '',
+      stderr: `Error: ${complaint}; did you mean ${suggestion}?\n`,
+      exitCode: 1,
+    });
   });
 }
 
@@ -43,9 +76,11 @@ test('kube-proxyctl --version names its version and commit, and the release', as
 });
 
 const usageFaults: [args: string, complaint: string][] = [
-  ['', 'a command is needed'],
+  ['-o json', 'a command is needed'],
+  ['help -o json', 'help has no flag --output'],
+  ['completion', 'completion takes bash|zsh|fish, got none'],
   ['nope', 'unknown command "nope"'],
-  ['--nope', 'unknown flag: --nope'],
+  ['--xyzzy', 'unknown flag: --xyzzy'],
   ['--version status', '--version takes no command, got "status"'],
   ['status web', 'status takes no arguments, got "web"'],
   ['explain 10.0.0.1', 'explain takes SRC DST[:PORT][/PROTO], got "10.0.0.1"'],

@@ -5,9 +5,10 @@ import { toMillis } from '../lib/duration.ts';
 import { quote } from '../lib/go-quote.ts';
 import { messageOf } from '../lib/thrown.ts';
 import type { Logger } from '../obs/log.ts';
-import type { Command } from './command.ts';
-import { commands } from './commands.ts';
-import { allFlags, type CtlOptions, commonFlags, defaultOptions, isWithoutProxy } from './flags.ts';
+import { allCommands, commandOf } from './all-commands.ts';
+import { type AnyCommand, type Command, flagsOf, isLocal } from './command.ts';
+import { COMPLETE, complete } from './completion/complete.ts';
+import { allFlags, type CtlOptions, defaultOptions, isWithoutProxy } from './flags.ts';
 import { commandHelp, programHelp } from './help.ts';
 import { serverAddress } from './server-address.ts';
 import { serverSource } from './server-source.ts';
@@ -22,10 +23,15 @@ export async function main(args: string[], terminal: Terminal = process): Promis
   try {
     terminal.exitCode = await run(args, terminal);
   } catch (error) {
-    const hint = error instanceof UsageError ? '; see kube-proxyctl --help' : '';
-    terminal.stderr.write(`Error: ${messageOf(error)}${hint}\n`);
+    terminal.stderr.write(`Error: ${messageOf(error)}${hintFor(error)}\n`);
     terminal.exitCode = EXIT_ERROR;
   }
+}
+
+function hintFor(error: unknown): string {
+  if (!(error instanceof UsageError)) return '';
+  const { suggestion } = error;
+  return suggestion === undefined ? '; see kube-proxyctl --help' : `; did you mean ${suggestion}?`;
 }
 
 /** Exits when the reader of a pipe is gone, as in `kube-proxyctl services | head`. */
@@ -37,47 +43,56 @@ function exitWithReader(): void {
 }
 
 async function run(argv: readonly string[], terminal: Terminal): Promise<ExitCode> {
+  if (argv[0] === COMPLETE) return complete(argv.slice(1), terminal);
   const parsed = parseFlags(allFlags, argv);
   const options: CtlOptions = { ...defaultOptions };
   parsed.writeTo(options);
   const [name, ...args] = parsed.positionals;
   const command = name === undefined ? undefined : commandOf(name);
-  if (options.help) {
-    terminal.stdout.write(command ? commandHelp(command) : programHelp(commands));
+  const text = helpOrVersion(argv, command, options, terminal);
+  if (text !== undefined) {
+    terminal.stdout.write(text);
     return EXIT_OK;
   }
-  if (options.version) {
-    if (name !== undefined) throw usageError(`--version takes no command, got ${quote(name)}`);
-    terminal.stdout.write(`kube-proxyctl of ${programText(clientVersion())}\n`);
-    return EXIT_OK;
-  }
-  if (!command) throw usageError('a command is needed');
+  if (!command) throw new UsageError('a command is needed');
   check(command, args, options, parsed.changed);
+  if (!isLocal(command)) return runCommand(command, args, options, terminal);
+  terminal.stdout.write(command.textOf(args, widthOf(terminal)));
+  return EXIT_OK;
+}
+
+/** The text when the command line asks for help or the version, or is empty. */
+function helpOrVersion(
+  argv: readonly string[],
+  command: AnyCommand | undefined,
+  options: CtlOptions,
+  terminal: Terminal,
+): string | undefined {
+  if (command && options.help) return commandHelp(command, widthOf(terminal));
+  if (options.help || argv.length === 0) return programHelp(allCommands, widthOf(terminal));
+  if (!options.version) return undefined;
+  if (command) throw new UsageError(`--version takes no command, got ${quote(command.name)}`);
+  return `kube-proxyctl of ${programText(clientVersion())}\n`;
+}
+
+async function runCommand(
+  command: Command,
+  args: readonly string[],
+  options: CtlOptions,
+  terminal: Terminal,
+): Promise<ExitCode> {
   const source = await openSource(command, options, terminal);
+  const [paint, layout] = [painter(terminal), layoutOf(options, terminal)];
   try {
-    return await command.run({
-      args,
-      options,
-      source,
-      terminal,
-      paint: painter(terminal),
-      layout: layoutOf(options, terminal),
-      clock: systemClock,
-    });
+    return await command.run({ args, options, source, terminal, paint, layout, clock: systemClock });
   } finally {
     await source.close();
   }
 }
 
-function commandOf(name: string): Command {
-  const command = commands.find((known) => known.name === name);
-  if (!command) throw usageError(`unknown command ${quote(name)}`);
-  return command;
-}
-
 /** Throws when the command does not take these arguments or flags. */
 function check(
-  command: Command,
+  command: AnyCommand,
   args: readonly string[],
   options: CtlOptions,
   given: ReadonlySet<string>,
@@ -85,12 +100,13 @@ function check(
   const { least, most } = command.arguments;
   if (args.length < least || args.length > most) {
     const wanted = command.usage === '' ? 'no arguments' : command.usage;
-    throw usageError(`${command.name} takes ${wanted}, got ${args.map(quote).join(' ') || 'none'}`);
+    throw new UsageError(`${command.name} takes ${wanted}, got ${args.map(quote).join(' ') || 'none'}`);
   }
-  if (options.output === 'name' && !command.hasNames) throw usageError(`${command.name} has no -o name`);
-  const known = new Set([...command.flags, ...commonFlags].map(({ name }) => name));
+  const known = new Set(flagsOf(command).map(({ name }) => name));
   const stray = [...given].find((name) => !known.has(name));
-  if (stray !== undefined) throw usageError(`${command.name} has no flag --${stray}`);
+  if (stray !== undefined) throw new UsageError(`${command.name} has no flag --${stray}`);
+  if (isLocal(command)) return;
+  if (options.output === 'name' && !command.hasNames) throw new UsageError(`${command.name} has no -o name`);
   checkTogether(command, given);
 }
 
@@ -101,28 +117,34 @@ const offlineNames = ['without-proxy', 'manifests', 'kubeconfig'] as const;
 function checkTogether(command: Command, given: ReadonlySet<string>): void {
   const pacing = ['interval', 'count'].find((name) => given.has(name));
   const mayWatch = command.flags.some(({ name }) => name === 'watch');
-  if (pacing !== undefined && mayWatch && !given.has('watch')) throw usageError(`--${pacing} needs --watch`);
+  if (pacing !== undefined && mayWatch && !given.has('watch'))
+    throw new UsageError(`--${pacing} needs --watch`);
   const offline = offlineNames.find((name) => given.has(name));
   const needy = ['node', 'proxy-mode'].find((name) => given.has(name));
   if (needy !== undefined && offline === undefined) {
-    throw usageError(`--${needy} needs --without-proxy, --manifests or --kubeconfig`);
+    throw new UsageError(`--${needy} needs --without-proxy, --manifests or --kubeconfig`);
   }
   if (given.has('proxy-mode') && given.has('config')) {
-    throw usageError('--proxy-mode has no effect with --config, which sets the mode');
+    throw new UsageError('--proxy-mode has no effect with --config, which sets the mode');
   }
   if (given.has('manifests') && given.has('kubeconfig')) {
-    throw usageError('--manifests and --kubeconfig exclude each other');
+    throw new UsageError('--manifests and --kubeconfig exclude each other');
   }
   if (offline === undefined) return;
   const live = ['live', 'watch'].find((name) => given.has(name));
-  if (live !== undefined) throw usageError(`--${live} needs a running kube-proxy`);
-  if (given.has('server')) throw usageError(`--server and --${offline} exclude each other`);
+  if (live !== undefined) throw new UsageError(`--${live} needs a running kube-proxy`);
+  if (given.has('server')) throw new UsageError(`--server and --${offline} exclude each other`);
+}
+
+/** The columns of the terminal; undefined in a pipe. */
+function widthOf({ stdout }: Terminal): number | undefined {
+  return stdout.isTTY ? stdout.columns : undefined;
 }
 
 /** Fits tables to a terminal, but not in a pipe and not with -o wide. */
-function layoutOf({ output }: CtlOptions, { stdout }: Terminal): Layout {
+function layoutOf({ output }: CtlOptions, terminal: Terminal): Layout {
   const isWide = output === 'wide';
-  return { width: stdout.isTTY && !isWide ? stdout.columns : undefined, isWide };
+  return { width: isWide ? undefined : widthOf(terminal), isWide };
 }
 
 async function openSource(
@@ -142,10 +164,6 @@ async function openSource(
     options,
     warningLogger((text) => terminal.stderr.write(text)),
   );
-}
-
-function usageError(message: string): UsageError {
-  return new UsageError(message);
 }
 
 /** Writes errors as warnings and drops every other log line. */

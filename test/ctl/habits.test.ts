@@ -9,6 +9,7 @@ import { eventually } from '../eventually.ts';
 import { kubeProxyctl, run } from '../program/run.ts';
 import { Site } from '../program/started.ts';
 import { complaint, eventuallyReported, printed } from './ctl.ts';
+import { Shell, shellUnavailable } from './shell.ts';
 
 const skip = labUnavailable();
 if (skip === undefined) enterNamespace(import.meta.url);
@@ -177,6 +178,17 @@ describe('kube-proxyctl and the habits of an operator', { skip: skip ?? false },
     assert.match((await onTerminal(80, 'services')).join('\n'), /^shop\/web:http\/TCP .* 2 endpoints/m);
   });
 
+  it('help fits a terminal, too, and has one line per flag in a pipe', async () => {
+    for (const command of ['', 'help services', 'explain --help', 'help completion']) {
+      const lines = await onTerminal(80, command);
+      const tooLong = lines.filter((line) => line.length > 80 && !line.startsWith('  kube-proxyctl '));
+      assert.deepEqual(tooLong, []);
+    }
+    assert.match(await printed('help services'), /^ {2}-n, --namespace string +Only Services of /m);
+    const bare = await run(kubeProxyctl, []);
+    assert.deepEqual([bare.code, bare.stdout], [0, await printed('help')]);
+  });
+
   it('-o name prints names that every command takes back', async () => {
     const names = (await printed('services -o name')).trimEnd().split('\n');
     assert.deepEqual(names, [blog, lonely, web]);
@@ -186,6 +198,40 @@ describe('kube-proxyctl and the habits of an operator', { skip: skip ?? false },
     assert.equal((await json<EndpointList>(`endpoints ${first}`)).items.length, 1);
     assert.equal(await printed('diff -o name'), '');
   });
+
+  for (const name of ['bash', 'zsh', 'fish'] as const) {
+    const missing = shellUnavailable(name) ?? false;
+    it(`${name} completes commands, flags, values, namespaces, Services and files`, {
+      skip: missing,
+    }, async () => {
+      const shell = await Shell.open(name);
+      try {
+        const config = site.path('config.yaml');
+        for (const [typed, completed] of [
+          ['servi', 'services'],
+          ['help endp', 'help endpoints'],
+          ['services --name', 'services --namespace'],
+          ['services -o js', 'services -o json'],
+          ['services --output=wi', 'services --output=wide'],
+          ['services -n bl', 'services -n blog'],
+          ['services --namespace=bl', 'services --namespace=blog'],
+          ['services shop/lo', 'services shop/lonely'],
+          ['endpoints -n shop lon', 'endpoints -n shop lonely'],
+          ['explain node blog/web:h', 'explain node blog/web:http'],
+          [`status --config ${config.slice(0, -4)}`, `status --config ${config}`],
+          [`status --config=${config.slice(0, -4)}`, `status --config=${config}`],
+          ['services nothing-like-it', 'services nothing-like-it'],
+        ]) {
+          assert.equal(
+            (await shell.completed(`kube-proxyctl ${typed}`)).trim(),
+            `kube-proxyctl ${completed}`,
+          );
+        }
+      } finally {
+        await shell.close();
+      }
+    });
+  }
 
   it('-w shows changes as they happen, until Ctrl-C ends it', async () => {
     const watching = ['services', 'endpoints', 'status'].map(
