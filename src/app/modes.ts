@@ -3,9 +3,8 @@ import type { Mode } from '../backends/mode.ts';
 import type { ProxyMode } from '../model/proxy-mode.ts';
 
 /**
- * The one place where modes plug in. Each mode is loaded only when it is used. Clean-up follows this order: iptables
- * mode removes all of its chains or none, and cannot while chains of ipvs mode jump to them. ipvs mode leaves chains
- * that both modes use to iptables mode.
+ * The one place where modes plug in. Each mode is loaded only when it is used. Clean-up follows this order: ipvs mode
+ * empties chains that rules of iptables mode still lead to, and iptables mode then removes them.
  */
 const modes: Record<ProxyMode, () => Promise<Mode>> = {
   ipvs: async () => (await import('../backends/ipvs/mode.ts')).ipvsMode,
