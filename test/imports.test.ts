@@ -17,6 +17,7 @@ const allowed: Record<string, readonly string[]> = {
   proxier: [
     'backends/backend.ts',
     'inspect/family-view.ts',
+    'inspect/journal.ts',
     'state',
     'plan',
     'health',

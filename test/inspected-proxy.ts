@@ -3,6 +3,7 @@ import { packetRules } from '../src/backends/nftables/packet-rules.ts';
 import type { NodeFacts } from '../src/backends/node-facts.ts';
 import type { SyncActivity } from '../src/inspect/family-view.ts';
 import { type InspectedFamily, Inspector, type InspectorOptions } from '../src/inspect/inspector.ts';
+import { Journal } from '../src/inspect/journal.ts';
 import { KernelView } from '../src/inspect/kernel-view.ts';
 import type { Clock } from '../src/lib/clock.ts';
 import { nodePortAddresses } from '../src/model/node-port-addresses.ts';
@@ -88,6 +89,7 @@ export function testInspector(
     sources: () => ({ kind: 'APIServer', location: 'https://192.0.2.1:6443', watches: [], errors: [] }),
     configFile: () => undefined,
     setAside: () => [],
+    journal: new Journal(clock),
     clock,
     ...options,
   });

@@ -45,7 +45,7 @@ test('every inspection page is JSON of the same version, and the index lists the
   const port = await serve(t, { plans: plansByKey(web), kernel: inspection({ counters: async () => [] }) });
   const { paths } = JSON.parse((await ask(port, '')).body) as { paths: string[] };
   const pages = paths.map((path) => path.slice(BASE.length));
-  assert.deepEqual(pages, ['status', 'services', 'endpoints', 'explain', 'diff', 'counters']);
+  assert.deepEqual(pages, ['status', 'services', 'endpoints', 'explain', 'diff', 'counters', 'journal']);
   const query = '?source=10.0.0.1&destination=10.96.0.1&port=80';
   const kinds: unknown[] = [];
   for (const page of pages) {
@@ -58,7 +58,15 @@ test('every inspection page is JSON of the same version, and the index lists the
     assert.equal(report.apiVersion, 'inspect.kube-proxy-ts/v1');
     kinds.push(report.kind);
   }
-  assert.deepEqual(kinds, ['Status', 'ServiceList', 'EndpointList', 'Explanation', 'Diff', 'Counters']);
+  assert.deepEqual(kinds, [
+    'Status',
+    'ServiceList',
+    'EndpointList',
+    'Explanation',
+    'Diff',
+    'Counters',
+    'Journal',
+  ]);
 });
 
 test('inspection lists can be limited to one service', async (t) => {
@@ -135,6 +143,8 @@ test('an unknown query parameter gets a 400 that names it and the known ones', a
       'explain?source=10.0.0.1&destination=10.96.0.1&port=80&proto=UDP',
       'unknown parameter "proto"; explain has source, destination, port, protocol, interface',
     ],
+    ['journal?since=5m&who=', 'unknown parameter "who"; journal has name, namespace, since'],
+    ['journal?since=x', 'since "x" is neither a time in RFC 3339 nor a duration'],
     ['status?a=b', 'unknown parameter "a"; status has none'],
     ['?constructor', 'unknown parameter "constructor"; the index has none'],
   ] as const) {

@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isIP } from 'node:net';
 import { API_PATH, API_VERSION } from '../inspect/api.ts';
 import { type Inspector, NotReadyError } from '../inspect/inspector.ts';
+import { journalParameters } from '../inspect/journal-report.ts';
 import { QuestionError, questionParameters, readQuestion } from '../inspect/question.ts';
 import { type Selector, selectorParameters } from '../inspect/selection.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -21,6 +22,7 @@ const parametersOf: Readonly<Record<string, readonly string[]>> = {
   services: selectorParameters,
   endpoints: selectorParameters,
   explain: questionParameters,
+  journal: journalParameters,
 };
 
 const jsonHeaders = { ...textHeaders, 'Content-Type': 'application/json', 'Cache-Control': 'no-store' };
@@ -64,6 +66,11 @@ function inspectionPages({ inspector, clock }: InspectionPagesOptions): Routes {
     },
     counters: async (_request, response) => {
       const { head, items } = await inspector.counters();
+      await list(response, head, items);
+    },
+    journal: async (_request, response, { query }) => {
+      const question = { ...selectorOf(query), since: query.get('since') ?? '' };
+      const { items, ...head } = await inspector.journal(question);
       await list(response, head, items);
     },
   };

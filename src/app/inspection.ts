@@ -3,6 +3,7 @@ import { inspectionHandler } from '../admin/inspection-page.ts';
 import { buildInfo } from '../cli/version.ts';
 import type { Problems } from '../health/problems.ts';
 import { Inspector } from '../inspect/inspector.ts';
+import type { Journal } from '../inspect/journal.ts';
 import { peerCheck } from '../inspect/peers.ts';
 import { systemClock } from '../lib/clock.ts';
 import type { ConfigFileStatus } from '../model/config-file-status.ts';
@@ -13,6 +14,7 @@ import type { Start } from './start.ts';
 export interface InspectionInput extends Start {
   readonly proxiers: Proxiers;
   readonly problems: Problems;
+  readonly journal: Journal;
   /** Undefined without a configuration file. */
   readonly configFile: () => ConfigFileStatus | undefined;
   /** Milliseconds since the Unix epoch. */
@@ -21,7 +23,7 @@ export interface InspectionInput extends Start {
 
 /** Answers questions about this process over HTTP. */
 export function openInspection(input: InspectionInput): Handler {
-  const { options, cluster, mode, nodeName, proxiers, problems, startTime } = input;
+  const { options, cluster, mode, nodeName, proxiers, problems, journal, startTime } = input;
   const inspector = new Inspector({
     version: buildInfo(options.version.gitVersion).gitVersion,
     mode: mode.name,
@@ -32,6 +34,7 @@ export function openInspection(input: InspectionInput): Handler {
     sources: () => cluster.source.status(),
     configFile: input.configFile,
     setAside: () => proxiers.setAside.objects(),
+    journal,
     clock: systemClock,
   });
   return inspectionHandler({ inspector, admits: peerCheck(options.inspectionFrom), clock: systemClock });

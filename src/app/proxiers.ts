@@ -6,6 +6,7 @@ import { ConntrackReconciler } from '../conntrack/reconciler.ts';
 import type { Problems } from '../health/problems.ts';
 import type { ProxyHealth } from '../health/proxy-health.ts';
 import { ServiceHealthServers } from '../health/service-health.ts';
+import type { Journalist } from '../inspect/journal.ts';
 import { cpuMs } from '../kernel/cpu-time.ts';
 import { openConntrackClient } from '../kernel/ct/client.ts';
 import { systemFiles } from '../kernel/system-files.ts';
@@ -31,6 +32,7 @@ export interface ProxiersOptions extends Start {
   readonly health: ProxyHealth;
   readonly problems: Problems;
   readonly recorder: EventRecorder;
+  readonly journal: Journalist;
 }
 
 export interface Proxiers {
@@ -41,9 +43,11 @@ export interface Proxiers {
 
 /** Creates one proxier per family. Throws when the mode cannot run in one of them. */
 export async function createProxiers(options: ProxiersOptions): Promise<Proxiers> {
-  const { nodeName, recorder, metrics, problems, logger } = options;
+  const { nodeName, recorder, journal, metrics, problems, logger } = options;
   const setAside = new SetAside({
     announce: (subject, text) => {
+      const service = subject.kind === 'Service' ? [{ service: `${subject.namespace}/${subject.name}` }] : [];
+      journal.note({ event: 'NotProgrammed', text, services: service });
       // A slice may legally contain what no proxy can use, and every node would report it.
       if (subject.kind === 'Service') recorder.event(setAsideEvent(nodeName, subject, text));
     },
@@ -69,7 +73,7 @@ async function createProxier(
   setAside: SetAside,
   options: ProxiersOptions & Pick<BackendContext, 'budget'>,
 ): Promise<FamilyProxier> {
-  const { completed, mode, nodeName, metrics, health, problems, recorder } = options;
+  const { completed, mode, nodeName, metrics, health, problems, recorder, journal } = options;
   const { config, gates } = completed;
   const logger = options.logger.named(family);
   const healthCheckIPs = await healthCheckAddresses(options.nodePortAddresses[family], logger);
@@ -92,6 +96,7 @@ async function createProxier(
       logger,
     }),
     flows: await openFlows(family, backend, metrics, logger),
+    journal,
     onProblem: (problem) => setAside.report(family, problem),
     onRefused: (refused) => setAside.refused(family, refused),
     clock: systemClock,

@@ -8,6 +8,7 @@ import { CONFIG_CHANGED, type ConfigWatch, watchConfigFile } from '../config/wat
 import { healthzRoutes } from '../health/healthz-server.ts';
 import type { Problems } from '../health/problems.ts';
 import type { ProxyHealth } from '../health/proxy-health.ts';
+import type { Journal } from '../inspect/journal.ts';
 import { hasNetAdmin } from '../kernel/capabilities.ts';
 import { applyOOMScoreAdj } from '../kernel/oom-score.ts';
 import { socketOwner } from '../kernel/socket-owner.ts';
@@ -23,6 +24,7 @@ import { Router } from '../proxier/router.ts';
 import { removeReplaced } from './cleanup.ts';
 import { CopyLock } from './copy-lock.ts';
 import type { NodeEvents } from './events.ts';
+import { JournalWatch } from './journal-watch.ts';
 import type { Metrics } from './metrics.ts';
 import type { Proxiers } from './proxiers.ts';
 import type { Start } from './start.ts';
@@ -36,6 +38,7 @@ export interface ProxyServerParts extends Start {
   readonly events: NodeEvents;
   readonly health: ProxyHealth;
   readonly problems: Problems;
+  readonly journal: Journal;
   readonly metrics: Metrics;
   readonly proxiers: Proxiers;
   readonly logger: RootLogger;
@@ -77,6 +80,7 @@ export class ProxyServer {
       },
     });
     events.starting();
+    this.#watchForJournal();
     this.#startWriting().catch(this.#failure.reject);
     try {
       return await this.#failure.promise;
@@ -122,8 +126,19 @@ export class ProxyServer {
     return takeOver;
   }
 
+  #watchForJournal(): void {
+    const { journal, problems, cluster } = this.#parts;
+    const watch = new JournalWatch({
+      journal,
+      problems: () => problems.list(),
+      sources: () => cluster.source.status(),
+      clock: systemClock,
+    });
+    watch.start();
+  }
+
   #watchConfig(): ConfigWatch | undefined {
-    const { completed, logger } = this.#parts;
+    const { completed, journal, logger } = this.#parts;
     if (!completed.file) return undefined;
     const { path, text, readAt } = completed.file;
     return watchConfigFile(path, {
@@ -131,8 +146,10 @@ export class ProxyServer {
       readAt,
       clock: systemClock,
       onChange: () => this.#failure.reject(new Error(CONFIG_CHANGED)),
-      onError: (error) =>
-        logger.error(error, 'Configuration file cannot be used, keeping the one in use', { path }),
+      onError: (error) => {
+        logger.error(error, 'Configuration file cannot be used, keeping the one in use', { path });
+        journal.note({ event: 'Configuration', text: `${path} cannot be used: ${error.message}` });
+      },
     });
   }
 

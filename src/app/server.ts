@@ -2,11 +2,13 @@ import { hostname } from 'node:os';
 import { buildInfo } from '../cli/version.ts';
 import { Problems } from '../health/problems.ts';
 import { ProxyHealth } from '../health/proxy-health.ts';
+import { Journal } from '../inspect/journal.ts';
 import { tuneConntrack } from '../kernel/conntrack-tuning.ts';
 import { systemFiles } from '../kernel/system-files.ts';
 import { EventRecorder } from '../kube/events/recorder.ts';
 import { systemClock } from '../lib/clock.ts';
 import { toMillis } from '../lib/duration.ts';
+import { product, productText } from '../lib/product.ts';
 import { messageOf } from '../lib/thrown.ts';
 import { nodeProblems } from '../model/node-eligibility.ts';
 import { connectedSamples, sourceProblems, staleSamples } from '../model/source-status.ts';
@@ -25,6 +27,7 @@ const defaultModeNote =
 export async function buildServer(input: StartInput & { readonly logger: RootLogger }): Promise<ProxyServer> {
   const { options, completed, mode, logger } = input;
   const { config, gates } = completed;
+  const journal = new Journal(systemClock);
   const metrics = createMetrics(mode, gates, buildInfo(options.version.gitVersion), logger);
   const connected = await connectAndLoadNode(input, metrics.restClient);
   const recorder = new EventRecorder({
@@ -34,6 +37,7 @@ export async function buildServer(input: StartInput & { readonly logger: RootLog
     logger,
     random: Math.random,
   });
+  journal.note({ event: 'Start', text: startText(connected) });
   const events = new NodeEvents(connected.nodeName, (event) => recorder.event(event));
   warnOfMode(input, events);
   const health = new ProxyHealth(systemClock, 2 * toMillis(config.syncPeriod));
@@ -41,8 +45,29 @@ export async function buildServer(input: StartInput & { readonly logger: RootLog
   exposeWatches(connected, metrics);
   tune(input);
   const start = describeNode(connected, await mode.supportedFamilies(logger));
-  const proxiers = await createProxiers({ ...start, metrics: metrics.proxy, health, problems, recorder });
-  return new ProxyServer({ ...start, logger, recorder, events, health, problems, metrics, proxiers });
+  const proxiers = await createProxiers({
+    ...start,
+    metrics: metrics.proxy,
+    health,
+    problems,
+    recorder,
+    journal,
+  });
+  return new ProxyServer({
+    ...start,
+    logger,
+    recorder,
+    events,
+    health,
+    problems,
+    journal,
+    metrics,
+    proxiers,
+  });
+}
+
+function startText({ options, mode, nodeName }: Connected): string {
+  return `${productText(product)}, for Kubernetes ${options.version.gitVersion}, in ${mode.name} mode on node ${nodeName}, process ${process.pid}`;
 }
 
 /** Starts the list of problems with those that exist in every mode. */

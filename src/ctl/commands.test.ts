@@ -30,6 +30,7 @@ async function run(command: string, ...args: string[]): Promise<{ code: number |
     explain: nothing,
     diff: async () => report,
     counters: nothing,
+    journal: nothing,
     close: nothing,
   };
   const written: string[] = [];

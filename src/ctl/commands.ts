@@ -8,9 +8,11 @@ import {
   namespaceFlag,
   namespaceFlags,
   offlineFlags,
+  sinceFlag,
   topFlags,
   watchFlags,
 } from './flags.ts';
+import { showJournal } from './journal.ts';
 import { readPacket } from './packet-argument.ts';
 import { namespaceOf, requireSome, selectDifferences, selectorOf } from './selector.ts';
 import { isServiceDestination, packetToService } from './service-destination.ts';
@@ -194,6 +196,20 @@ Examples, while kube-proxy is down:
   },
 };
 
+const journal: Command = {
+  ...named,
+  name: 'journal',
+  summary:
+    'what happened in the last hour: changes and their latency, syncs, repairs, problems, configuration',
+  details: `${named.details}
+Without NAME, everything. FROM API is the longest time from a change of endpoints in the API until the kernel had it.
+Events of one kind within a second share a line, which names the first few Services.
+With --watch it goes on and shows what is added.`,
+  flags: [sinceFlag, ...watchFlags, ...namespaceFlags],
+  hasNames: false,
+  run: showJournal,
+};
+
 const version: Command = {
   name: 'version',
   usage: '',
@@ -211,7 +227,16 @@ const version: Command = {
 };
 
 /** In the order in which help shows them. */
-export const commands: readonly Command[] = [status, services, endpoints, explain, diff, top, version];
+export const commands: readonly Command[] = [
+  status,
+  services,
+  endpoints,
+  explain,
+  diff,
+  journal,
+  top,
+  version,
+];
 
 interface ListQuestion<T> {
   readonly look: () => Promise<ListReport<string, T>>;

@@ -20,6 +20,7 @@ export interface CtlOptions {
   timeout: bigint;
   interface: string;
   live: boolean;
+  since: string;
   watch: boolean;
   interval: bigint;
   count: number;
@@ -41,6 +42,7 @@ export const defaultOptions: Readonly<CtlOptions> = {
   timeout: 60n * SECOND,
   interface: '',
   live: false,
+  since: '',
   watch: false,
   interval: 2n * SECOND,
   count: 0,
@@ -198,6 +200,13 @@ export const watchFlags: readonly CtlFlag[] = [
   ...topFlags,
 ];
 
+export const sinceFlag: CtlFlag = flag(
+  'since',
+  'since',
+  string,
+  'Only what happened in this time until now, such as 10m, or since a time in RFC 3339.',
+);
+
 export const versionFlag: CtlFlag = flag('version', 'version', bool, 'Print the version and exit.');
 
 export const allFlags: readonly CtlFlag[] = [
@@ -206,6 +215,7 @@ export const allFlags: readonly CtlFlag[] = [
   ...offlineFlags,
   interfaceFlag,
   liveFlag,
+  sinceFlag,
   ...watchFlags,
   versionFlag,
 ];

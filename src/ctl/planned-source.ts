@@ -11,6 +11,7 @@ import { validated } from '../config/validate.ts';
 import { API_VERSION } from '../inspect/api.ts';
 import type { FamilyView } from '../inspect/family-view.ts';
 import { type InspectedFamily, Inspector } from '../inspect/inspector.ts';
+import { Journal } from '../inspect/journal.ts';
 import { readQuestion } from '../inspect/question.ts';
 import { systemClock } from '../lib/clock.ts';
 import { toMillis } from '../lib/duration.ts';
@@ -88,6 +89,7 @@ function inspectorOf(start: PlannedStart, families: readonly InspectedFamily[]):
     sources: () => cluster.source.status(),
     configFile: () => undefined,
     setAside: () => setAside.objects(),
+    journal: new Journal(systemClock),
     clock: systemClock,
   });
 }
@@ -114,6 +116,7 @@ function reports(inspector: Inspector, close: () => Promise<void>): ReportSource
       return { ...head, items: [...items] };
     },
     counters: needsProxy,
+    journal: needsProxy,
     close,
   };
 }

@@ -24,6 +24,7 @@ export function serverSource(server: string, timeoutMs: number, hint = ''): Repo
     explain: (packet: AskedPacket) => get('explain', { ...packet }),
     diff: () => get('diff'),
     counters: () => get('counters'),
+    journal: (question) => get('journal', { ...question }),
     async close() {},
   };
 }

@@ -3,9 +3,11 @@ import type {
   DiffReport,
   EndpointList,
   ExplanationReport,
+  JournalReport,
   ServiceList,
   StatusReport,
 } from '../inspect/api.ts';
+import type { JournalQuestion } from '../inspect/journal-report.ts';
 import type { Selector } from '../inspect/selection.ts';
 
 /** A packet to explain, as the API takes it. */
@@ -25,5 +27,6 @@ export interface ReportSource {
   explain(packet: AskedPacket): Promise<ExplanationReport>;
   diff(): Promise<DiffReport>;
   counters(): Promise<CountersReport>;
+  journal(question?: JournalQuestion): Promise<JournalReport>;
   close(): Promise<void>;
 }

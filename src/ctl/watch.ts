@@ -112,7 +112,7 @@ function eventsBetween<T>(
 }
 
 /** One of several answers: a line of JSON, or a document of YAML. */
-function streamText(form: 'json' | 'yaml', answer: object): string {
+export function streamText(form: 'json' | 'yaml', answer: object): string {
   return form === 'json' ? dataText(form, answer, 0) : `---\n${dataText(form, answer)}`;
 }
 

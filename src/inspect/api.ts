@@ -13,6 +13,7 @@ import type { ProxyState } from '../model/problem.ts';
 import type { ProxyMode } from '../model/proxy-mode.ts';
 import type { SourceStatus, WatchStatus } from '../model/source-status.ts';
 import type { Decision, ServicePlan } from '../plan/service-plan.ts';
+import type { JournalEvent } from './journal.ts';
 
 /**
  * The JSON of the inspection API, for kube-proxyctl and other programs. Within one version, fields may be added, and keep
@@ -282,4 +283,45 @@ export interface CountersReport
   readonly mode: ProxyMode;
   readonly time: string;
   readonly families: readonly FamilyLook[];
+}
+
+/** One or several events of one kind within a second. */
+export interface JournalItem {
+  /** Of the first. */
+  readonly time: string;
+  readonly event: JournalEvent;
+  /** Null when it concerns the whole program. */
+  readonly family: Family | null;
+  /** How many events; syncs of one second share an item. */
+  readonly count: number;
+  /** What happened, in sentences; the first few different ones. */
+  readonly texts: readonly string[];
+  /**
+   * The first few Services that it is about. `latencySeconds` is the time from the change of the endpoints in the API to
+   * the end of the sync; null for changes whose time the API does not tell.
+   */
+  readonly services: readonly { readonly service: string; readonly latencySeconds: number | null }[];
+  /** How many Services it is about; a Service beyond the first few may be counted several times. */
+  readonly serviceCount: number;
+  /** Only for `Sync`. Of several syncs, the longest times and the sum of the service ports. */
+  readonly sync?: {
+    readonly kind: 'full' | 'partial';
+    readonly seconds: number;
+    /** Service ports whose plan changed. */
+    readonly servicePorts: number;
+    /** From the arrival of the first change to the end of the sync; null when no change asked for it. */
+    readonly waitSeconds: number | null;
+    /** The longest of all changes, not only of those in `services`. */
+    readonly latencySeconds: number | null;
+  };
+}
+
+/** What happened in the last hour, the oldest item first. */
+export interface JournalReport extends TypeMeta<'Journal'> {
+  readonly time: string;
+  /** Everything that happened since then is in the journal. */
+  readonly since: string;
+  /** Items left out, for a question with a name, that are about more Services than they name, perhaps about this one. */
+  readonly unnamed: number;
+  readonly items: readonly JournalItem[];
 }

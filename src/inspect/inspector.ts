@@ -17,6 +17,7 @@ import {
   type EndpointReport,
   type ExplanationReport,
   type FamilyComparison,
+  type JournalReport,
   type ServiceReport,
   type SetAsideReport,
   type StatusReport,
@@ -24,9 +25,11 @@ import {
 import { fateDifferences } from './compare-fates.ts';
 import { explainPacket } from './explain-packet.ts';
 import type { FamilyView } from './family-view.ts';
+import type { Journal } from './journal.ts';
+import { isServiceNamed, type JournalQuestion, journalReport, selectFromJournal } from './journal-report.ts';
 import type { KernelView } from './kernel-view.ts';
 import { packetOf, type Question, QuestionError } from './question.ts';
-import { type Selection, type Selector, selectionOf } from './selection.ts';
+import { isAddress, type Selection, type Selector, selectionOf } from './selection.ts';
 import { directReports, endpointReports, serviceReport } from './service-report.ts';
 import { compareSettled } from './settled.ts';
 import {
@@ -72,6 +75,7 @@ export interface InspectorOptions {
   /** Undefined without a configuration file. */
   readonly configFile: () => ConfigFileStatus | undefined;
   readonly setAside: () => readonly SetAsideReport[];
+  readonly journal: Journal;
   readonly clock: Clock;
 }
 
@@ -175,6 +179,22 @@ export class Inspector {
       },
       items: looks.flatMap(({ items }) => items),
     };
+  }
+
+  /** What happened in the last hour. Throws a QuestionError when `since` cannot be read. */
+  async journal({ since, ...selector }: JournalQuestion = {}): Promise<JournalReport> {
+    const { journal, clock } = this.#options;
+    return selectFromJournal(journalReport(journal, clock.now()), since, await this.#isSelected(selector));
+  }
+
+  /** Tells Services by their name, also those that are gone; by an address, those that have it now. */
+  async #isSelected(selector: Selector): Promise<((service: string) => boolean) | undefined> {
+    const { name = '', namespace = '' } = selector;
+    if (name === '' && namespace === '') return undefined;
+    if (!isAddress(name)) return (service) => isServiceNamed(service, selector);
+    const known = new Set<string>();
+    for (const { namespace, name } of await this.services(selector)) known.add(`${namespace}/${name}`);
+    return (service) => known.has(service);
   }
 
   /** Reports about the selected plans. Reads the plans when the caller iterates, piece by piece. */

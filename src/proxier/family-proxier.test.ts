@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { FakeClock } from '../../test/fake-clock.ts';
 import type { Backend, Condition, RepairRecord, SyncRequest, SyncResult } from '../backends/backend.ts';
+import { Journal } from '../inspect/journal.ts';
 import type { EndpointSliceObject, ServiceObject } from '../model/objects.ts';
 import { silentLogger } from '../obs/log.ts';
 import { createProxyMetrics } from '../obs/proxy-metrics.ts';
@@ -75,6 +76,7 @@ function harness() {
   const backend = new RecordingBackend();
   const registry = new Registry({ clock, onCollectError: (error) => assert.fail(String(error)) });
   const log: string[] = [];
+  const journal = new Journal(clock);
   const proxier = new FamilyProxier({
     family: 'IPv4',
     nodeName: 'n1',
@@ -93,6 +95,7 @@ function harness() {
       reconcile: () => log.push('reconcile'),
       close: async () => {},
     },
+    journal,
     onProblem: (problem) => log.push(`problem ${problem.field}`),
     onRefused: (refused) => log.push(`refused ${refused.map(({ key }) => key).join(' ')}`),
     clock,
@@ -102,7 +105,7 @@ function harness() {
     const text = formatText(await registry.gather());
     return text.split('\n').find((candidate) => candidate.startsWith(line));
   };
-  return { clock, backend, proxier, log, metric };
+  return { clock, backend, proxier, log, journal, metric };
 }
 
 function listed(proxier: FamilyProxier): void {
@@ -368,4 +371,40 @@ test('the problems of a family are an incomplete start, a failed sync, unfinishe
   ]);
   backend.condition = {};
   assert.deepEqual(problems(), []);
+});
+
+test('the journal has syncs with changed Services and latencies, failures and repairs', async () => {
+  const { clock, backend, proxier, journal } = harness();
+  proxier.start();
+  proxier.updateService(undefined, service('web'));
+  listed(proxier);
+  await clock.advance(5 * SECOND);
+  const trigger = new Date(clock.now() - 30).toISOString();
+  proxier.updateSlice(slice('web', ['10.1.0.1'], trigger), false);
+  await clock.advance(10 * SECOND);
+  backend.failure = new Error('ENOBUFS');
+  proxier.updateSlice(slice('web', ['10.1.0.2']), false);
+  await clock.advance(10 * SECOND);
+  backend.failure = undefined;
+  const last = { at: clock.now(), by: 'nft[42]', changes: 'rule deleted: 3' };
+  backend.repairs = { count: 1, wrongMs: 5, last };
+  await clock.advance(30 * SECOND);
+  const entries = journal.entries();
+  assert.deepEqual(
+    entries.map(({ event, family, texts }) => [event, family, texts]),
+    [
+      ['Sync', 'IPv4', []],
+      ['Sync', 'IPv4', []],
+      ['SyncFailed', 'IPv4', ['ENOBUFS']],
+      ['Repair', 'IPv4', ['nft[42] had changed our rules (rule deleted: 3)']],
+      ['Sync', 'IPv4', []],
+    ],
+  );
+  const [first, change, , , retry] = entries;
+  assert.deepEqual([first?.sync?.kind, first?.serviceCount], ['full', 1]);
+  assert.deepEqual([change?.sync?.kind, change?.services[0]?.service], ['partial', 'shop/web']);
+  assert.ok((change?.sync?.latencyMs ?? 0) >= 30);
+  // Measured from the change that the failed sync did not write.
+  assert.ok((retry?.sync?.waitMs ?? 0) >= 30 * SECOND, String(retry?.sync?.waitMs));
+  await proxier.stop();
 });

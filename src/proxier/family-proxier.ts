@@ -1,5 +1,6 @@
 import type { Backend, RepairRecord, RulesWrong, SyncResult } from '../backends/backend.ts';
 import type { FamilyView, SyncActivity } from '../inspect/family-view.ts';
+import type { Journalist } from '../inspect/journal.ts';
 import { BoundedFrequencyRunner } from '../lib/bounded-frequency-runner.ts';
 import type { Clock } from '../lib/clock.ts';
 import { TimeSlice } from '../lib/time-slice.ts';
@@ -56,6 +57,7 @@ export interface FamilyProxierOptions {
   readonly health: HealthMarks;
   readonly serviceHealth: ServiceHealth;
   readonly flows: FlowReconciler;
+  readonly journal: Journalist;
   readonly onProblem: (problem: ObjectProblem) => void;
   /** Service ports that are not, or not fully, programmed after the last sync. */
   readonly onRefused: (refused: SyncResult['refused']) => void;
@@ -83,13 +85,16 @@ export class FamilyProxier implements FamilyView, FamilySink {
   /** The backend asked for a sync. */
   #isRepairDue = false;
   #lastFullSync = 0;
+  /** When the first sync was asked for that has not succeeded, by the monotonic clock. */
+  #requestedAt: number | undefined;
 
   constructor(options: FamilyProxierOptions) {
-    const { family, nodeName, backend, onProblem, clock, minSyncPeriod, syncPeriod, logger } = options;
+    const { family, nodeName, backend, journal, onProblem, clock, minSyncPeriod, syncPeriod, logger } =
+      options;
     this.family = family;
     this.#options = options;
     this.#label = { ip_family: family };
-    this.#log = new SyncLog(backend);
+    this.#log = new SyncLog(family, backend, journal);
     this.#state = new FamilyState({ family, nodeName, startTime: clock.now(), onProblem });
     this.#runner = new BoundedFrequencyRunner({
       work: () => this.#sync(),
@@ -228,6 +233,7 @@ export class FamilyProxier implements FamilyView, FamilySink {
   #requestSync(isUrgent = false): void {
     if (!this.isInitialised) return;
     this.#noteRequest();
+    this.#requestedAt ??= this.#options.clock.monotonic();
     if (isUrgent) this.#runner.requestNow();
     else this.#runner.request();
   }
@@ -248,20 +254,23 @@ export class FamilyProxier implements FamilyView, FamilySink {
     const isFull = scope === 'all' || this.#isRepairDue;
     this.#needsFullSync = false;
     this.#isRepairDue = false;
+    const requestedAt = this.#requestedAt;
+    this.#requestedAt = undefined;
     this.#log.begin();
     try {
-      const changed = await this.#write(scope);
+      const { changed, delta } = await this.#write(scope);
       const now = clock.now();
       if (isFull) this.#lastFullSync = now;
-      this.#log.succeeded({
-        finishedAt: now,
-        durationMs: clock.monotonic() - started,
-        kind: isFull ? 'full' : 'partial',
-        changed,
-      });
+      const finished = clock.monotonic();
+      const kind = isFull ? 'full' : 'partial';
+      this.#log.succeeded(
+        { finishedAt: now, durationMs: finished - started, kind, changed },
+        { delta, waitMs: requestedAt === undefined ? undefined : finished - requestedAt },
+      );
       this.#firstSync.resolve();
     } catch (error) {
       this.#needsFullSync = true;
+      this.#requestedAt = requestedAt ?? this.#requestedAt;
       this.#log.failed(clock.now(), error);
       throw error;
     } finally {
@@ -271,8 +280,8 @@ export class FamilyProxier implements FamilyView, FamilySink {
     }
   }
 
-  /** Returns how many plans changed. */
-  async #write(scope: 'all' | 'changes'): Promise<number> {
+  /** Returns how many plans changed, and the changes that are now programmed. */
+  async #write(scope: 'all' | 'changes'): Promise<{ changed: number; delta: Delta }> {
     const { backend, flows, nodeName, allowExternalIPs, onRefused, clock } = this.#options;
     const timeSlice = new TimeSlice(clock);
     const delta = await this.#takeDelta(timeSlice);
@@ -291,7 +300,7 @@ export class FamilyProxier implements FamilyView, FamilySink {
     flows.reconcile();
     onRefused([...result.refused, ...this.#planner.conflicts()]);
     this.#reportSuccess(delta);
-    return changed.size;
+    return { changed: changed.size, delta };
   }
 
   async #takeDelta(timeSlice: TimeSlice): Promise<Delta> {

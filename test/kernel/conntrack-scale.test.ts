@@ -138,6 +138,7 @@ inNamespace(import.meta.url, () => {
       health: { queued: () => {}, updated: () => {} },
       serviceHealth: { sync: () => {} },
       flows: reconcileFlows(reconciler),
+      journal: { note: () => {} },
       onProblem: ({ field }) => assert.fail(field),
       onRefused: (refused) => assert.deepEqual(refused, []),
       clock: systemClock,
