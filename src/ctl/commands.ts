@@ -30,7 +30,8 @@ const named = {
   usage: '[NAME]',
   arguments: { least: 0, most: 1 },
   details: `NAME is a Service as NAME or NAMESPACE/NAME, or one of its ports as NAMESPACE/NAME:PORT. It may also be an address:
-a cluster IP, an external IP, a load balancer IP, an address of this node or an endpoint, as IP or IP:PORT.`,
+a cluster IP, an external IP, a load balancer IP or an endpoint, as IP or IP:PORT, or an address of this node with a
+node port.`,
   flags: [...namespaceFlags, ...offlineFlags],
   hasNames: true,
   completes: ['service'],

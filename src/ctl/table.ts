@@ -29,19 +29,24 @@ export interface FittedTable<T> {
   line(item: T): string;
   /** The headings that did not fit. */
   readonly leftOut: readonly string[];
+  /** The width that each column needs, by its heading. */
+  readonly needs: ReadonlyMap<string, number>;
 }
 
 /** The narrowest cell that is still worth a column. */
 const NARROWEST = 8;
 const GAP = 2;
 
-/** Chooses the columns, and their widths, for these items. */
+/** Chooses the columns, and their widths, for these items; and for earlier ones, which needed widths `before`. */
 export function fitTable<T>(
   columns: readonly Column<T>[],
   items: readonly T[],
   { width, isWide }: Layout,
+  before: ReadonlyMap<string, number> = new Map(),
 ): FittedTable<T> {
-  const wanted = columns.filter(({ isExtra }) => isWide || !isExtra).map((column) => measure(column, items));
+  const wanted = columns
+    .filter(({ isExtra }) => isWide || !isExtra)
+    .map((column) => measure(column, items, before.get(column.heading) ?? 0));
   const shown = width === undefined ? wanted : squeeze(wanted, width);
   const lineOf = (cellOf: (column: Column<T>) => string) =>
     shown
@@ -54,6 +59,7 @@ export function fitTable<T>(
     leftOut: wanted
       .filter(({ column }) => !shown.some((one) => one.column === column))
       .map(({ column }) => column.heading),
+    needs: new Map(wanted.map(({ column, size }) => [column.heading, size])),
   };
 }
 
@@ -80,8 +86,8 @@ interface Sized<T> {
   readonly isBlank: boolean;
 }
 
-function measure<T>(column: Column<T>, items: readonly T[]): Sized<T> {
-  let size = column.heading.length;
+function measure<T>(column: Column<T>, items: readonly T[], least: number): Sized<T> {
+  let size = Math.max(column.heading.length, least);
   let isBlank = true;
   for (const item of items) {
     const cell = column.cell(item);

@@ -76,6 +76,7 @@ export function listChanges<T extends object>(
   const table = [...eventColumns(() => clock.now()), ...columns.map(ofObject)];
   let before: ReadonlyMap<string, Known<T>> = new Map();
   let head = '';
+  let needs: ReadonlyMap<string, number> = new Map();
   return (items) => {
     const now = new Map(items.map((item) => [keyOf(item), { item, text: JSON.stringify(item) }]));
     const events = eventsBetween(before, now);
@@ -83,9 +84,10 @@ export function listChanges<T extends object>(
     if (output === 'name') terminal.stdout.write(namesText(events.map(({ object }) => nameOf(object))));
     else if (!isTable(output)) for (const event of events) terminal.stdout.write(streamText(output, event));
     else if (events.length > 0 || head === '') {
-      // Fitted to all items, so that lines stay below the headings.
+      // Fitted to all items, and to earlier ones, so that lines stay below the headings.
       const all = items.map((object): WatchEvent<T> => ({ type: 'MODIFIED', object }));
-      const fitted = fitTable(table, [...all, ...events], layout);
+      const fitted = fitTable(table, [...all, ...events], layout, needs);
+      needs = fitted.needs;
       const headings = fitted.head === head ? [] : [fitted.head, ...leftOutNote(fitted)];
       head = fitted.head;
       terminal.stdout.write([...headings, ...events.map(fitted.line), ''].join('\n'));

@@ -51,7 +51,7 @@ const cases: [selector: Selector, services: readonly string[]][] = [
   [{ name: '198.51.100.7' }, [WEB]],
   [{ name: '192.0.2.5:30080' }, [WEB]],
   [{ name: '127.0.0.1:30080' }, [WEB]],
-  [{ name: '192.0.2.5' }, [WEB]],
+  [{ name: '192.0.2.5' }, []],
   [{ name: '192.0.2.6:30080' }, []],
   [{ name: '10.244.2.21' }, [WEB, API]],
   [{ name: '10.244.1.21:8080' }, [WEB]],

@@ -66,10 +66,14 @@ function isNamed({ namespace, name, portName, port, protocol }: ServicePort, tex
   return text.slice(start).toUpperCase() === `/${protocol}` && names.includes(text.slice(0, start));
 }
 
-/** Whether the service port claims the destination. Node ports are at every address of the node. */
+/**
+ * Whether the service port claims the destination. Node ports are at every address of the node; an address without a
+ * port does not mean them, because it would mean all of them.
+ */
 function hasFrontend(plan: PlannedPort, destination: Destination, isOfNode: boolean): boolean {
+  const mayBeNodePort = isOfNode && destination.port !== undefined;
   for (const frontend of claimedFrontends(plan)) {
-    const isHere = frontend.kind === 'node port' ? isOfNode : frontend.address === destination.ip;
+    const isHere = frontend.kind === 'node port' ? mayBeNodePort : frontend.address === destination.ip;
     if (isHere && isAt(destination, frontend.port, frontend.protocol)) return true;
   }
   return false;
