@@ -210,7 +210,7 @@ function operations(flavour: Flavour, landscape: () => Landscape): void {
     await cluster.stop();
     const names = (await listing()).split('\n').filter((line) => line.startsWith(':KUBE-'));
     assert.deepEqual(
-      names.filter((name) => !knownChain.test(name)),
+      names.filter((name) => !upstreamChain.test(name)),
       [],
     );
   });
@@ -240,9 +240,8 @@ function operations(flavour: Flavour, landscape: () => Landscape): void {
 }
 
 const jumpArguments = ['-m', 'comment', '--comment', 'kubernetes service portals'];
-/** Names that upstream uses, and PROXY-LOCALNET, an empty chain that nothing leads to. */
-const knownChain =
-  /^:KUBE-((SVC|SVL|EXT|FW|SEP)-[A-Z2-7]{16}|SERVICES|EXTERNAL-SERVICES|NODEPORTS|POSTROUTING|MARK-MASQ|FORWARD|PROXY-FIREWALL|FIREWALL|PROXY-CANARY|PROXY-LOCALNET) /;
+const upstreamChain =
+  /^:KUBE-((SVC|SVL|EXT|FW|SEP)-[A-Z2-7]{16}|SERVICES|EXTERNAL-SERVICES|NODEPORTS|POSTROUTING|MARK-MASQ|FORWARD|PROXY-FIREWALL|FIREWALL|PROXY-CANARY) /;
 
 /** Adds those chains of a recorded cluster that belong to no service of this test. */
 function restoreRecorded(program: string, family: '4' | '6'): void {

@@ -1,5 +1,5 @@
 /** Runs the whole program on clusters recorded from upstream: the kernel must hold what upstream wrote. */
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
 import type { RawObject } from '../cluster/apiserver/store.ts';
@@ -28,7 +28,7 @@ for (const flavour of ['nft', 'legacy'] as const) {
   const reason = skip || (flavourUnavailable(flavour) ?? false);
   describe(`recorded clusters through the program, iptables-${flavour}`, { skip: reason }, () => {
     let site: Site;
-    before(prepareNode);
+    before(giveAddresses);
     before(() => useFlavour(flavour));
     beforeEach(async () => {
       site = await Site.open();
@@ -85,9 +85,8 @@ function ours(lines: readonly string[]): Map<string, string[]> {
   );
 }
 
-/** Adds the addresses of the recorded node, whose route_localnet was set before the proxy started. */
-function prepareNode(): void {
-  writeFileSync('/proc/sys/net/ipv4/conf/all/route_localnet', '1');
+/** Adds the addresses of the recorded node. */
+function giveAddresses(): void {
   run('ip', 'link', 'add', 'eth0', 'type', 'veth', 'peer', 'name', 'eth1');
   for (const link of ['eth0', 'eth1']) run('ip', 'link', 'set', link, 'up');
   run('ip', 'addr', 'add', '192.168.100.1/24', 'dev', 'eth0');

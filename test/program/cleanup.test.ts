@@ -78,7 +78,7 @@ describe('what modes left in the kernel', { skip }, () => {
         stdout,
         /^ {2}7 iptables chains and \d+ iptables rules in IPv6 table filter \(iptables-nft\): KUBE-/m,
       );
-      assert.match(stdout, /^ {2}1 nf_tables table: ip kube-proxy$/m);
+      assert.match(stdout, /^ {2}2 nf_tables tables: ip kube-localnet, ip kube-proxy$/m);
       assert.equal(command('nft', 'list', 'ruleset'), ruleset);
     });
 
@@ -93,8 +93,8 @@ describe('what modes left in the kernel', { skip }, () => {
           kind: 'nf_tables table',
           family: 'IPv4',
           place: null,
-          count: 1,
-          names: ['ip kube-proxy'],
+          count: 2,
+          names: ['ip kube-localnet', 'ip kube-proxy'],
           reason: null,
         },
       ]);

@@ -5,7 +5,6 @@ import type { Logger } from '../../obs/log.ts';
 import { chainNames, ensureJumps } from '../jumps.ts';
 import type { PacketCounters } from './counters.ts';
 import { jumpStructure } from './jumps.ts';
-import { localnetMark, localnetSysctl } from './localnet.ts';
 import { type Counters, RestoreError, type TableName, type Tables } from './tables.ts';
 import type { WrittenRules } from './written-rules.ts';
 
@@ -16,8 +15,6 @@ export interface KernelTablesOptions {
   readonly counters: PacketCounters | undefined;
   readonly logger: Logger;
   readonly flavour: Flavour;
-  /** This process changed the kernel parameter that node ports on loopback need; see localnet.ts. */
-  readonly hasSetLocalnet?: boolean;
 }
 
 /** iptables-nft-restore takes time quadratic in the chains of one input. */
@@ -39,18 +36,6 @@ export class KernelTables implements Tables {
     const [error] = await ensureJumps(this.#options.commands, jumpStructure);
     if (error) throw error;
     this.#options.written.expectJumps();
-    await this.#markLocalnet();
-  }
-
-  /** Without the mark a clean-up leaves the kernel parameter as it is: no reason to fail. */
-  async #markLocalnet(): Promise<void> {
-    const { commands, hasSetLocalnet, logger } = this.#options;
-    if (!hasSetLocalnet) return;
-    try {
-      await commands.createChain('mangle', localnetMark);
-    } catch (error) {
-      logger.v(2).info('Cannot mark that a kernel parameter is ours', { sysctl: localnetSysctl, error });
-    }
   }
 
   async ensureCounters(): Promise<Counters> {

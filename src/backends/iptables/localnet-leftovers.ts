@@ -1,3 +1,4 @@
+import { removeTable, tableExists } from '../../kernel/nft/remove-table.ts';
 import { Sysctl } from '../../kernel/sysctl.ts';
 import {
   type ChainContext,
@@ -64,7 +65,7 @@ export async function findLocalnet(context: ChainContext): Promise<Leftover[]> {
       ...kept(reason),
     });
   }
-  if (state.isMarked) found.push(...(await markLeftovers(willBeRouted(state), context)));
+  if (state.isMarked) found.push(markLeftover(willBeRouted(state)));
   for (const firewall of state.firewalls) {
     const list = await findChains(isFirewallOf([firewall]), context);
     const stays = kept(firewallReason(firewall, state, willBeRouted(state)));
@@ -86,12 +87,8 @@ export async function removeLocalnet(context: ChainContext): Promise<void> {
       const removable = state.firewalls.filter(
         (firewall) => firewallReason(firewall, state, state.isRouted) === undefined,
       );
-      const isFirewall = isFirewallOf(removable);
-      await removeChains(
-        (table, chain, place) =>
-          isFirewall(table, chain, place) || (!state.isRouted && isMark(table, chain, place)),
-        context,
-      );
+      await removeChains(isFirewallOf(removable), context);
+      if (!state.isRouted) await removeTable(context.kernel.nft, localnetMark);
     },
   ]);
 }
@@ -115,13 +112,9 @@ function firewallReason(firewall: Firewall, state: Localnet, isRouted: boolean):
 }
 
 async function readLocalnet(context: ChainContext): Promise<Localnet> {
-  const isInteresting: OwnChains = (table, chain, place) =>
-    kubeletChains.includes(chain) || isMark(table, chain, place) || isFirewallChain(table, chain);
+  const isInteresting: OwnChains = (table, chain) =>
+    kubeletChains.includes(chain) || isFirewallChain(table, chain);
   const tables = await readTables(isInteresting, context);
-  const hasChain = (isWanted: OwnChains) =>
-    tables.some((table) =>
-      Iterator.from(table.chains.keys()).some((name) => isWanted(table.name, name, table)),
-    );
   const firewalls: Firewall[] = [];
   for (const table of tables) {
     if (table.name === 'filter' && table.chains.has(sharedChain))
@@ -129,8 +122,8 @@ async function readLocalnet(context: ChainContext): Promise<Localnet> {
   }
   return {
     isRouted: new Sysctl(context.files).read(localnetSysctl) === 1,
-    isMarked: hasChain(isMark),
-    hasKubelet: hasChain((_, chain) => kubeletChains.includes(chain)),
+    isMarked: await tableExists(context.kernel.nft, localnetMark),
+    hasKubelet: tables.some(({ chains }) => kubeletChains.some((name) => chains.has(name))),
     firewalls,
   };
 }
@@ -148,13 +141,11 @@ async function readFirewall(table: FoundTable, context: ChainContext): Promise<F
   return { table, isProtecting: own.length > 0, otherUse };
 }
 
-async function markLeftovers(isNeeded: boolean, context: ChainContext): Promise<Leftover[]> {
-  const list = await findChains(isMark, context);
+function markLeftover(isNeeded: boolean): Leftover {
+  const { family, name } = localnetMark;
   const stays = kept(isNeeded ? 'it shows that this program set the kernel parameter' : undefined);
-  return list.map((leftover) => ({ ...leftover, ...stays }));
+  return { kind: 'nf_tables table', family: 'IPv4', name: `${family} ${name}`, count: 1, ...stays };
 }
-
-const isMark: OwnChains = (table, chain) => table === 'mangle' && chain === localnetMark;
 
 function isFirewallChain(table: string, chain: string): boolean {
   return table === 'filter' && chain === sharedChain;

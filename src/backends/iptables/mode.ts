@@ -22,6 +22,7 @@ import { IptablesDriver } from './driver.ts';
 import { warnOfMix } from './flavour.ts';
 import { openInspection } from './inspection.ts';
 import { KernelTables } from './kernel-tables.ts';
+import { markLocalnet } from './localnet.ts';
 import { localnetLeftovers } from './localnet-leftovers.ts';
 import { IptablesNode } from './node.ts';
 import { isOwnChain } from './own-chains.ts';
@@ -30,13 +31,6 @@ import { checkVersion, isConntrackLiberal, routeLocalnet, servesLocalhost } from
 import { RulesetWatch } from './ruleset-watch.ts';
 import type { IptablesSettings } from './settings.ts';
 import { WrittenRules } from './written-rules.ts';
-
-/** What the preconditions found and did. */
-interface Found {
-  readonly flavour: Flavour;
-  readonly node: IptablesNode;
-  readonly hasSetLocalnet: boolean;
-}
 
 /** iptables mode: upstream's chains, rule by rule, written with the iptables programs of the PATH. */
 class IptablesMode implements Mode {
@@ -65,10 +59,10 @@ class IptablesMode implements Mode {
     const node = await this.#node.acquire(() => IptablesNode.open(metrics, clock, logger));
     try {
       const settings = settingsOf(context);
-      const hasSetLocalnet = settings.localhostNodePorts && routeLocalnet(systemFiles, logger);
+      if (settings.localhostNodePorts && routeLocalnet(systemFiles, logger)) await markLocalnet(logger);
       const flavour = await checkVersion(new Commands({ family, run: runProgram, clock, logger }));
       if (isFirst) await warnOfMix(flavour, flavourContext(clock, logger));
-      return this.#engine(context, settings, { flavour, node, hasSetLocalnet });
+      return this.#engine(context, settings, flavour, node);
     } catch (error) {
       await this.#release();
       throw error;
@@ -84,19 +78,13 @@ class IptablesMode implements Mode {
   #engine(
     { family, config, budget, metrics, logger, clock, requestSync }: BackendContext,
     settings: IptablesSettings,
-    { flavour, node, hasSetLocalnet }: Found,
+    flavour: Flavour,
+    node: IptablesNode,
   ): Backend {
     const written = new WrittenRules();
     const changes = changesOf(flavour, node, { family, clock, logger });
     const commands = new Commands({ family, run: runProgram, clock, logger, observer: changes });
-    const tables = new KernelTables({
-      commands,
-      written,
-      counters: node.counters,
-      logger,
-      flavour,
-      hasSetLocalnet,
-    });
+    const tables = new KernelTables({ commands, written, counters: node.counters, logger, flavour });
     const interval = settings.syncPeriod;
     const driver = new IptablesDriver({
       settings,
