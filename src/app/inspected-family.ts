@@ -23,8 +23,9 @@ export function familyHere(view: FamilyView, start: Start): FamilyHere {
     facts: async () => nodeFactsOf(family, start, await ownAddresses(), view.serviceCIDRs),
     kernel: new KernelView({ open: () => start.mode.inspect(context), clock: systemClock }),
     otherRules: (packet, answer) => {
-      const tables = start.mode.tablesOf?.(family) ?? [];
-      return lookAtOtherRules(packet, answer, { tables, nodeIP: context.nodeIP }, systemClock);
+      const { mode } = start;
+      const own = { tables: mode.tablesOf?.(family) ?? [], chains: mode.chainNames, nodeIP: context.nodeIP };
+      return lookAtOtherRules(packet, answer, own, systemClock);
     },
     interfaceTowards,
   };

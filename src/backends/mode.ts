@@ -58,6 +58,8 @@ export interface Mode {
   readonly leftovers: LeftoverSource;
   /** Tables of nf_tables that only this mode writes; none when absent. */
   tablesOf?(family: Family): readonly TableRef[];
+  /** Matches the names of this mode's chains in tables that it shares with other programs. */
+  readonly chainNames?: RegExp;
   metricGroups(gateEnabled: (gate: string) => boolean): readonly MetricGroup[];
   /** How packets are treated in this mode, with these settings. */
   packetRules(context: Pick<InspectionContext, 'family' | 'config' | 'gateEnabled'>): PacketRules;

@@ -36,12 +36,12 @@ import { type Stage, type StageMark, stagesOf, type WayFacts } from './packet-st
 export interface OwnRules {
   /** Tables that only this mode writes. */
   readonly tables: readonly TableRef[];
+  /** Matches the names of its chains in tables that other programs use, too. */
+  readonly chains: RegExp | undefined;
   /** This node's address in this family; empty when unknown. */
   readonly nodeIP: string;
 }
 
-/** The chains of iptables and ipvs mode, in tables that other programs use, too. */
-const ownChain = /^KUBE-/;
 /** Conntrack sees packets from this priority on. */
 const conntrackPriority = -200;
 /** Ways to more endpoints than this are not followed. */
@@ -169,10 +169,13 @@ class OtherRulesLook {
   readonly #ruleset: Ruleset;
   readonly #facts: WayFacts;
   readonly #chains: readonly Chain[];
+  /** The mode's own inspection has followed these chains: they let the packet pass. */
+  readonly #isOwn: (chain: string) => boolean;
 
   constructor(packet: Packet, own: OwnRules, ruleset: Ruleset) {
     this.#packet = packet;
     this.#ruleset = ruleset;
+    this.#isOwn = (chain) => own.chains?.test(chain) ?? false;
     const ownTables = new Set(own.tables.map(tableName));
     this.#chains = ruleset.chains
       .filter(({ table, base }) => base && !ownTables.has(tableName(table)))
@@ -219,8 +222,11 @@ class OtherRulesLook {
           isTracked: !isUntracked(chain, stage),
           mark,
         };
-        const isFollowed = (name: string) => chain.base?.type !== 'nat' || !ownChain.test(name);
-        const found = await possibleVerdicts(chain, state, this.#ruleset, isFollowed);
+        const known = {
+          isHarmless: this.#isOwn,
+          isSkipped: (name: string) => chain.base?.type === 'nat' && this.#isOwn(name),
+        };
+        const found = await possibleVerdicts(chain, state, this.#ruleset, known);
         mark = state.mark;
         findings.push({ chain, target, found });
         if (isCertain(found)) return findings;

@@ -115,17 +115,20 @@ class Way {
     return [{ ...first, change }, ...(await this.#rest(to, { isRewritten, masquerade }))];
   }
 
-  /** IPVS takes a packet that arrives at input and one of the node at output, and sends it as if the node did. */
+  /**
+   * IPVS takes a packet that arrives at input and one of the node at output, and sends it as if the node did. Conntrack
+   * does not report the destination as rewritten.
+   */
   async throughVirtualServer(to: Place, mark: StageMark, masquerade: boolean): Promise<Stage[]> {
     const before = this.#destination;
     const first = await this.#first(before, false);
     const marked = { ...first, change: { priority: destinationNAT, view: first.view, mark } };
-    const final = { isRewritten: true, masquerade };
-    const sent: Stage = { hook: 'output', view: await this.#output(to, true), isTracked: true };
+    const final = { isRewritten: false, masquerade };
+    const sent: Stage = { hook: 'output', view: await this.#output(to, false), isTracked: true };
     if (this.#isOwn) return [{ ...marked, until: ipvsOutput }, sent, ...(await this.#rest(to, final))];
     const input = this.#view(before, { input: this.#input, isRewritten: false });
     if (this.#facts.isLocal(to.ip)) {
-      const view = this.#view(to, { input: this.#input, isRewritten: true });
+      const view = this.#view(to, { input: this.#input, isRewritten: false });
       return [marked, { hook: 'input', view: input, change: { priority: ipvsInput, view, mark: noMark } }];
     }
     return [

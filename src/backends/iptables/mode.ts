@@ -35,6 +35,7 @@ import { WrittenRules } from './written-rules.ts';
 /** iptables mode: upstream's chains, rule by rule, written with the iptables programs of the PATH. */
 class IptablesMode implements Mode {
   readonly name = 'iptables';
+  readonly chainNames = /^KUBE-/;
   readonly sharesRulesWith = ['ipvs'] as const;
   readonly isTraceable = true;
   readonly leftovers = joined(chainLeftovers(isOwnChain), localnetLeftovers);

@@ -28,6 +28,7 @@ import { setTimeouts } from './timeouts.ts';
 /** ipvs mode. Both families share the sockets, the device and the table of virtual servers. */
 class IpvsMode implements Mode {
   readonly name = 'ipvs';
+  readonly chainNames = /^KUBE-/;
   readonly sharesRulesWith = ['iptables'] as const;
   readonly countsServices = true;
   readonly leftovers = ipvsLeftovers;

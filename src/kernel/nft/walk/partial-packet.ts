@@ -13,7 +13,7 @@ export interface PacketView {
   /** Interface names: empty when not known, undefined when the packet has none at this hook. */
   readonly input: string | undefined;
   readonly output: string | undefined;
-  /** The proxy has rewritten the destination. */
+  /** Conntrack reports that the destination was rewritten. */
   readonly isRewritten: boolean;
 }
 

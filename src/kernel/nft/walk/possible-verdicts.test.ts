@@ -4,7 +4,7 @@ import type { Expr, Verdict } from '../expr.ts';
 import type { Chain, Element, ListedRule } from '../objects.ts';
 import { knownWord } from './known-bits.ts';
 import type { PacketView } from './partial-packet.ts';
-import { possibleVerdicts, type RulesetFacts } from './possible-verdicts.ts';
+import { type KnownChains, possibleVerdicts, type RulesetFacts } from './possible-verdicts.ts';
 
 const table = { family: 'inet', name: 'filter' } as const;
 const forward: Chain = {
@@ -38,7 +38,12 @@ const unknown = (name: string): Expr => ({ kind: 'unknown', name, data: new Uint
 type Rules = Readonly<Record<string, readonly (readonly Expr[])[]>>;
 
 /** The possible verdicts in short: `drop 2` is by the second rule, `drop policy` by the policy. */
-async function verdicts(rules: Rules, elements: Record<string, Element> = {}, seen = view) {
+async function verdicts(
+  rules: Rules,
+  elements: Record<string, Element> = {},
+  seen = view,
+  known?: KnownChains,
+) {
   const numbered = Object.entries(rules).map(([name, bodies]): [string, ListedRule[]] => [
     name,
     bodies.map((exprs, i) => ({ chain: { table, name }, exprs, handle: BigInt(i + 1) })),
@@ -53,7 +58,7 @@ async function verdicts(rules: Rules, elements: Record<string, Element> = {}, se
     leadsTo: async () => true,
   };
   const state = { view: seen, isTracked: true, mark: knownWord(0) };
-  const { verdicts: found, unclear } = await possibleVerdicts(forward, state, facts);
+  const { verdicts: found, unclear } = await possibleVerdicts(forward, state, facts, known);
   const texts = found.map(({ action, chains, rule }) =>
     [action, ...chains.slice(1), rule?.handle ?? 'policy'].join(' '),
   );
@@ -141,6 +146,24 @@ suite('possible verdicts of a base chain', () => {
       'accept 2',
       'drop policy',
     ]);
+  });
+
+  test('of chains that the caller knows, only what they accept counts, or nothing', async () => {
+    const rules = {
+      forward: [[to('jump', 'ours')], [to('jump', 'translation')]],
+      ours: [
+        [unknown('limit'), verdict('drop')],
+        [unknown('limit'), verdict('accept')],
+      ],
+      translation: [[verdict('accept')]],
+    };
+    const known = {
+      isHarmless: (name: string) => name === 'ours',
+      isSkipped: (name: string) => name === 'translation',
+    };
+    const { texts, unclear } = await verdicts(rules, {}, view, known);
+    assert.deepEqual(texts, ['accept ours 2', 'drop policy']);
+    assert.equal(unclear, 1);
   });
 
   test('a jump cycle ends', async () => {

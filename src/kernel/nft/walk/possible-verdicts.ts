@@ -79,6 +79,16 @@ type Effect = { readonly match: Answer; readonly decision?: Verdict | 'reject' |
 const goesOn: Effect = { match: 'yes' };
 const perhaps: Effect = { match: 'maybe' };
 
+/** Chains that the caller has looked at already. */
+export interface KnownChains {
+  /** They do not stop the packet: only what they accept counts. */
+  isHarmless(chain: string): boolean;
+  /** They do nothing that counts here, and jumps to them are not followed. */
+  isSkipped(chain: string): boolean;
+}
+
+const noneKnown: KnownChains = { isHarmless: () => false, isSkipped: () => false };
+
 /**
  * Runs a packet through a base chain of another program's table and finds every verdict that is possible. A rule that
  * is not understood may match or not; both ways are followed. Changes the mark of the state as the rules do.
@@ -87,26 +97,30 @@ export async function possibleVerdicts(
   base: Chain,
   state: PartialState,
   facts: RulesetFacts,
-  isFollowed: (chain: string) => boolean = () => true,
+  known: KnownChains = noneKnown,
 ): Promise<PossibleVerdicts> {
-  const walk = new PartialWalk(base, state, facts, isFollowed);
+  const walk = new PartialWalk(base, state, facts, known);
   return walk.run();
+}
+
+function stops(decision: Verdict | 'reject' | 'unknown'): boolean {
+  return typeof decision === 'string' || decision.kind === 'drop';
 }
 
 class PartialWalk {
   readonly #base: Chain;
   readonly #state: PartialState;
   readonly #facts: RulesetFacts;
-  readonly #isFollowed: (chain: string) => boolean;
+  readonly #known: KnownChains;
   readonly #verdicts: PossibleVerdict[] = [];
   #unclear = 0;
   #rules = 0;
 
-  constructor(base: Chain, state: PartialState, facts: RulesetFacts, isFollowed: (chain: string) => boolean) {
+  constructor(base: Chain, state: PartialState, facts: RulesetFacts, known: KnownChains) {
     this.#base = base;
     this.#state = state;
     this.#facts = facts;
-    this.#isFollowed = isFollowed;
+    this.#known = known;
   }
 
   async run(): Promise<PossibleVerdicts> {
@@ -133,6 +147,7 @@ class PartialWalk {
       }
       const { match, decision } = await this.#run(rule);
       if (match === 'no' || decision === undefined) continue;
+      if (stops(decision) && this.#known.isHarmless(name)) continue;
       if (match === 'maybe') this.#unclear++;
       const after = await this.#decide(decision, chains, rule);
       returns ||= after === 'returns' || after === 'may return';
@@ -163,7 +178,7 @@ class PartialWalk {
         return 'returns';
       case 'jump':
       case 'goto': {
-        if (!this.#isFollowed(decision.chain)) return 'next';
+        if (this.#known.isSkipped(decision.chain)) return 'next';
         const returns = await this.#returns([...chains, decision.chain]);
         if (decision.kind === 'jump') return returns ? 'next' : 'ends';
         // A packet does not return from a goto: when nothing decided there, it has left this chain as well.
