@@ -33,7 +33,12 @@ export function listenedAt(
   return undefined;
 }
 
-function accepts(address: string, { destination, port }: Packet, node: NodeFacts): boolean {
+/** Whether a listener at this address accepts connections to the destination. */
+export function accepts(
+  address: string,
+  { destination, port }: Pick<Packet, 'destination' | 'port'>,
+  node: NodeFacts,
+): boolean {
   const place = splitIPPort(address);
   if (place?.port !== port) return false;
   return isUnspecified(place.ip) ? isOwnAddress(destination, node) : formatIP(place.ip) === destination;

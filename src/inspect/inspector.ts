@@ -203,9 +203,9 @@ export class Inspector {
     reportsOf: (plan: PlannedPort, selection: Selection) => Iterable<Report>,
   ): Promise<Iterable<Report>> {
     const selected = await Promise.all(
-      this.#options.families.map(async ({ view, facts }) => ({
+      this.#options.families.map(async ({ view, facts, rules }) => ({
         plans: view.plans,
-        selection: await selectionOf(selector, view.family, facts),
+        selection: await selectionOf(selector, { family: view.family, facts, direct: rules.direct?.() }),
       })),
     );
     return (function* () {

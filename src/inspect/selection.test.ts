@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { planOf, plansByKey } from '../../test/cluster/plans.ts';
 import { FakeClock } from '../../test/fake-clock.ts';
-import { testInspector } from '../../test/inspected-proxy.ts';
+import { inspectedFamily, testInspector } from '../../test/inspected-proxy.ts';
 import type { Selector } from './selection.ts';
 
 const web = planOf(
@@ -71,4 +71,23 @@ test('endpoints by the address of a Service are all of that Service, by their ow
     [...(await inspector.endpoints({ name }))].map(({ service, endpoint }) => `${service} ${endpoint}`);
   assert.deepEqual(await ids('10.96.0.1'), [`${WEB} 10.244.1.21:8080`, `${WEB} 10.244.2.21:8080`]);
   assert.deepEqual(await ids('10.244.2.21'), [`${WEB} 10.244.2.21:8080`, `${API} 10.244.2.21:8080`]);
+});
+
+test('a Service that a listener serves at another address is found by that address', async () => {
+  const place = { key: WEB, frontend: '10.96.0.1:80/TCP', note: '' };
+  const places = [
+    { ...place, address: '127.0.0.1:8080' },
+    { ...place, address: '0.0.0.0:30081' },
+    { ...place, address: '' },
+  ];
+  const clock = new FakeClock();
+  const served = inspectedFamily({ plans: plansByKey(web, api) }, clock);
+  const rules = { ...served.rules, direct: () => ({ reason: 'not root', places }) };
+  const direct = testInspector({}, clock, { families: [{ ...served, rules }] });
+  const found = async (name: string) => [...(await direct.services({ name }))].map(({ service }) => service);
+  assert.deepEqual(await found('127.0.0.1:8080'), [WEB]);
+  assert.deepEqual(await found('127.0.0.1:8080/UDP'), []);
+  assert.deepEqual(await found('192.0.2.5:30081'), [WEB]);
+  assert.deepEqual(await found('192.0.2.5:8080'), []);
+  assert.deepEqual(await found('127.0.0.1'), []);
 });

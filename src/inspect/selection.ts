@@ -1,9 +1,11 @@
 import { isOwnAddress, type NodeFacts } from '../backends/node-facts.ts';
+import type { DirectService } from '../backends/packet-rules.ts';
 import type { Endpoint } from '../model/endpoint.ts';
 import { canonicalIP, type Family, familyOf, formatIP, splitIPPort } from '../model/ip.ts';
 import type { ServicePort } from '../model/service-port.ts';
 import { claimedFrontends } from '../plan/frontend.ts';
 import type { PlannedPort } from '../plan/plan.ts';
+import { accepts } from './explain-direct.ts';
 
 /** Which service ports to report; without a field, all of them. */
 export interface Selector {
@@ -30,11 +32,18 @@ interface Destination {
   readonly protocol: string | undefined;
 }
 
-/** The selection in one family. Calls `facts` only for an address, which may be one of the node. */
+/** The family in which to select. */
+export interface SelectedFamily {
+  readonly family: Family;
+  /** Called only for an address, which may be one of the node. */
+  readonly facts: () => NodeFacts | Promise<NodeFacts>;
+  /** What is served by listeners alone. */
+  readonly direct: DirectService | undefined;
+}
+
 export async function selectionOf(
   { name = '', namespace = '' }: Selector,
-  family: Family,
-  facts: () => NodeFacts | Promise<NodeFacts>,
+  { family, facts, direct }: SelectedFamily,
 ): Promise<Selection> {
   const isInNamespace = ({ port }: PlannedPort) => namespace === '' || port.namespace === namespace;
   const destination = destinationOf(name);
@@ -45,8 +54,12 @@ export async function selectionOf(
     };
   }
   if (familyOf(destination.ip) !== family) return { port: () => false, endpoint: () => false };
-  const isOfNode = isOwnAddress(destination.ip, await facts());
-  const isFrontend = (plan: PlannedPort) => hasFrontend(plan, destination, isOfNode);
+  const node = await facts();
+  const isOfNode = isOwnAddress(destination.ip, node);
+  const listening = listeningAt(destination, direct, node);
+  const isFrontend = (plan: PlannedPort) =>
+    hasFrontend(plan, destination, isOfNode) ||
+    (listening.has(plan.port.key) && isAt(destination, destination.port, plan.port.protocol));
   const isEndpoint = ({ port }: PlannedPort, endpoint: Endpoint) =>
     endpoint.ip === destination.ip && isAt(destination, endpoint.port, port.protocol);
   return {
@@ -79,7 +92,18 @@ function hasFrontend(plan: PlannedPort, destination: Destination, isOfNode: bool
   return false;
 }
 
-function isAt({ port, protocol }: Destination, itsPort: number, itsProtocol: string): boolean {
+/** The keys of the service ports with a listener that accepts connections to the destination. */
+function listeningAt(
+  { ip, port }: Destination,
+  direct: DirectService | undefined,
+  node: NodeFacts,
+): ReadonlySet<string> {
+  if (!direct || port === undefined) return new Set();
+  const places = direct.places.filter(({ address }) => accepts(address, { destination: ip, port }, node));
+  return new Set(places.map(({ key }) => key));
+}
+
+function isAt({ port, protocol }: Destination, itsPort: number | undefined, itsProtocol: string): boolean {
   return (port === undefined || port === itsPort) && (protocol === undefined || protocol === itsProtocol);
 }
 
