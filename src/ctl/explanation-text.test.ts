@@ -63,7 +63,7 @@ The kernel agrees
   rule b
 Looked at: table ip kube-proxy.
 
-No other program has nf_tables chains on the way
+No other nf_tables chain is on the way
 `,
   );
 });
@@ -152,7 +152,7 @@ test('an explanation says at the top which chain of another program stops the pa
   );
   assert.match(
     explanationText(stopped, plain),
-    /\n\nnf_tables chains of other programs on the way\n {2}table inet filter, chain raw \(hook prerouting, priority -300, policy accept\): lets it pass\n {2}table inet filter, chain forward \(hook forward, priority 0, policy drop\): STOPS IT\n$/,
+    /\n\nOther nf_tables chains on the way\n {2}table inet filter, chain raw \(hook prerouting, priority -300, policy accept\): lets it pass\n {2}table inet filter, chain forward \(hook forward, priority 0, policy drop\): STOPS IT\n$/,
   );
 });
 

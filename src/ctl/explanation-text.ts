@@ -93,9 +93,7 @@ function otherRulesText({ otherRules, otherRulesUnknown, kernel }: ExplanationRe
     return `  ${chainText(one)}: ${effects[obstacle?.certainty ?? 'none']}\n`;
   });
   const heading =
-    lookedAt.length === 0
-      ? 'No other program has nf_tables chains on the way'
-      : 'nf_tables chains of other programs on the way';
+    lookedAt.length === 0 ? 'No other nf_tables chain is on the way' : 'Other nf_tables chains on the way';
   const missing = notLookedAt.length === 0 ? '' : `Not looked at: ${notLookedAt.join('; ')}.\n`;
   return `\n${heading}\n${passed.join('')}${missing}`;
 }

@@ -1,11 +1,6 @@
 import type { Packet } from '../backends/inspection.ts';
 import { isOwnAddress, type NodeFacts } from '../backends/node-facts.ts';
-import {
-  choiceOf,
-  type DestinationMatches,
-  type DirectPlace,
-  type DirectService,
-} from '../backends/packet-rules.ts';
+import { choiceOf, type DirectPlace, type DirectService } from '../backends/packet-rules.ts';
 import { formatIP, isUnspecified, splitIPPort } from '../model/ip.ts';
 import { distinctFrontends, type Frontend } from '../plan/frontend.ts';
 import type { ServicePlan } from '../plan/service-plan.ts';
@@ -44,15 +39,9 @@ export function accepts(
   return isUnspecified(place.ip) ? isOwnAddress(destination, node) : formatIP(place.ip) === destination;
 }
 
-/** Why the service that a packet's destination belongs to does not get it, and where it is served instead. */
-export function notCaptured(
-  { addresses, nodePorts }: DestinationMatches,
-  claims: readonly Frontend[],
-  { reason, places }: DirectService,
-): string[] {
+/** Why a frontend does not get its packets, and where it is served instead. */
+export function notCaptured(frontend: Frontend, { reason, places }: DirectService): string[] {
   const uncaptured = `Packets to service addresses are not captured: ${reason}.`;
-  const [frontend] = claims.length > 0 ? claims : [...addresses, ...nodePorts];
-  if (!frontend) return [uncaptured];
   const own = places.filter((place) => isOf(frontend, place));
   const served = own.flatMap(({ address }) => (address === '' ? [] : [address]));
   if (served.length > 0) return [uncaptured, `It is served at ${served.join(', ')} instead.`];

@@ -42,7 +42,7 @@ export function explainPacket(
   if (direct) {
     const listened = listenedAt(packet, plans, node, direct);
     if (listened) return explainListener(listened, packet, node, rules);
-    return explainUncaptured(packet, matches, claims, direct);
+    return explainUncaptured(packet, claims[0], direct);
   }
   const [frontend] = claims;
   if (!frontend) {
@@ -74,20 +74,15 @@ function explainListener(
 
 function explainUncaptured(
   packet: Packet,
-  matches: DestinationMatches,
-  claims: readonly Frontend[],
+  frontend: Frontend | undefined,
   direct: DirectService,
 ): Explanation {
-  const [frontend] = claims;
   if (!frontend) {
     return { service: undefined, frontend: undefined, ...unmatched(packet, undefined) };
   }
   const { key: service } = frontend.plan.port;
   const name = frontendText(frontend, packet);
-  const reasons = [
-    `The packet is for ${name} of service port ${service}.`,
-    ...notCaptured(matches, claims, direct),
-  ];
+  const reasons = [`The packet is for ${name} of service port ${service}.`, ...notCaptured(frontend, direct)];
   return { service, frontend: name, ...notForwarded({ action: 'pass', reasons }) };
 }
 
