@@ -6,7 +6,13 @@ import { type TestContext, test } from 'node:test';
 import { planOf, plansByKey } from '../../test/cluster/plans.ts';
 import { FakeClock } from '../../test/fake-clock.ts';
 import { inspection, type TestFamily, testInspector } from '../../test/inspected-proxy.ts';
-import type { EndpointList, ServiceList } from '../inspect/api.ts';
+import {
+  API_VERSION,
+  type EndpointList,
+  type LogReport,
+  type NodeReport,
+  type ServiceList,
+} from '../inspect/api.ts';
 import { systemClock } from '../lib/clock.ts';
 import { silentLogger } from '../obs/log.ts';
 import type { PlannedPort } from '../plan/plan.ts';
@@ -18,7 +24,13 @@ const BASE = '/debug/kube-proxy/';
 
 async function serve(t: TestContext, family: TestFamily, admits = () => true): Promise<number> {
   const inspector = testInspector(family, new FakeClock());
-  const handler = inspectionHandler({ inspector, admits, clock: systemClock });
+  const handler = inspectionHandler({
+    inspector,
+    admits,
+    node: async () => ({ apiVersion: API_VERSION, kind: 'Node' }) as NodeReport,
+    log: () => ['started with token: abc\n'],
+    clock: systemClock,
+  });
   const server = createServer(createRouter({ [`${BASE}*`]: handler }, silentLogger)).listen(0, '127.0.0.1');
   await once(server, 'listening');
   t.after(() => server.close());
@@ -45,7 +57,17 @@ test('every inspection page is JSON of the same version, and the index lists the
   const port = await serve(t, { plans: plansByKey(web), kernel: inspection({ counters: async () => [] }) });
   const { paths } = JSON.parse((await ask(port, '')).body) as { paths: string[] };
   const pages = paths.map((path) => path.slice(BASE.length));
-  assert.deepEqual(pages, ['status', 'services', 'endpoints', 'explain', 'diff', 'counters', 'journal']);
+  assert.deepEqual(pages, [
+    'status',
+    'services',
+    'endpoints',
+    'explain',
+    'diff',
+    'counters',
+    'journal',
+    'log',
+    'node',
+  ]);
   const query = '?source=10.0.0.1&destination=10.96.0.1&port=80';
   const kinds: unknown[] = [];
   for (const page of pages) {
@@ -66,7 +88,15 @@ test('every inspection page is JSON of the same version, and the index lists the
     'Diff',
     'Counters',
     'Journal',
+    'Log',
+    'Node',
   ]);
+});
+
+test('the log page has the last records without secrets', async (t) => {
+  const port = await serve(t, {});
+  const { items } = JSON.parse((await ask(port, 'log')).body) as LogReport;
+  assert.deepEqual(items, [{ record: 'started with token: <redacted>\n' }]);
 });
 
 test('inspection lists can be limited to one service', async (t) => {

@@ -1,12 +1,13 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isIP } from 'node:net';
-import { API_PATH, API_VERSION } from '../inspect/api.ts';
+import { API_PATH, API_VERSION, type NodeReport } from '../inspect/api.ts';
 import { type Inspector, NotReadyError } from '../inspect/inspector.ts';
 import { journalParameters } from '../inspect/journal-report.ts';
 import { QuestionError, questionParameters, readQuestion } from '../inspect/question.ts';
 import { type Selector, selectorParameters } from '../inspect/selection.ts';
 import type { Clock } from '../lib/clock.ts';
 import { reply } from '../lib/http.ts';
+import { redact } from '../lib/redact.ts';
 import { type Handler, notFound, type Routes, replyError, textHeaders } from './http.ts';
 import { sendList } from './json-stream.ts';
 
@@ -14,6 +15,9 @@ export interface InspectionPagesOptions {
   readonly inspector: Inspector;
   /** Whether this address may use the API. */
   readonly admits: (address: string | undefined) => boolean;
+  readonly node: () => Promise<NodeReport>;
+  /** The last log records, the oldest first. */
+  readonly log: () => readonly string[];
   readonly clock: Clock;
 }
 
@@ -46,7 +50,7 @@ export function inspectionHandler(options: InspectionPagesOptions): Handler {
 }
 
 /** Pages by the part of the path after API_PATH; API_PATH itself lists them. */
-function inspectionPages({ inspector, clock }: InspectionPagesOptions): Routes {
+function inspectionPages({ inspector, node, log, clock }: InspectionPagesOptions): Routes {
   const list = async (response: ServerResponse, head: object, items: Iterable<object>) => {
     response.writeHead(200, jsonHeaders);
     await sendList(response, head, response.req.method === 'HEAD' ? [] : items, clock);
@@ -73,6 +77,13 @@ function inspectionPages({ inspector, clock }: InspectionPagesOptions): Routes {
       const { items, ...head } = await inspector.journal(question);
       await list(response, head, items);
     },
+    log: (_request, response) =>
+      list(
+        response,
+        listOf('Log'),
+        log().map((record) => ({ record: redact(record) })),
+      ),
+    node: async (_request, response) => replyJSON(response, await node()),
   };
   const index = { ...listOf('Index'), paths: Object.keys(pages).map((name) => API_PATH + name) };
   return { ...pages, '': (_request, response) => replyJSON(response, index) };

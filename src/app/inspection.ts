@@ -7,7 +7,9 @@ import type { Journal } from '../inspect/journal.ts';
 import { peerCheck } from '../inspect/peers.ts';
 import { systemClock } from '../lib/clock.ts';
 import type { ConfigFileStatus } from '../model/config-file-status.ts';
+import type { RootLogger } from '../obs/klog.ts';
 import { familyHere } from './inspected-family.ts';
+import { nodeReport } from './node-report.ts';
 import type { Proxiers } from './proxiers.ts';
 import type { Start } from './start.ts';
 
@@ -15,6 +17,7 @@ export interface InspectionInput extends Start {
   readonly proxiers: Proxiers;
   readonly problems: Problems;
   readonly journal: Journal;
+  readonly logger: RootLogger;
   /** Undefined without a configuration file. */
   readonly configFile: () => ConfigFileStatus | undefined;
   /** Milliseconds since the Unix epoch. */
@@ -37,5 +40,11 @@ export function openInspection(input: InspectionInput): Handler {
     journal,
     clock: systemClock,
   });
-  return inspectionHandler({ inspector, admits: peerCheck(options.inspectionFrom), clock: systemClock });
+  return inspectionHandler({
+    inspector,
+    node: () => nodeReport(input),
+    log: () => input.logger.recent(),
+    admits: peerCheck(options.inspectionFrom),
+    clock: systemClock,
+  });
 }

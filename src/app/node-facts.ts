@@ -4,12 +4,12 @@ import { systemClock } from '../lib/clock.ts';
 import { canonicalIPOf, type Family } from '../model/ip.ts';
 import { loadLibc } from '../native/koffi-libc.ts';
 import { serviceAddressDevice } from './modes.ts';
-import { modeContext, type Start } from './start.ts';
+import { modeContext } from './start.ts';
 
 /** The facts of this node that decide about packets of one family, besides plans. */
 export function nodeFactsOf(
   family: Family,
-  start: Start,
+  start: Parameters<typeof modeContext>[1],
   ownAddresses: readonly string[],
   serviceCIDRs: readonly string[],
 ): NodeFacts {

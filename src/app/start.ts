@@ -38,13 +38,19 @@ export interface Connected extends StartInput {
   readonly addresses: NodeAddresses;
 }
 
-/** After the second step: everything that is known of this node, fixed for the life of the process. */
-export interface Start extends Connected {
+/** The part of it that the second step needs. */
+type NodeKnown = Pick<Connected, 'completed' | 'nodeStart' | 'addresses' | 'logger'>;
+
+/** What the second step adds. */
+interface Described {
   /** The families that are served, the primary one first. */
   readonly families: readonly Family[];
   readonly localDetectors: Readonly<Record<Family, LocalDetector>>;
   readonly nodePortAddresses: Readonly<Record<Family, NodePortAddresses>>;
 }
+
+/** After the second step: everything that is known of this node, fixed for the life of the process. */
+export interface Start extends Connected, Described {}
 
 /**
  * Connects to the cluster and loads this node. Throws if the Node is required and does not arrive, and when `signal`
@@ -83,7 +89,10 @@ export async function connectAndLoadNode(
  * Chooses the families to serve, of those that are supported, and works out local detectors and node port addresses.
  * Throws when the configuration cannot work on this node.
  */
-export function describeNode(connected: Connected, supported: ReadonlySet<Family>): Start {
+export function describeNode<Known extends NodeKnown>(
+  connected: Known,
+  supported: ReadonlySet<Family>,
+): Known & Described {
   const { completed, nodeStart, addresses, logger } = connected;
   const { config } = completed;
   const { primary, ips } = addresses;
@@ -119,7 +128,7 @@ export function describeNode(connected: Connected, supported: ReadonlySet<Family
 }
 
 /** What a mode needs to know of this node to write or inspect the rules of one family. */
-export function modeContext(family: Family, start: Start): InspectionContext {
+export function modeContext(family: Family, start: NodeKnown & Described): InspectionContext {
   const { config, gates } = start.completed;
   return {
     family,
@@ -154,7 +163,7 @@ function addressesOf({ nodeIPs }: NodeStart, config: ProxyConfig, logger: Logger
   return addresses;
 }
 
-function detectorsOf({ completed, nodeStart, addresses, logger }: Connected): Start['localDetectors'] {
+function detectorsOf({ completed, nodeStart, addresses, logger }: NodeKnown): Start['localDetectors'] {
   const { detectLocalMode, detectLocal } = completed.config;
   const { detectors, problems } = localDetectors({
     mode: detectLocalMode,

@@ -3,6 +3,8 @@ import { type Command, type CommandContext, print } from './command.ts';
 import { diffText } from './diff.ts';
 import { explanationText, isStopped } from './explanation-text.ts';
 import {
+  bundleFlag,
+  fileFlag,
   interfaceFlag,
   liveFlag,
   namespaceFlag,
@@ -32,7 +34,7 @@ const named = {
   details: `NAME is a Service as NAME or NAMESPACE/NAME, or one of its ports as NAMESPACE/NAME:PORT. It may also be an address:
 a cluster IP, an external IP, a load balancer IP or an endpoint, as IP or IP:PORT, or an address of this node with a
 node port.`,
-  flags: [...namespaceFlags, ...offlineFlags],
+  flags: [...namespaceFlags, bundleFlag, ...offlineFlags],
   hasNames: true,
   completes: ['service'],
 } satisfies Partial<Command>;
@@ -44,7 +46,7 @@ const status: Command = {
   summary: 'state of the proxy: health, last sync, failures, repairs, objects that it cannot program',
   details: `Exits with 2 when the proxy is unhealthy or has not listed its objects yet.
 With --watch it shows each change but syncs that go well.`,
-  flags: watchFlags,
+  flags: [...watchFlags, bundleFlag],
   hasNames: false,
   completes: [],
   async run(context) {
@@ -146,7 +148,7 @@ Examples:
   kube-proxyctl explain node [fd00:96::a]:443
   kube-proxyctl explain node shop/web:80
   kube-proxyctl explain --manifests shop/ --node node-1 203.0.113.9 192.0.2.1:30080`,
-  flags: [interfaceFlag, liveFlag, namespaceFlag, ...offlineFlags],
+  flags: [interfaceFlag, liveFlag, namespaceFlag, bundleFlag, ...offlineFlags],
   hasNames: false,
   completes: ['source', 'service'],
   async run(context) {
@@ -206,9 +208,33 @@ const journal: Command = {
 Without NAME, everything. FROM API is the longest time from a change of endpoints in the API until the kernel had it.
 Events of one kind within a second share a line, which names the first few Services.
 With --watch it goes on and shows what is added.`,
-  flags: [sinceFlag, ...watchFlags, ...namespaceFlags],
+  flags: [sinceFlag, ...watchFlags, ...namespaceFlags, bundleFlag],
   hasNames: false,
   run: showJournal,
+};
+
+const bundle: Command = {
+  name: 'bundle',
+  usage: '',
+  arguments: { least: 0, most: 0 },
+  summary:
+    'writes one archive for a support case: everything that the other commands show, rules, metrics, log',
+  details: `The archive has status, services, endpoints, diff, counters, journal, facts of the node, configuration, metrics, the
+last log lines, and the rules of the kernel as nft and iptables-save list them; contents.json says what is missing and
+why. Tokens, passwords, keys and certificates are left out. It has the names and addresses of Services and endpoints.
+The commands above read it back with --bundle. Exits with 1 when the proxy does not answer, and still writes the rest.
+
+Examples:
+  kube-proxyctl bundle -f case.tar.gz
+  kubectl -n kube-system exec POD -- kube-proxyctl bundle -f - > case.tar.gz
+  kube-proxyctl --bundle case.tar.gz status`,
+  flags: [fileFlag],
+  completes: [],
+  hasNames: false,
+  async run(context) {
+    const { writeBundle } = await import('./bundle/write.ts');
+    return writeBundle(context);
+  },
 };
 
 const version: Command = {
@@ -236,6 +262,7 @@ export const commands: readonly Command[] = [
   diff,
   journal,
   top,
+  bundle,
   version,
 ];
 

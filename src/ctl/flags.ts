@@ -21,6 +21,8 @@ export interface CtlOptions {
   interface: string;
   live: boolean;
   since: string;
+  bundle: string;
+  file: string;
   watch: boolean;
   interval: bigint;
   count: number;
@@ -43,6 +45,8 @@ export const defaultOptions: Readonly<CtlOptions> = {
   interface: '',
   live: false,
   since: '',
+  bundle: '',
+  file: '',
   watch: false,
   interval: 2n * SECOND,
   count: 0,
@@ -207,6 +211,21 @@ export const sinceFlag: CtlFlag = flag(
   'Only what happened in this time until now, such as 10m, or since a time in RFC 3339.',
 );
 
+export const bundleFlag: CtlFlag = flag(
+  'bundle',
+  'bundle',
+  string,
+  'Answer from this archive of kube-proxyctl bundle, without a proxy.',
+);
+
+export const fileFlag: CtlFlag = flag(
+  'file',
+  'file',
+  string,
+  'Where to write the archive; - for stdout. (default kube-proxy-bundle-TIME.tar.gz)',
+  'f',
+);
+
 export const versionFlag: CtlFlag = flag('version', 'version', bool, 'Print the version and exit.');
 
 export const allFlags: readonly CtlFlag[] = [
@@ -216,6 +235,8 @@ export const allFlags: readonly CtlFlag[] = [
   interfaceFlag,
   liveFlag,
   sinceFlag,
+  bundleFlag,
+  fileFlag,
   ...watchFlags,
   versionFlag,
 ];

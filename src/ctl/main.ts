@@ -111,7 +111,7 @@ function check(
 }
 
 /** The flags that mean an answer without a proxy. */
-const offlineNames = ['without-proxy', 'manifests', 'kubeconfig'] as const;
+const offlineNames = ['without-proxy', 'manifests', 'kubeconfig', 'bundle'] as const;
 
 /** Throws when flags do not go together. */
 function checkTogether(command: Command, given: ReadonlySet<string>): void {
@@ -131,6 +131,12 @@ function checkTogether(command: Command, given: ReadonlySet<string>): void {
     throw new UsageError('--manifests and --kubeconfig exclude each other');
   }
   if (offline === undefined) return;
+  const other = ['without-proxy', 'manifests', 'kubeconfig', 'config', 'node', 'proxy-mode'].find((name) =>
+    given.has(name),
+  );
+  if (given.has('bundle') && other !== undefined) {
+    throw new UsageError(`--bundle and --${other} exclude each other`);
+  }
   const live = ['live', 'watch'].find((name) => given.has(name));
   if (live !== undefined) throw new UsageError(`--${live} needs a running kube-proxy`);
   if (given.has('server')) throw new UsageError(`--server and --${offline} exclude each other`);
@@ -152,6 +158,10 @@ async function openSource(
   options: CtlOptions,
   terminal: Terminal,
 ): Promise<ReportSource> {
+  if (options.bundle !== '') {
+    const { bundleSource } = await import('./bundle/bundle-source.ts');
+    return bundleSource(options.bundle);
+  }
   if (!isWithoutProxy(options)) {
     const hint = flags.some(({ name }) => name === 'without-proxy')
       ? '; to get an answer while it is down, add --without-proxy, --manifests or --kubeconfig'

@@ -66,9 +66,9 @@ async function completeFor({ kubeconfig }: CtlOptions, options: Options, logger:
 /** `obstacle`: why the kernel of this machine cannot be asked. */
 function familiesOf(start: PlannedStart, obstacle: string | undefined): InspectedFamily[] {
   const { mode, nodeStart, addresses, planned } = start;
-  if (obstacle === undefined) return planned.map((family) => familyHere(viewOf(family), start));
+  if (obstacle === undefined) return planned.map((family) => familyHere(viewOfPlans(family), start));
   return planned.map((family) => ({
-    view: viewOf(family),
+    view: viewOfPlans(family),
     nodeIP: addresses.ips[family.family],
     rules: mode.packetRules(modeContext(family.family, start)),
     facts: () => nodeFactsOf(family.family, start, nodeStart.nodeIPs, family.serviceCIDRs),
@@ -130,7 +130,10 @@ function proxyOptions({ manifests, kubeconfig, config, node, proxyMode }: CtlOpt
   return parsed.options;
 }
 
-function viewOf(planned: PlannedFamily): FamilyView {
+/** Plans that were made without a proxy, as the view of a proxy that does nothing. */
+export function viewOfPlans(
+  planned: Pick<PlannedFamily, 'family' | 'plans' | 'serviceCIDRs' | 'totalEndpoints'>,
+): FamilyView {
   return {
     family: planned.family,
     isInitialised: true,

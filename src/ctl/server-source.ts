@@ -25,6 +25,7 @@ export function serverSource(server: string, timeoutMs: number, hint = ''): Repo
     diff: () => get('diff'),
     counters: () => get('counters'),
     journal: (question) => get('journal', { ...question }),
+    pages: { page: (path) => openPage(new URL(path, base), timeoutMs) },
     async close() {},
   };
 }
@@ -67,19 +68,47 @@ async function fetchText(
   timeoutMs: number,
   hint: string,
 ): Promise<{ status: number; body: string }> {
+  const answer = await openText(url, timeoutMs, hint);
+  let body = '';
+  for await (const text of answer.body) {
+    body += text;
+    if (body.length > maxLength) throw new Error(`the answer is longer than ${maxLength} characters`);
+  }
+  return { status: answer.status, body };
+}
+
+async function openText(
+  url: URL,
+  timeoutMs: number,
+  hint: string,
+): Promise<{ status: number; body: AsyncIterable<string> }> {
   const signal = AbortSignal.timeout(timeoutMs);
+  const explained = (error: unknown) => {
+    const reason = signal.aborted ? `no answer within ${timeoutMs / 1000} s` : reasonOf(error);
+    return new Error(`cannot ask kube-proxy at ${url.origin}: ${reason}${hint}`, { cause: error });
+  };
+  async function* textOf(response: IncomingMessage): AsyncGenerator<string> {
+    try {
+      yield* response.setEncoding('utf8');
+    } catch (error) {
+      throw explained(error);
+    }
+  }
   try {
     const response = await send(url, signal);
-    let body = '';
-    for await (const text of response.setEncoding('utf8')) {
-      body += text;
-      if (body.length > maxLength) throw new Error(`the answer is longer than ${maxLength} characters`);
-    }
-    return { status: response.statusCode ?? 0, body };
+    return { status: response.statusCode ?? 0, body: textOf(response) };
   } catch (error) {
-    const reason = signal.aborted ? `no answer within ${timeoutMs / 1000} s` : reasonOf(error);
-    throw new Error(`cannot ask kube-proxy at ${url.origin}: ${reason}${hint}`, { cause: error });
+    throw explained(error);
   }
+}
+
+/** Does not read the body; the caller does, piece by piece. */
+async function openPage(url: URL, timeoutMs: number): Promise<AsyncIterable<string>> {
+  const { status, body } = await openText(url, timeoutMs, '');
+  if (status === 200) return body;
+  let text = '';
+  for await (const piece of body) text += piece;
+  throw new Error(refusal(url, status, text.trim()));
 }
 
 function send(url: URL, signal: AbortSignal): Promise<IncomingMessage> {

@@ -19,6 +19,12 @@ export interface AskedPacket {
   readonly interface?: string;
 }
 
+/** The pages of a running proxy. */
+export interface Pages {
+  /** The text of the page at a path, in pieces. Rejects when the answer is not 200. */
+  page(path: string): Promise<AsyncIterable<string>>;
+}
+
 /** Answers of a running proxy, or of plans that were made without one. Rejects with an error that can be shown to the user. */
 export interface ReportSource {
   status(): Promise<StatusReport>;
@@ -28,5 +34,7 @@ export interface ReportSource {
   diff(): Promise<DiffReport>;
   counters(): Promise<CountersReport>;
   journal(question?: JournalQuestion): Promise<JournalReport>;
+  /** Absent without a running proxy. */
+  readonly pages?: Pages;
   close(): Promise<void>;
 }

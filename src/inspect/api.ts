@@ -169,6 +169,10 @@ export interface ServiceReport {
   readonly family: Family;
   readonly namespace: string;
   readonly name: string;
+  /** Empty when it has none, as in a manifest. */
+  readonly uid: string;
+  /** Of two claimants of an address, the older one owns it; null when that is not known. */
+  readonly creationTime: string | null;
   readonly portName: string;
   readonly protocol: Protocol;
   readonly clusterIP: string;
@@ -324,4 +328,26 @@ export interface JournalReport extends TypeMeta<'Journal'> {
   /** Items left out, for a question with a name, that are about more Services than they name, perhaps about this one. */
   readonly unnamed: number;
   readonly items: readonly JournalItem[];
+}
+
+/** The last records of the log, the oldest first, without secrets. */
+export type LogReport = ListReport<'Log', { readonly record: string }>;
+
+/** The machine and the node that the proxy runs on, as far as decisions and support cases need it. */
+export interface NodeReport extends TypeMeta<'Node'> {
+  readonly nodeName: string;
+  readonly zone: string;
+  /** Of the Node object. */
+  readonly nodeIPs: readonly string[];
+  readonly podCIDRs: readonly string[];
+  /** On the interfaces of the machine. */
+  readonly addresses: readonly string[];
+  readonly kernel: { readonly release: string; readonly version: string; readonly machine: string };
+  /** Equal for processes that see the same kernel and the same network namespace. */
+  readonly bootId: string | null;
+  readonly networkNamespace: string | null;
+  readonly cpus: number;
+  readonly memoryBytes: number;
+  readonly uptimeSeconds: number;
+  readonly process: { readonly pid: number; readonly node: string; readonly residentBytes: number };
 }

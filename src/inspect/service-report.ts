@@ -5,6 +5,7 @@ import type { PlannedPort } from '../plan/plan.ts';
 import { endpointReason } from '../plan/reasons.ts';
 import type { Decision, ServicePlan } from '../plan/service-plan.ts';
 import type { DecisionReport, EndpointReport, ServiceReport } from './api.ts';
+import { timeText } from './status-report.ts';
 
 /**
  * The settings of one service port, and the decisions of its plan. `direct`: where its frontends are served, by service
@@ -17,6 +18,8 @@ export function serviceReport(plan: ServicePlan, direct?: DirectReports): Servic
     family: port.family,
     namespace: port.namespace,
     name: port.name,
+    uid: port.uid,
+    creationTime: port.createdAt === 0 ? null : timeText(port.createdAt * 1000),
     portName: port.portName,
     protocol: port.protocol,
     clusterIP: port.clusterIP,

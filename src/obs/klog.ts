@@ -10,6 +10,7 @@ import {
 } from './klog-record.ts';
 import type { LogAttributes, Logger } from './log.ts';
 import { BufferedSink, directSink, type LogSink, type LogStream } from './log-stream.ts';
+import { RecentRecords } from './recent-records.ts';
 
 export interface LoggerOptions {
   readonly format: 'text' | 'json';
@@ -35,6 +36,8 @@ export interface RootLogger extends Logger {
   setVerbosity(level: number): void;
   /** Writes a line without attributes and, in text format, without quotes, if the verbosity reaches `level`. */
   print(level: number, line: string): void;
+  /** The last records, the oldest first. */
+  recent(): readonly string[];
   flush(): void;
   close(): void;
 }
@@ -55,6 +58,7 @@ class Core {
   readonly #time: () => number;
   readonly #pid: number;
   readonly #locate: Locate;
+  readonly recent = new RecentRecords();
   readonly info: LogSink;
   readonly #errors: LogSink;
 
@@ -78,11 +82,14 @@ class Core {
 
   write(entry: Entry, record: Omit<LogRecord, keyof RecordHead>): void {
     const text = this.#format({ ...record, ...this.#head(entry) });
+    this.recent.add(text);
     (record.severity === 'E' ? this.#errors : this.info).write(text);
   }
 
   print(entry: Entry, level: number, message: string): void {
-    this.info.write(this.#formatLine({ severity: 'I', level, name: '', message, ...this.#head(entry) }));
+    const text = this.#formatLine({ severity: 'I', level, name: '', message, ...this.#head(entry) });
+    this.recent.add(text);
+    this.info.write(text);
   }
 
   #head(entry: Entry): RecordHead {
@@ -164,6 +171,10 @@ class Root extends KlogLogger implements RootLogger {
   print(level: number, line: string): void {
     const entry = Root.prototype.print;
     if (this.core.enabledAt(level, entry)) this.core.print(entry, level, line);
+  }
+
+  recent(): readonly string[] {
+    return this.core.recent.list();
   }
 
   flush(): void {

@@ -126,6 +126,8 @@ async function valuesOf(
     case 'config':
     case 'manifests':
     case 'kubeconfig':
+    case 'bundle':
+    case 'file':
       return 'files';
     default:
       return [];
