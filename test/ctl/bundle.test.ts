@@ -55,7 +55,9 @@ describe('kube-proxyctl bundle', { skip: skip ?? false }, () => {
     process.env.KPT_PLANTED = `${token} ${opaque} ${pemKey}`;
     // The program logs this variable.
     process.env.NODE_OPTIONS = `--title=${token}`;
-    const proxy = await site.start(site.writeConfig({ metricsBindAddress: '127.0.0.1:10249' }));
+    const proxy = await site.start(
+      site.writeConfig({ metricsBindAddress: '127.0.0.1:10249', winkernel: { networkName: token } }),
+    );
     delete process.env.NODE_OPTIONS;
     await proxy.serves('http://127.0.0.1:10249');
     await eventuallyReported('the first sync', async () => {
@@ -96,7 +98,7 @@ describe('kube-proxyctl bundle', { skip: skip ?? false }, () => {
   it('has no token, key or certificate', () => {
     const text = execFileSync('tar', ['-xzOf', archive], { encoding: 'utf8', maxBuffer: 1 << 28 });
     for (const secret of secrets) assert.ok(!text.includes(secret), `${secret} is in the archive`);
-    assert.match(text, /<redacted>/);
+    assert.match(fileOf('configz.json'), /"networkName":"<redacted>"/);
     assert.match(text, /Service shop\/odd: spec\.externalIPs/);
   });
 
@@ -145,7 +147,13 @@ describe('kube-proxyctl bundle', { skip: skip ?? false }, () => {
 function plantInKubeconfig(site: Site): void {
   const path = site.path('kubeconfig');
   const kubeconfig = JSON.parse(readFileSync(path, 'utf8')) as Record<string, unknown>;
-  kubeconfig.users = [{ name: 'me', user: { token: opaque } }];
+  const base64 = (text: string) => Buffer.from(text).toString('base64');
+  const user = {
+    token: opaque,
+    'client-key-data': base64(pemKey),
+    'client-certificate-data': base64(pemCertificate),
+  };
+  kubeconfig.users = [{ name: 'me', user }];
   kubeconfig.contexts = [{ name: 'test', context: { cluster: 'test', user: 'me' } }];
   writeFileSync(path, JSON.stringify(kubeconfig));
 }
