@@ -1,8 +1,10 @@
 import type { Leftover, LeftoverContext } from '../backends/leftovers.ts';
 import type { Mode } from '../backends/mode.ts';
 import { hasNetAdmin } from '../kernel/capabilities.ts';
+import { socketOwner } from '../kernel/socket-owner.ts';
 import { systemFiles } from '../kernel/system-files.ts';
 import type { Logger } from '../obs/log.ts';
+import { copyLockName, runningCopy } from './copy-lock.ts';
 import { leftoverSummary, removalReport, removalText } from './leftover-text.ts';
 import { allModes, modesReplacedBy } from './modes.ts';
 
@@ -28,13 +30,21 @@ export const EXIT_CHANGES = 2;
 
 /**
  * Removes everything that any mode left (--cleanup), and prints what that was; a dry run only prints it. Returns the exit
- * code: 0, for a dry run with something to remove 2, without the privilege 1. Throws when something could not be removed
- * or looked at.
+ * code: 0, for a dry run with something to remove 2, without the privilege 1, and also 1 while a copy of this program
+ * runs, which would write its rules again. Throws when something could not be removed or looked at.
  */
 export async function cleanUp(isDryRun: boolean, output: Output, logger: Logger): Promise<number> {
   if (!hasNetAdmin(systemFiles)) {
     logger.error(new Error('CAP_NET_ADMIN is missing; run it as root'), 'Failed to clean up');
     return 1;
+  }
+  const copy = await runningCopy({ name: copyLockName, owner: socketOwner });
+  if (copy !== undefined) {
+    const reason = new Error(
+      `kube-proxy-ts runs here (${copy}) and would write its rules again; stop it first`,
+    );
+    logger.error(reason, isDryRun ? 'A clean-up would fail now' : 'Failed to clean up');
+    if (!isDryRun) return 1;
   }
   const context: LeftoverContext = { logger, scope: 'clean-up' };
   const work = isDryRun ? findLeftovers : removeLeftovers;

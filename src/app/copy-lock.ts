@@ -16,6 +16,9 @@ export interface CopyLockOptions {
   readonly logger: Logger;
 }
 
+/** The name of the lock of every copy. */
+export const copyLockName = 'kube-proxy-ts';
+
 const retryMs = 500;
 const answerMs = 2_000;
 const maxAnswerBytes = 1_000;
@@ -42,7 +45,7 @@ export class CopyLock {
   async acquire(): Promise<void> {
     const { clock, logger } = this.#options;
     while (!(await this.#take())) {
-      const holder = await this.#holder();
+      const holder = await describeHolder(this.#options);
       if (holder) this.#wait(holder);
       await sleep(clock, retryMs);
     }
@@ -87,7 +90,7 @@ export class CopyLock {
   async #isHeldByStranger(): Promise<boolean> {
     const { name, owner, logger } = this.#options;
     const holder = await owner(name);
-    if (!holder || holder.uid === 0 || holder.uid === process.getuid?.()) return false;
+    if (!holder || isTrusted(holder)) return false;
     logger.error(undefined, 'Starting without the lock: its holder is not root', { ...holder });
     return true;
   }
@@ -106,34 +109,48 @@ export class CopyLock {
     server.on('error', () => {});
     return server;
   }
+}
 
-  /** Describes the process that has the lock; undefined when it has just ended. */
-  async #holder(): Promise<string | undefined> {
-    const { name, owner } = this.#options;
-    const found = await owner(name);
-    if (!found) return undefined;
-    const answer = await this.#ask();
-    const pid = found.pid === 0 ? 'in another pid namespace' : `pid ${found.pid}`;
-    return answer === '' ? `${pid}, which does not answer` : `${pid}, ${answer}`;
-  }
+/** Describes the copy of this program that may write rules; undefined when none may, or when the holder of the lock is not root. */
+export async function runningCopy(
+  options: Pick<CopyLockOptions, 'name' | 'owner'>,
+): Promise<string | undefined> {
+  const holder = await options.owner(options.name);
+  return holder && isTrusted(holder) ? describeHolder(options) : undefined;
+}
 
-  /** What the holder tells about itself; empty when it does not answer. */
-  #ask(): Promise<string> {
-    return new Promise((resolve) => {
-      let text = '';
-      const socket = connect({ path: `\0${this.#options.name}` });
-      const settle = () => {
-        socket.destroy();
-        resolve(text);
-      };
-      socket.setEncoding('utf8');
-      socket.setTimeout(answerMs, settle);
-      socket.on('data', (part: string) => {
-        text += part;
-        if (text.length > maxAnswerBytes) settle();
-      });
-      socket.on('error', settle);
-      socket.on('close', settle);
+function isTrusted({ uid }: SocketOwner): boolean {
+  return uid === 0 || uid === process.getuid?.();
+}
+
+/** Describes the process that has the lock; undefined when it has just ended. */
+async function describeHolder({
+  name,
+  owner,
+}: Pick<CopyLockOptions, 'name' | 'owner'>): Promise<string | undefined> {
+  const found = await owner(name);
+  if (!found) return undefined;
+  const answer = await askHolder(name);
+  const pid = found.pid === 0 ? 'in another pid namespace' : `pid ${found.pid}`;
+  return answer === '' ? `${pid}, which does not answer` : `${pid}, ${answer}`;
+}
+
+/** What the holder tells about itself; empty when it does not answer. */
+function askHolder(name: string): Promise<string> {
+  return new Promise((resolve) => {
+    let text = '';
+    const socket = connect({ path: `\0${name}` });
+    const settle = () => {
+      socket.destroy();
+      resolve(text);
+    };
+    socket.setEncoding('utf8');
+    socket.setTimeout(answerMs, settle);
+    socket.on('data', (part: string) => {
+      text += part;
+      if (text.length > maxAnswerBytes) settle();
     });
-  }
+    socket.on('error', settle);
+    socket.on('close', settle);
+  });
 }

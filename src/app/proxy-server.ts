@@ -22,7 +22,7 @@ import type { RootLogger } from '../obs/klog.ts';
 import { processStartTime } from '../obs/process-metrics.ts';
 import { Router } from '../proxier/router.ts';
 import { removeReplaced } from './cleanup.ts';
-import { CopyLock } from './copy-lock.ts';
+import { CopyLock, copyLockName } from './copy-lock.ts';
 import type { NodeEvents } from './events.ts';
 import { JournalWatch } from './journal-watch.ts';
 import type { Metrics } from './metrics.ts';
@@ -104,7 +104,7 @@ export class ProxyServer {
     const { mode, problems, logger } = this.#parts;
     const started = new Date(performance.timeOrigin).toISOString();
     const lock = new CopyLock({
-      name: 'kube-proxy-ts',
+      name: copyLockName,
       about: `${mode.name} mode, ${productText(product)}, started ${started}`,
       owner: socketOwner,
       clock: systemClock,

@@ -126,6 +126,26 @@ describe('what modes left in the kernel', { skip }, () => {
     });
   });
 
+  it('clean-up while a proxy runs names the proxy and removes nothing', async () => {
+    writeFileSync(routeLocalnet, '0');
+    const proxy = await site.start(site.writeConfig({ mode: 'iptables' }));
+    await eventually('the rules', () => nftRules().includes('shop/web:http cluster IP'));
+    const copy =
+      /err="kube-proxy-ts runs here \(pid \d+, iptables mode, .+\) and would write its rules again; stop it first"/;
+    const refused = await cleanUp();
+    assert.deepEqual([refused.code, refused.stdout], [1, ''], refused.stderr);
+    assert.match(refused.stderr, copy);
+    assert.equal(readFileSync(routeLocalnet, 'utf8'), '1\n');
+    const dry = await cleanUp('--dry-run');
+    assert.equal(dry.code, 2);
+    assert.match(dry.stdout, /^A clean-up would remove:\n/);
+    assert.match(dry.stderr, copy);
+    await proxy.kill();
+    const done = await cleanUp();
+    assert.deepEqual([done.code, done.stderr], [0, '']);
+    assert.equal(readFileSync(routeLocalnet, 'utf8'), '0\n');
+  });
+
   it('clean-up keeps route_localnet when it was 1 before, and with it the chain that protects loopback', async () => {
     await leaveRules(1);
     for (let i = 0; i < 2; i++) {
