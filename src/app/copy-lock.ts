@@ -3,7 +3,7 @@ import type { SocketOwner } from '../kernel/socket-owner.ts';
 import type { Clock } from '../lib/clock.ts';
 import { sleep } from '../lib/sleep.ts';
 import { hasCode } from '../lib/thrown.ts';
-import type { Problem } from '../model/problem.ts';
+import { ANOTHER_COPY_RUNS, type Problem } from '../model/problem.ts';
 import type { Logger } from '../obs/log.ts';
 
 export interface CopyLockOptions {
@@ -58,7 +58,7 @@ export class CopyLock {
     if (!this.#waiting) return [];
     const { since, holder } = this.#waiting;
     const text = `another copy of kube-proxy-ts runs on this node (${holder}); this one waits until it ends and writes nothing`;
-    return [{ kind: 'AnotherCopyRuns', since, isOutage: true, text }];
+    return [{ kind: ANOTHER_COPY_RUNS, since, isOutage: true, text }];
   }
 
   async close(): Promise<void> {

@@ -5,7 +5,7 @@ import type { Clock } from '../lib/clock.ts';
 import { product } from '../lib/product.ts';
 import { messageOf } from '../lib/thrown.ts';
 import type { ConfigFileStatus } from '../model/config-file-status.ts';
-import { isServing, type Problem, stateOf } from '../model/problem.ts';
+import { ANOTHER_COPY_RUNS, isServing, type Problem, stateOf } from '../model/problem.ts';
 import type { ProxyMode } from '../model/proxy-mode.ts';
 import type { SourceStatus } from '../model/source-status.ts';
 import type { PlannedPort } from '../plan/plan.ts';
@@ -41,11 +41,7 @@ import {
 } from './status-report.ts';
 
 /** The proxy has no plans yet. */
-export class NotReadyError extends Error {
-  constructor() {
-    super('Services and EndpointSlices have not been listed yet');
-  }
-}
+export class NotReadyError extends Error {}
 
 /** One family, and the means to inspect it. */
 export interface InspectedFamily {
@@ -143,7 +139,8 @@ export class Inspector {
   async explain(question: Question): Promise<ExplanationReport> {
     const family = this.#options.families.find(({ view }) => view.family === question.family);
     if (!family) throw new QuestionError(`${question.family} is not served on this node`);
-    if (!family.view.isInitialised) throw new NotReadyError();
+    const missing = this.#whyNoPlans(family);
+    if (missing !== undefined) throw new NotReadyError(missing);
     const facts = await family.facts();
     const packet = await packetOf(question, facts, family.interfaceTowards);
     const { result } = await compareSettled(
@@ -202,6 +199,8 @@ export class Inspector {
     selector: Selector,
     reportsOf: (plan: PlannedPort, selection: Selection) => Iterable<Report>,
   ): Promise<Iterable<Report>> {
+    const waiting = this.#waitsForCopy();
+    if (waiting !== undefined) throw new NotReadyError(waiting);
     const selected = await Promise.all(
       this.#options.families.map(async ({ view, facts, rules }) => ({
         plans: view.plans,
@@ -213,6 +212,16 @@ export class Inspector {
         for (const plan of plans.values()) if (selection.port(plan)) yield* reportsOf(plan, selection);
       }
     })();
+  }
+
+  /** Why there are no plans of the family to answer from; undefined when there are. */
+  #whyNoPlans({ view }: Pick<InspectedFamily, 'view'>): string | undefined {
+    return view.isInitialised ? this.#waitsForCopy() : 'Services and EndpointSlices have not been listed yet';
+  }
+
+  /** The reason while another copy of this program serves: this one has no plans, and that one has the answer. */
+  #waitsForCopy(): string | undefined {
+    return this.#options.problems().find(({ kind }) => kind === ANOTHER_COPY_RUNS)?.text;
   }
 
   /** Looks at the rules of other programs once the way of the packet is known. */
@@ -268,9 +277,8 @@ export class Inspector {
       ...answer,
     });
     const none: DifferenceReport[] = [];
-    if (!view.isInitialised) {
-      return { look: look({ error: new NotReadyError().message }), items: none };
-    }
+    const missing = this.#whyNoPlans({ view });
+    if (missing !== undefined) return { look: look({ error: missing }), items: none };
     const compare = () =>
       this.#look(kernel, (held) =>
         held.ask((inspection) => {

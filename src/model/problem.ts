@@ -20,6 +20,9 @@ export type ProxyState = 'starting' | 'healthy' | 'degraded' | 'unhealthy';
 /** The kind of the problem that is normal until the first lists have arrived. */
 export const STARTING = 'Starting';
 
+/** The kind of the problem of a copy that waits until another one ends. Until then it has no plans. */
+export const ANOTHER_COPY_RUNS = 'AnotherCopyRuns';
+
 export function stateOf(problems: readonly Problem[]): ProxyState {
   if (problems.some(({ isOutage }) => isOutage)) return 'unhealthy';
   if (problems.some(({ kind }) => kind === STARTING)) return 'starting';

@@ -51,6 +51,11 @@ describe('two copies on one node', { skip }, () => {
       second.stderr,
       /"Another copy of kube-proxy-ts runs in this network namespace; waiting until it ends"/,
     );
+    for (const question of ['services', 'endpoints', 'diff', `explain node ${addresses[0]}:80`]) {
+      const answer = await ctl(...question.split(' '), '--server', metrics);
+      assert.deepEqual([answer.code, answer.stdout.includes(addresses[0])], [1, false], question);
+      assert.match(answer.stderr + answer.stdout, reason, question);
+    }
     publish('second', addresses[1]);
     await node.eventually('a new service', () => node.answers(addresses[1]));
     assert.equal(await repairs(), 0, 'they do not fight');
