@@ -5,13 +5,14 @@ import { retiredFlags } from '../../src/cli/flags/retired.ts';
 import { flagGroups } from '../../src/cli/flags.ts';
 import { setDefaults } from '../../src/config/defaults.ts';
 import { knownGates } from '../../src/config/feature-gates.ts';
+import { fieldChanges } from '../../src/config/live-fields.ts';
 import { type Field, type StructType, type Type, zeroOf } from '../../src/config/schema.ts';
 import { v1alpha1 } from '../../src/config/v1alpha1.ts';
 import { formatDuration } from '../../src/lib/duration.ts';
 import { gateEffects } from './gate-effects.ts';
 import { code, table } from './markdown.ts';
 
-const head = ['Field', 'Type', 'Default', ''];
+const head = ['Field', 'Type', 'Default', 'A change', ''];
 
 /** Fields of the file: those at the top, then a table for each section. */
 export function fieldReference(): string {
@@ -20,28 +21,49 @@ export function fieldReference(): string {
   const top = fields.filter(([, { type }]) => type.kind !== 'struct');
   const sections = fields.flatMap(([name, { type, about }]) => {
     if (type.kind !== 'struct') return [];
-    return `### ${name}\n\n${about}\n\n${table(head, structRows(type, defaults[name], ''))}`;
+    return `### ${name}\n\n${about}\n\n${table(head, structRows(type, defaults[name], `${name}.`, ''))}`;
   });
   return [
     table(
       head,
-      top.flatMap(([name, field]) => fieldRows(name, field, defaults[name])),
+      top.flatMap(([name, field]) => fieldRows('', name, field, defaults[name])),
     ),
     ...sections,
   ].join('\n\n');
 }
 
-function structRows({ fields }: StructType, value: unknown, prefix: string): string[][] {
+/** `section` is in front of `prefix` in the path of a field. */
+function structRows({ fields }: StructType, value: unknown, section: string, prefix: string): string[][] {
   return Object.entries(fields).flatMap(([name, field]) =>
-    fieldRows(`${prefix}${name}`, field, propertyOf(value, name)),
+    fieldRows(section, `${prefix}${name}`, field, propertyOf(value, name)),
   );
 }
 
-function fieldRows(path: string, { type, about }: Field, value: unknown): string[][] {
-  if (type.kind === 'struct') return structRows(type, value, `${path}.`);
-  const row = [code(path), typeText(type), defaultText(type, value), about];
+function fieldRows(section: string, path: string, { type, about }: Field, value: unknown): string[][] {
+  if (type.kind === 'struct') return structRows(type, value, section, `${path}.`);
+  const row = [code(path), typeText(type), defaultText(type, value), changeText(`${section}${path}`), about];
   const isListOfStructs = type.kind === 'list' && type.of.kind === 'struct';
-  return isListOfStructs ? [row, ...structRows(type.of, {}, `${path}[].`)] : [row];
+  return isListOfStructs ? [row, ...structRows(type.of, {}, section, `${path}[].`)] : [row];
+}
+
+/** Empty for a field that has no effect, and for one of a list, whose row tells it. */
+function changeText(path: string): string {
+  const change = Object.entries(fieldChanges).find(([field]) => field === path)?.[1];
+  if (!change) return '';
+  if ('restart' in change) return 'restart';
+  return change.live.length === 0 ? '' : 'live';
+}
+
+/** Why a change of a field needs a restart, by reason. */
+export function restartReference(): string {
+  const reasons = Object.entries(fieldChanges).flatMap(([field, change]) =>
+    'restart' in change ? [{ field, reason: change.restart }] : [],
+  );
+  const rows = [...Map.groupBy(reasons, ({ reason }) => reason)].map(([reason, fields]) => [
+    fields.map(({ field }) => code(field)).join(', '),
+    reason,
+  ]);
+  return table(['Field', 'A change needs a restart because'], rows);
 }
 
 function typeText(type: Type): string {

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { fieldReference, flagReference, gateReference } from './configuration.ts';
+import { fieldReference, flagReference, gateReference, restartReference } from './configuration.ts';
 import { ctlReference } from './ctl.ts';
 import { replaceSection } from './markdown.ts';
 import { metricReference } from './metrics.ts';
@@ -12,7 +12,12 @@ const monitoring = resolve(import.meta.dirname, '../../deploy/monitoring');
 
 /** Generated sections by page. */
 const generated = {
-  'configuration.md': { fields: fieldReference, flags: flagReference, gates: gateReference },
+  'configuration.md': {
+    restarts: restartReference,
+    fields: fieldReference,
+    flags: flagReference,
+    gates: gateReference,
+  },
   'inspection.md': { kubeProxyctl: ctlReference },
   'operations.md': { metrics: metricReference },
 } satisfies Record<string, Record<string, () => string | Promise<string>>>;

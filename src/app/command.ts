@@ -5,16 +5,14 @@ import { flagMessages, type Options } from '../cli/options.ts';
 import { UsageError } from '../cli/usage-error.ts';
 import { writeConfigFile } from '../config/config-file.ts';
 import { configToYAML } from '../config/encode.ts';
-import { joinMessages } from '../config/errors.ts';
 import { knownGates } from '../config/feature-gates.ts';
 import type { ConfigDraft } from '../config/types.ts';
 import { validated } from '../config/validate.ts';
-import { validateLogging } from '../config/validate-logging.ts';
 import { product, productText } from '../lib/product.ts';
 import { messageOf } from '../lib/thrown.ts';
 import type { RootLogger } from '../obs/klog.ts';
 import { cleanUp, removeReplaced } from './cleanup.ts';
-import { type Completed, complete, gateReport } from './complete.ts';
+import { type Completed, checkLogging, complete, gateReport } from './complete.ts';
 import { configuredLogger, startLogger } from './logging.ts';
 import { loadMode } from './modes.ts';
 import { buildServer } from './server.ts';
@@ -74,10 +72,9 @@ async function within<T>(step: string, work: () => T | Promise<T>): Promise<T> {
   }
 }
 
-function initialiseLogging({ config, gates }: Completed<ConfigDraft>): RootLogger {
-  const errors = validateLogging(config.logging, gates, 'logging');
-  if (errors.length > 0) throw new Error(joinMessages(errors));
-  return configuredLogger(config.logging);
+function initialiseLogging(completed: Completed<ConfigDraft>): RootLogger {
+  checkLogging(completed);
+  return configuredLogger(completed.config.logging);
 }
 
 /** Returns the exit code; does not return while the proxy runs. */

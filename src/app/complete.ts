@@ -2,8 +2,11 @@ import { applyHostnameOverride, configFromFlags, mergeLoggingFlags, type Options
 import { readConfigFile } from '../config/config-file.ts';
 import { decodeConfig, strictDecodingError } from '../config/decode.ts';
 import { applyPlatformDefaults } from '../config/defaults.ts';
+import { joinMessages } from '../config/errors.ts';
 import { FeatureGates, type GateReport } from '../config/feature-gates.ts';
 import type { ConfigDraft, ProxyConfig } from '../config/types.ts';
+import { validateLogging } from '../config/validate-logging.ts';
+import type { ConfigText } from '../config/watch.ts';
 import { systemClock } from '../lib/clock.ts';
 import { messageOf } from '../lib/thrown.ts';
 import type { Logger } from '../obs/log.ts';
@@ -11,8 +14,8 @@ import type { Logger } from '../obs/log.ts';
 /** The effective configuration and where it came from; `complete` returns it before validation. */
 export interface Completed<Config = ProxyConfig> {
   readonly config: Config;
-  /** Present with --config: the file that the configuration came from, its text and when that was read. */
-  readonly file?: { readonly path: string; readonly text: string; readonly readAt: number };
+  /** Present with --config: the file that the configuration came from. */
+  readonly file?: ConfigText;
   readonly gates: FeatureGates;
   /** The mode is the default. That deserves a warning, because the default will change. */
   readonly modeDefaulted: boolean;
@@ -28,11 +31,26 @@ export async function complete(options: Options, logger: Logger): Promise<Comple
           text: await readConfigFile(options.configPath),
           readAt: systemClock.now(),
         };
+  return completeWith(options, file, logger);
+}
+
+/** The same with a file that was read already; undefined without --config. */
+export async function completeWith(
+  options: Options,
+  file: ConfigText | undefined,
+  logger: Logger,
+): Promise<Completed<ConfigDraft>> {
   const base = file ? await configFromFile(file.text, options, logger) : configFromFlags(options);
   const { config, modeDefaulted } = applyPlatformDefaults(base);
   applyHostnameOverride(config, options);
   const gates = FeatureGates.of(config.featureGates, gateReport(logger));
   return { config, gates, modeDefaulted, ...(file && { file }) };
+}
+
+/** Throws when the logging section, with the flags for it, is invalid. */
+export function checkLogging({ config, gates }: Completed<ConfigDraft>): void {
+  const errors = validateLogging(config.logging, gates, 'logging');
+  if (errors.length > 0) throw new Error(joinMessages(errors));
 }
 
 async function configFromFile(text: string, options: Options, logger: Logger): Promise<ConfigDraft> {

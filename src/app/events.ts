@@ -20,6 +20,17 @@ export class NodeEvents {
     this.#start('Warning', reason, note);
   }
 
+  /** A changed configuration file that this node could not use. Upstream has no event for this. */
+  configurationRejected(note: string): void {
+    this.#record({
+      regarding: this.#node,
+      type: 'Warning',
+      reason: 'ConfigurationRejected',
+      action: 'ChangeConfiguration',
+      note,
+    });
+  }
+
   #start(type: EventInput['type'], reason: string, note: string): void {
     this.#record({ regarding: this.#node, type, reason, action: 'StartKubeProxy', note });
   }

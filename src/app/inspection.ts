@@ -6,7 +6,7 @@ import { Inspector } from '../inspect/inspector.ts';
 import type { Journal } from '../inspect/journal.ts';
 import { peerCheck } from '../inspect/peers.ts';
 import { systemClock } from '../lib/clock.ts';
-import type { ConfigFileStatus } from '../model/config-file-status.ts';
+import type { ConfigurationStatus } from '../model/config-file-status.ts';
 import type { RootLogger } from '../obs/klog.ts';
 import { familyHere } from './inspected-family.ts';
 import { nodeReport } from './node-report.ts';
@@ -19,7 +19,7 @@ export interface InspectionInput extends Start {
   readonly journal: Journal;
   readonly logger: RootLogger;
   /** Undefined without a configuration file. */
-  readonly configFile: () => ConfigFileStatus | undefined;
+  readonly configFile: () => ConfigurationStatus | undefined;
   /** Milliseconds since the Unix epoch. */
   readonly startTime: number;
 }

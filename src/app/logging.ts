@@ -3,7 +3,7 @@ import { systemClock } from '../lib/clock.ts';
 import { toMillis } from '../lib/duration.ts';
 import { parseQuantity } from '../lib/quantity.ts';
 import { bundleLocator } from '../obs/bundle-lines.ts';
-import { createLogger, type RootLogger } from '../obs/klog.ts';
+import { createLogger, type LoggerOptions, type RootLogger } from '../obs/klog.ts';
 
 const { pid, stdout, stderr } = process;
 const locate = bundleLocator(import.meta.filename);
@@ -14,9 +14,13 @@ export function startLogger(): RootLogger {
 }
 
 export function configuredLogger(logging: LoggingConfig): RootLogger {
+  return createLogger(loggerOptions(logging));
+}
+
+export function loggerOptions(logging: LoggingConfig): LoggerOptions {
   const format = logging.format === 'json' ? 'json' : 'text';
   const { splitStream, infoBufferSize } = logging.options[format];
-  return createLogger({
+  return {
     format,
     verbosity: logging.verbosity,
     vmodule: logging.vmodule,
@@ -28,5 +32,5 @@ export function configuredLogger(logging: LoggingConfig): RootLogger {
     stdout,
     stderr,
     locate,
-  });
+  };
 }

@@ -20,10 +20,11 @@ import { stateOf } from '../model/problem.ts';
 import { loadLibc } from '../native/koffi-libc.ts';
 import type { Logger } from '../obs/log.ts';
 import type { ProxyMetrics } from '../obs/proxy-metrics.ts';
-import { FamilyProxier, type FlowReconciler } from '../proxier/family-proxier.ts';
+import { FamilyProxier, type FlowReconciler, type ProxierSettings } from '../proxier/family-proxier.ts';
 import { noFlows, reconcileFlows } from '../proxier/flows.ts';
 import { SetAside } from '../proxier/set-aside.ts';
 import { healthCheckFailed, setAsideEvent } from './events.ts';
+import { LostConfigurationError } from './live-configuration.ts';
 import { ownAddresses } from './node-facts.ts';
 import { modeContext, type Start } from './start.ts';
 
@@ -39,6 +40,11 @@ export interface Proxiers {
   /** IPv4 before IPv6. */
   readonly families: readonly FamilyProxier[];
   readonly setAside: SetAside;
+  /**
+   * Replaces the rules of one configuration with those of another. Rejects when the kernel does not take the new ones,
+   * and has then restored the former ones; with a LostConfigurationError when it could not.
+   */
+  change(to: Start, from: Start): Promise<void>;
 }
 
 /** Creates one proxier per family. Throws when the mode cannot run in one of them. */
@@ -65,7 +71,69 @@ export async function createProxiers(options: ProxiersOptions): Promise<Proxiers
   metrics.rulesWrong.readFrom(() =>
     families.map(({ family, repairs }) => ({ labels: { ip_family: family }, value: repairs.wrongMs / 1000 })),
   );
-  return { families, setAside };
+  const opener = (start: Start) => (proxier: FamilyProxier) =>
+    openSettings(proxier.family, start, { metrics, budget, requestSync: () => proxier.repair() });
+  const change = (to: Start, from: Start) =>
+    changeRules(families, { to: opener(to), from: opener(from), logger });
+  return { families, setAside, change };
+}
+
+interface RuleChange {
+  readonly to: (proxier: FamilyProxier) => Promise<ProxierSettings>;
+  readonly from: (proxier: FamilyProxier) => Promise<ProxierSettings>;
+  readonly logger: Logger;
+}
+
+/** See `Proxiers.change`. While the mode cannot run with the new settings, the former rules are kept in order as before. */
+export async function changeRules(families: readonly FamilyProxier[], change: RuleChange): Promise<void> {
+  const unused = await openAll(families, change.to);
+  await Promise.all(families.map((proxier) => proxier.pause()));
+  const replaced: FamilyProxier[] = [];
+  try {
+    for (const [proxier, settings] of unused) {
+      unused.delete(proxier);
+      replaced.push(proxier);
+      await proxier.replace(settings);
+      await proxier.syncReplaced();
+    }
+  } catch (error) {
+    for (const { backend } of unused.values()) await backend.close();
+    for (const proxier of replaced) await restoreRules(proxier, change);
+    throw error;
+  } finally {
+    for (const proxier of families) proxier.resume();
+  }
+}
+
+/** Opens the settings of every family, or of none. */
+async function openAll(
+  families: readonly FamilyProxier[],
+  open: RuleChange['to'],
+): Promise<Map<FamilyProxier, ProxierSettings>> {
+  const opened = new Map<FamilyProxier, ProxierSettings>();
+  try {
+    for (const proxier of families) opened.set(proxier, await open(proxier));
+    return opened;
+  } catch (error) {
+    for (const { backend } of opened.values()) await backend.close();
+    throw error;
+  }
+}
+
+/** Goes back to the former settings. A sync that fails is tried again as at any time. */
+async function restoreRules(proxier: FamilyProxier, { from, logger }: RuleChange): Promise<void> {
+  let settings: ProxierSettings;
+  try {
+    settings = await from(proxier);
+  } catch (error) {
+    throw new LostConfigurationError(`the former rules cannot be restored: ${messageOf(error)}`, {
+      cause: error,
+    });
+  }
+  await proxier.replace(settings);
+  await proxier.syncReplaced().catch((error: unknown) => {
+    logger.error(error, 'Sync failed', { ipFamily: proxier.family });
+  });
 }
 
 async function createProxier(
@@ -73,29 +141,25 @@ async function createProxier(
   setAside: SetAside,
   options: ProxiersOptions & Pick<BackendContext, 'budget'>,
 ): Promise<FamilyProxier> {
-  const { completed, mode, nodeName, metrics, health, problems, recorder, journal } = options;
-  const { config, gates } = completed;
+  const { completed, mode, nodeName, metrics, health, problems, recorder, journal, budget } = options;
   const logger = options.logger.named(family);
-  const healthCheckIPs = await healthCheckAddresses(options.nodePortAddresses[family], logger);
-  const backend = await createBackend(family, options, () => proxier.repair());
+  const requestSync = () => proxier.repair();
+  const settings = await openSettings(family, options, { metrics, budget, requestSync });
   const proxier = new FamilyProxier({
     family,
     nodeName,
-    backend,
-    allowExternalIPs: gates.enabled('AllowServiceExternalIPs'),
-    minSyncPeriod: toMillis(config.minSyncPeriod),
-    syncPeriod: toMillis(config.syncPeriod),
+    settings,
+    allowExternalIPs: completed.gates.enabled('AllowServiceExternalIPs'),
     countsServices: mode.countsServices ?? false,
     metrics,
     health,
     serviceHealth: new ServiceHealthServers({
       nodeName,
-      addresses: healthCheckIPs,
       proxyHealthy: () => stateOf(problems.list()) !== 'unhealthy',
       onBindFailure: (failure) => recorder.event(healthCheckFailed(failure)),
       logger,
     }),
-    flows: await openFlows(family, backend, metrics, logger),
+    flows: await openFlows(family, settings.backend, metrics, logger),
     journal,
     onProblem: (problem) => setAside.report(family, problem),
     onRefused: (refused) => setAside.refused(family, refused),
@@ -105,14 +169,24 @@ async function createProxier(
   return proxier;
 }
 
-async function createBackend(
-  family: Family,
-  options: ProxiersOptions & Pick<BackendContext, 'budget'>,
-  requestSync: () => void,
-): Promise<Backend> {
-  const { mode, metrics, budget, families } = options;
+type BackendOptions = Pick<BackendContext, 'metrics' | 'budget' | 'requestSync'>;
+
+/** What the configuration decides in one family. Throws when the mode cannot run with it. */
+async function openSettings(family: Family, start: Start, options: BackendOptions): Promise<ProxierSettings> {
+  const { config } = start.completed;
+  const logger = start.logger.named(family);
+  return {
+    healthCheckAddresses: await healthCheckAddresses(start.nodePortAddresses[family], logger),
+    backend: await createBackend(family, start, options),
+    minSyncPeriod: toMillis(config.minSyncPeriod),
+    syncPeriod: toMillis(config.syncPeriod),
+  };
+}
+
+async function createBackend(family: Family, start: Start, options: BackendOptions): Promise<Backend> {
+  const { mode, families } = start;
   try {
-    return await mode.create({ ...modeContext(family, options), metrics, budget, requestSync });
+    return await mode.create({ ...modeContext(family, start), ...options });
   } catch (error) {
     const isDualStack = families.length > 1;
     const prefix = isDualStack ? `unable to create ${family.toLowerCase()} proxier: ` : '';

@@ -1,33 +1,40 @@
+import type { RequestListener } from 'node:http';
 import { createRouter, type Handler } from '../admin/http.ts';
 import { type Serving, serveWithRetry } from '../admin/listen.ts';
 import { metricsServerHandler } from '../admin/metrics-server.ts';
 import { flagTexts } from '../cli/options.ts';
 import { buildInfo } from '../cli/version.ts';
 import { configToJSON } from '../config/encode.ts';
+import type { ProxyConfig } from '../config/types.ts';
+import { validated } from '../config/validate.ts';
 import { CONFIG_CHANGED, type ConfigWatch, watchConfigFile } from '../config/watch.ts';
 import { healthzRoutes } from '../health/healthz-server.ts';
 import type { Problems } from '../health/problems.ts';
 import type { ProxyHealth } from '../health/proxy-health.ts';
 import type { Journal } from '../inspect/journal.ts';
 import { hasNetAdmin } from '../kernel/capabilities.ts';
-import { applyOOMScoreAdj } from '../kernel/oom-score.ts';
 import { socketOwner } from '../kernel/socket-owner.ts';
 import { systemFiles } from '../kernel/system-files.ts';
 import type { EventRecorder } from '../kube/events/recorder.ts';
 import { systemClock } from '../lib/clock.ts';
+import { toMillis } from '../lib/duration.ts';
 import { product, productText } from '../lib/product.ts';
-import { configProblems } from '../model/config-file-status.ts';
+import { type ConfigurationStatus, configProblems } from '../model/config-file-status.ts';
 import { isNodeEligible } from '../model/node-eligibility.ts';
 import type { RootLogger } from '../obs/klog.ts';
 import { processStartTime } from '../obs/process-metrics.ts';
 import { Router } from '../proxier/router.ts';
 import { removeReplaced } from './cleanup.ts';
+import { checkLogging, completeWith, gateReport } from './complete.ts';
 import { CopyLock, copyLockName } from './copy-lock.ts';
 import type { NodeEvents } from './events.ts';
 import { JournalWatch } from './journal-watch.ts';
+import { applyConntrack, applyOOMScore } from './kernel-settings.ts';
+import { LiveConfiguration } from './live-configuration.ts';
+import { loggerOptions } from './logging.ts';
 import type { Metrics } from './metrics.ts';
 import type { Proxiers } from './proxiers.ts';
-import type { Start } from './start.ts';
+import { describeNode, modeContext, needsPodCIDRs, type Start } from './start.ts';
 import { TakeOver } from './take-over.ts';
 
 /** How long an ending process waits until its last events are delivered. */
@@ -47,6 +54,9 @@ export interface ProxyServerParts extends Start {
 /** The built proxy, ready to run. */
 export class ProxyServer {
   readonly #parts: ProxyServerParts;
+  readonly #live: LiveConfiguration;
+  /** The pages of the metrics server, as the configuration in use wants them. */
+  #pages: RequestListener | undefined;
   /** Created with the server, so that it notices every change from then on. */
   readonly #configWatch: ConfigWatch | undefined;
   readonly #failure = Promise.withResolvers<never>();
@@ -55,6 +65,7 @@ export class ProxyServer {
     this.#parts = parts;
     // A failure may come before run() awaits it, and must not count as unhandled.
     this.#failure.promise.catch(() => {});
+    this.#live = this.#liveConfiguration();
     this.#configWatch = this.#watchConfig();
     parts.problems.from(() => configProblems(this.#configWatch?.status()));
   }
@@ -67,7 +78,7 @@ export class ProxyServer {
     const { cluster, nodeManager, recorder, events, proxiers, logger } = this.#parts;
     this.#configWatch?.start();
     this.#logStart();
-    void this.#adjustOOMScore();
+    void applyOOMScore(this.#parts);
     recorder.attach();
     this.#serveHealth();
     await this.#serveMetrics();
@@ -145,7 +156,7 @@ export class ProxyServer {
       content: text,
       readAt,
       clock: systemClock,
-      onChange: () => this.#failure.reject(new Error(CONFIG_CHANGED)),
+      onChange: (file) => this.#live.change(file),
       onError: (error) => {
         logger.error(error, 'Configuration file cannot be used, keeping the one in use', { path });
         journal.note({ event: 'Configuration', text: `${path} cannot be used: ${error.message}` });
@@ -153,21 +164,47 @@ export class ProxyServer {
     });
   }
 
+  #liveConfiguration(): LiveConfiguration {
+    const { options, nodeManager, proxiers, health, journal, events, logger } = this.#parts;
+    return new LiveConfiguration({
+      start: this.#parts,
+      complete: async (file) => {
+        const completed = await completeWith(options, file, logger);
+        checkLogging(completed);
+        return { ...completed, config: validated(completed.config, completed.gates, gateReport(logger)) };
+      },
+      describe: (completed, from) => {
+        const nodeStart = nodeManager.setNeedsPodCIDRs(needsPodCIDRs(completed.config));
+        return describeNode({ ...from, completed, nodeStart }, new Set(from.families));
+      },
+      undescribe: (from) => void nodeManager.setNeedsPodCIDRs(needsPodCIDRs(from.completed.config)),
+      holdsConnections: (start) =>
+        start.families.some((family) => start.mode.holdsConnections?.(modeContext(family, start)) ?? false),
+      takeUp: {
+        conntrack: (to, from) => changeConntrack(to, from),
+        rules: async (to, from) => {
+          await proxiers.change(to, from);
+          health.setTimeout(healthTimeoutMs(to.completed.config));
+        },
+        process: applyOOMScore,
+        pages: async (to) => {
+          this.#pages = await this.#makePages(to);
+        },
+        logging: (to) => logger.configure(loggerOptions(to.completed.config.logging)),
+      },
+      journal,
+      onRejected: (note) => events.configurationRejected(note),
+      onRestart: () => this.#failure.reject(new Error(CONFIG_CHANGED)),
+      onLost: this.#failure.reject,
+      clock: systemClock,
+      logger,
+    });
+  }
+
   #logStart(): void {
     const { options, logger } = this.#parts;
     const { goVersion } = buildInfo(options.version.gitVersion);
     logger.info('Runtime settings', { runtime: goVersion, NODE_OPTIONS: process.env.NODE_OPTIONS ?? '' });
-  }
-
-  async #adjustOOMScore(): Promise<void> {
-    const { completed, logger } = this.#parts;
-    const { oomScoreAdj } = completed.config.linux;
-    if (oomScoreAdj === null) return;
-    try {
-      await applyOOMScoreAdj(oomScoreAdj, systemFiles, systemClock);
-    } catch (error) {
-      logger.v(2).info('Failed to apply OOMScore', { err: error });
-    }
   }
 
   #serveHealth(): void {
@@ -190,17 +227,28 @@ export class ProxyServer {
   }
 
   async #serveMetrics(): Promise<void> {
-    const { options, completed, metrics, events, logger } = this.#parts;
+    const { completed, events } = this.#parts;
+    const { metricsBindAddress } = completed.config;
+    if (metricsBindAddress === '') return;
+    this.#pages = await this.#makePages(this.#parts);
+    const handler: RequestListener = (...exchange) => this.#pages?.(...exchange);
+    this.#serve('metrics server', metricsBindAddress, handler, (error) => {
+      events.warn('FailedToStartMetricServer', error.message);
+      this.#failure.reject(error);
+    });
+  }
+
+  async #makePages({ completed }: Start): Promise<RequestListener> {
+    const { options, metrics, logger } = this.#parts;
     const { config, gates } = completed;
-    if (config.metricsBindAddress === '') return;
     const { major, minor, goVersion } = buildInfo(options.version.gitVersion);
     const startTime = await processStartTime();
-    const configz = `{"kubeproxy.config.k8s.io":${configToJSON(config)}}`;
-    const handler = metricsServerHandler({
+    const configInUse = () => this.#live.start.completed.config;
+    return metricsServerHandler({
       mode: config.mode,
       registry: metrics.registry,
-      configz: () => configz,
-      flags: () => flagTexts(options, config),
+      configz: () => `{"kubeproxy.config.k8s.io":${configToJSON(configInUse())}}`,
+      flags: () => flagTexts(options, configInUse()),
       gates: { flagz: gates.enabled('ComponentFlagz'), statusz: gates.enabled('ComponentStatusz') },
       profiling: config.enableProfiling,
       setVerbosity: (level) => logger.setVerbosity(level),
@@ -210,24 +258,32 @@ export class ProxyServer {
       clock: systemClock,
       logger,
     });
-    this.#serve('metrics server', config.metricsBindAddress, handler, (error) => {
-      events.warn('FailedToStartMetricServer', error.message);
-      this.#failure.reject(error);
-    });
   }
 
-  /** Loads the code with the first question; on many nodes none ever comes. */
+  /** Loads the code with the first question; on many nodes none ever comes. Each generation has its own settings. */
   #inspection(startTime: number): Handler {
-    let loading: Promise<Handler> | undefined;
+    let loaded: { readonly generation: number; readonly handler: Promise<Handler> } | undefined;
     const load = async () => {
       const { openInspection } = await import('./inspection.ts');
-      return openInspection({ ...this.#parts, configFile: () => this.#configWatch?.status(), startTime });
+      return openInspection({
+        ...this.#parts,
+        ...this.#live.start,
+        logger: this.#parts.logger,
+        configFile: () => this.#configFile(),
+        startTime,
+      });
     };
     return async (...exchange) => {
-      loading ??= load();
-      const handler = await loading;
+      const { generation } = this.#live.status;
+      if (loaded?.generation !== generation) loaded = { generation, handler: load() };
+      const handler = await loaded.handler;
       await handler(...exchange);
     };
+  }
+
+  #configFile(): ConfigurationStatus | undefined {
+    const file = this.#configWatch?.status();
+    return file && { ...file, inUse: this.#live.status };
   }
 
   #serve(
@@ -239,5 +295,24 @@ export class ProxyServer {
     const { completed, logger } = this.#parts;
     const hardFail = completed.config.bindAddressHardFail;
     return serveWithRetry({ name, address, hardFail, onHardFail, handler, clock: systemClock, logger });
+  }
+}
+
+/** A family is unhealthy when a change is not written for twice the sync period. */
+export function healthTimeoutMs({ syncPeriod }: ProxyConfig): number {
+  return 2 * toMillis(syncPeriod);
+}
+
+/** Sets the conntrack parameters; when one cannot be set, sets back those of the former configuration. */
+function changeConntrack(to: Start, from: Start): void {
+  try {
+    applyConntrack(to);
+  } catch (error) {
+    try {
+      applyConntrack(from);
+    } catch (again) {
+      from.logger.error(again, 'Former conntrack parameters cannot be restored');
+    }
+    throw error;
   }
 }

@@ -3,20 +3,17 @@ import { buildInfo } from '../cli/version.ts';
 import { Problems } from '../health/problems.ts';
 import { ProxyHealth } from '../health/proxy-health.ts';
 import { Journal } from '../inspect/journal.ts';
-import { tuneConntrack } from '../kernel/conntrack-tuning.ts';
-import { systemFiles } from '../kernel/system-files.ts';
 import { EventRecorder } from '../kube/events/recorder.ts';
 import { systemClock } from '../lib/clock.ts';
-import { toMillis } from '../lib/duration.ts';
 import { product, productText } from '../lib/product.ts';
-import { messageOf } from '../lib/thrown.ts';
 import { nodeProblems } from '../model/node-eligibility.ts';
 import { connectedSamples, sourceProblems, staleSamples } from '../model/source-status.ts';
 import type { RootLogger } from '../obs/klog.ts';
 import { NodeEvents } from './events.ts';
+import { applyConntrack } from './kernel-settings.ts';
 import { createMetrics, type Metrics } from './metrics.ts';
 import { createProxiers } from './proxiers.ts';
-import { ProxyServer } from './proxy-server.ts';
+import { healthTimeoutMs, ProxyServer } from './proxy-server.ts';
 import { type Connected, connectAndLoadNode, describeNode, type StartInput } from './start.ts';
 
 const defaultModeNote =
@@ -40,10 +37,10 @@ export async function buildServer(input: StartInput & { readonly logger: RootLog
   journal.note({ event: 'Start', text: startText(connected) });
   const events = new NodeEvents(connected.nodeName, (event) => recorder.event(event));
   warnOfMode(input, events);
-  const health = new ProxyHealth(systemClock, 2 * toMillis(config.syncPeriod));
+  const health = new ProxyHealth(systemClock, healthTimeoutMs(config));
   const problems = collectProblems(connected, health, metrics);
   exposeWatches(connected, metrics);
-  tune(input);
+  applyConntrack(input);
   const start = describeNode(connected, await mode.supportedFamilies(logger));
   const proxiers = await createProxiers({
     ...start,
@@ -99,20 +96,4 @@ function warnOfMode({ mode, completed, logger }: StartInput, events: NodeEvents)
   };
   if (completed.modeDefaulted) warn('KubeProxyDefaultMode', defaultModeNote);
   if (deprecation) warn(deprecation.eventReason, deprecation.note);
-}
-
-/** Sets the conntrack parameters. Throws when that fails and the mode needs them. */
-function tune({ mode, completed, logger }: StartInput): void {
-  try {
-    tuneConntrack(completed.config.linux.conntrack, systemFiles, logger);
-  } catch (error) {
-    const reason = messageOf(error);
-    if (mode.toleratesConntrackFailure) {
-      logger.info('Conntrack parameters are left as they are', { reason });
-      return;
-    }
-    throw new Error(`could not set conntrack parameters from kube-proxy configuration: ${reason}`, {
-      cause: error,
-    });
-  }
 }

@@ -49,7 +49,7 @@ interface Described {
   readonly nodePortAddresses: Readonly<Record<Family, NodePortAddresses>>;
 }
 
-/** After the second step: everything that is known of this node, fixed for the life of the process. */
+/** After the second step: everything that is known of this node with one configuration. */
 export interface Start extends Connected, Described {}
 
 /**
@@ -67,7 +67,7 @@ export async function connectAndLoadNode(
   const cluster = await openCluster(options, completed, nodeName, metrics, logger);
   const nodeManager = new NodeManager({
     nodeName,
-    needsPodCIDRs: config.detectLocalMode === 'NodeCIDR',
+    needsPodCIDRs: needsPodCIDRs(config),
     waits: cluster.waits,
     clock: systemClock,
     logger,
@@ -140,6 +140,10 @@ export function modeContext(family: Family, start: NodeKnown & Described): Inspe
     logger: start.logger.named(family),
     clock: systemClock,
   };
+}
+
+export function needsPodCIDRs({ detectLocalMode }: ProxyConfig): boolean {
+  return detectLocalMode === 'NodeCIDR';
 }
 
 /** The name of this node in the cluster. */

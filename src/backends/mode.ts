@@ -54,6 +54,8 @@ export interface Mode {
   readonly isTraceable?: boolean;
   /** Connections go through the process of the proxy, so another process cannot see all that serves them. */
   readonly servesInProcess?: boolean;
+  /** With these settings, connections of clients go through the process, and end with the backend. */
+  holdsConnections?(context: InspectionContext): boolean;
   /** Everything that this mode, here or upstream, may have left in the kernel. */
   readonly leftovers: LeftoverSource;
   /** Tables of nf_tables that only this mode writes; none when absent. */

@@ -8,7 +8,7 @@ import { eventually } from '../../test/eventually.ts';
 import { FakeClock } from '../../test/fake-clock.ts';
 import type { Timer } from '../lib/clock.ts';
 import { API_VERSION, KIND } from './v1alpha1.ts';
-import { watchConfigFile } from './watch.ts';
+import { type Verdict, watchConfigFile } from './watch.ts';
 
 const head = `apiVersion: ${API_VERSION}\nkind: ${KIND}\n`;
 const first = `${head}mode: iptables\n`;
@@ -32,18 +32,22 @@ function setUp(t: TestContext, prepare: (directory: string) => void = writeFirst
   const path = join(directory, 'config.conf');
   const clock = new CountingClock();
   const reports: string[] = [];
+  const next: { verdict: Verdict } = { verdict: { state: 'InUse' } };
   const watch = watchConfigFile(path, {
     content: first,
     readAt: clock.now(),
     clock,
-    onChange: () => reports.push('changed'),
+    onChange: async () => {
+      reports.push('changed');
+      return next.verdict;
+    },
     onError: (error) => reports.push(error.message),
   });
   t.after(() => {
     watch.close();
     fs.rmSync(directory, { recursive: true, force: true });
   });
-  return { directory, path, clock, reports, watch };
+  return { directory, path, clock, reports, watch, next };
 }
 
 type Watched = ReturnType<typeof setUp>;
@@ -255,7 +259,40 @@ test('the status tells whether the file on disk is usable and the one in use', a
   await noticed(watched);
   await watched.clock.advance(1000);
   await eventually('the file in use', () => onDisk().state === 'InUse');
+  watched.next.verdict = { state: 'Changed', reason: 'mode' };
   replace(path, second);
   await nextReport(watched);
-  assert.deepEqual([watch.status().hash, onDisk().state], [hash('sha256', first), 'Changed']);
+  await eventually('the verdict', () => onDisk().state === 'Changed');
+  assert.deepEqual([watch.status().hash, onDisk().reason], [hash('sha256', first), 'mode']);
+});
+
+test('content in use is the content of the last accepted change; a rejected one is offered again after another', async (t) => {
+  const watched = setUp(t);
+  const { watch, path, next } = watched;
+  const settled = (text: string, state: string) =>
+    eventually(
+      `${state}`,
+      () => watch.status().hash === hash('sha256', text) && watch.status().onDisk.state === state,
+    );
+  watch.start();
+  replace(path, second);
+  await nextReport(watched);
+  await settled(second, 'InUse');
+  next.verdict = { state: 'Rejected', reason: 'no' };
+  replace(path, third);
+  await nextReport(watched);
+  await settled(second, 'Rejected');
+  fs.utimesSync(path, 1, 1);
+  await noticed(watched);
+  await watched.clock.advance(1000);
+  assert.equal(watch.status().onDisk.reason, 'no', 'a touch changes nothing');
+  replace(path, second);
+  await noticed(watched);
+  await watched.clock.advance(1000);
+  await settled(second, 'InUse');
+  assert.deepEqual(watched.reports, ['changed', 'changed'], 'the content in use is not offered');
+  next.verdict = { state: 'InUse' };
+  replace(path, third);
+  await nextReport(watched);
+  await settled(third, 'InUse');
 });

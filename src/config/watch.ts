@@ -14,14 +14,26 @@ import { validated } from './validate.ts';
 /** The error that ends upstream's process when its configuration file changes. */
 export const CONFIG_CHANGED = "content of the proxy server's configuration file was updated";
 
+/** The text of a configuration file, and when it was read, in ms since the Unix epoch. */
+export interface ConfigText {
+  readonly path: string;
+  readonly text: string;
+  readonly readAt: number;
+}
+
+/** What became of a new content: it is in use, the program is about to end for it, or it was rejected. */
+export type Verdict =
+  | { readonly state: 'InUse' }
+  | { readonly state: 'Changed' | 'Rejected'; readonly reason: string };
+
 export interface ConfigWatchOptions {
   /** The text that is in use. */
   readonly content: string;
   /** When that was read, in ms since the Unix epoch. */
   readonly readAt: number;
   readonly clock: Clock;
-  /** The file has a new, usable configuration. Called for each new content. */
-  readonly onChange: () => void;
+  /** The file has a new, usable configuration. Called for each new content; the next call waits for the verdict. */
+  readonly onChange: (file: ConfigText) => Promise<Verdict>;
   /** The file cannot be read or used. Called once per content or error. */
   readonly onError: (error: Error) => void;
 }
@@ -64,9 +76,12 @@ class FileWatch implements ConfigWatch {
   readonly #path: string;
   readonly #options: ConfigWatchOptions;
   readonly #watcher: PathWatcher;
-  readonly #hashInUse: string;
+  /** The content in use. */
+  #inUse: { readonly hash: string; readonly readAt: number };
   #onDisk: ConfigOnDisk;
+  /** The last usable content, and what became of it. */
   #seen: string;
+  #verdict: Verdict = { state: 'InUse' };
   /** The state of the file that was reported as an error last. */
   #reported = '';
   #started = false;
@@ -78,8 +93,8 @@ class FileWatch implements ConfigWatch {
   constructor(path: string, options: ConfigWatchOptions) {
     this.#path = path;
     this.#options = options;
-    this.#hashInUse = hash('sha256', options.content);
-    this.#seen = this.#hashInUse;
+    this.#inUse = { hash: hash('sha256', options.content), readAt: options.readAt };
+    this.#seen = this.#inUse.hash;
     this.#onDisk = { state: 'InUse', since: options.readAt, reason: undefined };
     this.#watcher = new PathWatcher({
       path,
@@ -105,8 +120,7 @@ class FileWatch implements ConfigWatch {
   }
 
   status(): ConfigFileStatus {
-    const { readAt } = this.#options;
-    return { path: this.#path, hash: this.#hashInUse, readAt, onDisk: this.#onDisk };
+    return { path: this.#path, ...this.#inUse, onDisk: this.#onDisk };
   }
 
   async #examineOnce(): Promise<void> {
@@ -127,10 +141,11 @@ class FileWatch implements ConfigWatch {
 
   async #examine(): Promise<void> {
     const text = await readConfigFile(this.#path);
+    const readAt = this.#options.clock.now();
     const seen = hash('sha256', text);
+    if (seen === this.#inUse.hash) this.#settle(seen, { state: 'InUse' });
     if (seen === this.#seen) {
-      this.#note(seen === this.#hashInUse ? 'InUse' : 'Changed');
-      this.#reported = '';
+      this.#settle(seen, this.#verdict);
       return;
     }
     try {
@@ -142,10 +157,16 @@ class FileWatch implements ConfigWatch {
       return;
     }
     if (this.#closed) return;
+    const verdict = await this.#options.onChange({ path: this.#path, text, readAt });
+    if (verdict.state === 'InUse') this.#inUse = { hash: seen, readAt };
+    this.#settle(seen, verdict);
+  }
+
+  #settle(seen: string, verdict: Verdict): void {
     this.#seen = seen;
-    this.#note('Changed');
+    this.#verdict = verdict;
     this.#reported = '';
-    this.#options.onChange();
+    this.#note(verdict.state, 'reason' in verdict ? verdict.reason : undefined);
   }
 
   #note(state: ConfigOnDisk['state'], reason?: string): void {

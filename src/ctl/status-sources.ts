@@ -49,18 +49,32 @@ function fileLine(error: SourcesReport['errors'][number], now: string, paint: Pa
 const onDiskTexts: Record<ConfigurationReport['onDisk']['state'], string> = {
   InUse: 'the file on disk is the one in use',
   Changed: 'the file on disk has changed, and the program ends to be restarted with it',
+  Rejected: 'THE FILE ON DISK WAS REJECTED, the former configuration is in use',
   Unusable: 'THE FILE ON DISK CANNOT BE USED, a restart would fail',
   Unknown: 'it is not known whether the file on disk is the one in use',
 };
 
 function configurationLines(report: ConfigurationReport | null, now: string, paint: Paint): string[] {
   if (report === null) return ['\nConfiguration from flags, without a file\n'];
-  const { file, sha256, readTime, onDisk } = report;
+  const { file, sha256, readTime, generation, onDisk } = report;
   const reason = onDisk.reason === null ? '' : `: ${onDisk.reason}`;
-  const isBad = onDisk.state === 'Unusable';
+  const isBad = onDisk.state === 'Unusable' || onDisk.state === 'Rejected';
   const state = `${onDiskTexts[onDisk.state]}${reason}`;
   return [
-    `\nConfiguration ${file}, read ${agoText(readTime, now)}, sha256 ${sha256.slice(0, 12)}\n`,
+    `\nConfiguration ${file}, generation ${generation}, read ${agoText(readTime, now)}, sha256 ${sha256.slice(0, 12)}\n`,
     `  ${isBad ? paint('yellow', state) : state}\n`,
+    ...changeLines(report.lastChange, now),
   ];
+}
+
+const outcomeTexts = {
+  Applied: 'applied without a restart',
+  Rejected: 'rejected',
+  RestartNeeded: 'needs a restart',
+} as const;
+
+function changeLines(change: ConfigurationReport['lastChange'], now: string): string[] {
+  if (change === null) return [];
+  const fields = change.fields.length === 0 ? 'no field that is in use' : change.fields.join(', ');
+  return [`  last change ${outcomeTexts[change.outcome]} ${agoText(change.time, now)}: ${fields}\n`];
 }

@@ -110,6 +110,14 @@ test('status tells which watches are stale, why, and that a restart would fail',
         file: '/etc/config.yaml',
         sha256: '0123456789abcdef',
         readTime: '2026-01-01T00:00:00Z',
+        generation: 3,
+        generationTime: '2026-01-01T00:00:20Z',
+        lastChange: {
+          time: '2026-01-01T00:00:20Z',
+          outcome: 'Applied',
+          fields: ['nftables.masqueradeAll', 'nodePortAddresses'],
+          reason: null,
+        },
         onDisk: { state: 'Unusable', since: '2026-01-01T00:00:30Z', reason: 'bad YAML' },
       },
     }),
@@ -122,8 +130,9 @@ RESOURCE  WATCH              LAST EVENT  REASON
 nodes     connected for 50s  1s ago
 services  stale for 40s      never       ECONNREFUSED
 
-Configuration /etc/config.yaml, read 1m ago, sha256 0123456789ab
+Configuration /etc/config.yaml, generation 3, read 1m ago, sha256 0123456789ab
   THE FILE ON DISK CANNOT BE USED, a restart would fail: bad YAML
+  last change applied without a restart 40s ago: nftables.masqueradeAll, nodePortAddresses
 `),
     text,
   );

@@ -18,12 +18,16 @@ const families = ['IPv4', 'IPv6'] as const;
  */
 export class ProxyHealth {
   readonly #clock: Clock;
-  readonly #timeoutMs: number;
+  #timeoutMs: number;
   readonly #families: Readonly<Record<Family, FamilyState>> = { IPv4: {}, IPv6: {} };
 
   /** `timeoutMs` is twice the sync period. */
   constructor(clock: Clock, timeoutMs: number) {
     this.#clock = clock;
+    this.#timeoutMs = timeoutMs;
+  }
+
+  setTimeout(timeoutMs: number): void {
     this.#timeoutMs = timeoutMs;
   }
 

@@ -11,15 +11,18 @@ import { type BindFailure, type ServiceHealthOptions, ServiceHealthServers } fro
 const [home, second] = [1, 2].map((n) => `127.${90 + n}.${(process.pid >> 8) & 255}.${process.pid & 255}`);
 assert.ok(home && second);
 
-function setup(t: TestContext, overrides: Partial<ServiceHealthOptions> = {}) {
+function setup(
+  t: TestContext,
+  { addresses = [home ?? ''], ...overrides }: Partial<ServiceHealthOptions> & { addresses?: string[] } = {},
+) {
   const failures: BindFailure[] = [];
   const servers = new ServiceHealthServers({
     nodeName: 'node-a',
-    addresses: [home ?? ''],
     onBindFailure: (failure) => failures.push(failure),
     logger: silentLogger,
     ...overrides,
   });
+  servers.listenOn(addresses);
   t.after(() => servers.close());
   return { servers, failures };
 }
@@ -104,6 +107,29 @@ test('unchanged health-check ports keep their connections, removed ones close th
   kept.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
   await once(kept, 'data');
   kept.destroy();
+  assert.deepEqual(failures, []);
+});
+
+test('new addresses open every health-check port there, the same addresses keep their connections', async (t) => {
+  const { servers, failures } = setup(t, { addresses: ['0.0.0.0'] });
+  const port = await freePort(home);
+  const ports = new Map([['n/x', port]]);
+  const counts = new Map([['n/x', 1]]);
+  await servers.sync(ports, counts);
+  const kept = connect(port, second);
+  await once(kept, 'connect');
+  kept.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
+  await once(kept, 'data');
+  servers.listenOn(['0.0.0.0']);
+  await servers.sync(ports, counts);
+  kept.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
+  await once(kept, 'data');
+  kept.destroy();
+  servers.listenOn([home ?? '']);
+  assert.equal((await get(port, '/', second)).status, 200, 'until the next sync');
+  await servers.sync(ports, counts);
+  assert.equal((await get(port)).status, 200);
+  await assert.rejects(get(port, '/', second));
   assert.deepEqual(failures, []);
 });
 

@@ -2,6 +2,7 @@ import { jsonHeaders } from '../lib/http.ts';
 import { type HttpAnswer, respond } from '../lib/http-responder.ts';
 import { listenErrorText } from '../lib/listen-error.ts';
 import { joinHostPort } from '../model/ip.ts';
+import { sameStrings } from '../model/same-strings.ts';
 import type { Logger } from '../obs/log.ts';
 import { PortListener } from './port-listener.ts';
 
@@ -16,8 +17,6 @@ export interface BindFailure {
 
 export interface ServiceHealthOptions {
   readonly nodeName: string;
-  /** Addresses of one family to listen on, or one wildcard. If empty, no port is opened and no failure reported. */
-  readonly addresses: readonly string[];
   /** Whether the proxy works; true if absent. */
   readonly proxyHealthy?: () => boolean;
   readonly onBindFailure: (failure: BindFailure) => void;
@@ -27,6 +26,7 @@ export interface ServiceHealthOptions {
 interface Service {
   readonly key: string;
   readonly port: number;
+  readonly addresses: readonly string[];
   readonly listener: PortListener;
 }
 
@@ -37,11 +37,20 @@ interface Service {
 export class ServiceHealthServers {
   readonly #options: ServiceHealthOptions;
   readonly #services = new Map<string, Service>();
+  #addresses: readonly string[] = [];
   #counts: ReadonlyMap<string, number> = new Map();
   #turn: Promise<void> = Promise.resolve();
 
   constructor(options: ServiceHealthOptions) {
     this.#options = options;
+  }
+
+  /**
+   * Sets the addresses of one family to listen on, or one wildcard; without any, no port is opened and no failure
+   * reported. The next sync opens every port again, if they differ from those before.
+   */
+  listenOn(addresses: readonly string[]): void {
+    if (!sameStrings(addresses, this.#addresses)) this.#addresses = addresses;
   }
 
   /**
@@ -65,7 +74,8 @@ export class ServiceHealthServers {
 
   async #reconcile(wanted: ReadonlyMap<string, number>): Promise<void> {
     for (const service of this.#services.values()) {
-      if (wanted.get(service.key) !== service.port) this.#close(service);
+      const isWanted = wanted.get(service.key) === service.port && service.addresses === this.#addresses;
+      if (!isWanted) this.#close(service);
     }
     const missing = [...wanted].filter(([key]) => !this.#services.has(key));
     await Promise.all(missing.map(([key, port]) => this.#open(key, port)));
@@ -78,11 +88,12 @@ export class ServiceHealthServers {
   }
 
   async #open(key: string, port: number): Promise<void> {
-    const { addresses, logger } = this.#options;
+    const { logger } = this.#options;
+    const addresses = this.#addresses;
     const listener = new PortListener((socket) => respond(socket, () => this.#answer(key)));
     try {
       await listener.open(addresses, port);
-      this.#services.set(key, { key, port, listener });
+      this.#services.set(key, { key, port, addresses, listener });
       logger.v(2).info('Opened health-check port', { service: key, port });
     } catch (error) {
       listener.close();

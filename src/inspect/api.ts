@@ -6,7 +6,7 @@ import type {
   Packet,
   ServiceCounters,
 } from '../backends/inspection.ts';
-import type { ConfigOnDisk } from '../model/config-file-status.ts';
+import type { ConfigOnDisk, LastConfigChange } from '../model/config-file-status.ts';
 import type { Family } from '../model/ip.ts';
 import type { Protocol } from '../model/objects.ts';
 import type { ProxyState } from '../model/problem.ts';
@@ -117,7 +117,21 @@ export interface ConfigurationReport {
   readonly sha256: string;
   /** When the content in use was read. */
   readonly readTime: string;
-  /** What the path leads to now. With `Unusable`, a restart would fail. `Unknown`: a pipe, or it cannot be watched. */
+  /** 1 from the start on, one more with every change that was applied without a restart. */
+  readonly generation: number;
+  /** When this generation came into use. */
+  readonly generationTime: string;
+  /** What became of the last usable change of the file; null when there was none since the start. */
+  readonly lastChange: {
+    readonly time: string;
+    /** With `RestartNeeded`, the program is about to end. */
+    readonly outcome: LastConfigChange['outcome'];
+    /** Paths in the file: `nftables.masqueradeAll`. With `RestartNeeded`, those that need the restart. */
+    readonly fields: readonly string[];
+    /** Why it was not applied. */
+    readonly reason: string | null;
+  } | null;
+  /** What the path leads to now. `Rejected`: a valid file that this node could not use. With `Unusable`, a restart would fail. `Unknown`: a pipe, or it cannot be watched. */
   readonly onDisk: {
     readonly state: ConfigOnDisk['state'];
     readonly since: string;

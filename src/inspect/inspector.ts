@@ -4,7 +4,7 @@ import type { PacketRules } from '../backends/packet-rules.ts';
 import type { Clock } from '../lib/clock.ts';
 import { product } from '../lib/product.ts';
 import { messageOf } from '../lib/thrown.ts';
-import type { ConfigFileStatus } from '../model/config-file-status.ts';
+import type { ConfigurationStatus } from '../model/config-file-status.ts';
 import { ANOTHER_COPY_RUNS, isServing, type Problem, stateOf } from '../model/problem.ts';
 import type { ProxyMode } from '../model/proxy-mode.ts';
 import type { SourceStatus } from '../model/source-status.ts';
@@ -69,7 +69,7 @@ export interface InspectorOptions {
   readonly problems: () => readonly Problem[];
   readonly sources: () => SourceStatus;
   /** Undefined without a configuration file. */
-  readonly configFile: () => ConfigFileStatus | undefined;
+  readonly configFile: () => ConfigurationStatus | undefined;
   readonly setAside: () => readonly SetAsideReport[];
   readonly journal: Journal;
   readonly clock: Clock;

@@ -1,4 +1,4 @@
-import type { ConfigFileStatus } from '../model/config-file-status.ts';
+import type { ConfigurationStatus, LastConfigChange } from '../model/config-file-status.ts';
 import type { Problem } from '../model/problem.ts';
 import type { SourceStatus } from '../model/source-status.ts';
 import type { ConfigurationReport, FamilyStatus, ProblemReport, SourcesReport } from './api.ts';
@@ -63,15 +63,24 @@ export function sourcesReport({ kind, location, watches, errors }: SourceStatus)
   };
 }
 
-export function configurationReport(file: ConfigFileStatus | undefined): ConfigurationReport | null {
+export function configurationReport(file: ConfigurationStatus | undefined): ConfigurationReport | null {
   if (!file) return null;
   const { state, since, reason } = file.onDisk;
   return {
     file: file.path,
     sha256: file.hash,
     readTime: timeText(file.readAt),
+    generation: file.inUse.generation,
+    generationTime: timeText(file.inUse.since),
+    lastChange: lastChangeReport(file.inUse.lastChange),
     onDisk: { state, since: timeText(since), reason: reason ?? null },
   };
+}
+
+function lastChangeReport(change: LastConfigChange | undefined): ConfigurationReport['lastChange'] {
+  if (!change) return null;
+  const { at, outcome, fields, reason } = change;
+  return { time: timeText(at), outcome, fields, reason: reason ?? null };
 }
 
 export function timeText(ms: number): string {

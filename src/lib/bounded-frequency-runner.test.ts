@@ -119,6 +119,30 @@ test('an urgent request does not wait out the minimum interval, nor does one mad
   assert.deepEqual(runs, [0, 100, 101, 151]);
 });
 
+test('a pause waits for the run under way and holds back requests; new intervals count from the next run on', async () => {
+  const { clock, runs, behaviour, runner } = harness();
+  behaviour.takes = 100;
+  runner.start();
+  runner.request();
+  let isPaused = false;
+  const pausing = runner.pause().then(() => {
+    isPaused = true;
+  });
+  await clock.advance(50);
+  assert.equal(isPaused, false);
+  await clock.advance(50);
+  await pausing;
+  runner.requestNow();
+  await clock.advance(10 * SECOND);
+  assert.deepEqual(runs, [0]);
+  runner.setIntervals({ minInterval: 5 * SECOND, retryInterval: SECOND, maxInterval: 3600 * SECOND });
+  runner.resume();
+  await clock.advance(100);
+  runner.request();
+  await clock.advance(10 * SECOND);
+  assert.deepEqual(runs, [0, 10_100, 15_200]);
+});
+
 test('stop waits for the run under way and leaves no timer behind', async () => {
   const { clock, runs, behaviour, runner } = harness();
   behaviour.takes = 300;

@@ -1,14 +1,17 @@
 import type { Clock, Timer } from './clock.ts';
 
-interface RunnerOptions {
-  /** The work; a rejection schedules a retry. */
-  readonly work: () => Promise<void>;
+export interface RunnerIntervals {
   /** Shortest time between the end of a run and the start of the next, in ms. */
   readonly minInterval: number;
   /** After a failed run, retry after this time without a request. */
   readonly retryInterval: number;
   /** Longest time between runs. */
   readonly maxInterval: number;
+}
+
+interface RunnerOptions extends RunnerIntervals {
+  /** The work; a rejection schedules a retry. */
+  readonly work: () => Promise<void>;
   readonly onError: (error: unknown) => void;
   readonly clock: Clock;
 }
@@ -19,8 +22,10 @@ interface RunnerOptions {
  */
 export class BoundedFrequencyRunner {
   readonly #options: RunnerOptions;
+  #intervals: RunnerIntervals;
   #started = false;
   #stopped = false;
+  #paused = false;
   #requested = false;
   #isUrgent = false;
   #running: Promise<void> | undefined;
@@ -28,18 +33,23 @@ export class BoundedFrequencyRunner {
   #nextRun: Timer | undefined;
 
   constructor(options: RunnerOptions) {
-    if (options.maxInterval < options.minInterval) {
-      throw new RangeError(
-        `maxInterval ${options.maxInterval} ms is shorter than minInterval ${options.minInterval} ms`,
-      );
-    }
     this.#options = options;
+    this.#intervals = checked(options);
+  }
+
+  get isStarted(): boolean {
+    return this.#started;
+  }
+
+  /** Changes the intervals, from the end of the next run on. */
+  setIntervals(intervals: RunnerIntervals): void {
+    this.#intervals = checked(intervals);
   }
 
   /** Starts serving requests, including those made before this call. */
   start(): void {
     this.#started = true;
-    this.#armNextRun(this.#options.maxInterval);
+    this.#armNextRun(this.#intervals.maxInterval);
     this.#runIfDue();
   }
 
@@ -56,6 +66,18 @@ export class BoundedFrequencyRunner {
     this.request();
   }
 
+  /** Starts no run until `resume`; resolves when a run under way has ended. */
+  async pause(): Promise<void> {
+    this.#paused = true;
+    await this.#running;
+  }
+
+  /** Serves requests again, including those made during the pause. */
+  resume(): void {
+    this.#paused = false;
+    this.#runIfDue();
+  }
+
   /** Ignores later requests; resolves when a run under way has ended. */
   async stop(): Promise<void> {
     this.#stopped = true;
@@ -65,7 +87,7 @@ export class BoundedFrequencyRunner {
   }
 
   #runIfDue(): void {
-    const blocked = !this.#started || this.#stopped || this.#running || this.#cooldown;
+    const blocked = !this.#started || this.#stopped || this.#paused || this.#running || this.#cooldown;
     if (blocked || !this.#requested) return;
     this.#requested = false;
     this.#isUrgent = false;
@@ -74,17 +96,18 @@ export class BoundedFrequencyRunner {
   }
 
   async #run(): Promise<void> {
-    const { work, minInterval, retryInterval, maxInterval, onError, clock } = this.#options;
-    let next = maxInterval;
+    const { work, onError, clock } = this.#options;
+    let hasFailed = false;
     try {
       await work();
     } catch (error) {
-      next = Math.min(retryInterval, maxInterval);
+      hasFailed = true;
       onError(error);
     }
     this.#running = undefined;
     if (this.#stopped) return;
-    this.#armNextRun(next);
+    const { minInterval, retryInterval, maxInterval } = this.#intervals;
+    this.#armNextRun(hasFailed ? Math.min(retryInterval, maxInterval) : maxInterval);
     if (this.#isUrgent) this.#runIfDue();
     else
       this.#cooldown = clock.setTimeout(() => {
@@ -101,4 +124,11 @@ export class BoundedFrequencyRunner {
   #armNextRun(ms: number): void {
     this.#nextRun = this.#options.clock.setTimeout(() => this.request(), ms);
   }
+}
+
+function checked({ minInterval, retryInterval, maxInterval }: RunnerIntervals): RunnerIntervals {
+  if (maxInterval < minInterval) {
+    throw new RangeError(`maxInterval ${maxInterval} ms is shorter than minInterval ${minInterval} ms`);
+  }
+  return { minInterval, retryInterval, maxInterval };
 }

@@ -193,6 +193,24 @@ test('split stream writes info to stdout, buffered until full, due or flushed', 
   assert.equal(clock.pending, 0);
 });
 
+test('new options count in every logger that exists, and no record of the buffer is lost', () => {
+  const out: string[] = [];
+  const err: string[] = [];
+  const stdout = { write: (text: string) => out.push(text) };
+  const stderr = { write: (text: string) => err.push(text) };
+  const clock = new FakeClock(at);
+  const common = { clock, pid: 1, stdout, stderr } as const;
+  const buffer = { splitStream: true, infoBufferSize: 1 << 20 };
+  const logger = createLogger({ format: 'text', verbosity: 0, ...buffer, ...common });
+  const named = logger.named('IPv4').v(3);
+  logger.info('a');
+  named.info('b');
+  logger.configure({ format: 'json', verbosity: 3, ...common });
+  named.info('c');
+  assert.deepEqual([out.length, err.length, clock.pending], [1, 1, 0]);
+  assert.equal(JSON.parse(err.join('')).msg, 'c');
+});
+
 test('without split stream no record is buffered', () => {
   const { logger, out, err } = capture({ infoBufferSize: 1 << 20 });
   logger.info('a');

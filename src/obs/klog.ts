@@ -34,6 +34,8 @@ export interface LoggerOptions {
 /** The root logger, with methods for the composition root only. */
 export interface RootLogger extends Logger {
   setVerbosity(level: number): void;
+  /** Goes on with other options, in every logger that was made from this one. Records in the buffer are written. */
+  configure(options: LoggerOptions): void;
   /** Writes a line without attributes and, in text format, without quotes, if the verbosity reaches `level`. */
   print(level: number, line: string): void;
   /** The last records, the oldest first. */
@@ -49,45 +51,69 @@ export function createLogger(options: LoggerOptions): RootLogger {
 
 type Entry = (...args: never[]) => unknown;
 
+/** What a configuration decides. */
+interface LoggerForm {
+  readonly format: (record: LogRecord) => string;
+  readonly formatLine: (record: LogRecord) => string;
+  readonly vmodule: ((file: string) => number | undefined) | undefined;
+  readonly info: LogSink;
+}
+
 /** State shared by all loggers of a tree: verbosity and output. */
 class Core {
   verbosity: number;
-  readonly #format: (record: LogRecord) => string;
-  readonly #formatLine: (record: LogRecord) => string;
-  readonly #vmodule: ((file: string) => number | undefined) | undefined;
+  #form: LoggerForm;
   readonly #time: () => number;
   readonly #pid: number;
   readonly #locate: Locate;
   readonly recent = new RecentRecords();
-  readonly info: LogSink;
   readonly #errors: LogSink;
+  readonly #output: LogSink;
 
   constructor(options: LoggerOptions) {
-    const text = options.format === 'text';
     this.verbosity = options.verbosity;
-    this.#format = text ? formatTextRecord : formatJsonRecord;
-    this.#formatLine = text ? formatTextLine : formatJsonRecord;
-    this.#vmodule = text && options.vmodule?.length ? compileVmodule(options.vmodule) : undefined;
     this.#time = fineTime(options.clock);
     this.#pid = options.pid;
     this.#locate = options.locate ?? ((caller) => caller);
     this.#errors = directSink(options.stderr);
-    this.info = options.splitStream ? infoSink(options) : this.#errors;
+    this.#output = directSink(options.stdout);
+    this.#form = this.#formOf(options);
+  }
+
+  get info(): LogSink {
+    return this.#form.info;
+  }
+
+  configure(options: LoggerOptions): void {
+    this.#form.info.close();
+    this.verbosity = options.verbosity;
+    this.#form = this.#formOf(options);
+  }
+
+  #formOf(options: LoggerOptions): LoggerForm {
+    const text = options.format === 'text';
+    return {
+      format: text ? formatTextRecord : formatJsonRecord,
+      formatLine: text ? formatTextLine : formatJsonRecord,
+      vmodule: text && options.vmodule?.length ? compileVmodule(options.vmodule) : undefined,
+      info: options.splitStream ? infoSink(this.#output, options) : this.#errors,
+    };
   }
 
   enabledAt(level: number, entry: Entry): boolean {
     if (level <= this.verbosity) return true;
-    return this.#vmodule !== undefined && level <= (this.#vmodule(this.#locate(callerOf(entry)).file) ?? 0);
+    const { vmodule } = this.#form;
+    return vmodule !== undefined && level <= (vmodule(this.#locate(callerOf(entry)).file) ?? 0);
   }
 
   write(entry: Entry, record: Omit<LogRecord, keyof RecordHead>): void {
-    const text = this.#format({ ...record, ...this.#head(entry) });
+    const text = this.#form.format({ ...record, ...this.#head(entry) });
     this.recent.add(text);
     (record.severity === 'E' ? this.#errors : this.info).write(text);
   }
 
   print(entry: Entry, level: number, message: string): void {
-    const text = this.#formatLine({ severity: 'I', level, name: '', message, ...this.#head(entry) });
+    const text = this.#form.formatLine({ severity: 'I', level, name: '', message, ...this.#head(entry) });
     this.recent.add(text);
     this.info.write(text);
   }
@@ -97,8 +123,7 @@ class Core {
   }
 }
 
-function infoSink(options: LoggerOptions): LogSink {
-  const direct = directSink(options.stdout);
+function infoSink(direct: LogSink, options: LoggerOptions): LogSink {
   const size = options.infoBufferSize ?? 0;
   if (size <= 0) return direct;
   return new BufferedSink(direct, { size, flushEvery: options.flushFrequency ?? 5000, clock: options.clock });
@@ -166,6 +191,10 @@ const enabledEntry: Entry =
 class Root extends KlogLogger implements RootLogger {
   setVerbosity(level: number): void {
     this.core.verbosity = level;
+  }
+
+  configure(options: LoggerOptions): void {
+    this.core.configure(options);
   }
 
   print(level: number, line: string): void {

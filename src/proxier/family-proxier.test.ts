@@ -8,7 +8,7 @@ import { silentLogger } from '../obs/log.ts';
 import { createProxyMetrics } from '../obs/proxy-metrics.ts';
 import { Registry } from '../obs/registry.ts';
 import { formatText } from '../obs/text-exposition.ts';
-import { FamilyProxier } from './family-proxier.ts';
+import { FamilyProxier, type ProxierSettings } from './family-proxier.ts';
 
 const SECOND = 1000;
 
@@ -68,7 +68,15 @@ class RecordingBackend implements Backend {
     return this.result;
   }
 
-  async close(): Promise<void> {}
+  isClosed = false;
+
+  async close(): Promise<void> {
+    this.isClosed = true;
+  }
+}
+
+function settingsWith(backend: Backend, healthCheckAddresses = ['0.0.0.0']): ProxierSettings {
+  return { backend, minSyncPeriod: SECOND, syncPeriod: 30 * SECOND, healthCheckAddresses };
 }
 
 function harness() {
@@ -80,14 +88,15 @@ function harness() {
   const proxier = new FamilyProxier({
     family: 'IPv4',
     nodeName: 'n1',
-    backend,
+    settings: settingsWith(backend),
     allowExternalIPs: true,
-    minSyncPeriod: SECOND,
-    syncPeriod: 30 * SECOND,
     countsServices: false,
     metrics: createProxyMetrics(registry, ['partial syncs']),
     health: { queued: () => log.push('queued'), updated: () => log.push('updated') },
-    serviceHealth: { sync: () => log.push('service health') },
+    serviceHealth: {
+      listenOn: (addresses) => log.push(`listen on ${addresses.join(' ')}`),
+      sync: () => log.push('service health'),
+    },
     flows: {
       note: (keys) => {
         log.push(`note ${[...keys].sort().join(' ')}`);
@@ -101,6 +110,7 @@ function harness() {
     clock,
     logger: silentLogger,
   });
+  log.length = 0;
   const metric = async (line: string) => {
     const text = formatText(await registry.gather());
     return text.split('\n').find((candidate) => candidate.startsWith(line));
@@ -407,4 +417,62 @@ test('the journal has syncs with changed Services and latencies, failures and re
   // Measured from the change that the failed sync did not write.
   assert.ok((retry?.sync?.waitMs ?? 0) >= 30 * SECOND, String(retry?.sync?.waitMs));
   await proxier.stop();
+});
+
+test('replaced settings sync everything at once through the new backend, and repairs are counted on', async () => {
+  const { clock, backend, proxier, log } = harness();
+  backend.repairs = { count: 2, wrongMs: 30 };
+  proxier.start();
+  proxier.updateService(undefined, service('web'));
+  listed(proxier);
+  await clock.advance(1);
+  const next = new RecordingBackend();
+  next.repairs = { count: 1, wrongMs: 5 };
+  await proxier.pause();
+  proxier.updateService(undefined, service('api', { clusterIP: '10.96.0.2', clusterIPs: ['10.96.0.2'] }));
+  await clock.advance(5 * SECOND);
+  assert.equal(backend.requests.length, 1, 'no sync during the pause');
+  log.length = 0;
+  await proxier.replace(settingsWith(next, ['192.0.2.1']));
+  await proxier.syncReplaced();
+  proxier.resume();
+  assert.deepEqual(next.requests, [
+    { changed: 'all', endpoints: { 'shop/web/TCP': [], 'shop/api/TCP': [] } },
+  ]);
+  assert.equal(log[0], 'listen on 192.0.2.1');
+  assert.ok(backend.isClosed);
+  assert.deepEqual([proxier.repairs.count, proxier.repairs.wrongMs], [3, 35]);
+});
+
+test('a refusal of a service port that was accepted before is an error of the new settings, another one is not', async () => {
+  const { clock, proxier } = harness();
+  proxier.start();
+  proxier.updateService(undefined, service('web'));
+  listed(proxier);
+  await clock.advance(1);
+  const next = new RecordingBackend();
+  next.result = { refused: [{ key: 'shop/web/TCP', error: new Error('no') }] };
+  await proxier.pause();
+  await proxier.replace(settingsWith(next));
+  await assert.rejects(
+    proxier.syncReplaced(),
+    /refuses 1 service port that it accepted before: shop\/web\/TCP/,
+  );
+  const again = new RecordingBackend();
+  again.result = next.result;
+  await proxier.replace(settingsWith(again));
+  await proxier.syncReplaced();
+});
+
+test('settings replaced before the first lists are used by the first sync', async () => {
+  const { clock, backend, proxier } = harness();
+  proxier.start();
+  const next = new RecordingBackend();
+  await proxier.pause();
+  await proxier.replace(settingsWith(next));
+  await proxier.syncReplaced();
+  proxier.resume();
+  listed(proxier);
+  await clock.advance(SECOND);
+  assert.deepEqual([backend.requests.length, next.requests.length], [0, 1]);
 });

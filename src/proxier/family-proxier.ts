@@ -1,8 +1,9 @@
 import type { Backend, RepairRecord, RulesWrong, SyncResult } from '../backends/backend.ts';
 import type { FamilyView, SyncActivity } from '../inspect/family-view.ts';
 import type { Journalist } from '../inspect/journal.ts';
-import { BoundedFrequencyRunner } from '../lib/bounded-frequency-runner.ts';
+import { BoundedFrequencyRunner, type RunnerIntervals } from '../lib/bounded-frequency-runner.ts';
 import type { Clock } from '../lib/clock.ts';
+import { count } from '../lib/count.ts';
 import { TimeSlice } from '../lib/time-slice.ts';
 import type { Family } from '../model/ip.ts';
 import type { ObjectProblem } from '../model/object-problem.ts';
@@ -30,6 +31,8 @@ export interface HealthMarks {
 
 /** Serves the health check node ports of Services; keys are `namespace/name`. */
 export interface ServiceHealth {
+  /** Listens on these addresses from the next `sync` on. */
+  listenOn(addresses: readonly string[]): void;
   sync(ports: ReadonlyMap<string, number>, localReady: ReadonlyMap<string, number>): void;
 }
 
@@ -42,15 +45,22 @@ export interface FlowReconciler {
   close(): Promise<void>;
 }
 
-export interface FamilyProxierOptions {
-  readonly family: Family;
-  readonly nodeName: string;
+/** What the configuration decides, as far as it can change while the program runs. */
+export interface ProxierSettings {
   readonly backend: Backend;
-  readonly allowExternalIPs: boolean;
   /** Milliseconds between two syncs. */
   readonly minSyncPeriod: number;
   /** Milliseconds until a failed sync is retried. */
   readonly syncPeriod: number;
+  /** Where health check node ports are served. */
+  readonly healthCheckAddresses: readonly string[];
+}
+
+export interface FamilyProxierOptions {
+  readonly family: Family;
+  readonly nodeName: string;
+  readonly settings: ProxierSettings;
+  readonly allowExternalIPs: boolean;
   /** ipvs counts Services without local endpoints, the other modes service ports. */
   readonly countsServices: boolean;
   readonly metrics: ProxyMetrics;
@@ -72,6 +82,7 @@ export interface FamilyProxierOptions {
 export class FamilyProxier implements FamilyView, FamilySink {
   readonly family: Family;
   readonly #options: FamilyProxierOptions;
+  #settings: ProxierSettings;
   readonly #state: FamilyState;
   readonly #planner = new Planner();
   readonly #log: SyncLog;
@@ -87,21 +98,29 @@ export class FamilyProxier implements FamilyView, FamilySink {
   #lastFullSync = 0;
   /** When the first sync was asked for that has not succeeded, by the monotonic clock. */
   #requestedAt: number | undefined;
+  /** Service ports that the kernel refused in the last sync; undefined when that failed. */
+  #refused: ReadonlySet<string> | undefined = new Set();
+  /** Repairs of backends that were replaced. */
+  #earlierRepairs: RepairRecord = { count: 0, wrongMs: 0 };
 
   constructor(options: FamilyProxierOptions) {
-    const { family, nodeName, backend, journal, onProblem, clock, minSyncPeriod, syncPeriod, logger } =
-      options;
+    const { family, nodeName, settings, serviceHealth, journal, onProblem, clock, logger } = options;
     this.family = family;
     this.#options = options;
+    this.#settings = settings;
     this.#label = { ip_family: family };
-    this.#log = new SyncLog(family, backend, journal);
+    this.#log = new SyncLog(family, this, journal);
+    serviceHealth.listenOn(settings.healthCheckAddresses);
     this.#state = new FamilyState({ family, nodeName, startTime: clock.now(), onProblem });
     this.#runner = new BoundedFrequencyRunner({
-      work: () => this.#sync(),
-      minInterval: minSyncPeriod,
-      retryInterval: syncPeriod,
-      maxInterval: Math.max(HOUR_MS, minSyncPeriod),
-      onError: (error) => logger.error(error, 'Sync failed', { ipFamily: family, retryingTime: syncPeriod }),
+      work: async () => {
+        await this.#sync();
+      },
+      ...intervalsOf(settings),
+      onError: (error) => {
+        const retryingTime = this.#settings.syncPeriod;
+        logger.error(error, 'Sync failed', { ipFamily: family, retryingTime });
+      },
       clock,
     });
   }
@@ -118,7 +137,47 @@ export class FamilyProxier implements FamilyView, FamilySink {
   async stop(): Promise<void> {
     await this.#runner.stop();
     await this.#options.flows.close();
-    await this.#options.backend.close();
+    await this.#settings.backend.close();
+  }
+
+  /** Starts no sync until `resume`; resolves when none is under way. Changes are collected meanwhile. */
+  async pause(): Promise<void> {
+    await this.#runner.pause();
+  }
+
+  resume(): void {
+    if (this.#needsFullSync) this.#requestSync();
+    this.#runner.resume();
+  }
+
+  /**
+   * Goes on with other settings and closes the backend of the former ones. Call it between `pause` and `resume`. The
+   * kernel's rules stay until the next sync.
+   */
+  async replace(settings: ProxierSettings): Promise<void> {
+    this.#earlierRepairs = this.repairs;
+    const { backend } = this.#settings;
+    this.#settings = settings;
+    this.#needsFullSync = true;
+    this.#runner.setIntervals(intervalsOf(settings));
+    this.#options.serviceHealth.listenOn(settings.healthCheckAddresses);
+    await backend.close();
+  }
+
+  /**
+   * Syncs everything between `pause` and `resume`, if syncs have begun. Rejects when that fails, and when the kernel
+   * refuses a service port that it accepted in the sync before, although the service port has not changed.
+   */
+  async syncReplaced(): Promise<void> {
+    if (!this.isInitialised || !this.#runner.isStarted) return;
+    const before = this.#refused;
+    const changed = await this.#sync();
+    const refused = [...(this.#refused ?? [])].filter(
+      (key) => before && !before.has(key) && !changed.has(key),
+    );
+    if (refused.length === 0) return;
+    const what = count(refused.length, 'service port');
+    throw new Error(`the kernel refuses ${what} that it accepted before: ${refused[0]}`);
   }
 
   updateService(previous: ServiceObject | undefined, object: ServiceObject | undefined): void {
@@ -159,7 +218,7 @@ export class FamilyProxier implements FamilyView, FamilySink {
   setServiceCIDRs(cidrs: readonly string[]): void {
     if (cidrs === this.#serviceCIDRs) return;
     this.#serviceCIDRs = cidrs;
-    if (this.#options.backend.usesServiceCIDRs) this.#requestSync();
+    if (this.#settings.backend.usesServiceCIDRs) this.#requestSync();
   }
 
   /** Requests a sync at once, for a backend that has something to repair in the kernel. Counts as a full sync. */
@@ -198,7 +257,14 @@ export class FamilyProxier implements FamilyView, FamilySink {
   }
 
   get repairs(): RepairRecord {
-    return this.#options.backend.repairs;
+    const { count, wrongMs, last } = this.#earlierRepairs;
+    const now = this.#settings.backend.repairs;
+    const lastOfAll = now.last ?? last;
+    return {
+      count: count + now.count,
+      wrongMs: wrongMs + now.wrongMs,
+      ...(lastOfAll && { last: lastOfAll }),
+    };
   }
 
   /** What is wrong in this family now. */
@@ -214,7 +280,7 @@ export class FamilyProxier implements FamilyView, FamilySink {
       const text = `the last sync failed: ${lastFailure.message}`;
       problems.push({ kind: 'SyncFailed', family, since: lastFailure.at, isOutage: false, text });
     }
-    const { retry, wrong, fight } = this.#options.backend.condition;
+    const { retry, wrong, fight } = this.#settings.backend.condition;
     if (wrong) {
       const text = rulesWrongText(wrong, this.#options.clock.now());
       problems.push({ kind: 'RulesWrong', family, since: wrong.since, isOutage: true, text });
@@ -245,9 +311,11 @@ export class FamilyProxier implements FamilyView, FamilySink {
     metrics.lastQueued.set(clock.now() / 1000, this.#label);
   }
 
-  async #sync(): Promise<void> {
-    if (!this.isInitialised) return;
-    const { backend, metrics, clock } = this.#options;
+  /** Returns the keys of plans that changed. */
+  async #sync(): Promise<ReadonlySet<string>> {
+    if (!this.isInitialised) return new Set();
+    const { metrics, clock } = this.#options;
+    const { backend } = this.#settings;
     const started = clock.monotonic();
     const isHourUp = clock.now() - this.#lastFullSync >= HOUR_MS && backend.skipsHourlySync !== true;
     const scope = this.#needsFullSync || isHourUp ? 'all' : 'changes';
@@ -264,13 +332,15 @@ export class FamilyProxier implements FamilyView, FamilySink {
       const finished = clock.monotonic();
       const kind = isFull ? 'full' : 'partial';
       this.#log.succeeded(
-        { finishedAt: now, durationMs: finished - started, kind, changed },
+        { finishedAt: now, durationMs: finished - started, kind, changed: changed.size },
         { delta, waitMs: requestedAt === undefined ? undefined : finished - requestedAt },
       );
       this.#firstSync.resolve();
+      return changed;
     } catch (error) {
       this.#needsFullSync = true;
       this.#requestedAt = requestedAt ?? this.#requestedAt;
+      this.#refused = undefined;
       this.#log.failed(clock.now(), error);
       throw error;
     } finally {
@@ -280,9 +350,10 @@ export class FamilyProxier implements FamilyView, FamilySink {
     }
   }
 
-  /** Returns how many plans changed, and the changes that are now programmed. */
-  async #write(scope: 'all' | 'changes'): Promise<{ changed: number; delta: Delta }> {
-    const { backend, flows, nodeName, allowExternalIPs, onRefused, clock } = this.#options;
+  /** Returns the keys of plans that changed, and the changes that are now programmed. */
+  async #write(scope: 'all' | 'changes'): Promise<{ changed: ReadonlySet<string>; delta: Delta }> {
+    const { flows, nodeName, allowExternalIPs, onRefused, clock } = this.#options;
+    const { backend } = this.#settings;
     const timeSlice = new TimeSlice(clock);
     const delta = await this.#takeDelta(timeSlice);
     const context = { nodeName, zone: this.#zone, allowExternalIPs };
@@ -298,9 +369,10 @@ export class FamilyProxier implements FamilyView, FamilySink {
     });
     this.#state.acknowledge(delta);
     flows.reconcile();
+    this.#refused = new Set(result.refused.map(({ key }) => key));
     onRefused([...result.refused, ...this.#planner.conflicts()]);
     this.#reportSuccess(delta);
-    return { changed: changed.size, delta };
+    return { changed, delta };
   }
 
   async #takeDelta(timeSlice: TimeSlice): Promise<Delta> {
@@ -326,6 +398,14 @@ export class FamilyProxier implements FamilyView, FamilySink {
     metrics.lastSync.set(now / 1000, this.#label);
     serviceHealth.sync(this.#state.healthCheckPorts(), this.#state.localReadyCounts());
   }
+}
+
+function intervalsOf({ minSyncPeriod, syncPeriod }: ProxierSettings): RunnerIntervals {
+  return {
+    minInterval: minSyncPeriod,
+    retryInterval: syncPeriod,
+    maxInterval: Math.max(HOUR_MS, minSyncPeriod),
+  };
 }
 
 function rulesWrongText({ dueAt, by, changes }: RulesWrong, now: number): string {

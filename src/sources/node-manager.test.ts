@@ -195,6 +195,21 @@ test('reasons to exit name what changed', async () => {
   assert.equal(gone.manager.node, undefined);
 });
 
+test('pod CIDRs can be needed from some time on, as they are then, and no longer', async () => {
+  const { manager, reactions, started, put } = setUp();
+  await started(node());
+  assert.throws(() => manager.setNeedsPodCIDRs(true), /node "n1" has no spec\.podCIDRs/);
+  put(node({ podCIDRs: ['10.1.0.0/24'] }));
+  assert.deepEqual(manager.setNeedsPodCIDRs(true).podCIDRs, ['10.1.0.0/24']);
+  put(node({ podCIDRs: ['10.1.0.0/24'], resourceVersion: '2' }));
+  assert.deepEqual(manager.setNeedsPodCIDRs(false).nodeIPs, ['10.0.0.1']);
+  put(node({ podCIDRs: ['10.2.0.0/24'] }));
+  assert.deepEqual(reactions, []);
+  manager.setNeedsPodCIDRs(true);
+  put(node({ podCIDRs: ['10.3.0.0/24'] }));
+  assert.deepEqual(reactions, ['fatal: pod CIDRs of node "n1" changed from [10.2.0.0/24] to [10.3.0.0/24]']);
+});
+
 test('addresses that appear after the start are fatal; a node without addresses is not', async () => {
   const { reactions, started, put } = setUp();
   await started();

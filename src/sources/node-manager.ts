@@ -52,9 +52,11 @@ export class NodeManager implements ObjectHandler {
   #start: NodeStart | undefined;
   #reactions: NodeReactions | undefined;
   #zone: string | undefined;
+  #needsPodCIDRs: boolean;
 
   constructor(options: NodeManagerOptions) {
     this.#options = options;
+    this.#needsPodCIDRs = options.needsPodCIDRs;
   }
 
   /** The node as last delivered. */
@@ -88,7 +90,7 @@ export class NodeManager implements ObjectHandler {
     await this.#firstList.promise;
     const hasIPs = await this.#poll(() => this.#nodeIPs().length > 0, nodePolls);
     const hasPodCIDRs = () => (this.#node?.podCIDRs.length ?? 0) > 0;
-    if (this.#options.needsPodCIDRs && !(await this.#poll(hasPodCIDRs, podCIDRPolls))) {
+    if (this.#needsPodCIDRs && !(await this.#poll(hasPodCIDRs, podCIDRPolls))) {
       throw new Error(this.#missingPodCIDRs());
     }
     if (!hasIPs && this.#nodeIPs().length === 0) this.#reportMissing();
@@ -96,6 +98,21 @@ export class NodeManager implements ObjectHandler {
     this.#start = start;
     this.#known = this.#node !== undefined;
     return start;
+  }
+
+  /**
+   * Begins or ends to need `spec.podCIDRs`, and returns what the program works with from then on. Throws when it needs
+   * them and the node has none.
+   */
+  setNeedsPodCIDRs(needs: boolean): NodeStart {
+    const start = this.#start;
+    if (!start) throw new Error('setNeedsPodCIDRs() needs the outcome of waitForNode()');
+    if (needs === this.#needsPodCIDRs) return start;
+    const podCIDRs = this.#node?.podCIDRs ?? [];
+    if (needs && podCIDRs.length === 0) throw new Error(this.#lackingPodCIDRs());
+    this.#needsPodCIDRs = needs;
+    this.#start = { ...start, podCIDRs };
+    return this.#start;
   }
 
   /** Acts on changes from now on, including those since `waitForNode()` resolved. */
@@ -135,10 +152,13 @@ export class NodeManager implements ObjectHandler {
 
   #missingPodCIDRs(): string {
     const { nodeName, waits } = this.#options;
-    if (waits === false)
-      return `node "${nodeName}" has no spec.podCIDRs, which detectLocalMode NodeCIDR needs`;
+    if (waits === false) return this.#lackingPodCIDRs();
     if (!this.#node) return `timeout waiting for node "${nodeName}" to exist`;
     return `timeout waiting for PodCIDR allocation on node "${nodeName}"`;
+  }
+
+  #lackingPodCIDRs(): string {
+    return `node "${this.#options.nodeName}" has no spec.podCIDRs, which detectLocalMode NodeCIDR needs`;
   }
 
   #reportMissing(): void {
@@ -168,10 +188,10 @@ export class NodeManager implements ObjectHandler {
   #reasonToExit(): string | undefined {
     const start = this.#start;
     if (!start) return undefined;
-    const { nodeName, needsPodCIDRs } = this.#options;
+    const { nodeName } = this.#options;
     if (!this.#node) return this.#known ? `node "${nodeName}" was deleted` : undefined;
     const podCIDRs = this.#node.podCIDRs;
-    if (needsPodCIDRs && !sameStrings(podCIDRs, start.podCIDRs)) {
+    if (this.#needsPodCIDRs && !sameStrings(podCIDRs, start.podCIDRs)) {
       return `pod CIDRs of node "${nodeName}" changed from ${show(start.podCIDRs)} to ${show(podCIDRs)}`;
     }
     const ips = this.#nodeIPs();

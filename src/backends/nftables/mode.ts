@@ -28,6 +28,12 @@ import type { NftablesSettings } from './settings.ts';
 /** How long a scrape waits for the kernel's counters of one family. */
 const scrapeLimitMs = 2_000;
 
+/** What one backend uses. */
+interface User {
+  readonly family: Family;
+  readonly kernel: KernelInterfaces;
+}
+
 /**
  * nftables mode. Both families share the sockets, so that neither family's watch reports what the other one writes.
  */
@@ -36,9 +42,14 @@ class NftablesMode implements Mode {
   readonly isTraceable = true;
   readonly leftovers = tableLeftovers(tableOf);
   readonly #kernel = new SharedByFamilies<KernelInterfaces>();
-  readonly #users = new Map<Family, KernelInterfaces>();
+  /** One per backend. A family has two while one replaces the other. */
+  readonly #users = new Set<User>();
   /** Those that serve node ports on loopback addresses in this process. */
   readonly #loopback = new Map<Family, LoopbackProxy>();
+
+  holdsConnections(context: InspectionContext): boolean {
+    return servesLoopback(settingsOf(context));
+  }
 
   tablesOf(family: Family): readonly TableRef[] {
     return [tableOf(family)];
@@ -61,21 +72,24 @@ class NftablesMode implements Mode {
   async create(context: BackendContext): Promise<Backend> {
     const { family, config, metrics, logger, clock } = context;
     const settings = settingsOf(context);
-    const kernel = await this.#acquire(family, clock, logger);
+    const user = await this.#acquire(family, clock, logger);
+    const { kernel } = user;
     try {
       checkKernelVersion(systemFiles, process.env);
       await checkRuleset(kernel.nft, settings, systemFiles);
     } catch (error) {
-      await this.#release(family);
+      await this.#release(user);
       throw error;
     }
     metrics.localhostNodePortRejected.readFrom(() => this.#rejectSamples(clock));
-    const servesLoopback = settings.localhostNodePorts && settings.nodePortAddresses.explicitLoopback;
-    const loopback = servesLoopback
+    const loopback = servesLoopback(settings)
       ? new LoopbackProxy({ family, metrics, logger, clock, random: Math.random })
       : undefined;
     if (loopback) this.#loopback.set(family, loopback);
-    const onClose = () => this.#release(family);
+    const onClose = () => {
+      if (this.#loopback.get(family) === loopback) this.#loopback.delete(family);
+      return this.#release(user);
+    };
     const client = kernel.nft;
     return new SyncEngine({
       family,
@@ -102,24 +116,25 @@ class NftablesMode implements Mode {
     });
   }
 
-  async #acquire(family: Family, clock: Clock, logger: Logger): Promise<KernelInterfaces> {
+  async #acquire(family: Family, clock: Clock, logger: Logger): Promise<User> {
     try {
       const kernel = await this.#kernel.acquire(() => openKernel(clock, logger));
-      this.#users.set(family, kernel);
-      return kernel;
+      const user = { family, kernel };
+      this.#users.add(user);
+      return user;
     } catch (error) {
       throw new Error(`failed to create netlink adapter: ${messageOf(error)}`, { cause: error });
     }
   }
 
-  async #release(family: Family): Promise<void> {
-    this.#users.delete(family);
-    this.#loopback.delete(family);
+  async #release(user: User): Promise<void> {
+    this.#users.delete(user);
     await this.#kernel.release((kernel) => kernel.close());
   }
 
   async #rejectSamples(clock: Clock): Promise<Sample[]> {
-    const samples = [...this.#users].map(async ([family, { nft }]) => {
+    const kernels = new Map([...this.#users].map(({ family, kernel }) => [family, kernel]));
+    const samples = [...kernels].map(async ([family, { nft }]) => {
       const rejects = await within(scrapeLimitMs, clock, readLoopbackRejects(nft, family), new Map());
       return [...rejects].map(([protocol, packets]) => ({
         labels: { ip_family: family, protocol },
@@ -135,6 +150,11 @@ export const nftablesMode = new NftablesMode();
 /** Connections to node ports at loopback addresses are proxied or rejected, and counted. */
 function handlesLocalhost(gateEnabled: (gate: string) => boolean): boolean {
   return gateEnabled('KubeProxyNFTablesLocalhostNodePorts');
+}
+
+/** Whether this process proxies connections to node ports at loopback addresses. */
+function servesLoopback({ localhostNodePorts, nodePortAddresses }: NftablesSettings): boolean {
+  return localhostNodePorts && nodePortAddresses.explicitLoopback;
 }
 
 function settingsOf(context: InspectionContext): NftablesSettings {

@@ -55,6 +55,10 @@ class UserspaceMode implements Mode {
   readonly #shared = new SharedByFamilies<Shared>();
   readonly #running = new Map<Family, Running>();
 
+  holdsConnections(): boolean {
+    return true;
+  }
+
   tablesOf(family: Family): readonly TableRef[] {
     return [portalTable(family)];
   }
