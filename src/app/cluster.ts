@@ -3,8 +3,7 @@ import { buildInfo } from '../cli/version.ts';
 import type { ProxyConfig } from '../config/types.ts';
 import { clusterAccess } from '../kube/access.ts';
 import { type SendEvent, sendOver } from '../kube/events/delivery.ts';
-import { createRestClient } from '../kube/http-client.ts';
-import type { RestClient } from '../kube/rest-client.ts';
+import { type ClientSettings, createRestClient, type HttpRestClient } from '../kube/http-client.ts';
 import type { RestMetrics } from '../kube/rest-metrics.ts';
 import { systemClock } from '../lib/clock.ts';
 import type { Logger } from '../obs/log.ts';
@@ -16,6 +15,8 @@ import type { Completed } from './complete.ts';
 export interface Cluster {
   readonly source: ObjectSource;
   readonly sendEvent: SendEvent;
+  /** Talks to the API server as another configuration says, from the next request on. Throws when it cannot. */
+  readonly configureClient: (config: ProxyConfig) => void;
   /** False for manifests: an object that they lack now will not arrive soon. */
   readonly waits: boolean;
 }
@@ -32,7 +33,8 @@ export async function openCluster(
   const { client, location } = await connect(options, config, metrics, logger);
   const streamsLists = gates.enabled('WatchListClient');
   const source = kubeSource({ client, location, nodeName, streamsLists, clock: systemClock, logger });
-  return { source, sendEvent: sendOver(client), waits: true };
+  const configureClient = (changed: ProxyConfig) => client.configure(clientSettings(changed));
+  return { source, sendEvent: sendOver(client), configureClient, waits: true };
 }
 
 async function openManifests(path: string, nodeName: string, logger: Logger): Promise<Cluster> {
@@ -42,7 +44,7 @@ async function openManifests(path: string, nodeName: string, logger: Logger): Pr
     logger.v(2).info('Event', { event: body });
     return { status: 201 };
   };
-  return { source, sendEvent, waits: false };
+  return { source, sendEvent, configureClient: () => {}, waits: false };
 }
 
 async function connect(
@@ -50,8 +52,8 @@ async function connect(
   config: ProxyConfig,
   metrics: RestMetrics,
   logger: Logger,
-): Promise<{ readonly client: RestClient; readonly location: string }> {
-  const { kubeconfig, qps, burst, contentType, acceptContentTypes } = config.clientConnection;
+): Promise<{ readonly client: HttpRestClient; readonly location: string }> {
+  const { kubeconfig } = config.clientConnection;
   const access = await clusterAccess({
     kubeconfig,
     master: options.master,
@@ -63,13 +65,16 @@ async function connect(
   const client = createRestClient({
     access,
     userAgent: `kube-proxy/${gitVersion} (${platform}) kube-proxy-ts`,
-    qps,
-    burst,
-    contentTypes: { accept: acceptContentTypes, contentType },
+    ...clientSettings(config),
     clock: systemClock,
     logger,
     metrics,
   });
   // Not `href`, which has user and password.
   return { client, location: `${access.server.origin}${access.server.pathname}`.replace(/\/$/, '') };
+}
+
+function clientSettings({ clientConnection }: ProxyConfig): ClientSettings {
+  const { qps, burst, contentType, acceptContentTypes } = clientConnection;
+  return { qps, burst, contentTypes: { accept: acceptContentTypes, contentType } };
 }

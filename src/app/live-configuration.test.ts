@@ -28,6 +28,7 @@ function harness(failing?: { part: LivePart; error: Error }) {
     undescribe: () => log.push('undescribe'),
     holdsConnections: () => false,
     takeUp: {
+      client: part('client'),
       conntrack: part('conntrack'),
       rules: part('rules'),
       process: part('process'),

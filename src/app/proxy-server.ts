@@ -181,6 +181,7 @@ export class ProxyServer {
       holdsConnections: (start) =>
         start.families.some((family) => start.mode.holdsConnections?.(modeContext(family, start)) ?? false),
       takeUp: {
+        client: (to) => to.cluster.configureClient(to.completed.config),
         conntrack: (to, from) => changeConntrack(to, from),
         rules: async (to, from) => {
           await proxiers.change(to, from);

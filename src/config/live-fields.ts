@@ -4,11 +4,12 @@ import type { ConfigDraft } from './types.ts';
 import { v1alpha1 } from './v1alpha1.ts';
 
 /**
- * The parts of the program that take up a changed field while it runs, in the order in which they do. `conntrack`: the
- * kernel's parameters of connection tracking. `rules`: what the mode writes, and where health check node ports are.
- * `process`: the OOM score of the process. `pages`: what the metrics server shows. `logging`: the log.
+ * The parts of the program that take up a changed field while it runs, in the order in which they do. `client`: how the
+ * program talks to the API server. `conntrack`: the kernel's parameters of connection tracking. `rules`: what the mode
+ * writes, and where health check node ports are. `process`: the OOM score of the process. `pages`: what the metrics
+ * server shows. `logging`: the log.
  */
-export const liveParts = ['conntrack', 'rules', 'process', 'pages', 'logging'] as const;
+export const liveParts = ['client', 'conntrack', 'rules', 'process', 'pages', 'logging'] as const;
 
 export type LivePart = (typeof liveParts)[number];
 
@@ -28,7 +29,7 @@ const rules: FieldChange = { live: ['rules'] };
 const conntrack: FieldChange = { live: ['conntrack'] };
 const logging: FieldChange = { live: ['logging'] };
 const unused: FieldChange = { live: [] };
-const client: FieldChange = { restart: 'the client of the API server is made at the start' };
+const client: FieldChange = { live: ['client'] };
 const server: FieldChange = { restart: 'the servers open their ports at the start' };
 const identity: FieldChange = { restart: 'it decides which node this is, and its addresses' };
 

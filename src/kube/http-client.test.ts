@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { test } from 'node:test';
+import { FakeClock } from '../../test/fake-clock.ts';
 import { systemClock } from '../lib/clock.ts';
 import { http } from '../lib/http.ts';
 import { silentLogger } from '../obs/log.ts';
@@ -29,6 +30,47 @@ function hostRecorder() {
   };
   return { hosts, metrics };
 }
+
+test('new settings of a client count from the next request on, and contradictory ones change nothing', async (t) => {
+  const accepts: (string | undefined)[] = [];
+  const server = http.createServer((request, response) => {
+    accepts.push(request.headers.accept);
+    response.end('{}');
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.after(() => server.close());
+  const clock = new FakeClock();
+  const client = createRestClient({
+    access: {
+      server: new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}`),
+      skipVerify: false,
+      disableCompression: false,
+      credentials: fixedCredentials({}),
+      headers: {},
+    },
+    userAgent: 'test',
+    qps: 1,
+    burst: 1,
+    contentTypes: { accept: '', contentType: 'application/json' },
+    clock,
+    logger: silentLogger,
+  });
+  t.after(() => client.close());
+  const get = () => client.request({ method: 'GET', path: '/x' });
+  await get();
+  const contentTypes = { accept: 'application/json;profile=x', contentType: '' };
+  assert.throws(() => client.configure({ qps: 5, burst: 0, contentTypes }), /burst is required/);
+  client.configure({ qps: -1, burst: 1, contentTypes });
+  // With the former limit, these would wait for the clock, which stands still.
+  await get();
+  await get();
+  assert.deepEqual(accepts, [
+    'application/json, */*',
+    'application/json;profile=x',
+    'application/json;profile=x',
+  ]);
+});
 
 test('metrics name the server as written in the configuration', async (t) => {
   let answers = 0;

@@ -14,13 +14,17 @@ import { type RestMetrics, silentRestMetrics } from './rest-metrics.ts';
 import { TimeLimit } from './time-limit.ts';
 import { Transport } from './transport.ts';
 
-export interface HttpClientOptions {
-  readonly access: ClusterAccess;
-  readonly userAgent: string;
+/** What can change while the client is in use. */
+export interface ClientSettings {
   /** Requests per second; negative for no limit, zero for the default. */
   readonly qps: number;
   readonly burst: number;
   readonly contentTypes: ContentTypes;
+}
+
+export interface HttpClientOptions extends ClientSettings {
+  readonly access: ClusterAccess;
+  readonly userAgent: string;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly metrics?: RestMetrics;
@@ -32,28 +36,38 @@ const maxErrorBytes = 64 * 1024;
 /** How often one request is repeated on the server's `Retry-After`. */
 const maxRetries = 10;
 
-/** A client over HTTP/1.1. Throws when QPS and burst contradict each other. */
-export function createRestClient(options: HttpClientOptions): RestClient {
-  return new HttpClient(options, rateLimiterFor(options.qps, options.burst, options.clock));
+export interface HttpRestClient extends RestClient {
+  /** Uses other settings from the next request on. Throws, and changes nothing, when QPS and burst contradict each other. */
+  configure(settings: ClientSettings): void;
 }
 
-class HttpClient implements RestClient {
+/** A client over HTTP/1.1. Throws when QPS and burst contradict each other. */
+export function createRestClient(options: HttpClientOptions): HttpRestClient {
+  return new HttpClient(options);
+}
+
+class HttpClient implements HttpRestClient {
   readonly #options: HttpClientOptions;
-  readonly #limiter: RateLimiter | undefined;
+  #limiter: RateLimiter | undefined;
   readonly #transport: Transport;
   readonly #metrics: RestMetrics;
   /** The `host` label of metrics. */
   readonly #host: string;
-  readonly #headers: Readonly<Record<string, string | readonly string[]>>;
+  #headers: Readonly<Record<string, string | readonly string[]>> = {};
   readonly #closing = new AbortController();
 
-  constructor(options: HttpClientOptions, limiter: RateLimiter | undefined) {
-    const { access, logger, contentTypes } = options;
+  constructor(options: HttpClientOptions) {
+    const { access, logger } = options;
     this.#options = options;
-    this.#limiter = limiter;
     this.#transport = new Transport(access, logger);
     this.#metrics = options.metrics ?? silentRestMetrics;
     this.#host = access.authority ?? access.server.host;
+    this.configure(options);
+  }
+
+  configure({ qps, burst, contentTypes }: ClientSettings): void {
+    const { access, userAgent, clock, logger } = this.#options;
+    this.#limiter = rateLimiterFor(qps, burst, clock);
     const accept = acceptHeader(contentTypes);
     if (accept.dropped.length > 0) {
       logger.info('Requesting JSON only from the API server', { insteadOf: accept.dropped.join(', ') });
@@ -61,7 +75,7 @@ class HttpClient implements RestClient {
     this.#headers = {
       accept: accept.header,
       'accept-encoding': access.disableCompression ? 'identity' : 'gzip',
-      'user-agent': options.userAgent,
+      'user-agent': userAgent,
       ...access.headers,
     };
   }
