@@ -1,6 +1,9 @@
 import { API_VERSION, type DifferenceReport } from '../inspect/api.ts';
 import { differenceLines } from '../inspect/difference-text.ts';
+import { hasNetAdmin } from '../kernel/capabilities.ts';
+import { systemFiles } from '../kernel/system-files.ts';
 import { count } from '../lib/count.ts';
+import { messageOf } from '../lib/thrown.ts';
 import type { Family } from '../model/ip.ts';
 import type { PlannedFamily } from '../proxier/planned-family.ts';
 import type { SetAside } from '../proxier/set-aside.ts';
@@ -62,6 +65,9 @@ async function compare(
       service: difference.service ?? null,
     }));
     return { family, servicePorts: plans.size, changes };
+  } catch (error) {
+    if (hasNetAdmin(systemFiles)) throw error;
+    throw new Error(`${messageOf(error)} (CAP_NET_ADMIN is missing; run it as root)`, { cause: error });
   } finally {
     await inspection.close();
   }

@@ -38,6 +38,13 @@ describe('kube-proxy --dry-run', { skip: skip ?? false }, () => {
     assert.ok(site.api.requests.every(({ method }) => method === 'GET'));
   });
 
+  it('without CAP_NET_ADMIN fails and says what is missing', async () => {
+    const drop = ['--bounding-set=-net_admin', '--inh-caps=-net_admin', kubeProxy];
+    const { code, stdout, stderr } = await run('setpriv', [...drop, '--config', config, '--dry-run']);
+    assert.deepEqual([code, stdout], [1, '']);
+    assert.match(stderr, /"command failed" err=".* \(CAP_NET_ADMIN is missing; run it as root\)"\n$/);
+  });
+
   it('reports no change while a proxy is running', async () => {
     await site.start(config);
     await eventuallyReported('the first sync', async () => (await ctl('diff')).code === 0);
