@@ -82,8 +82,9 @@ export class FightLog {
   #begin(): void {
     const share = `${repairShare * 100} % of a core`;
     this.#since = this.#options.clock.now();
-    this.#total = { ...noSums(), changes: this.#recent.length };
-    this.#latest = noSums();
+    // The change that begins the fight; earlier ones and their repairs have lines of their own.
+    this.#total = { ...noSums(), changes: 1 };
+    this.#latest = { ...noSums(), changes: 1 };
     this.#info(`Another program keeps changing ${this.#options.subject}; repairs take at most ${share}`);
     this.#armSummary();
   }

@@ -150,6 +150,10 @@ test('a fight has a line when it begins, a summary every ten seconds and a line 
       'No other program has changed table kube-proxy for 10 s',
     ],
   );
+  const summaries = log.lines.slice(4).map(({ attributes }) => [attributes?.times, attributes?.repairs]);
+  // Three of the 40 changes came before the fight.
+  assert.deepEqual(summaries.at(-1), [37, 37]);
+  assert.equal(Number(summaries[0]?.[0]) + Number(summaries[1]?.[0]), 37);
   assert.equal(clock.pending, 0);
 });
 
