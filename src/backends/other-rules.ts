@@ -240,7 +240,7 @@ class OtherRulesLook {
     const { family } = this.#packet;
     const legacy = [...legacyTables(systemFiles, family)].filter(Boolean).sort();
     return [
-      ...(legacy.length > 0 ? [`the rules of legacy iptables (tables ${legacy.join(', ')})`] : []),
+      ...(legacy.length > 0 ? [`other rules of legacy iptables (tables ${legacy.join(', ')})`] : []),
       ...(this.#ruleset.hasDeviceChains
         ? ['chains of family netdev, which see packets at an interface']
         : []),

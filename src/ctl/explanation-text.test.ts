@@ -167,7 +167,7 @@ test('an explanation names rules of other programs that may stop the packet, and
     unclearRules: 2,
     endpoints: ['10.244.1.21:8080'],
   };
-  const notLookedAt = ['the rules of legacy iptables (tables filter)'];
+  const notLookedAt = ['other rules of legacy iptables (tables filter)'];
   const unsure = report({ otherRules: { lookedAt: [forward], obstacles: [may], notLookedAt } });
   assert.ok(!isStopped(unsure));
   const text = explanationText(unsure, plain);
@@ -177,7 +177,7 @@ test('an explanation names rules of other programs that may stop the packet, and
   );
   assert.match(
     text,
-    /policy drop\): MAY STOP IT\nNot looked at: the rules of legacy iptables \(tables filter\)\.\n$/,
+    /policy drop\): MAY STOP IT\nNot looked at: other rules of legacy iptables \(tables filter\)\.\n$/,
   );
 });
 

@@ -6,7 +6,7 @@ import { after, before, describe, it } from 'node:test';
 import { parse as parseYaml } from 'yaml';
 import type { LiveReport } from '../../src/ctl/live/live.ts';
 import type { DiffReport, ExplanationReport, ServiceList, StatusReport } from '../../src/inspect/api.ts';
-import { enterNamespace, labUnavailable, run as sh } from '../cluster/lab/namespace.ts';
+import { enterNamespace, hasProgram, labUnavailable, run as sh } from '../cluster/lab/namespace.ts';
 import { apiService, apiSlice } from '../cluster/objects.ts';
 import { Fighter } from '../program/fighter.ts';
 import { Site } from '../program/started.ts';
@@ -158,6 +158,13 @@ describe('kube-proxyctl and a proxy in nftables mode', { skip: skip ?? false }, 
       assert.match(
         await printed('explain 10.244.0.9 10.96.0.1:80'),
         /\nAnother program may stop it: table inet firewall, chain forward: drop by the rule with handle \d+ \("not ours"\); 1 rule could not be evaluated\.\n/,
+      );
+      if (!hasProgram('iptables-legacy', '--version')) return;
+      // Listing the table creates it.
+      sh('iptables-legacy', '-S');
+      assert.match(
+        await printed('explain 10.244.0.9 10.96.0.1:80'),
+        /\nNot looked at: other rules of legacy iptables \(tables filter\)\.\n$/,
       );
     } finally {
       sh('nft', 'delete table inet firewall');
