@@ -30,6 +30,7 @@ function harness(failing?: { part: LivePart; error: Error }) {
     takeUp: {
       client: part('client'),
       conntrack: part('conntrack'),
+      servers: part('servers'),
       rules: part('rules'),
       process: part('process'),
       pages: part('pages'),

@@ -1,7 +1,7 @@
 import type { RequestListener } from 'node:http';
 import { createRouter, type Handler } from '../admin/http.ts';
-import { type Serving, serveWithRetry } from '../admin/listen.ts';
 import { metricsServerHandler } from '../admin/metrics-server.ts';
+import { MovableServer, type Place } from '../admin/movable-server.ts';
 import { flagTexts } from '../cli/options.ts';
 import { buildInfo } from '../cli/version.ts';
 import { configToJSON } from '../config/encode.ts';
@@ -55,6 +55,7 @@ export interface ProxyServerParts extends Start {
 export class ProxyServer {
   readonly #parts: ProxyServerParts;
   readonly #live: LiveConfiguration;
+  readonly #servers = new Map<AddressField, MovableServer>();
   /** The pages of the metrics server, as the configuration in use wants them. */
   #pages: RequestListener | undefined;
   /** Created with the server, so that it notices every change from then on. */
@@ -183,6 +184,7 @@ export class ProxyServer {
       takeUp: {
         client: (to) => to.cluster.configureClient(to.completed.config),
         conntrack: (to, from) => changeConntrack(to, from),
+        servers: (to, from) => this.#moveServers(to, from),
         rules: async (to, from) => {
           await proxiers.change(to, from);
           health.setTimeout(healthTimeoutMs(to.completed.config));
@@ -209,9 +211,7 @@ export class ProxyServer {
   }
 
   #serveHealth(): void {
-    const { completed, health, problems, nodeManager, metrics, events, logger } = this.#parts;
-    const { healthzBindAddress } = completed.config;
-    if (healthzBindAddress === '') return;
+    const { health, problems, nodeManager, metrics, events, logger } = this.#parts;
     const routes = healthzRoutes({
       health,
       problems,
@@ -220,7 +220,7 @@ export class ProxyServer {
       healthzTotal: metrics.proxy.healthzTotal,
       livezTotal: metrics.proxy.livezTotal,
     });
-    this.#serve('proxy healthz', healthzBindAddress, createRouter(routes, logger), (error) => {
+    this.#serve('proxy healthz', 'healthzBindAddress', createRouter(routes, logger), (error) => {
       const failure = new Error(`healthz server failed: ${error.message}`, { cause: error });
       events.warn('FailedToStartProxierHealthcheck', failure.message);
       this.#failure.reject(failure);
@@ -228,12 +228,10 @@ export class ProxyServer {
   }
 
   async #serveMetrics(): Promise<void> {
-    const { completed, events } = this.#parts;
-    const { metricsBindAddress } = completed.config;
-    if (metricsBindAddress === '') return;
+    const { events } = this.#parts;
     this.#pages = await this.#makePages(this.#parts);
     const handler: RequestListener = (...exchange) => this.#pages?.(...exchange);
-    this.#serve('metrics server', metricsBindAddress, handler, (error) => {
+    this.#serve('metrics server', 'metricsBindAddress', handler, (error) => {
       events.warn('FailedToStartMetricServer', error.message);
       this.#failure.reject(error);
     });
@@ -289,14 +287,36 @@ export class ProxyServer {
 
   #serve(
     name: string,
-    address: string,
-    handler: Parameters<typeof serveWithRetry>[0]['handler'],
+    field: AddressField,
+    handler: RequestListener,
     onHardFail: (error: Error) => void,
-  ): Serving {
-    const { completed, logger } = this.#parts;
-    const hardFail = completed.config.bindAddressHardFail;
-    return serveWithRetry({ name, address, hardFail, onHardFail, handler, clock: systemClock, logger });
+  ): void {
+    const { logger } = this.#parts;
+    const options = { name, handler, onHardFail, clock: systemClock, logger };
+    this.#servers.set(field, new MovableServer(options, placeOf(field, this.#live.start)));
   }
+
+  /** Moves the servers to their new addresses, or none of them. */
+  async #moveServers(to: Start, from: Start): Promise<void> {
+    const moved: [AddressField, MovableServer][] = [];
+    try {
+      for (const [field, server] of this.#servers) {
+        await server.move(placeOf(field, to));
+        moved.push([field, server]);
+      }
+    } catch (error) {
+      for (const [field, server] of moved) await server.move(placeOf(field, from));
+      throw error;
+    }
+  }
+}
+
+/** The field of the configuration with the address of a server. */
+type AddressField = 'healthzBindAddress' | 'metricsBindAddress';
+
+function placeOf(field: AddressField, { completed }: Start): Place {
+  const { config } = completed;
+  return { address: config[field], hardFail: config.bindAddressHardFail };
 }
 
 /** A family is unhealthy when a change is not written for twice the sync period. */

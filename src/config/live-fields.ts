@@ -5,11 +5,11 @@ import { v1alpha1 } from './v1alpha1.ts';
 
 /**
  * The parts of the program that take up a changed field while it runs, in the order in which they do. `client`: how the
- * program talks to the API server. `conntrack`: the kernel's parameters of connection tracking. `rules`: what the mode
+ * program talks to the API server. `conntrack`: the kernel's parameters of connection tracking. `servers`: the health and the metrics server. `rules`: what the mode
  * writes, and where health check node ports are. `process`: the OOM score of the process. `pages`: what the metrics
  * server shows. `logging`: the log.
  */
-export const liveParts = ['client', 'conntrack', 'rules', 'process', 'pages', 'logging'] as const;
+export const liveParts = ['client', 'conntrack', 'servers', 'rules', 'process', 'pages', 'logging'] as const;
 
 export type LivePart = (typeof liveParts)[number];
 
@@ -30,7 +30,7 @@ const conntrack: FieldChange = { live: ['conntrack'] };
 const logging: FieldChange = { live: ['logging'] };
 const unused: FieldChange = { live: [] };
 const client: FieldChange = { live: ['client'] };
-const server: FieldChange = { restart: 'the servers open their ports at the start' };
+const server: FieldChange = { live: ['servers'] };
 const identity: FieldChange = { restart: 'it decides which node this is, and its addresses' };
 
 /** What a change of each field of the file does. The reference page shows it. */

@@ -232,6 +232,33 @@ describe('changes of the configuration file', { skip }, () => {
     );
   });
 
+  it('moves its servers, and stays where it is when a new address is taken', async () => {
+    await start('nftables');
+    const squatter = createServer().listen(10301, '127.0.0.1');
+    const isServed = (port: number) =>
+      fetch(`http://127.0.0.1:${port}/healthz`).then(
+        () => true,
+        () => false,
+      );
+    try {
+      await apply({ healthzBindAddress: '127.0.0.1:10256', bindAddressHardFail: true });
+      assert.ok(await isServed(10256));
+      await apply({ healthzBindAddress: '127.0.0.1:10300', bindAddressHardFail: true });
+      assert.deepEqual([await isServed(10300), await isServed(10256)], [true, false]);
+      const taken = { healthzBindAddress: '0.0.0.0:10256', metricsBindAddress: '127.0.0.1:10301' };
+      node.site.writeConfig({ ...taken, bindAddressHardFail: true, nftables: { masqueradeAll: true } });
+      const { generation, onDisk } = await eventuallyConfiguration(
+        'the rejection',
+        (report) => report.onDisk.state === 'Rejected',
+      );
+      assert.equal(generation, 3);
+      assert.match(onDisk.reason ?? '', /metrics server on 127\.0\.0\.1:10301.*address already in use/);
+      assert.deepEqual([await isServed(10300), await isServed(10256)], [true, false]);
+    } finally {
+      squatter.close();
+    }
+  });
+
   it('goes back to the former configuration in both families when the kernel refuses the new one in one', async () => {
     await start('nftables');
     traffic = new Traffic(node);
