@@ -14,8 +14,10 @@ const help: LocalCommand = {
   details: 'kube-proxyctl COMMAND --help shows the same.',
   flags: [],
   completes: ['command'],
-  textOf: ([name], width) =>
-    name === undefined ? programHelp(allCommands, width) : commandHelp(commandOf(name), width),
+  textOf: ([name], width, program) =>
+    name === undefined
+      ? programHelp(allCommands, width, program)
+      : commandHelp(commandOf(name), width, program),
 };
 
 const completion: LocalCommand = {

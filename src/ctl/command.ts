@@ -1,6 +1,7 @@
 import { type PlainObject, writeYaml } from '../config/write-yaml.ts';
 import type { Clock } from '../lib/clock.ts';
 import { type CtlFlag, type CtlOptions, commonFlags, helpFlag, isTable } from './flags.ts';
+import type { ProgramName } from './program-name.ts';
 import type { ReportSource } from './source.ts';
 import type { Layout } from './table.ts';
 import type { ExitCode, Paint, Terminal } from './terminal.ts';
@@ -45,7 +46,7 @@ export interface Command extends CommandSyntax {
 export interface LocalCommand extends CommandSyntax {
   readonly flags: readonly [];
   /** The text to print. `width` is that of the terminal, if there is one. */
-  textOf(args: readonly string[], width: number | undefined): string;
+  textOf(args: readonly string[], width: number | undefined, program: ProgramName): string;
 }
 
 export type AnyCommand = Command | LocalCommand;

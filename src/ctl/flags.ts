@@ -8,6 +8,12 @@ export type OutputForm = (typeof forms)[number];
 /** The values of the flags of kube-proxyctl. */
 export interface CtlOptions {
   server: string;
+  onNode: string;
+  context: string;
+  as: string;
+  proxyNamespace: string;
+  proxySelector: string;
+  proxyPort: number;
   config: string;
   withoutProxy: boolean;
   manifests: string;
@@ -32,6 +38,12 @@ export interface CtlOptions {
 
 export const defaultOptions: Readonly<CtlOptions> = {
   server: '',
+  onNode: '',
+  context: '',
+  as: '',
+  proxyNamespace: 'kube-system',
+  proxySelector: 'k8s-app=kube-proxy',
+  proxyPort: 10_249,
   config: '',
   withoutProxy: false,
   manifests: '',
@@ -102,6 +114,27 @@ function flag<Key extends keyof CtlOptions>(
 
 export const helpFlag: CtlFlag = flag('help', 'help', bool, 'Show help for the program or the command.', 'h');
 
+/** Flags by which every command asks the proxy of another node. All but the first need the first. */
+const nodeFlags: readonly CtlFlag[] = [
+  flag('on-node', 'onNode', string, 'Ask the proxy of this node, through kubectl port-forward.', 'N'),
+  flag(
+    'kubeconfig',
+    'kubeconfig',
+    string,
+    'With -N: passed on to kubectl. Without -N: decide without a proxy, with the objects of the API server in this kubeconfig file (only services, endpoints, explain and diff).',
+  ),
+  flag('context', 'context', string, 'With -N: passed on to kubectl.'),
+  flag('as', 'as', string, 'With -N: passed on to kubectl.'),
+  flag('proxy-namespace', 'proxyNamespace', string, 'With -N: the namespace of the pods of kube-proxy.'),
+  flag('proxy-selector', 'proxySelector', string, 'With -N: the label selector of the pods of kube-proxy.'),
+  flag('proxy-port', 'proxyPort', int32, 'With -N: the port of the metrics server of kube-proxy.'),
+];
+
+/** Those that have no effect without -N. */
+export const needNode = nodeFlags
+  .map(({ name }) => name)
+  .filter((name) => !['on-node', 'kubeconfig'].includes(name));
+
 /** Flags of every command. */
 export const commonFlags: readonly CtlFlag[] = [
   flag(
@@ -124,12 +157,13 @@ export const commonFlags: readonly CtlFlag[] = [
     'o',
   ),
   flag('timeout', 'timeout', span, 'How long to wait for an answer.'),
+  ...nodeFlags,
   helpFlag,
 ];
 
 /**
- * Flags of the commands that also work without a proxy. The first three have that effect; the others need one of them,
- * or --config with the first.
+ * Flags of the commands that also work without a proxy. The first two have that effect, and so has --kubeconfig; the
+ * others need one of them.
  */
 export const offlineFlags: readonly CtlFlag[] = [
   flag(
@@ -144,19 +178,13 @@ export const offlineFlags: readonly CtlFlag[] = [
     string,
     'The same with the objects in this file or folder of manifests, without an API server.',
   ),
-  flag(
-    'kubeconfig',
-    'kubeconfig',
-    string,
-    'The same with the objects of the API server in this kubeconfig file.',
-  ),
   flag('node', 'node', string, 'Without a proxy: the node to decide for. (default the name of this host)'),
   flag('proxy-mode', 'proxyMode', string, 'Without a proxy and without --config: the mode to decide for.'),
 ];
 
 /** Whether these options mean an answer without a proxy. */
-export function isWithoutProxy({ withoutProxy, manifests, kubeconfig }: CtlOptions): boolean {
-  return withoutProxy || manifests !== '' || kubeconfig !== '';
+export function isWithoutProxy({ withoutProxy, manifests, kubeconfig, onNode }: CtlOptions): boolean {
+  return withoutProxy || manifests !== '' || (kubeconfig !== '' && onNode === '');
 }
 
 export const namespaceFlag: CtlFlag = flag(

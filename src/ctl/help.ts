@@ -1,7 +1,8 @@
 import { descriptionColumn, flagLines } from '../cli/flag-help.ts';
 import { wrap } from '../lib/wrap.ts';
-import { type AnyCommand, flagsOf } from './command.ts';
+import { type AnyCommand, flagsOf, isLocal } from './command.ts';
 import { type CtlFlag, commonFlags, versionFlag } from './flags.ts';
+import type { ProgramName } from './program-name.ts';
 
 const description = `kube-proxyctl shows the decisions of kube-proxy on this node, and whether the kernel agrees. It changes nothing.`;
 
@@ -12,7 +13,11 @@ const exitCodes = `Exit codes:
 `;
 
 /** Help for the program, wrapped at a width if there is one. */
-export function programHelp(commands: readonly AnyCommand[], width?: number): string {
+export function programHelp(
+  commands: readonly AnyCommand[],
+  width?: number,
+  program: ProgramName = 'kube-proxyctl',
+): string {
   const usages = commands.map(({ name, usage }) => `  ${`${name} ${usage}`.trim()}`);
   const column = Math.max(...usages.map(({ length }) => length)) + 2;
   const lines = commands.flatMap(({ summary }, i) =>
@@ -23,7 +28,7 @@ export function programHelp(commands: readonly AnyCommand[], width?: number): st
   return `${proseText(description, width)}
 
 Usage:
-  kube-proxyctl COMMAND [flags]
+  ${callOf(program)} COMMAND [flags]
 
 Commands:
 ${lines.join('\n')}
@@ -31,23 +36,32 @@ ${lines.join('\n')}
 Flags of every command:
 ${flagsText([...commonFlags, versionFlag], width)}
 ${proseText(exitCodes, width)}
-Help for a command, with its own flags: kube-proxyctl help COMMAND
+Help for a command, with its own flags: ${program} help COMMAND
 `;
 }
 
 /** Help for one command, wrapped at a width if there is one. */
-export function commandHelp(command: AnyCommand, width?: number): string {
+export function commandHelp(
+  command: AnyCommand,
+  width?: number,
+  program: ProgramName = 'kube-proxyctl',
+): string {
   const { name, usage, summary, details } = command;
+  const call = isLocal(command) ? program : callOf(program);
   return `${proseText(`${name}: ${summary}.`, width)}
 
 Usage:
-  kube-proxyctl ${`${name} ${usage}`.trim()} [flags]
+  ${call} ${`${name} ${usage}`.trim()} [flags]
 
 ${proseText(details, width)}
 
 Flags:
 ${flagsText(flagsOf(command), width)}
 ${proseText(exitCodes, width)}`;
+}
+
+function callOf(program: ProgramName): string {
+  return program === 'kube-proxyctl' ? program : `${program} -N NODE`;
 }
 
 function flagsText(flags: readonly CtlFlag[], width: number | undefined): string {

@@ -69,6 +69,13 @@ for (const [args, complaint, suggestion] of suggestions) {
   });
 }
 
+test('help of the kubectl plugin shows how kubectl calls it', async () => {
+  const { stdout, exitCode } = await run('__plugin', 'services', '--help');
+  assert.equal(exitCode, 0);
+  assert.match(stdout, /^ {2}kubectl kube_proxy -N NODE services \[NAME\] \[flags\]$/m);
+  assert.match((await run('__plugin')).stdout, /^ {2}kubectl kube_proxy -N NODE COMMAND /m);
+});
+
 test('kube-proxyctl --version names its version and commit, and the release', async () => {
   const { stdout, exitCode } = await run('--version');
   assert.equal(stdout, `kube-proxyctl of ${productText(product)}, for Kubernetes v1.37.0\n`);
@@ -105,6 +112,12 @@ const usageFaults: [args: string, complaint: string][] = [
   ],
   ['status -o name', 'status has no -o name'],
   ['services --count 3', '--count needs --watch'],
+  ['status --kubeconfig x', 'status takes --kubeconfig only with -N NODE'],
+  ['services --context x', '--context needs -N NODE'],
+  ['services --proxy-port 1', '--proxy-port needs -N NODE'],
+  ['status -N n1 --server x', '--on-node and --server exclude each other'],
+  ['services -N n1 --manifests x', '--on-node and --manifests exclude each other'],
+  ['explain -N n1 --live 10.0.0.1 10.0.0.2:80', '--on-node and --live exclude each other'],
   ['services -w --manifests x', '--watch needs a running kube-proxy'],
 ];
 

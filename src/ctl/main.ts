@@ -8,10 +8,10 @@ import type { Logger } from '../obs/log.ts';
 import { allCommands, commandOf } from './all-commands.ts';
 import { type AnyCommand, type Command, flagsOf, isLocal } from './command.ts';
 import { COMPLETE, complete } from './completion/complete.ts';
-import { allFlags, type CtlOptions, defaultOptions, isWithoutProxy } from './flags.ts';
+import { allFlags, type CtlOptions, defaultOptions, isWithoutProxy, needNode } from './flags.ts';
 import { commandHelp, programHelp } from './help.ts';
-import { serverAddress } from './server-address.ts';
-import { serverSource } from './server-source.ts';
+import { PLUGIN, type ProgramName } from './program-name.ts';
+import { runningProxy } from './running-proxy.ts';
 import type { ReportSource } from './source.ts';
 import type { Layout } from './table.ts';
 import { EXIT_ERROR, EXIT_OK, type ExitCode, painter, type Terminal } from './terminal.ts';
@@ -20,18 +20,20 @@ import { clientVersion, programText } from './version.ts';
 /** Runs kube-proxyctl with these arguments and sets the exit code. */
 export async function main(args: string[], terminal: Terminal = process): Promise<void> {
   if (terminal === process) exitWithReader();
+  const isPlugin = args[0] === PLUGIN;
+  const program = isPlugin ? 'kubectl kube_proxy' : 'kube-proxyctl';
   try {
-    terminal.exitCode = await run(args, terminal);
+    terminal.exitCode = await run(program, isPlugin ? args.slice(1) : args, terminal);
   } catch (error) {
-    terminal.stderr.write(`Error: ${messageOf(error)}${hintFor(error)}\n`);
+    terminal.stderr.write(`Error: ${messageOf(error)}${hintFor(error, program)}\n`);
     terminal.exitCode = EXIT_ERROR;
   }
 }
 
-function hintFor(error: unknown): string {
+function hintFor(error: unknown, program: ProgramName): string {
   if (!(error instanceof UsageError)) return '';
   const { suggestion } = error;
-  return suggestion === undefined ? '; see kube-proxyctl --help' : `; did you mean ${suggestion}?`;
+  return suggestion === undefined ? `; see ${program} --help` : `; did you mean ${suggestion}?`;
 }
 
 /** Exits when the reader of a pipe is gone, as in `kube-proxyctl services | head`. */
@@ -42,34 +44,38 @@ function exitWithReader(): void {
   });
 }
 
-async function run(argv: readonly string[], terminal: Terminal): Promise<ExitCode> {
+async function run(program: ProgramName, argv: readonly string[], terminal: Terminal): Promise<ExitCode> {
   if (argv[0] === COMPLETE) return complete(argv.slice(1), terminal);
   const parsed = parseFlags(allFlags, argv);
   const options: CtlOptions = { ...defaultOptions };
   parsed.writeTo(options);
   const [name, ...args] = parsed.positionals;
   const command = name === undefined ? undefined : commandOf(name);
-  const text = helpOrVersion(argv, command, options, terminal);
+  const text = helpOrVersion(program, argv, command, options, terminal);
   if (text !== undefined) {
     terminal.stdout.write(text);
     return EXIT_OK;
   }
   if (!command) throw new UsageError('a command is needed');
   check(command, args, options, parsed.changed);
-  if (!isLocal(command)) return runCommand(command, args, options, terminal);
-  terminal.stdout.write(command.textOf(args, widthOf(terminal)));
+  if (!isLocal(command)) {
+    if (program === 'kubectl kube_proxy') checkPlugin(parsed.changed);
+    return runCommand(command, args, options, terminal);
+  }
+  terminal.stdout.write(command.textOf(args, widthOf(terminal), program));
   return EXIT_OK;
 }
 
 /** The text when the command line asks for help or the version, or is empty. */
 function helpOrVersion(
+  program: ProgramName,
   argv: readonly string[],
   command: AnyCommand | undefined,
   options: CtlOptions,
   terminal: Terminal,
 ): string | undefined {
-  if (command && options.help) return commandHelp(command, widthOf(terminal));
-  if (options.help || argv.length === 0) return programHelp(allCommands, widthOf(terminal));
+  if (command && options.help) return commandHelp(command, widthOf(terminal), program);
+  if (options.help || argv.length === 0) return programHelp(allCommands, widthOf(terminal), program);
   if (!options.version) return undefined;
   if (command) throw new UsageError(`--version takes no command, got ${quote(command.name)}`);
   return `kube-proxyctl of ${programText(clientVersion())}\n`;
@@ -108,6 +114,35 @@ function check(
   if (isLocal(command)) return;
   if (options.output === 'name' && !command.hasNames) throw new UsageError(`${command.name} has no -o name`);
   checkTogether(command, given);
+  checkNode(command, given);
+}
+
+/** The flags that say where the answer comes from, other than -N. */
+const otherSources = ['server', 'config', 'without-proxy', 'manifests', 'bundle'] as const;
+
+/** Throws when flags do not go together with -N, or need it. */
+function checkNode(command: Command, given: ReadonlySet<string>): void {
+  if (given.has('on-node')) {
+    const other = [...otherSources, 'node', 'proxy-mode', 'live'].find((name) => given.has(name));
+    if (other !== undefined) throw new UsageError(`--on-node and --${other} exclude each other`);
+    return;
+  }
+  const needy = needNode.find((name) => given.has(name));
+  if (needy !== undefined) throw new UsageError(`--${needy} needs -N NODE`);
+  if (given.has('kubeconfig') && !isOfflineCapable(command)) {
+    throw new UsageError(`${command.name} takes --kubeconfig only with -N NODE`);
+  }
+}
+
+/** Throws when the plugin does not know which proxy to ask. */
+function checkPlugin(given: ReadonlySet<string>): void {
+  if (!['on-node', ...otherSources].some((name) => given.has(name))) {
+    throw new UsageError('-N NODE is needed');
+  }
+}
+
+function isOfflineCapable({ flags }: Command): boolean {
+  return flags.some(({ name }) => name === 'without-proxy');
 }
 
 /** The flags that mean an answer without a proxy. */
@@ -119,7 +154,9 @@ function checkTogether(command: Command, given: ReadonlySet<string>): void {
   const mayWatch = command.flags.some(({ name }) => name === 'watch');
   if (pacing !== undefined && mayWatch && !given.has('watch'))
     throw new UsageError(`--${pacing} needs --watch`);
-  const offline = offlineNames.find((name) => given.has(name));
+  const offline = offlineNames.find(
+    (name) => given.has(name) && !(name === 'kubeconfig' && given.has('on-node')),
+  );
   const needy = ['node', 'proxy-mode'].find((name) => given.has(name));
   if (needy !== undefined && offline === undefined) {
     throw new UsageError(`--${needy} needs --without-proxy, --manifests or --kubeconfig`);
@@ -153,20 +190,16 @@ function layoutOf({ output }: CtlOptions, terminal: Terminal): Layout {
   return { width: isWide ? undefined : widthOf(terminal), isWide };
 }
 
-async function openSource(
-  { flags }: Command,
-  options: CtlOptions,
-  terminal: Terminal,
-): Promise<ReportSource> {
+async function openSource(command: Command, options: CtlOptions, terminal: Terminal): Promise<ReportSource> {
   if (options.bundle !== '') {
     const { bundleSource } = await import('./bundle/bundle-source.ts');
     return bundleSource(options.bundle);
   }
   if (!isWithoutProxy(options)) {
-    const hint = flags.some(({ name }) => name === 'without-proxy')
+    const hint = isOfflineCapable(command)
       ? '; to get an answer while it is down, add --without-proxy, --manifests or --kubeconfig'
       : '';
-    return serverSource(await serverAddress(options, terminal.env), toMillis(options.timeout), hint);
+    return runningProxy(options, terminal.env, toMillis(options.timeout), hint);
   }
   // Loaded only when needed: it is most of the proxy.
   const { plannedSource } = await import('./planned-source.ts');

@@ -7,6 +7,16 @@ import type { AskedPacket, ReportSource } from './source.ts';
 /** Longer than any answer about the largest cluster, shorter than the longest string. */
 const maxLength = 500_000_000;
 
+/** The proxy did not answer at all. */
+export class NoAnswerError extends Error {
+  readonly reason: string;
+
+  constructor(origin: string, reason: string, hint: string, cause: unknown) {
+    super(`cannot ask kube-proxy at ${origin}: ${reason}${hint}`, { cause });
+    this.reason = reason;
+  }
+}
+
 /** Asks the inspection API of a running proxy. Errors about a proxy that does not answer end with `hint`. */
 export function serverSource(server: string, timeoutMs: number, hint = ''): ReportSource {
   const base = baseOf(server);
@@ -85,7 +95,7 @@ async function openText(
   const signal = AbortSignal.timeout(timeoutMs);
   const explained = (error: unknown) => {
     const reason = signal.aborted ? `no answer within ${timeoutMs / 1000} s` : reasonOf(error);
-    return new Error(`cannot ask kube-proxy at ${url.origin}: ${reason}${hint}`, { cause: error });
+    return new NoAnswerError(url.origin, reason, hint, error);
   };
   async function* textOf(response: IncomingMessage): AsyncGenerator<string> {
     try {

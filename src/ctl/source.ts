@@ -23,6 +23,8 @@ export interface AskedPacket {
 export interface Pages {
   /** The text of the page at a path, in pieces. Rejects when the answer is not 200. */
   page(path: string): Promise<AsyncIterable<string>>;
+  /** The node that -N names; undefined when the proxy is at an address, for example on this machine. */
+  readonly onNode?: string;
 }
 
 /** Answers of a running proxy, or of plans that were made without one. Rejects with an error that can be shown to the user. */

@@ -23,6 +23,11 @@ interface Manifest {
   readonly data?: Readonly<Record<string, string>>;
 }
 
+interface PolicyRule {
+  readonly resources: readonly string[];
+  readonly verbs: readonly string[];
+}
+
 const overlays = ['base', ...globSync('overlays/*', { cwd: deploy }).sort()];
 const files = globSync(['base/*.yaml', 'overlays/*/*.yaml'], { cwd: deploy })
   .filter((path) => !path.endsWith('kustomization.yaml'))
@@ -191,6 +196,19 @@ describe('the DaemonSet', () => {
     assert.deepEqual(
       initContainers.map(({ command }) => command),
       [[...(base.spec.template.spec.containers[0]?.command ?? []), '--init-only']],
+    );
+  });
+});
+
+describe('the role for the kubectl plugin', () => {
+  const objects = documents(readFileSync(join(deploy, '../kubectl-plugin/role.yaml'), 'utf8'));
+
+  test('fits the schema of the API and grants what the plugin asks kubectl for', () => {
+    for (const object of objects) assert.deepEqual(schemaProblems(object), []);
+    const rules = objects.flatMap((object) => (object as { rules?: PolicyRule[] }).rules ?? []);
+    assert.deepEqual(
+      rules.map(({ resources, verbs }) => `${verbs} ${resources}`),
+      ['get,list pods', 'create pods/portforward'],
     );
   });
 });

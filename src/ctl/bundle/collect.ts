@@ -57,7 +57,8 @@ async function requireSameKernel(pages: Pages): Promise<void> {
   let node: Partial<NodeReport>;
   try {
     node = JSON.parse(await textOf(pages, 'node')) as NodeReport;
-  } catch {
+  } catch (error) {
+    if (pages.onNode !== undefined) throw error;
     return;
   }
   const here = placeOfProcess();

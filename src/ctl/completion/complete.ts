@@ -12,9 +12,8 @@ import {
   forms,
   versionFlag,
 } from '../flags.ts';
+import { runningProxy } from '../running-proxy.ts';
 import { namespaceOf } from '../selector.ts';
-import { serverAddress } from '../server-address.ts';
-import { serverSource } from '../server-source.ts';
 import { EXIT_OK, type ExitCode, type Terminal } from '../terminal.ts';
 import { shells } from './scripts.ts';
 
@@ -38,11 +37,13 @@ export type AskServices = (options: CtlOptions, namespace: string | undefined) =
 /** Prints the words that fit at the cursor, each with a tab and its description; or `:files` for any file. */
 export async function complete(words: readonly string[], terminal: Terminal): Promise<ExitCode> {
   const ask: AskServices = async (options, namespace) => {
+    const source = await runningProxy(options, terminal.env, TIMEOUT_MS).catch(() => undefined);
     try {
-      const source = serverSource(await serverAddress(options, terminal.env), TIMEOUT_MS);
-      return (await source.services(namespace === undefined ? {} : { namespace })).items;
+      return (await source?.services(namespace === undefined ? {} : { namespace }))?.items ?? [];
     } catch {
       return [];
+    } finally {
+      await source?.close();
     }
   };
   for (const line of await completionLines(words, ask)) terminal.stdout.write(`${line}\n`);

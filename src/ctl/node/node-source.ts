@@ -1,0 +1,100 @@
+import { systemClock } from '../../lib/clock.ts';
+import { toMillis } from '../../lib/duration.ts';
+import { sleep } from '../../lib/sleep.ts';
+import type { CtlOptions } from '../flags.ts';
+import { NoAnswerError, serverSource } from '../server-source.ts';
+import type { ReportSource } from '../source.ts';
+import type { Environment } from '../terminal.ts';
+import { type Forward, openForward } from './forward.ts';
+import { kubectlStarter, type StartKubectl } from './kubectl.ts';
+import { findProxyPod } from './proxy-pod.ts';
+
+/** How long kubectl may take to say why a connection broke. */
+const LAST_WORDS_MS = 500;
+
+/** Asks the proxy of a node through `kubectl port-forward`. `close` ends kubectl. */
+export function nodeSource(
+  options: CtlOptions,
+  env: Environment,
+  timeoutMs = toMillis(options.timeout),
+): ReportSource {
+  const way = new WayToNode(kubectlStarter(globalFlags(options), env), options, timeoutMs);
+  return {
+    status: () => way.ask((source) => source.status()),
+    services: (selector) => way.ask((source) => source.services(selector)),
+    endpoints: (selector) => way.ask((source) => source.endpoints(selector)),
+    explain: (packet) => way.ask((source) => source.explain(packet)),
+    diff: () => way.ask((source) => source.diff()),
+    counters: () => way.ask((source) => source.counters()),
+    journal: (question) => way.ask((source) => source.journal(question)),
+    pages: { onNode: options.onNode, page: (path) => way.ask((source) => pageOf(source, path)) },
+    close: () => way.close(),
+  };
+}
+
+async function pageOf({ pages }: ReportSource, path: string): Promise<AsyncIterable<string>> {
+  if (!pages) throw new Error('this needs a running kube-proxy');
+  return pages.page(path);
+}
+
+/** The flags of kubectl that are passed on. */
+function globalFlags({ kubeconfig, context, as }: CtlOptions): string[] {
+  return Object.entries({ kubeconfig, context, as }).flatMap(([name, value]) =>
+    value === '' ? [] : [`--${name}=${value}`],
+  );
+}
+
+/** A forwarded port to the proxy of a node. It is opened with the first question, and again after it broke. */
+class WayToNode {
+  readonly #start: StartKubectl;
+  readonly #options: CtlOptions;
+  readonly #timeoutMs: number;
+  #forward: Promise<Forward> | undefined;
+
+  constructor(start: StartKubectl, options: CtlOptions, timeoutMs: number) {
+    this.#start = start;
+    this.#options = options;
+    this.#timeoutMs = timeoutMs;
+  }
+
+  async ask<T>(question: (source: ReportSource) => Promise<T>): Promise<T> {
+    this.#forward ??= this.#open();
+    const forward = await this.#forward;
+    try {
+      return await question(serverSource(`http://127.0.0.1:${forward.port}`, this.#timeoutMs));
+    } catch (error) {
+      if (!(error instanceof NoAnswerError)) throw error;
+      await Promise.race([forward.ended, sleep(systemClock, LAST_WORDS_MS)]);
+      const complaint = await forward.end();
+      const reason = complaint === '' ? error.reason : `kubectl port-forward: ${complaint}`;
+      throw new Error(`cannot ask kube-proxy on node ${this.#options.onNode}: ${reason}`, { cause: error });
+    }
+  }
+
+  async close(): Promise<void> {
+    const forward = await this.#forward?.catch(() => undefined);
+    this.#forward = undefined;
+    await forward?.end();
+  }
+
+  /** Rejects when there is no way. The next question then looks for the pod again: it may have been replaced. */
+  #open(): Promise<Forward> {
+    const opened = this.#forwardToPod();
+    const forget = () => {
+      if (this.#forward === opened) this.#forward = undefined;
+    };
+    opened.then(({ ended }) => ended.then(forget, forget), forget);
+    return opened;
+  }
+
+  async #forwardToPod(): Promise<Forward> {
+    const {
+      onNode: node,
+      proxyNamespace: namespace,
+      proxySelector: selector,
+      proxyPort: port,
+    } = this.#options;
+    const pod = await findProxyPod(this.#start, { node, namespace, selector }, this.#timeoutMs);
+    return openForward(this.#start, { namespace, pod, port }, this.#timeoutMs);
+  }
+}

@@ -1,0 +1,59 @@
+import { quote } from '../../lib/go-quote.ts';
+import type { KubectlEnd, StartKubectl } from './kubectl.ts';
+
+/** Where the pods of kube-proxy are, and the node whose proxy is asked. */
+export interface PodPlace {
+  readonly node: string;
+  readonly namespace: string;
+  readonly selector: string;
+}
+
+/** The part of a Pod that is needed here. */
+interface Pod {
+  readonly metadata: { readonly name: string; readonly deletionTimestamp?: string };
+  readonly status?: { readonly phase?: string };
+}
+
+/** The name of the pod of kube-proxy on a node. Rejects unless there is exactly one that runs. */
+export async function findProxyPod(start: StartKubectl, place: PodPlace, timeoutMs: number): Promise<string> {
+  const { node, namespace, selector } = place;
+  const args = ['get', 'pods', '-n', namespace, '-l', selector];
+  const running = start([...args, '--field-selector', `spec.nodeName=${node}`, '-o', 'json']);
+  let timedOut = false;
+  const timer = setTimeout(() => {
+    timedOut = true;
+    running.kill();
+  }, timeoutMs);
+  const end = await running.ended.finally(() => clearTimeout(timer));
+  if (timedOut) throw new Error(`kubectl get pods: no answer within ${timeoutMs / 1000} s`);
+  if (!end.isSuccess) throw new Error(failureText('get pods', end, namespace));
+  return soleRunning((JSON.parse(end.stdout) as { items: readonly Pod[] }).items, place);
+}
+
+function soleRunning(pods: readonly Pod[], { node, namespace, selector }: PodPlace): string {
+  const where = `on node ${quote(node)} (namespace ${namespace}, selector ${selector})`;
+  if (pods.length === 0) throw new Error(`there is no pod of kube-proxy ${where}`);
+  // During a rollout the pod that goes and the one that comes may both be there.
+  const running = pods.filter(
+    ({ metadata, status }) => metadata.deletionTimestamp === undefined && status?.phase === 'Running',
+  );
+  const [first, second] = running;
+  if (first && !second) return first.metadata.name;
+  if (first) {
+    const names = running.map(({ metadata }) => metadata.name).join(', ');
+    throw new Error(`several pods match ${where}: ${names}; --proxy-selector can select one`);
+  }
+  const states = pods.map(({ metadata, status }) => {
+    const state = metadata.deletionTimestamp === undefined ? (status?.phase ?? 'Unknown') : 'Terminating';
+    return `${metadata.name} is ${state}`;
+  });
+  throw new Error(`no pod of kube-proxy runs ${where}: ${states.join(', ')}`);
+}
+
+/** One line about a failed kubectl. Names the missing right if that is the reason. */
+export function failureText(command: string, { complaint }: KubectlEnd, namespace: string): string {
+  const [, verb, resource] = /\bcannot (\w+) resource "([^"]+)"/.exec(complaint) ?? [];
+  const reason = complaint.replace(/^error: |^Error from server( \(\w+\))?: /i, '');
+  if (verb === undefined) return `kubectl ${command}: ${reason === '' ? 'ended without an answer' : reason}`;
+  return `the right to ${verb} ${resource} in namespace ${namespace} is missing: ${reason}`;
+}
