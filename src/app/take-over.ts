@@ -37,7 +37,7 @@ export class TakeOver {
 
   problems(): readonly Problem[] {
     if (this.#left.length === 0) return [];
-    const text = `Rules that another mode left are still there: ${leftoverSummary(this.#left)}`;
+    const text = `rules that another mode left are still there: ${leftoverSummary(this.#left)}`;
     return [{ kind: 'LeftoverRules', since: this.#since, isOutage: false, text }];
   }
 

@@ -146,3 +146,16 @@ test('status tells which manifests are not in effect', () => {
     /Objects from manifests in \/m\n {2}\/m\/web\.yaml:3:7: bad indent \(for 10s\)\n/,
   );
 });
+
+test('EndpointSlices with unusable parts have a heading that does not contradict a healthy state', () => {
+  const setAside = [
+    { family: 'IPv4', reason: 'invalid', object: 'EndpointSlice a/b-1', problems: ['x is no port'] },
+  ] as const;
+  const text = statusText(report({ setAside }), plain);
+  assert.match(text, /: healthy\n/);
+  assert.match(
+    text,
+    /\n1 EndpointSlice with parts that no proxy can use:\n {2}IPv4, invalid: x is no port\n/,
+  );
+  assert.doesNotMatch(text, /programmed/);
+});

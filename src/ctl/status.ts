@@ -1,4 +1,4 @@
-import type { FamilyStatus, ProblemReport, StatusReport } from '../inspect/api.ts';
+import type { FamilyStatus, ProblemReport, SetAsideReport, StatusReport } from '../inspect/api.ts';
 import { count } from '../lib/count.ts';
 import { productText } from '../lib/product.ts';
 import { sourcesText } from './status-sources.ts';
@@ -78,12 +78,24 @@ function familyNotes(family: FamilyStatus, now: string, paint: Paint): string[] 
 }
 
 function setAsideNotes({ setAside }: StatusReport, paint: Paint): string[] {
-  if (setAside.length === 0) return [];
-  const heading = `${count(setAside.length, 'object')} not (fully) programmed:`;
-  const lines = setAside.flatMap(({ family, reason, problems }) =>
+  // A slice may legally contain what no proxy can use: nothing is wrong with this node.
+  const [slices, others] = partition(setAside, ({ object }) => object.startsWith('EndpointSlice '));
+  return [
+    ...noteOf(others, (n) => paint('yellow', `${count(n, 'object')} not (fully) programmed:`)),
+    ...noteOf(slices, (n) => `${count(n, 'EndpointSlice')} with parts that no proxy can use:`),
+  ];
+}
+
+function noteOf(objects: readonly SetAsideReport[], heading: (n: number) => string): string[] {
+  if (objects.length === 0) return [];
+  const lines = objects.flatMap(({ family, reason, problems }) =>
     problems.map((problem) => `  ${family}, ${reason}: ${problem}\n`),
   );
-  return [`\n${paint('yellow', heading)}\n`, ...lines];
+  return [`\n${heading(objects.length)}\n`, ...lines];
+}
+
+function partition<T>(items: readonly T[], isFirst: (item: T) => boolean): [T[], T[]] {
+  return [items.filter(isFirst), items.filter((item) => !isFirst(item))];
 }
 
 /** The part of a report whose changes are worth showing: not the clock, not syncs and watches that go well. */
