@@ -57,11 +57,9 @@ async function run(program: ProgramName, argv: readonly string[], terminal: Term
     return EXIT_OK;
   }
   if (!command) throw new UsageError('a command is needed');
+  if (program === 'kubectl kube_proxy') checkPlugin(command, parsed.changed);
   check(command, args, options, parsed.changed);
-  if (!isLocal(command)) {
-    if (program === 'kubectl kube_proxy') checkPlugin(parsed.changed);
-    return runCommand(command, args, options, terminal);
-  }
+  if (!isLocal(command)) return runCommand(command, args, options, terminal);
   terminal.stdout.write(command.textOf(args, widthOf(terminal), program));
   return EXIT_OK;
 }
@@ -135,8 +133,8 @@ function checkNode(command: Command, given: ReadonlySet<string>): void {
 }
 
 /** Throws when the plugin does not know which proxy to ask. */
-function checkPlugin(given: ReadonlySet<string>): void {
-  if (!['on-node', ...otherSources].some((name) => given.has(name))) {
+function checkPlugin(command: AnyCommand, given: ReadonlySet<string>): void {
+  if (!isLocal(command) && !['on-node', ...otherSources].some((name) => given.has(name))) {
     throw new UsageError('-N NODE is needed');
   }
 }

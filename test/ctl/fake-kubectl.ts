@@ -41,13 +41,22 @@ function forward(): void {
     if (isBroken()) {
       socket.destroy();
       setTimeout(() => fail('error: lost connection to pod'), 20);
-    } else join(socket, connect(remote, '127.0.0.1'));
+    } else join(socket, connect(remote, '127.0.0.1').on('error', refuse));
   });
   server.listen(0, '127.0.0.1', () => {
     const address = server.address();
     if (typeof address !== 'object' || !address) throw new Error('no address');
     process.stdout.write(`Forwarding from 127.0.0.1:${address.port} -> ${remote}\n`);
   });
+}
+
+/** What kubectl v1.37 writes when the kubelet cannot connect to the port. */
+function refuse(): void {
+  const words =
+    'failed to connect to localhost:1 inside namespace, IPv4: dial tcp4 127.0.0.1:1: connect: connection refused';
+  fail(
+    `E1116 13:18:27 portforward.go:549] "An error occurred forwarding" err="${words}"\nerror: lost connection to pod`,
+  );
 }
 
 /** Whether the connection breaks. A file beside the cluster breaks one connection, and is removed. */

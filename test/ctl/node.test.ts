@@ -162,8 +162,15 @@ describe('the kubectl plugin', { skip: skip ?? false }, () => {
     kubectl.breakOnce();
     assert.equal(
       await complaint(onePod),
-      'cannot ask kube-proxy on node node-a: kubectl port-forward: error: lost connection to pod',
+      'cannot ask kube-proxy on node node-a: kubectl port-forward: lost connection to pod',
     );
+  });
+
+  it('says that no metrics server listens at the port', async () => {
+    const args = ['-N', 'node-a', 'status', '--proxy-port', '1'];
+    const { code, stderr } = await run(kubectlPlugin, args, { env: kubectl.env });
+    assert.equal(code, 1);
+    assert.match(stderr, /^Error: cannot ask kube-proxy on node node-a: nothing listens at port 1 of .*\n$/);
   });
 
   it('goes on watching through a new forward after the old one broke', async () => {
@@ -208,8 +215,10 @@ describe('the kubectl plugin', { skip: skip ?? false }, () => {
   });
 
   it('needs -N', async () => {
-    const { code, stderr } = await run(kubectlPlugin, ['status'], { env: kubectl.env });
-    assert.equal(code, 1);
-    assert.equal(stderr, 'Error: -N NODE is needed; see kubectl kube_proxy --help\n');
+    for (const args of [['status'], ['status', '--kubeconfig', 'x']]) {
+      const { code, stderr } = await run(kubectlPlugin, args, { env: kubectl.env });
+      assert.equal(code, 1);
+      assert.equal(stderr, 'Error: -N NODE is needed; see kubectl kube_proxy --help\n');
+    }
   });
 });

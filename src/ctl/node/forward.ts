@@ -1,11 +1,11 @@
+import { failureText } from './failure.ts';
 import type { StartKubectl } from './kubectl.ts';
-import { failureText } from './proxy-pod.ts';
 
 /** A port of this machine that leads to a port of a pod. */
 export interface Forward {
   /** At 127.0.0.1. */
   readonly port: number;
-  /** Ends kubectl, and waits until it has ended. Returns the last line that it wrote to stderr, or ''. */
+  /** Ends kubectl, and waits until it has ended. Returns what it wrote to stderr. */
   end(): Promise<string>;
   /** Resolves when kubectl ends on its own, or by `end`. */
   readonly ended: Promise<unknown>;
@@ -34,7 +34,7 @@ export async function openForward(
     running.kill();
   }, timeoutMs);
   running.ended.then(
-    (end) => listening.reject(new Error(failureText('port-forward', end, namespace))),
+    (end) => listening.reject(new Error(failureText('port-forward', end))),
     (error: unknown) => listening.reject(error),
   );
   return {
@@ -42,7 +42,7 @@ export async function openForward(
     ended: running.ended,
     async end() {
       running.kill();
-      return (await running.ended).complaint;
+      return (await running.ended).stderr;
     },
   };
 }

@@ -6,8 +6,7 @@ import type { Environment } from '../terminal.ts';
 export interface KubectlEnd {
   readonly isSuccess: boolean;
   readonly stdout: string;
-  /** The last line on stderr, which has the error; '' when there is none. */
-  readonly complaint: string;
+  readonly stderr: string;
 }
 
 /** A running kubectl. */
@@ -45,7 +44,7 @@ export function kubectlStarter(globalFlags: readonly string[], env: Environment)
     const ended = new Promise<KubectlEnd>((resolve, reject) => {
       child.on('error', (error) => reject(hasCode(error, 'ENOENT') ? missing(error) : error));
       child.on('close', (status) => {
-        resolve({ isSuccess: status === 0, stdout, complaint: lastLine(stderr) });
+        resolve({ isSuccess: status === 0, stdout, stderr });
       });
     }).finally(release);
     // The caller may await it later than kubectl fails.
@@ -56,10 +55,6 @@ export function kubectlStarter(globalFlags: readonly string[], env: Environment)
 
 function missing(cause: Error): Error {
   return new Error('-N reaches the node through kubectl, and there is no kubectl in the PATH', { cause });
-}
-
-function lastLine(text: string): string {
-  return text.trimEnd().split('\n').at(-1)?.trim() ?? '';
 }
 
 const endingSignals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;

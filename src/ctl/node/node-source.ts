@@ -5,6 +5,7 @@ import type { CtlOptions } from '../flags.ts';
 import { NoAnswerError, serverSource } from '../server-source.ts';
 import type { ReportSource } from '../source.ts';
 import type { Environment } from '../terminal.ts';
+import { breakText } from './failure.ts';
 import { type Forward, openForward } from './forward.ts';
 import { kubectlStarter, type StartKubectl } from './kubectl.ts';
 import { findProxyPod } from './proxy-pod.ts';
@@ -65,9 +66,9 @@ class WayToNode {
     } catch (error) {
       if (!(error instanceof NoAnswerError)) throw error;
       await Promise.race([forward.ended, sleep(systemClock, LAST_WORDS_MS)]);
-      const complaint = await forward.end();
-      const reason = complaint === '' ? error.reason : `kubectl port-forward: ${complaint}`;
-      throw new Error(`cannot ask kube-proxy on node ${this.#options.onNode}: ${reason}`, { cause: error });
+      const { onNode, proxyPort } = this.#options;
+      const reason = breakText(await forward.end(), proxyPort) ?? error.reason;
+      throw new Error(`cannot ask kube-proxy on node ${onNode}: ${reason}`, { cause: error });
     }
   }
 

@@ -1,5 +1,6 @@
 import { quote } from '../../lib/go-quote.ts';
-import type { KubectlEnd, StartKubectl } from './kubectl.ts';
+import { failureText } from './failure.ts';
+import type { StartKubectl } from './kubectl.ts';
 
 /** Where the pods of kube-proxy are, and the node whose proxy is asked. */
 export interface PodPlace {
@@ -26,7 +27,7 @@ export async function findProxyPod(start: StartKubectl, place: PodPlace, timeout
   }, timeoutMs);
   const end = await running.ended.finally(() => clearTimeout(timer));
   if (timedOut) throw new Error(`kubectl get pods: no answer within ${timeoutMs / 1000} s`);
-  if (!end.isSuccess) throw new Error(failureText('get pods', end, namespace));
+  if (!end.isSuccess) throw new Error(failureText('get pods', end));
   return soleRunning((JSON.parse(end.stdout) as { items: readonly Pod[] }).items, place);
 }
 
@@ -48,12 +49,4 @@ function soleRunning(pods: readonly Pod[], { node, namespace, selector }: PodPla
     return `${metadata.name} is ${state}`;
   });
   throw new Error(`no pod of kube-proxy runs ${where}: ${states.join(', ')}`);
-}
-
-/** One line about a failed kubectl. Names the missing right if that is the reason. */
-export function failureText(command: string, { complaint }: KubectlEnd, namespace: string): string {
-  const [, verb, resource] = /\bcannot (\w+) resource "([^"]+)"/.exec(complaint) ?? [];
-  const reason = complaint.replace(/^error: |^Error from server( \(\w+\))?: /i, '');
-  if (verb === undefined) return `kubectl ${command}: ${reason === '' ? 'ended without an answer' : reason}`;
-  return `the right to ${verb} ${resource} in namespace ${namespace} is missing: ${reason}`;
 }
