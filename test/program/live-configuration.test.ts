@@ -10,6 +10,7 @@ import type { ConfigurationReport, StatusReport } from '../../src/inspect/api.ts
 import { run as command, enterNamespace, hasProgram, labUnavailable } from '../cluster/lab/namespace.ts';
 import { apiService, apiSlice } from '../cluster/objects.ts';
 import { eventually } from '../eventually.ts';
+import { ipvsUnavailable } from '../ipvs/on-ipvs-kernel.ts';
 import { kubeProxyctl, run } from './run.ts';
 import { inspect, METRICS_URL } from './served-pages.ts';
 import { SoleNode } from './sole-node.ts';
@@ -17,6 +18,7 @@ import type { StartedProxy } from './started.ts';
 
 const skip = labUnavailable() ?? (hasProgram('nft', '--version') ? false : 'needs the program nft');
 if (!skip) enterNamespace(import.meta.url);
+const withoutIpvs = (await ipvsUnavailable()) ?? false;
 
 /** Changes in a row, in each mode. */
 const CHANGES = Number(process.env.KPT_LIVE_CHANGES ?? 8);
@@ -39,6 +41,13 @@ const valid = fc.record(
       minSyncPeriod: fc.constantFrom('100ms', '1s'),
       syncPeriod: fc.constantFrom('10s', '30s'),
     }),
+    // Not the scheduler: the kernel refuses connections while it replaces one.
+    ipvs: fc.record({
+      strictARP: fc.boolean(),
+      excludeCIDRs: fc.constantFrom([], ['198.51.100.0/24']),
+      tcpFinTimeout: fc.constantFrom('0s', '30s'),
+      syncPeriod: fc.constantFrom('10s', '30s'),
+    }),
     nodePortAddresses: fc.constantFrom([], ['primary'], ['192.0.2.0/24', '2001:db8::/64'], ['127.0.0.0/8']),
     clusterCIDR: fc.constantFrom('', '10.244.0.0/16', '10.0.0.0/8,fd00::/64'),
     detectLocalMode: fc.constantFrom('ClusterCIDR', 'BridgeInterface', 'InterfaceNamePrefix'),
@@ -51,7 +60,7 @@ const valid = fc.record(
     enableProfiling: fc.boolean(),
     configSyncPeriod: fc.constantFrom('5m', '7m'),
   },
-  { requiredKeys: ['nftables', 'iptables', 'detectLocal'] },
+  { requiredKeys: ['nftables', 'iptables', 'ipvs', 'detectLocal'] },
 );
 
 const invalid = fc.constantFrom<Record<string, unknown>>(
@@ -173,27 +182,32 @@ describe('changes of the configuration file', { skip }, () => {
     return await eventuallyConfiguration(JSON.stringify(settings), (report) => report.sha256 === sha256);
   }
 
-  for (const mode of ['nftables', 'iptables']) {
-    it(`fails no connection in ${mode} mode while valid and invalid files follow each other`, async () => {
-      await start(mode);
-      const { pid } = proxy;
-      traffic = new Traffic(node);
-      let generation = 1;
-      const wrongs = fc.sample(invalid, CHANGES);
-      for (const [i, settings] of fc.sample(valid, CHANGES).entries()) {
-        const before = await configuration();
-        const report = await apply({ mode, ...settings });
-        if (report.sha256 !== before.sha256) generation++;
-        assert.equal(report.generation, generation);
-        const wrong = wrongs[i];
-        node.site.writeConfig({ mode, ...settings, ...wrong });
-        await eventuallyConfiguration(JSON.stringify(wrong), ({ onDisk }) => onDisk.state === 'Unusable');
-        assert.equal((await configuration()).generation, generation);
-      }
-      await traffic.end();
-      assert.equal(proxy.pid, pid);
-      assert.equal((await inspect<{ items: unknown[] }>('diff')).items.length, 0);
-    });
+  for (const mode of ['nftables', 'iptables', 'ipvs']) {
+    const options = { skip: mode === 'ipvs' && withoutIpvs };
+    it(
+      `fails no connection in ${mode} mode while valid and invalid files follow each other`,
+      options,
+      async () => {
+        await start(mode);
+        const { pid } = proxy;
+        traffic = new Traffic(node);
+        let generation = 1;
+        const wrongs = fc.sample(invalid, CHANGES);
+        for (const [i, settings] of fc.sample(valid, CHANGES).entries()) {
+          const before = await configuration();
+          const report = await apply({ mode, ...settings });
+          if (report.sha256 !== before.sha256) generation++;
+          assert.equal(report.generation, generation);
+          const wrong = wrongs[i];
+          node.site.writeConfig({ mode, ...settings, ...wrong });
+          await eventuallyConfiguration(JSON.stringify(wrong), ({ onDisk }) => onDisk.state === 'Unusable');
+          assert.equal((await configuration()).generation, generation);
+        }
+        await traffic.end();
+        assert.equal(proxy.pid, pid);
+        assert.equal((await inspect<{ items: unknown[] }>('diff')).items.length, 0);
+      },
+    );
   }
 
   it('applies a setting to the rules, the pages and the log', async () => {
