@@ -24,6 +24,7 @@ function getPods(): void {
   }
   const items = cluster.pods.map(({ name, phase, isTerminating }) => ({
     metadata: { name, ...(isTerminating && { deletionTimestamp: '2026-01-01T00:00:00Z' }) },
+    spec: { nodeName: 'node-a' },
     status: { phase: phase ?? 'Running' },
   }));
   process.stdout.write(JSON.stringify({ kind: 'List', items }));

@@ -9,7 +9,7 @@ import type { DiffReport, ServiceList, StatusReport } from '../../src/inspect/ap
 import { enterNamespace, labUnavailable } from '../cluster/lab/namespace.ts';
 import { apiService, apiSlice } from '../cluster/objects.ts';
 import { eventually } from '../eventually.ts';
-import { kubectlPlugin, kubeProxyctl, type Outcome, run } from '../program/run.ts';
+import { kubectlCompletion, kubectlPlugin, kubeProxyctl, type Outcome, run } from '../program/run.ts';
 import { Site } from '../program/started.ts';
 import { eventuallyReported, printed } from './ctl.ts';
 import { type FakeCluster, FakeKubectl, onePod } from './fake-cluster.ts';
@@ -212,6 +212,16 @@ describe('the kubectl plugin', { skip: skip ?? false }, () => {
     kubectl.meets({ pods: [] });
     const text = await plugin(`-N node-a bundle -f ${join(site.directory, 'none.tar.gz')}`, 1);
     assert.match(text, /not collected: rules\/nft\.txt: there is no pod of kube-proxy on node "node-a"/);
+  });
+
+  it('completes nodes, and Services of the proxy of the node, for the shells of kubectl', async () => {
+    const complete = async (...words: readonly string[]) =>
+      (await run(kubectlCompletion, words, { env: kubectl.env })).stdout;
+    assert.equal(await complete('-N', ''), 'node-a\n:4\n');
+    assert.match(await complete('-N', 'node-a', 'services', 'shop/w'), /^shop\/web\n:4\n$/);
+    assert.match(await complete('-N', 'node-a', 'stat'), /^status\t.*\n:4\n$/);
+    assert.equal(await complete('--kubeconfig', ''), ':0\n');
+    assert.equal(await complete('xyzzy'), ':4\n');
   });
 
   it('needs -N', async () => {

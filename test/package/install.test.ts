@@ -29,7 +29,7 @@ describe('the package', { skip }, () => {
   test('has the commands, their bundles, examples and documents, and nothing else', () => {
     const expected = [
       /^(package\.json|LICENSE|dist\/LICENSE(\.yaml)?|Dockerfile|(README|CHANGELOG|CONTRIBUTING)\.md)$/,
-      /^bin\/(kube-proxy|kube-proxyctl|kubectl-kube_proxy|launch)$/,
+      /^bin\/(kube-proxy|kube-proxyctl|kubectl-kube_proxy|kubectl_complete-kube_proxy|launch)$/,
       /^dist\/(kube-proxy|kube-proxyctl|forwarder-worker)\.(js|lines)$/,
       /^(examples\/shop\/[a-z]+\.yaml|docs\/.+\.(md|svg)|(src|test)\/.+\/README\.md|deploy\/.+)$/,
     ];

@@ -5,6 +5,7 @@ import { paced } from '../cluster/lab/pace.ts';
 /** The command as an operator starts it. */
 export const kubeProxy = resolve(import.meta.dirname, '../../bin/kube-proxy');
 export const kubeProxyctl = resolve(import.meta.dirname, '../../bin/kube-proxyctl');
+export const kubectlCompletion = resolve(import.meta.dirname, '../../bin/kubectl_complete-kube_proxy');
 export const kubectlPlugin = resolve(import.meta.dirname, '../../bin/kubectl-kube_proxy');
 
 export interface Outcome {

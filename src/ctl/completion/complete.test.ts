@@ -14,9 +14,11 @@ const services = [
 
 /** The words that fit at the end of a command line of a proxy with these Services. */
 async function words(line: string): Promise<string[]> {
-  const lines = await completionLines(line.split(' '), async (_options, namespace) =>
-    services.filter((one) => namespace === undefined || one.namespace === namespace),
-  );
+  const lines = await completionLines(line.split(' '), {
+    services: async (_options, namespace) =>
+      services.filter((one) => namespace === undefined || one.namespace === namespace),
+    nodes: async () => ['node-1', 'node-2'],
+  });
   return lines.map((text) => text.replace(/\t.*/, ''));
 }
 
@@ -46,6 +48,8 @@ const cases: [line: string, words: readonly string[]][] = [
   ['explain ', ['node']],
   ['explain node blog/', ['blog/web']],
   ['top ', []],
+  ['-N ', ['node-1', 'node-2']],
+  ['status --on-node=node-1', ['--on-node=node-1']],
   ['help sta', ['status']],
   ['completion ', ['bash', 'fish', 'zsh']],
   ['services --wrong shop/c', ['shop/cart']],

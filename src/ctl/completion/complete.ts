@@ -12,6 +12,7 @@ import {
   forms,
   versionFlag,
 } from '../flags.ts';
+import { proxyNodes } from '../node/node-source.ts';
 import { runningProxy } from '../running-proxy.ts';
 import { namespaceOf } from '../selector.ts';
 import { EXIT_OK, type ExitCode, type Terminal } from '../terminal.ts';
@@ -31,27 +32,35 @@ type Service = {
   readonly port: number;
 };
 
-/** Service ports of the proxy that runs; none when it does not answer. */
-export type AskServices = (options: CtlOptions, namespace: string | undefined) => Promise<readonly Service[]>;
+/** What words can be completed to. Each answer is empty when there is none in time. */
+export interface AskedForWords {
+  /** Service ports of the proxy that runs. */
+  services(options: CtlOptions, namespace: string | undefined): Promise<readonly Service[]>;
+  /** Nodes with a pod of kube-proxy. */
+  nodes(options: CtlOptions): Promise<readonly string[]>;
+}
 
 /** Prints the words that fit at the cursor, each with a tab and its description; or `:files` for any file. */
 export async function complete(words: readonly string[], terminal: Terminal): Promise<ExitCode> {
-  const ask: AskServices = async (options, namespace) => {
-    const source = await runningProxy(options, terminal.env, TIMEOUT_MS).catch(() => undefined);
-    try {
-      return (await source?.services(namespace === undefined ? {} : { namespace }))?.items ?? [];
-    } catch {
-      return [];
-    } finally {
-      await source?.close();
-    }
+  const ask: AskedForWords = {
+    services: async (options, namespace) => {
+      const source = await runningProxy(options, terminal.env, TIMEOUT_MS).catch(() => undefined);
+      try {
+        return (await source?.services(namespace === undefined ? {} : { namespace }))?.items ?? [];
+      } catch {
+        return [];
+      } finally {
+        await source?.close();
+      }
+    },
+    nodes: (options) => proxyNodes(options, terminal.env, TIMEOUT_MS).catch(() => []),
   };
   for (const line of await completionLines(words, ask)) terminal.stdout.write(`${line}\n`);
   return EXIT_OK;
 }
 
 /** The last word is the one to complete. */
-export async function completionLines(words: readonly string[], ask: AskServices): Promise<string[]> {
+export async function completionLines(words: readonly string[], ask: AskedForWords): Promise<string[]> {
   const current = words.at(-1) ?? '';
   const line = readLine(words.slice(0, -1));
   const [, flagPart = '', name = ''] = /^(--([^=]+)=)/.exec(current) ?? [];
@@ -112,7 +121,7 @@ function flagCandidates(command: AnyCommand | undefined): Candidate[] {
 async function valuesOf(
   flag: CtlFlag,
   { command, options }: Line,
-  ask: AskServices,
+  ask: AskedForWords,
 ): Promise<readonly Candidate[] | 'files'> {
   const plain = (words: readonly string[]): Candidate[] => words.map((word) => [word, '']);
   switch (flag.name) {
@@ -121,7 +130,9 @@ async function valuesOf(
       return plain(forms.filter((form) => form !== 'name' || hasNames));
     }
     case 'namespace':
-      return plain([...new Set((await ask(options, undefined)).map(({ namespace }) => namespace))]);
+      return plain([...new Set((await ask.services(options, undefined)).map(({ namespace }) => namespace))]);
+    case 'on-node':
+      return plain(await ask.nodes(options));
     case 'proxy-mode':
       return plain(proxyModes);
     case 'config':
@@ -139,7 +150,7 @@ async function argumentCandidates(
   kind: Completed,
   { options }: Line,
   current: string,
-  ask: AskServices,
+  ask: AskedForWords,
 ): Promise<readonly Candidate[]> {
   switch (kind) {
     case 'command':
@@ -157,11 +168,11 @@ async function argumentCandidates(
 async function serviceCandidates(
   options: CtlOptions,
   current: string,
-  ask: AskServices,
+  ask: AskedForWords,
 ): Promise<Candidate[]> {
   const slash = current.indexOf('/');
   const { namespace = slash > 0 ? current.slice(0, slash) : undefined } = namespaceOf(options);
-  const found = await ask(options, namespace);
+  const found = await ask.services(options, namespace);
   const names = found.flatMap((port) => {
     if (!current.includes(':')) return `${port.namespace}/${port.name}`;
     const numbered = `${port.namespace}/${port.name}:${port.port}`;

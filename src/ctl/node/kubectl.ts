@@ -19,8 +19,9 @@ export interface RunningKubectl {
 /** Starts kubectl; `onOutput` gets all of stdout so far, each time that there is more. Tests pass a function of their own. */
 export type StartKubectl = (args: readonly string[], onOutput?: (stdout: string) => void) => RunningKubectl;
 
-/** Error texts are far shorter; a forward that runs for days may write many lines. */
-const maxKept = 1 << 20;
+/** Enough for the pods of thousands of nodes. A forward that runs for days may write more, which is of no use. */
+const maxStdout = 100 << 20;
+const maxStderr = 1 << 20;
 
 /** Returns a function that starts the kubectl of the PATH with these global flags. The child never outlives this process. */
 export function kubectlStarter(globalFlags: readonly string[], env: Environment): StartKubectl {
@@ -33,11 +34,11 @@ export function kubectlStarter(globalFlags: readonly string[], env: Environment)
     let stdout = '';
     let stderr = '';
     child.stdout.setEncoding('utf8').on('data', (text: string) => {
-      stdout = (stdout + text).slice(0, maxKept);
+      if (stdout.length < maxStdout) stdout += text;
       onOutput(stdout);
     });
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
-      stderr = (stderr + text).slice(-maxKept);
+      stderr = (stderr + text).slice(-maxStderr);
     });
     const kill = () => void child.kill();
     const release = beforeExit(kill);

@@ -8,7 +8,7 @@ import type { Environment } from '../terminal.ts';
 import { breakText } from './failure.ts';
 import { type Forward, openForward } from './forward.ts';
 import { kubectlStarter, type StartKubectl } from './kubectl.ts';
-import { findProxyPod } from './proxy-pod.ts';
+import { findProxyPod, nodesWithProxy } from './proxy-pod.ts';
 
 /** How long kubectl may take to say why a connection broke. */
 const LAST_WORDS_MS = 500;
@@ -36,6 +36,12 @@ export function nodeSource(
 async function pageOf({ pages }: ReportSource, path: string): Promise<AsyncIterable<string>> {
   if (!pages) throw new Error('this needs a running kube-proxy');
   return pages.page(path);
+}
+
+/** The nodes that -N can name. Rejects when kubectl cannot list the pods. */
+export function proxyNodes(options: CtlOptions, env: Environment, timeoutMs: number): Promise<string[]> {
+  const { proxyNamespace: namespace, proxySelector: selector } = options;
+  return nodesWithProxy(kubectlStarter(globalFlags(options), env), { namespace, selector }, timeoutMs);
 }
 
 /** The flags of kubectl that are passed on. */

@@ -12,14 +12,33 @@ export interface PodPlace {
 /** The part of a Pod that is needed here. */
 interface Pod {
   readonly metadata: { readonly name: string; readonly deletionTimestamp?: string };
+  readonly spec?: { readonly nodeName?: string };
   readonly status?: { readonly phase?: string };
 }
 
 /** The name of the pod of kube-proxy on a node. Rejects unless there is exactly one that runs. */
 export async function findProxyPod(start: StartKubectl, place: PodPlace, timeoutMs: number): Promise<string> {
-  const { node, namespace, selector } = place;
-  const args = ['get', 'pods', '-n', namespace, '-l', selector];
-  const running = start([...args, '--field-selector', `spec.nodeName=${node}`, '-o', 'json']);
+  const ofNode = ['--field-selector', `spec.nodeName=${place.node}`];
+  return soleRunning(await getPods(start, place, ofNode, timeoutMs), place);
+}
+
+/** The names of the nodes that have a pod of kube-proxy. */
+export async function nodesWithProxy(
+  start: StartKubectl,
+  place: Omit<PodPlace, 'node'>,
+  timeoutMs: number,
+): Promise<string[]> {
+  const pods = await getPods(start, place, [], timeoutMs);
+  return pods.flatMap(({ spec }) => spec?.nodeName ?? []);
+}
+
+async function getPods(
+  start: StartKubectl,
+  { namespace, selector }: Omit<PodPlace, 'node'>,
+  limits: readonly string[],
+  timeoutMs: number,
+): Promise<readonly Pod[]> {
+  const running = start(['get', 'pods', '-n', namespace, '-l', selector, ...limits, '-o', 'json']);
   let timedOut = false;
   const timer = setTimeout(() => {
     timedOut = true;
@@ -28,7 +47,7 @@ export async function findProxyPod(start: StartKubectl, place: PodPlace, timeout
   const end = await running.ended.finally(() => clearTimeout(timer));
   if (timedOut) throw new Error(`kubectl get pods: no answer within ${timeoutMs / 1000} s`);
   if (!end.isSuccess) throw new Error(failureText('get pods', end));
-  return soleRunning((JSON.parse(end.stdout) as { items: readonly Pod[] }).items, place);
+  return (JSON.parse(end.stdout) as { items: readonly Pod[] }).items;
 }
 
 function soleRunning(pods: readonly Pod[], { node, namespace, selector }: PodPlace): string {
