@@ -8,7 +8,6 @@ import { configToYAML } from '../config/encode.ts';
 import { knownGates } from '../config/feature-gates.ts';
 import type { ConfigDraft } from '../config/types.ts';
 import { validated } from '../config/validate.ts';
-import { product, productText } from '../lib/product.ts';
 import { messageOf } from '../lib/thrown.ts';
 import type { RootLogger } from '../obs/klog.ts';
 import { cleanUp, removeReplaced } from './cleanup.ts';
@@ -94,9 +93,6 @@ async function run(options: Options, completed: Completed, logger: RootLogger): 
       return await dryRun(input, output);
     }
     endOnSignals(() => logger.flush());
-    const { gitVersion } = options.version;
-    // Upstream logs it later; a start that fails should tell it, too.
-    logger.info('Version info', { version: gitVersion, product: productText(product) });
     const server = await buildServer(input);
     // As in upstream, only after the server is built: a start that fails leaves the node's rules alone.
     if (!options.initOnly) return await server.run();

@@ -206,7 +206,8 @@ export class ProxyServer {
 
   #logStart(): void {
     const { options, logger } = this.#parts;
-    const { goVersion } = buildInfo(options.version.gitVersion);
+    const { gitVersion, goVersion } = buildInfo(options.version.gitVersion);
+    logger.info('Version info', { version: gitVersion, product: productText(product) });
     logger.info('Runtime settings', { runtime: goVersion, NODE_OPTIONS: process.env.NODE_OPTIONS ?? '' });
   }
 
