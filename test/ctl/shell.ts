@@ -6,18 +6,22 @@ import { dirname, join } from 'node:path';
 import { eventually } from '../eventually.ts';
 import { kubeProxyctl } from '../program/run.ts';
 
-/** How each shell starts without the user's files, and how it loads the completion. */
+/** How each shell starts without the user's files, gets the prompt READY, and loads the completion. */
 export const shells = {
   bash: {
     start: 'bash --norc --noprofile -i',
+    prompt: "PS1='READY '",
     load: 'source <(kube-proxyctl completion bash)',
   },
   zsh: {
     start: 'zsh -f -i',
+    // npm sets EDITOR to vi, which would give zsh the keys of vi.
+    prompt: "bindkey -e; PROMPT='READY '",
     load: 'autoload -U compinit; compinit -u -D; source <(kube-proxyctl completion zsh)',
   },
   fish: {
     start: 'fish --no-config -i',
+    prompt: "function fish_prompt; echo 'READY '; end",
     load: 'kube-proxyctl completion fish | source',
   },
 } as const;
@@ -57,7 +61,9 @@ export class Shell {
   /** Starts a shell and loads the completion. */
   static async open(name: ShellName): Promise<Shell> {
     const shell = new Shell(name);
-    await shell.#printed(`${shells[name].load}; echo RESULT loaded\r`);
+    const { prompt, load } = shells[name];
+    await shell.#until('the first prompt', () => /[#%>$] /.test(shell.#output));
+    await shell.#printed(`${prompt}; ${load}; echo RESULT loaded\r`);
     return shell;
   }
 
@@ -75,18 +81,22 @@ export class Shell {
     rmSync(this.#home, { recursive: true, force: true });
   }
 
-  /** Presses these keys, which print a line that begins with RESULT, and returns what follows. */
+  /**
+   * Presses these keys, which print a line that begins with RESULT, and returns what follows. Keys that arrive before a
+   * shell has set up its terminal can be lost, so this ends at the next prompt.
+   */
   async #printed(keys: string): Promise<string> {
     const wanted = this.#results++;
-    const found = () => [...this.#output.matchAll(/\nRESULT ([^\r\n]*)\r/g)][wanted]?.[1];
+    const found = () => [...this.#output.matchAll(/\nRESULT ([^\r\n]*)\r/g)][wanted];
     this.#child.stdin?.write(keys);
-    await eventually(
-      `an answer to ${JSON.stringify(keys)} in\n${this.#output}`,
-      async () => found() !== undefined,
-      {
-        withinMs: 60_000,
-      },
-    );
-    return found() ?? '';
+    await this.#until(`an answer to ${JSON.stringify(keys)} and a prompt`, () => {
+      const result = found();
+      return result !== undefined && this.#output.includes('READY ', result.index);
+    });
+    return found()?.[1] ?? '';
+  }
+
+  #until(what: string, holds: () => boolean): Promise<void> {
+    return eventually(what, holds, { withinMs: 60_000, onTimeout: () => this.#output });
   }
 }
