@@ -46,6 +46,15 @@ export const metricAdvice: Readonly<Record<string, string>> = {
   kubeproxy_sync_proxy_rules_service_changes_total: 'Nothing.',
   kubeproxy_ts_build_info:
     'More than one version or commit in the cluster: a roll-out is under way, or has stopped.',
+  kubeproxy_ts_conntrack_dropped_total:
+    'Growing: new connections fail on this node. See [troubleshooting](troubleshooting.md#the-connection-table-fills).',
+  kubeproxy_ts_conntrack_early_dropped_total:
+    'Growing: the table is full. See [troubleshooting](troubleshooting.md#the-connection-table-fills).',
+  kubeproxy_ts_conntrack_entries:
+    'Near the limit: new connections will fail soon. See [troubleshooting](troubleshooting.md#the-connection-table-fills).',
+  kubeproxy_ts_conntrack_entries_limit: 'Set it with `conntrack.maxPerCore` and `conntrack.min`.',
+  kubeproxy_ts_conntrack_insert_failed_total:
+    'Growing slowly is normal: two packets of a new UDP flow came at once, mostly DNS. Growing fast: clients run out of source ports.',
   kubeproxy_ts_problems:
     'One series per kind of [problem](#problems), with their number. Above 0: `kube-proxyctl status` says what is wrong.',
   kubeproxy_ts_changed_objects_total:

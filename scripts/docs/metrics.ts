@@ -3,6 +3,7 @@ import { allModes } from '../../src/app/modes.ts';
 import type { Mode } from '../../src/backends/mode.ts';
 import { buildInfo } from '../../src/cli/version.ts';
 import { registerBuildMetrics } from '../../src/obs/build-metrics.ts';
+import { registerConntrackMetrics } from '../../src/obs/conntrack-metrics.ts';
 import type { MetricType } from '../../src/obs/family.ts';
 import type { Counter, Gauge, Histogram, MetricOptions, ScrapedMetric } from '../../src/obs/metrics.ts';
 import { registerProcessMetrics } from '../../src/obs/process-metrics.ts';
@@ -53,6 +54,7 @@ function declareAll(mode: Mode, localhostNodePorts: boolean): ListingRegistry {
   });
   registerBuildMetrics(registry, buildInfo(), []);
   registerProcessMetrics(registry);
+  registerConntrackMetrics(registry);
   registerRuntimeMetrics(registry);
   createRestClientMetrics(registry);
   createProxyMetrics(

@@ -4,6 +4,7 @@ import type { RestMetrics } from '../kube/rest-metrics.ts';
 import type { BuildInfo } from '../lib/build-info.ts';
 import { systemClock } from '../lib/clock.ts';
 import { type FeatureState, registerBuildMetrics } from '../obs/build-metrics.ts';
+import { registerConntrackMetrics } from '../obs/conntrack-metrics.ts';
 import type { Logger } from '../obs/log.ts';
 import { registerProcessMetrics } from '../obs/process-metrics.ts';
 import { createProxyMetrics, type ProxyMetrics } from '../obs/proxy-metrics.ts';
@@ -25,6 +26,7 @@ export function createMetrics(mode: Mode, gates: FeatureGates, build: BuildInfo,
   });
   registerBuildMetrics(registry, build, featureStates(gates));
   registerProcessMetrics(registry);
+  registerConntrackMetrics(registry);
   registerRuntimeMetrics(registry);
   const client = createRestClientMetrics(registry);
   return {

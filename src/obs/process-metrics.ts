@@ -106,7 +106,8 @@ function ipOctets(netstat: string): { received: number; transmitted: number } {
   return { received: column('InOctets'), transmitted: column('OutOctets') };
 }
 
-const procReader: ProcReader = {
+/** The real /proc. */
+export const procReader: ProcReader = {
   async read(path) {
     const { readFile } = await import('node:fs/promises');
     return readFile(`/proc/${path}`, 'utf8');

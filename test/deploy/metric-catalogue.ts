@@ -1,6 +1,7 @@
 import { allModes } from '../../src/app/modes.ts';
 import { buildInfo } from '../../src/cli/version.ts';
 import { registerBuildMetrics } from '../../src/obs/build-metrics.ts';
+import { registerConntrackMetrics } from '../../src/obs/conntrack-metrics.ts';
 import type { Counter, Gauge, Histogram, MetricOptions, ScrapedMetric } from '../../src/obs/metrics.ts';
 import { registerProcessMetrics } from '../../src/obs/process-metrics.ts';
 import { createProxyMetrics } from '../../src/obs/proxy-metrics.ts';
@@ -66,6 +67,7 @@ export async function metricCatalogue(): Promise<ReadonlyMap<string, ReadonlySet
     const registry = new CatalogueRegistry(catalogue);
     registerBuildMetrics(registry, buildInfo(), []);
     registerProcessMetrics(registry);
+    registerConntrackMetrics(registry);
     registerRuntimeMetrics(registry);
     createRestClientMetrics(registry);
     createProxyMetrics(
