@@ -1,7 +1,8 @@
 import type { EndpointReport, ListReport, ServiceReport, StatusReport } from '../inspect/api.ts';
+import { isStopped } from '../inspect/explanation-words.ts';
 import { type Command, type CommandContext, print } from './command.ts';
 import { diffText } from './diff.ts';
-import { explanationText, isStopped } from './explanation-text.ts';
+import { explanationText } from './explanation-text.ts';
 import {
   bundleFlag,
   fileFlag,

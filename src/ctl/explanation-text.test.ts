@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Fate, Obstacle } from '../backends/inspection.ts';
 import { API_VERSION, type ExplanationReport } from '../inspect/api.ts';
-import { explanationText, isStopped } from './explanation-text.ts';
+import { isStopped } from '../inspect/explanation-words.ts';
+import { explanationText } from './explanation-text.ts';
 import type { Paint } from './terminal.ts';
 
 const plain: Paint = (_style, text) => text;

@@ -1,4 +1,5 @@
 import type { JournalItem, JournalReport } from '../inspect/api.ts';
+import { whatText } from '../inspect/journal-words.ts';
 import type { Selector } from '../inspect/selection.ts';
 import { count } from '../lib/count.ts';
 import { type CommandContext, print } from './command.ts';
@@ -64,23 +65,6 @@ export function journalColumns(paint: Paint): readonly Column<JournalItem>[] {
 
 function secondsText(seconds: number | null | undefined): string {
   return seconds === undefined || seconds === null ? '-' : spanText(seconds * 1000);
-}
-
-function whatText(item: JournalItem): string {
-  if (item.sync) return syncText(item);
-  const text = item.texts.join('; ');
-  return item.count > item.texts.length ? `${text} (${item.count} times)` : text;
-}
-
-/** `3 partial syncs, 4 service ports changed: shop/web, shop/cart and 2 more`. */
-function syncText({ sync, count: syncs, services, serviceCount }: JournalItem): string {
-  const first = syncs === 1 ? `${sync?.kind} sync` : `${syncs} ${sync?.kind} syncs`;
-  const ports = sync?.servicePorts ?? 0;
-  const changed = ports === 0 ? 'nothing changed' : `${count(ports, 'service port')} changed`;
-  if (services.length === 0) return `${first}, ${changed}`;
-  const names = services.map(({ service }) => service).join(', ');
-  const more = serviceCount > services.length ? ` and ${serviceCount - services.length} more` : '';
-  return `${first}, ${changed}: ${names}${more}`;
 }
 
 /** Returns a function that prints the items that are new or have grown since the last call. */
