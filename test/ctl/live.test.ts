@@ -84,6 +84,10 @@ describe('kube-proxyctl and a proxy in nftables mode', { skip: skip ?? false }, 
     assert.match(text, /IPv4, invalid: Service shop\/odd: .*"bogus" is not a CIDR/);
     site.api.delete('services', 'shop', 'odd');
     await eventuallyReported('the end of the problem', async () => (await ctl('status')).code === 0);
+    await eventuallyReported(
+      'the sync that removes it',
+      async () => !(await printed('services')).includes('shop/odd'),
+    );
   });
 
   it('-o yaml says the same as -o json', async () => {
