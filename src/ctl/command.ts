@@ -4,7 +4,7 @@ import { type CtlFlag, type CtlOptions, commonFlags, helpFlag, isTable } from '.
 import type { ProgramName } from './program-name.ts';
 import type { ReportSource } from './source.ts';
 import type { Layout } from './table.ts';
-import type { ExitCode, Paint, Terminal } from './terminal.ts';
+import { type ExitCode, harmless, type Paint, type Terminal } from './terminal.ts';
 
 /** The input of a command, and where it writes. */
 export interface CommandContext {
@@ -78,11 +78,16 @@ export function print(
 
 /** Each name once, one per line. */
 export function namesText(names: readonly string[]): string {
-  return [...new Set(names)].map((name) => `${name}\n`).join('');
+  return [...new Set(names)].map((name) => `${harmless(name)}\n`).join('');
 }
 
 /** YAML is made from the JSON, so that both leave out what is undefined. */
 export function dataText(form: 'json' | 'yaml', report: object, indent = 2): string {
   const json = JSON.stringify(report, null, indent);
-  return form === 'json' ? `${json}\n` : writeYaml(JSON.parse(json) as PlainObject);
+  return form === 'json' ? `${escapeControls(json)}\n` : writeYaml(JSON.parse(json) as PlainObject);
+}
+
+/** JSON.stringify escapes only the control characters of ASCII, and not all of these. */
+function escapeControls(json: string): string {
+  return json.replace(/(?!\n)\p{Cc}/gu, (found) => `\\u${found.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }

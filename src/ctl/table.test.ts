@@ -71,3 +71,11 @@ test('a cell that is cut keeps its colour', () => {
   const painted: Column<string>[] = [{ heading: 'A', cell: red, least: 4 }];
   assert.equal(itemsText(painted, ['abcdefgh'], { width: 5, isWide: false }), `A\n${red('abcd…')}\n`);
 });
+
+test('control characters in a cell do not reach the terminal and do not shift columns', () => {
+  const columns = [
+    { heading: 'NAME', cell: ({ name }: { readonly name: string }) => name },
+    { heading: 'STATE', cell: () => 'ready' },
+  ];
+  assert.equal(itemsText(columns, [{ name: 'a\u001b[2J\nb' }]), 'NAME     STATE\na?[2J?b  ready\n');
+});

@@ -1,3 +1,4 @@
+import { harmless } from './terminal.ts';
 import { cut, widthOf } from './text.ts';
 
 /** One column of a table of items. */
@@ -50,7 +51,7 @@ export function fitTable<T>(
   const shown = width === undefined ? wanted : squeeze(wanted, width);
   const lineOf = (cellOf: (column: Column<T>) => string) =>
     shown
-      .map(({ column, size }) => pad(cut(cellOf(column), size), size))
+      .map(({ column, size }) => pad(cut(harmless(cellOf(column)), size), size))
       .join(' '.repeat(GAP))
       .trimEnd();
   return {
@@ -90,7 +91,7 @@ function measure<T>(column: Column<T>, items: readonly T[], least: number): Size
   let size = Math.max(column.heading.length, least);
   let isBlank = true;
   for (const item of items) {
-    const cell = column.cell(item);
+    const cell = harmless(column.cell(item));
     size = Math.max(size, widthOf(cell));
     isBlank &&= cell === '-';
   }

@@ -31,5 +31,21 @@ export type Paint = (style: Style, text: string) => string;
 /** Paints on a terminal unless NO_COLOR is set and not empty; does not paint in a pipe. */
 export function painter({ stdout, env }: Terminal): Paint {
   const isColoured = stdout.isTTY === true && (env.NO_COLOR ?? '') === '' && env.TERM !== 'dumb';
-  return isColoured ? (style, text) => `\u001b[${codes[style]}m${text}\u001b[0m` : (_style, text) => text;
+  return isColoured
+    ? (style, text) => `${sequence(codes[style])}${text}${sequence(0)}`
+    : (_style, text) => text;
+}
+
+function sequence(code: number): string {
+  return `\u001b[${code}m`;
+}
+
+const sequences = new Set([0, ...Object.values(codes)].map(sequence));
+
+/** Makes text of others safe on a terminal: control characters become `?`, except in the sequences of the painter. */
+export function harmless(text: string): string {
+  if (!/\p{Cc}/u.test(text)) return text;
+  return text.replace(/\p{Cc}(?:\[\d+m)?/gu, (found) =>
+    sequences.has(found) ? found : `?${found.slice(1)}`,
+  );
 }
