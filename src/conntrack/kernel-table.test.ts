@@ -10,7 +10,7 @@ import {
   overrunError,
 } from '../../test/kernel/fake-netlink.ts';
 import { NetlinkConntrackClient } from '../kernel/ct/client.ts';
-import { CT_DELETE, CT_GET, CT_NEW } from '../kernel/ct/codec.ts';
+import { CT_DELETE, CT_GET, CT_NEW } from '../kernel/ct/constants.ts';
 import { NLM_F_DUMP_INTR } from '../kernel/netlink/constants.ts';
 import type { NetlinkMessage } from '../kernel/netlink/reader.ts';
 import type { MessageWriter } from '../kernel/netlink/writer.ts';

@@ -13,7 +13,8 @@ import { NLM_F_DUMP_INTR } from '../netlink/constants.ts';
 import { NetlinkFormatError, type NetlinkMessage, readMessages } from '../netlink/reader.ts';
 import { MessageWriter } from '../netlink/writer.ts';
 import { NetlinkConntrackClient } from './client.ts';
-import { CT_DELETE, CT_GET, CT_NEW, readFlow } from './codec.ts';
+import { readFlow } from './codec.ts';
+import { CT_DELETE, CT_GET, CT_NEW } from './constants.ts';
 import type { Flow, FlowFilter } from './flow.ts';
 
 const UDP = 17;

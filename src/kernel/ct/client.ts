@@ -1,11 +1,14 @@
+import type { Family } from '../../model/ip.ts';
 import type { Libc } from '../../native/libc.ts';
 import { NETLINK_NETFILTER } from '../netlink/constants.ts';
 import type { NetlinkError } from '../netlink/error.ts';
 import { type NetlinkRequest, NetlinkSocket, type SocketOptions } from '../netlink/socket.ts';
 import { type NetlinkTransport, openTransport } from '../netlink/transport.ts';
 import type { MessageWriter } from '../netlink/writer.ts';
-import { CT_DELETE, CT_GET, CT_NEW, readFlow, writeDelete, writeFilter } from './codec.ts';
+import { readFlow, writeDelete, writeFilter } from './codec.ts';
+import { CT_DELETE, CT_GET, CT_NEW } from './constants.ts';
 import { type Flow, type FlowFilter, matchesFilter } from './flow.ts';
+import { readTrackedFlow, TrackedFlow } from './tracked-flow.ts';
 
 /** Receives flows one by one: a node can track millions, so the client collects none. */
 export interface FlowVisitor {
@@ -13,6 +16,15 @@ export interface FlowVisitor {
   /** A change disturbed the walk, so it starts again: all flows seen so far will come again. */
   restart(): void;
   /** Called after every datagram. The walk continues when the promise resolves and fails when it rejects. */
+  pause?(): Promise<void> | undefined;
+}
+
+/** As `FlowVisitor`, for those who look at many flows. */
+export interface TrackedFlowVisitor {
+  /** The record is filled again for the next flow. */
+  flow(flow: TrackedFlow): void;
+  /** See FlowVisitor. */
+  restart(): void;
   pause?(): Promise<void> | undefined;
 }
 
@@ -27,6 +39,8 @@ export interface DeleteResult {
 export interface ConntrackClient {
   /** Visits every flow that passes the filter. Rejects with EINTR (NetlinkError) after five disturbed walks. */
   forEachFlow(filter: FlowFilter, visitor: FlowVisitor): Promise<void>;
+  /** As `forEachFlow`, for all flows of a family, with counters and TCP states, at a third of the cost. */
+  forEachTrackedFlow(family: Family, visitor: TrackedFlowVisitor): Promise<void>;
   /** Deletes entries. Does not wait for a walk under way. */
   deleteFlows(flows: readonly Flow[]): Promise<DeleteResult>;
   close(): void;
@@ -50,15 +64,23 @@ export class NetlinkConntrackClient implements ConntrackClient {
     if (filter.originalDestinationPort !== undefined && filter.protocol === undefined) {
       throw new RangeError('a filter by port must name the protocol');
     }
-    const request = {
-      type: CT_GET,
-      name: 'list conntrack entries',
-      write: (writer: MessageWriter) => writeFilter(writer, filter),
-    };
-    return this.#walks.dump(request, {
+    return this.#walks.dump(listRequest(filter), {
       message: (message) => {
         const flow = message.type === CT_NEW ? readFlow(message) : undefined;
         if (flow && matchesFilter(flow, filter)) visitor.flow(flow);
+      },
+      restart: () => visitor.restart(),
+      pause: () => visitor.pause?.(),
+    });
+  }
+
+  forEachTrackedFlow(family: Family, visitor: TrackedFlowVisitor): Promise<void> {
+    const flow = new TrackedFlow();
+    return this.#walks.dump(listRequest({ family }), {
+      message: (message) => {
+        if (message.type === CT_NEW && readTrackedFlow(message, flow) && flow.family === family) {
+          visitor.flow(flow);
+        }
       },
       restart: () => visitor.restart(),
       pause: () => visitor.pause?.(),
@@ -77,6 +99,14 @@ export class NetlinkConntrackClient implements ConntrackClient {
     this.#walks.close();
     this.#deletions.close();
   }
+}
+
+function listRequest(filter: FlowFilter): NetlinkRequest {
+  return {
+    type: CT_GET,
+    name: 'list conntrack entries',
+    write: (writer: MessageWriter) => writeFilter(writer, filter),
+  };
 }
 
 function deleteRequest(flow: Flow): NetlinkRequest {

@@ -3,28 +3,11 @@ import { nfgenmsgLength } from '../netlink/constants.ts';
 import { type AttributeReader, NetlinkFormatError, type NetlinkMessage } from '../netlink/reader.ts';
 import type { MessageWriter } from '../netlink/writer.ts';
 import { addressFamilies, nameOf } from '../numbers.ts';
+import { CTA, IP, PROTO, TUPLE } from './constants.ts';
 import type { Flow, FlowFilter, FlowTuple } from './flow.ts';
 
-/** ctnetlink messages (linux/netfilter/nfnetlink_conntrack.h). */
+/** Messages about single entries; see tracked-flow.ts for those who look at many. */
 
-const NFNL_SUBSYS_CTNETLINK = 1;
-export const CT_NEW = NFNL_SUBSYS_CTNETLINK << 8;
-export const CT_GET = CT_NEW | 1;
-export const CT_DELETE = CT_NEW | 2;
-
-const CTA = {
-  TUPLE_ORIG: 1,
-  TUPLE_REPLY: 2,
-  STATUS: 3,
-  MARK: 8,
-  ID: 12,
-  ZONE: 18,
-  MARK_MASK: 21,
-  FILTER: 25,
-} as const;
-const TUPLE = { IP: 1, PROTO: 2 } as const;
-const IP = { V4_SRC: 1, V4_DST: 2, V6_SRC: 3, V6_DST: 4 } as const;
-const PROTO = { NUM: 1, SRC_PORT: 2, DST_PORT: 3 } as const;
 const FILTER_ORIG_FLAGS = 1;
 /** Parts of the tuple that a filter compares. */
 const FILTER_FLAG = { IP_DST: 0x2, PROTO_NUM: 0x8, PROTO_DST_PORT: 0x20 } as const;

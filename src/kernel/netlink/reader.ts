@@ -173,6 +173,12 @@ export class AttributeReader {
     return this.#view.getBigUint64(this.#at(8));
   }
 
+  /** As `u64Be`, as a number: exact up to 2^53, and cheaper than a bigint. */
+  count(): number {
+    const at = this.#at(8);
+    return this.#view.getUint32(at) * 0x1_0000_0000 + this.#view.getUint32(at + 4);
+  }
+
   /** The value in place: valid until the receive buffer is reused. */
   view(): Uint8Array {
     return new Uint8Array(this.#view.buffer, this.#view.byteOffset + this.#value, this.valueLength);

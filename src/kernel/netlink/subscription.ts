@@ -20,6 +20,12 @@ export interface NetlinkSubscription {
   close(): void;
 }
 
+/** A subscription that tells when it has caught up. */
+export interface DrainableSubscription extends NetlinkSubscription {
+  /** Resolves when no notification is queued: every one from before this call is then delivered. */
+  drained(): Promise<void>;
+}
+
 /** Datagrams received before other work of the event loop runs. */
 const datagramsPerTurn = 64;
 
@@ -31,8 +37,14 @@ export function subscribe(
   transport: NetlinkTransport,
   groups: readonly number[],
   handler: NotificationHandler,
-): NetlinkSubscription {
+): DrainableSubscription {
   let open = true;
+  let waiting: (() => void)[] = [];
+  const settle = () => {
+    const settled = waiting;
+    waiting = [];
+    for (const resolve of settled) resolve();
+  };
   const join = () => {
     for (const group of groups) transport.join(group);
   };
@@ -41,6 +53,7 @@ export function subscribe(
     open = false;
     watch.close();
     transport.close();
+    settle();
   };
   try {
     join();
@@ -48,14 +61,15 @@ export function subscribe(
     transport.close();
     throw error;
   }
-  const watch = transport.watch(() => {
+  const turn = () => {
     try {
-      for (let i = 0; open && i < datagramsPerTurn; i++) if (!receiveOne(transport, handler)) return;
+      for (let i = 0; open && i < datagramsPerTurn; i++) if (!receiveOne(transport, handler)) return settle();
     } catch (error) {
       close();
       handler.failed(asError(error));
     }
-  });
+  };
+  const watch = transport.watch(turn);
   return {
     pause: () => {
       if (open) for (const group of groups) transport.leave(group);
@@ -63,6 +77,12 @@ export function subscribe(
     resume: () => {
       if (open) join();
     },
+    drained: () =>
+      new Promise((resolve) => {
+        if (!open) return resolve();
+        waiting.push(resolve);
+        turn();
+      }),
     close,
   };
 }
