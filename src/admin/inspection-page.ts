@@ -5,11 +5,13 @@ import { type Inspector, NotReadyError } from '../inspect/inspector.ts';
 import { journalParameters } from '../inspect/journal-report.ts';
 import { QuestionError, questionParameters, readQuestion } from '../inspect/question.ts';
 import { type Selector, selectorParameters } from '../inspect/selection.ts';
+import { flowParameters, readFlowQuestion, readGrouping, trafficParameters } from '../inspect/traffic.ts';
+import type { FlowEvent } from '../inspect/traffic-api.ts';
 import type { Clock } from '../lib/clock.ts';
 import { reply } from '../lib/http.ts';
 import { redact } from '../lib/redact.ts';
 import { type Handler, notFound, type Routes, replyError, textHeaders } from './http.ts';
-import { sendList } from './json-stream.ts';
+import { LineStream, sendBatches, sendList } from './json-stream.ts';
 
 export interface InspectionPagesOptions {
   readonly inspector: Inspector;
@@ -27,6 +29,8 @@ const parametersOf: Readonly<Record<string, readonly string[]>> = {
   endpoints: selectorParameters,
   explain: questionParameters,
   journal: journalParameters,
+  traffic: trafficParameters,
+  flows: flowParameters,
 };
 
 const jsonHeaders = { ...textHeaders, 'Content-Type': 'application/json', 'Cache-Control': 'no-store' };
@@ -72,6 +76,28 @@ function inspectionPages({ inspector, node, log, clock }: InspectionPagesOptions
       const { head, items } = await inspector.counters();
       await list(response, head, items);
     },
+    traffic: async (_request, response, { query }) => {
+      const question = { ...selectorOf(query), by: readGrouping(query.get('by')) };
+      const { head, items } = await inspector.traffic(question);
+      await list(response, head, items);
+    },
+    flows: async (request, response, { query }) => {
+      const question = readFlowQuestion((name) => query.get(name));
+      const isHead = request.method === 'HEAD';
+      if (isWatch(query.get('watch'))) {
+        const lines = new LineStream(response, (count) => lostLine(count, clock.now()));
+        const end = await inspector.watchFlows(question, (event) => lines.write(event));
+        response.on('close', end);
+        if (response.destroyed) return end();
+        response.writeHead(200, jsonHeaders);
+        if (isHead) response.end();
+        else response.flushHeaders();
+        return;
+      }
+      const { head, send } = await inspector.flows(question);
+      response.writeHead(200, jsonHeaders);
+      await sendBatches(response, head, isHead ? async () => {} : send);
+    },
     journal: async (_request, response, { query }) => {
       const question = { ...selectorOf(query), since: query.get('since') ?? '' };
       const { items, ...head } = await inspector.journal(question);
@@ -96,6 +122,18 @@ function checkParameters(page: string, query: URLSearchParams): void {
   if (unknown === undefined) return;
   const all = `${page === '' ? 'the index' : page} has ${known.join(', ') || 'none'}`;
   throw new QuestionError(`unknown parameter ${JSON.stringify(unknown)}; ${all}`);
+}
+
+function isWatch(text: string | null): boolean {
+  if (text === null || text === 'false') return false;
+  if (text === 'true') return true;
+  throw new QuestionError(`watch ${JSON.stringify(text)} is neither true nor false`);
+}
+
+/** Tells that the reader was too slow for this many events. */
+function lostLine(count: number, now: number): FlowEvent {
+  const time = new Date(now).toISOString();
+  return { apiVersion: API_VERSION, kind: 'FlowEvent', time, event: 'Lost', flow: null, reason: null, count };
 }
 
 function selectorOf(query: URLSearchParams): Selector {

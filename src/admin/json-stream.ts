@@ -42,3 +42,61 @@ function write(response: ServerResponse, piece: string): boolean | Promise<boole
     response.on('drain', settle).on('close', settle);
   });
 }
+
+/** As `sendList`, for items that come some at a time; `produce` waits until there is room for more. */
+export async function sendBatches(
+  response: ServerResponse,
+  head: object,
+  produce: (send: (items: readonly object[]) => Promise<void>) => Promise<void>,
+): Promise<void> {
+  let piece = `${JSON.stringify(head).slice(0, -1)},"items":[`;
+  let separator = '\n';
+  const flush = async () => {
+    const some = piece;
+    piece = '';
+    if (!(await write(response, some))) throw new Error('the client disconnected');
+  };
+  try {
+    await produce(async (items) => {
+      for (const item of items) {
+        piece += separator + JSON.stringify(item);
+        separator = ',\n';
+      }
+      if (piece.length >= pieceLength) await flush();
+    });
+    response.end(`${piece}]}\n`);
+  } catch {
+    // The answer has begun: the client sees that it is cut off.
+    response.destroy();
+  }
+}
+
+/** Bytes that wait for a slow reader, before lines are left out. */
+const maxWaiting = 4 << 20;
+
+/** Sends one object per line, as they come. A reader that is too slow misses some, and is told how many. */
+export class LineStream {
+  readonly #response: ServerResponse;
+  readonly #lostLine: (count: number) => object;
+  #lost = 0;
+
+  constructor(response: ServerResponse, lostLine: (count: number) => object) {
+    this.#response = response;
+    this.#lostLine = lostLine;
+    response.on('drain', () => this.#report());
+  }
+
+  write(line: object): void {
+    const response = this.#response;
+    if (response.destroyed || response.writableEnded) return;
+    if (this.#lost > 0 || response.writableLength > maxWaiting) this.#lost++;
+    else response.write(`${JSON.stringify(line)}\n`);
+  }
+
+  #report(): void {
+    if (this.#lost === 0) return;
+    const count = this.#lost;
+    this.#lost = 0;
+    this.#response.write(`${JSON.stringify(this.#lostLine(count))}\n`);
+  }
+}

@@ -5,6 +5,7 @@ import type { Problems } from '../health/problems.ts';
 import { Inspector } from '../inspect/inspector.ts';
 import type { Journal } from '../inspect/journal.ts';
 import { peerCheck } from '../inspect/peers.ts';
+import type { TrafficSource } from '../inspect/traffic.ts';
 import { systemClock } from '../lib/clock.ts';
 import type { ConfigurationStatus } from '../model/config-file-status.ts';
 import type { RootLogger } from '../obs/klog.ts';
@@ -22,6 +23,7 @@ export interface InspectionInput extends Start {
   readonly configFile: () => ConfigurationStatus | undefined;
   /** Milliseconds since the Unix epoch. */
   readonly startTime: number;
+  readonly traffic: () => Promise<TrafficSource>;
 }
 
 /** Answers questions about this process over HTTP. */
@@ -38,6 +40,7 @@ export function openInspection(input: InspectionInput): Handler {
     configFile: input.configFile,
     setAside: () => proxiers.setAside.objects(),
     journal,
+    traffic: input.traffic,
     clock: systemClock,
   });
   return inspectionHandler({

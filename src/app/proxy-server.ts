@@ -12,6 +12,7 @@ import { healthzRoutes } from '../health/healthz-server.ts';
 import type { Problems } from '../health/problems.ts';
 import type { ProxyHealth } from '../health/proxy-health.ts';
 import type { Journal } from '../inspect/journal.ts';
+import type { TrafficSource } from '../inspect/traffic.ts';
 import { hasNetAdmin } from '../kernel/capabilities.ts';
 import { socketOwner } from '../kernel/socket-owner.ts';
 import { systemFiles } from '../kernel/system-files.ts';
@@ -60,6 +61,7 @@ export class ProxyServer {
   #pages: RequestListener | undefined;
   /** Created with the server, so that it notices every change from then on. */
   readonly #configWatch: ConfigWatch | undefined;
+  #traffic: TrafficSource | undefined;
   readonly #failure = Promise.withResolvers<never>();
 
   constructor(parts: ProxyServerParts) {
@@ -271,6 +273,7 @@ export class ProxyServer {
         logger: this.#parts.logger,
         configFile: () => this.#configFile(),
         startTime,
+        traffic: () => this.#openTraffic(),
       });
     };
     return async (...exchange) => {
@@ -279,6 +282,13 @@ export class ProxyServer {
       const handler = await loaded.handler;
       await handler(...exchange);
     };
+  }
+
+  /** One for all generations: what it counted stays when the configuration changes. */
+  async #openTraffic(): Promise<TrafficSource> {
+    const { openTraffic } = await import('./traffic.ts');
+    this.#traffic ??= openTraffic(this.#parts.proxiers, () => this.#live.start);
+    return this.#traffic;
   }
 
   #configFile(): ConfigurationStatus | undefined {

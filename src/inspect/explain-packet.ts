@@ -25,9 +25,11 @@ export interface Explanation {
   readonly fate: Fate;
   /** Sentences, in the order of the decisions. */
   readonly reasons: readonly string[];
+  /** The packet is dropped because its source is in none of the admitted ranges. */
+  readonly isFiltered?: true;
 }
 
-type Result = Pick<Explanation, 'fate' | 'reasons'>;
+type Result = Pick<Explanation, 'fate' | 'reasons' | 'isFiltered'>;
 
 /** Foretells the fate of a packet on this node in the mode of these rules. Pure; looks at every plan once. */
 export function explainPacket(
@@ -51,9 +53,9 @@ export function explainPacket(
   }
   const { key: service } = frontend.plan.port;
   const name = frontendText(frontend, packet);
-  const { fate, reasons } = resultFor(frontend, packet, node, rules);
+  const result = resultFor(frontend, packet, node, rules);
   const start = [`The packet is for ${name} of service port ${service}.`, ...losers(claims)];
-  return { service, frontend: name, fate, reasons: [...start, ...reasons] };
+  return { service, frontend: name, ...result, reasons: [...start, ...result.reasons] };
 }
 
 function explainListener(
@@ -124,7 +126,7 @@ function resultFor(frontend: Frontend, packet: Packet, node: NodeFacts, rules: P
   const reasons: string[] = [];
   if (rules.checksSource(frontend, packet)) {
     const admitted = admission(plan, packet, node);
-    if (admitted === undefined) return notForwarded(notAdmitted(plan, packet));
+    if (admitted === undefined) return { ...notForwarded(notAdmitted(plan, packet)), isFiltered: true };
     reasons.push(admitted);
   }
   const result = forwardResult(frontend, packet, node, rules);

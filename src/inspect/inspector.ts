@@ -5,6 +5,7 @@ import type { Clock } from '../lib/clock.ts';
 import { product } from '../lib/product.ts';
 import { messageOf } from '../lib/thrown.ts';
 import type { ConfigurationStatus } from '../model/config-file-status.ts';
+import type { Family } from '../model/ip.ts';
 import { ANOTHER_COPY_RUNS, isServing, type Problem, stateOf } from '../model/problem.ts';
 import type { ProxyMode } from '../model/proxy-mode.ts';
 import type { SourceStatus } from '../model/source-status.ts';
@@ -17,6 +18,7 @@ import {
   type EndpointReport,
   type ExplanationReport,
   type FamilyComparison,
+  type FamilyLook,
   type JournalReport,
   type ServiceReport,
   type SetAsideReport,
@@ -39,6 +41,14 @@ import {
   sourcesReport,
   timeText,
 } from './status-report.ts';
+import {
+  type FlowFilter,
+  type FlowQuestion,
+  flowFilter,
+  type TrafficQuestion,
+  type TrafficSource,
+} from './traffic.ts';
+import type { FlowEvent, FlowItem, FlowList, TrafficReport } from './traffic-api.ts';
 
 /** The proxy has no plans yet. */
 export class NotReadyError extends Error {}
@@ -72,6 +82,8 @@ export interface InspectorOptions {
   readonly configFile: () => ConfigurationStatus | undefined;
   readonly setAside: () => readonly SetAsideReport[];
   readonly journal: Journal;
+  /** Opens what tells about traffic; absent where nothing does. */
+  readonly traffic?: () => Promise<TrafficSource>;
   readonly clock: Clock;
 }
 
@@ -81,6 +93,12 @@ type HeadOf<Report extends { readonly items: unknown }> = Omit<Report, 'items'>;
 export interface LongReport<Report extends { readonly items: readonly unknown[] }> {
   readonly head: HeadOf<Report>;
   readonly items: Iterable<Report['items'][number]>;
+}
+
+/** The flows of a node, which may be many: `send` passes them on piece by piece. */
+export interface FlowStream {
+  readonly head: HeadOf<FlowList>;
+  send(write: (flows: readonly FlowItem[]) => Promise<void>): Promise<void>;
 }
 
 /** Answers questions about a running proxy: its decisions, and whether the kernel agrees. Changes nothing. */
@@ -176,6 +194,91 @@ export class Inspector {
       },
       items: looks.flatMap(({ items }) => items),
     };
+  }
+
+  /** Figures of traffic. Service ports without traffic are reported only when the question names them. */
+  async traffic({ by, ...selector }: TrafficQuestion): Promise<LongReport<TrafficReport>> {
+    const { mode, clock } = this.#options;
+    const isWanted = await this.#isPlanSelected(selector);
+    const withIdle = (selector.name ?? '') !== '';
+    const { answer, error } = await this.#askTraffic((source) => source.figures({ by, isWanted, withIdle }));
+    const now = clock.now();
+    return {
+      head: {
+        apiVersion: API_VERSION,
+        kind: 'Traffic',
+        mode,
+        time: timeText(now),
+        since: timeText(answer?.since ?? now),
+        by,
+        lostEvents: answer?.lostEvents ?? 0,
+        leftOut: answer?.leftOut ?? 0,
+        families: this.#looks(answer ? answer.warning : error),
+      },
+      items: answer?.items ?? [],
+    };
+  }
+
+  /** The flows that there are now, which `send` passes on, some at a time. */
+  async flows(question: FlowQuestion): Promise<FlowStream> {
+    const { mode, clock } = this.#options;
+    const isWanted = await this.#flowFilter(question);
+    const { answer, error } = await this.#askTraffic(async (source) => source);
+    return {
+      head: {
+        apiVersion: API_VERSION,
+        kind: 'FlowList',
+        mode,
+        time: timeText(clock.now()),
+        families: this.#looks(error),
+      },
+      send: async (write) => answer?.flows(isWanted, write),
+    };
+  }
+
+  /** Calls back with what happens to flows from now on; the function returned ends that. */
+  async watchFlows(question: FlowQuestion, onEvent: (event: FlowEvent) => void): Promise<() => void> {
+    const isWanted = await this.#flowFilter(question);
+    const { answer, error } = await this.#askTraffic((source) =>
+      source.watch(isWanted, (event) => onEvent({ apiVersion: API_VERSION, kind: 'FlowEvent', ...event })),
+    );
+    if (!answer) throw new NotReadyError(error);
+    return answer;
+  }
+
+  #looks(error: string | null): FamilyLook[] {
+    return this.#options.families.map(({ view }) => ({ family: view.family, error }));
+  }
+
+  async #askTraffic<T>(
+    question: (source: TrafficSource) => Promise<T>,
+  ): Promise<{ answer: T; error: null } | { answer: undefined; error: string }> {
+    const { traffic } = this.#options;
+    if (!traffic) return { answer: undefined, error: 'traffic is told by a running proxy only' };
+    try {
+      return { answer: await question(await traffic()), error: null };
+    } catch (error) {
+      return { answer: undefined, error: messageOf(error) };
+    }
+  }
+
+  async #flowFilter(question: FlowQuestion): Promise<FlowFilter> {
+    const isByAddress = isAddress(question.name ?? '');
+    return flowFilter(question, isByAddress ? () => true : await this.#isPlanSelected(question));
+  }
+
+  async #isPlanSelected({ name, namespace }: Selector): Promise<(plan: PlannedPort) => boolean> {
+    const waiting = this.#waitsForCopy();
+    if (waiting !== undefined) throw new NotReadyError(waiting);
+    const selections = new Map<Family, Selection>();
+    for (const { view, facts, rules } of this.#options.families) {
+      const { family } = view;
+      selections.set(
+        family,
+        await selectionOf({ name, namespace }, { family, facts, direct: rules.direct?.() }),
+      );
+    }
+    return (plan) => selections.get(plan.port.family)?.port(plan) ?? false;
   }
 
   /** What happened in the last hour. Throws a QuestionError when `since` cannot be read. */

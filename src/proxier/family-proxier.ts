@@ -85,6 +85,7 @@ export class FamilyProxier implements FamilyView, FamilySink {
   #settings: ProxierSettings;
   readonly #state: FamilyState;
   readonly #planner = new Planner();
+  readonly #planListeners = new Set<(keys: Iterable<string>) => void>();
   readonly #log: SyncLog;
   readonly #runner: BoundedFrequencyRunner;
   readonly #label: { readonly ip_family: Family };
@@ -240,6 +241,12 @@ export class FamilyProxier implements FamilyView, FamilySink {
     return this.#planner.plans;
   }
 
+  /** Calls back with the keys of plans that changed, before they are written; the function returned ends that. */
+  followPlans(listener: (keys: Iterable<string>) => void): () => void {
+    this.#planListeners.add(listener);
+    return () => void this.#planListeners.delete(listener);
+  }
+
   get serviceCIDRs(): readonly string[] {
     return this.#serviceCIDRs;
   }
@@ -361,6 +368,7 @@ export class FamilyProxier implements FamilyView, FamilySink {
     const { plans } = this.#planner;
     // Before the write, so that the changes of a failed sync are not forgotten.
     flows.note(changed, plans);
+    for (const listener of this.#planListeners) listener(changed);
     const result = await backend.sync({
       plans,
       changed: scope === 'all' ? 'all' : changed,

@@ -47,6 +47,7 @@ export function messageKind(type: number): number | undefined {
 }
 
 export const NFTA_LIST_ELEM = 1;
+export const NFT_TABLE_F_OWNER = 2;
 export const NFTA_TABLE = { NAME: 1, FLAGS: 2, USERDATA: 6 } as const;
 export const NFTA_CHAIN = { TABLE: 1, NAME: 3, HOOK: 4, POLICY: 5, TYPE: 7, USERDATA: 12 } as const;
 export const NFTA_HOOK = { HOOKNUM: 1, PRIORITY: 2 } as const;

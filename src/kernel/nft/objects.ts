@@ -11,6 +11,11 @@ export interface TableRef {
 }
 
 export interface Table extends TableRef {
+  /**
+   * The table belongs to the socket that adds it: only this socket may change it, and the kernel deletes it when the
+   * socket closes, also when the process is killed. Kernels before 5.12 refuse it.
+   */
+  readonly isOwned?: boolean;
   readonly comment?: string;
 }
 

@@ -6,6 +6,7 @@ import {
   familyNumbers,
   hookNumbers,
   NFT_OBJECT_COUNTER,
+  NFT_TABLE_F_OWNER,
   NFTA_CHAIN,
   NFTA_COUNTER,
   NFTA_HOOK,
@@ -55,7 +56,7 @@ export function writeTableRef(writer: MessageWriter, table: TableRef): void {
 
 export function writeTable(writer: MessageWriter, table: Table): void {
   writeTableRef(writer, table);
-  writer.u32Be(NFTA_TABLE.FLAGS, 0);
+  writer.u32Be(NFTA_TABLE.FLAGS, table.isOwned ? NFT_TABLE_F_OWNER : 0);
   writeComment(writer, NFTA_TABLE.USERDATA, table.comment);
 }
 
@@ -63,6 +64,7 @@ export function readTable(message: NetlinkMessage): Table {
   const a = AttributeMap.of(message);
   return {
     ...readTableRef(message, a.string(NFTA_TABLE.NAME)),
+    ...(((a.u32Be(NFTA_TABLE.FLAGS) ?? 0) & NFT_TABLE_F_OWNER) !== 0 && { isOwned: true }),
     ...readComment(a, NFTA_TABLE.USERDATA),
   };
 }

@@ -1,0 +1,292 @@
+import assert from 'node:assert/strict';
+import { suite, test } from 'node:test';
+import { planOf, plansByKey } from '../../test/cluster/plans.ts';
+import { FakeClock } from '../../test/fake-clock.ts';
+import type { FlowEvent, TrafficGrouping } from '../inspect/traffic-api.ts';
+import type { FlowListener } from '../kernel/ct/events.ts';
+import { IPS_ASSURED, IPS_SEEN_REPLY, TrackedFlow } from '../kernel/ct/tracked-flow.ts';
+import { addressKeyFrom } from '../model/address-key.ts';
+import type { PlannedPort } from '../plan/plan.ts';
+import type { ObservedKernel } from './observation.ts';
+import { TrafficObserver } from './observer.ts';
+
+const web = planOf({ name: 'web', clusterIP: '10.96.0.1', nodePort: 30080 }, [
+  { ip: '10.244.0.5' },
+  { ip: '10.244.0.6' },
+]);
+const other = planOf({ name: 'other', clusterIP: '10.96.0.2' }, [{ ip: '10.244.0.7' }]);
+const [established, timeWait, close] = [3, 7, 8];
+
+interface FlowParts {
+  readonly id: number;
+  readonly to?: string;
+  readonly port?: number;
+  readonly endpoint?: string;
+  readonly client?: string;
+  readonly state?: number;
+  readonly status?: number;
+  readonly bytes?: number;
+}
+
+function flowOf(parts: FlowParts): TrackedFlow {
+  const { id, to = '10.96.0.1', port = 80, endpoint = '10.244.0.5', client = '10.1.0.9' } = parts;
+  const { state = established, status = IPS_SEEN_REPLY | IPS_ASSURED, bytes = 0 } = parts;
+  return Object.assign(new TrackedFlow(), {
+    protocol: 6,
+    source: addressKeyFrom(client),
+    sourcePort: 40_000 + id,
+    destination: addressKeyFrom(to),
+    destinationPort: port,
+    answerer: addressKeyFrom(endpoint),
+    answererPort: 8080,
+    id,
+    status,
+    tcpState: state,
+    isCounted: true,
+    packetsOut: 1,
+    bytesOut: bytes,
+    packetsBack: 2,
+    bytesBack: 10 * bytes,
+  });
+}
+
+/** A kernel whose table is a list of flows. */
+class FakeKernel implements ObservedKernel {
+  table: FlowParts[] = [];
+  isAccounting = false;
+  isClosed = true;
+  listener: FlowListener | undefined;
+  /** Called while the table is read, after half of it. */
+  meanwhile = () => {};
+
+  readonly flows = {
+    forEachTrackedFlow: async (family: string, visitor: { flow(flow: TrackedFlow): void }) => {
+      if (family !== 'IPv4') return;
+      const flows = this.table.map(flowOf);
+      for (const flow of flows.slice(0, flows.length / 2)) visitor.flow(flow);
+      this.meanwhile();
+      for (const flow of flows.slice(flows.length / 2)) {
+        if (this.table.some(({ id }) => id === flow.id)) visitor.flow(flow);
+      }
+    },
+  };
+
+  follow(listener: FlowListener) {
+    this.listener = listener;
+    const none = () => {};
+    return { pause: none, resume: none, close: none, drained: async () => {} };
+  }
+
+  switchOnAccounting() {
+    this.isAccounting = true;
+    return {
+      isOn: true,
+      restore: () => {
+        this.isAccounting = false;
+      },
+    };
+  }
+
+  async ownAddresses() {
+    return ['192.0.2.1'];
+  }
+
+  async interfaces() {
+    return new Map();
+  }
+
+  async openRefusals(): Promise<never> {
+    throw new Error('no log here');
+  }
+
+  close() {
+    this.isClosed = true;
+  }
+
+  opened(parts: FlowParts) {
+    this.table.push(parts);
+    this.listener?.opened(flowOf({ ...parts, bytes: 0 }));
+  }
+
+  ended(id: number, parts: Partial<FlowParts> = {}) {
+    const flow = this.table.find((each) => each.id === id);
+    assert.ok(flow);
+    this.table = this.table.filter((each) => each !== flow);
+    this.listener?.ended(flowOf({ ...flow, state: timeWait, ...parts }));
+  }
+}
+
+function setUp(plans = plansByKey(web, other)) {
+  const clock = new FakeClock();
+  const kernel = new FakeKernel();
+  const listeners = new Set<(keys: Iterable<string>) => void>();
+  const change = (key: string, plan: PlannedPort | undefined) => {
+    if (plan) plans.set(key, plan);
+    else plans.delete(key);
+    for (const listener of listeners) listener([key]);
+  };
+  const observer = new TrafficObserver({
+    feeds: [
+      {
+        family: 'IPv4',
+        plans,
+        followPlans: (listener) => {
+          listeners.add(listener);
+          return () => void listeners.delete(listener);
+        },
+      },
+    ],
+    open: async () => {
+      kernel.isClosed = false;
+      return kernel;
+    },
+    decider: () => assert.fail('nothing is refused here'),
+    clock,
+  });
+  /** A new look: the last one is old enough. */
+  const figures = async (by: TrafficGrouping = 'service') => {
+    await clock.advance(5_000);
+    const { items } = await observer.figures({ by, isWanted: () => true, withIdle: false });
+    return new Map(
+      items.map((item) => [item.client ?? item.endpoint ?? item.service.split('/')[1], item] as const),
+    );
+  };
+  return { clock, kernel, observer, figures, change, listeners };
+}
+
+suite('figures', () => {
+  test('count from the first question on, also of flows that were there before', async () => {
+    const { kernel, figures } = setUp();
+    kernel.table = [{ id: 1, bytes: 100 }];
+    const first = (await figures()).get('web');
+    assert.deepEqual([first?.opened, first?.open, first?.bytesToEndpoint], [0, 1, 0]);
+    kernel.table = [{ id: 1, bytes: 150 }];
+    kernel.opened({ id: 2, bytes: 7 });
+    kernel.opened({ id: 3, to: '10.96.0.2', endpoint: '10.244.0.7' });
+    kernel.opened({ id: 4, to: '10.96.0.99' });
+    const second = (await figures()).get('web');
+    assert.ok(second);
+    const { opened, open, ended, bytesToEndpoint, bytesToClient, packetsToEndpoint } = second;
+    assert.deepEqual([opened, open, ended], [1, 2, 0]);
+    assert.deepEqual([bytesToEndpoint, bytesToClient, packetsToEndpoint], [57, 570, 1]);
+    kernel.ended(1, { bytes: 160 });
+    const third = (await figures()).get('web');
+    assert.deepEqual([third?.open, third?.ended, third?.bytesToEndpoint], [1, 1, 67]);
+    assert.equal((await figures()).get('other')?.opened, 1);
+  });
+
+  test('are those of each endpoint and of each client, and of node ports at addresses of the node', async () => {
+    const { kernel, figures } = setUp();
+    await figures();
+    kernel.opened({ id: 1 });
+    kernel.opened({ id: 2, to: '192.0.2.1', port: 30080, endpoint: '10.244.0.6', client: '203.0.113.9' });
+    kernel.opened({ id: 3, to: '192.0.2.99', port: 30080, endpoint: '10.244.0.6' });
+    const endpoints = await figures('endpoint');
+    assert.deepEqual(
+      [...endpoints.values()].map(({ endpoint, opened, expectedShare }) => [endpoint, opened, expectedShare]),
+      [
+        ['10.244.0.5:8080', 1, 0.5],
+        ['10.244.0.6:8080', 1, 0.5],
+      ],
+    );
+    const clients = await figures('client');
+    assert.deepEqual([...clients.keys()], ['10.1.0.9', '203.0.113.9']);
+  });
+
+  test('count a flow once that begins or ends while the table is read', async () => {
+    const { kernel, figures } = setUp();
+    await figures();
+    for (let id = 1; id <= 4; id++) kernel.opened({ id, bytes: 10 });
+    kernel.meanwhile = () => {
+      kernel.meanwhile = () => {};
+      kernel.ended(1, { bytes: 12 });
+      kernel.ended(4, { bytes: 12 });
+      kernel.opened({ id: 5, bytes: 1 });
+    };
+    const during = (await figures()).get('web');
+    // Flow 1 was found before it ended, flow 5 began after the place where it would have been found.
+    assert.deepEqual([during?.opened, during?.open, during?.ended], [4, 3, 1]);
+    assert.equal(during?.bytesToEndpoint, 42);
+    const after = (await figures()).get('web');
+    assert.deepEqual([after?.opened, after?.open, after?.ended, after?.bytesToEndpoint], [5, 3, 2, 45]);
+  });
+
+  test('a closed TCP connection is not open, though the kernel remembers it', async () => {
+    const { kernel, figures } = setUp();
+    await figures();
+    kernel.opened({ id: 1, state: timeWait });
+    const found = (await figures()).get('web');
+    assert.deepEqual([found?.opened, found?.open, found?.ended], [1, 0, 1]);
+  });
+
+  test('connections that were reset or not answered are failures', async () => {
+    const { kernel, figures } = setUp();
+    await figures();
+    kernel.opened({ id: 1 });
+    kernel.opened({ id: 2 });
+    kernel.ended(1, { state: close, status: 0 });
+    kernel.ended(2, { state: 1, status: 0 });
+    const failed = (await figures()).get('web')?.failed;
+    assert.deepEqual([failed?.reset, failed?.unanswered], [1, 1]);
+  });
+
+  test('follow changes of the plans, and count the ends of flows of a Service that is gone', async () => {
+    const { kernel, figures, change } = setUp();
+    await figures();
+    kernel.opened({ id: 1, bytes: 5 });
+    change(web.port.key, undefined);
+    kernel.ended(1, { bytes: 9 });
+    assert.equal((await figures()).get('web')?.bytesToEndpoint, 9);
+    const moved = planOf({ name: 'other', clusterIP: '10.96.0.77' }, [{ ip: '10.244.0.7' }]);
+    change(other.port.key, moved);
+    kernel.opened({ id: 2, to: '10.96.0.77', endpoint: '10.244.0.7' });
+    assert.equal((await figures()).get('other')?.opened, 1);
+  });
+});
+
+test('an observation ends some time after the last question, and gives back everything', async () => {
+  const { clock, kernel, figures, listeners } = setUp();
+  await figures();
+  assert.deepEqual([kernel.isAccounting, kernel.isClosed, listeners.size], [true, false, 1]);
+  await clock.advance(29_000);
+  assert.equal(kernel.isClosed, false);
+  await clock.advance(2_000);
+  assert.deepEqual([kernel.isAccounting, kernel.isClosed, listeners.size], [false, true, 0]);
+});
+
+test('a watcher is told of openings and ends, and keeps the observation going', async () => {
+  const { clock, kernel, observer } = setUp();
+  const seen: Pick<FlowEvent, 'event' | 'flow' | 'count'>[] = [];
+  const end = await observer.watch(
+    (_flow, plan) => plan === web,
+    (event) => seen.push(event),
+  );
+  await clock.advance(100_000);
+  kernel.opened({ id: 1 });
+  kernel.opened({ id: 2, to: '10.96.0.2', endpoint: '10.244.0.7' });
+  kernel.ended(1);
+  kernel.listener?.lost(3);
+  end();
+  end();
+  assert.deepEqual(
+    seen.map(({ event, flow, count }) => [event, flow?.endpoint ?? null, count]),
+    [
+      ['Opened', '10.244.0.5:8080', 1],
+      ['Ended', '10.244.0.5:8080', 1],
+      ['Lost', null, 3],
+    ],
+  );
+  await clock.advance(31_000);
+  assert.equal(kernel.isClosed, true);
+});
+
+test('what cannot be counted is told', async () => {
+  const { observer } = setUp();
+  const { warning, lostEvents } = await observer.figures({
+    by: 'service',
+    isWanted: () => true,
+    withIdle: false,
+  });
+  assert.equal(warning, 'refused connections are not counted: no log here');
+  assert.equal(lostEvents, 0);
+});

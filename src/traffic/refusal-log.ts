@@ -1,0 +1,73 @@
+import type { PacketLog, PacketLogListener } from '../kernel/nflog/client.ts';
+import type { LoggedPacket } from '../kernel/nflog/codec.ts';
+import type { NftClient } from '../kernel/nft/client.ts';
+import type { TimeSlice } from '../lib/time-slice.ts';
+import type { Family } from '../model/ip.ts';
+import type { PlanFeed } from './observation.ts';
+import { RefusalTable } from './refusal-table.ts';
+
+export interface RefusalKernel {
+  readonly nft: NftClient;
+  openLog(listener: PacketLogListener): Promise<PacketLog>;
+}
+
+export interface RefusalListener {
+  packet(packet: LoggedPacket): void;
+  /** From now on, not all refused connections are noticed. */
+  failed(error: Error): void;
+}
+
+/** Plans to look at between two checks of the time slice. */
+const plansAtOnce = 500;
+
+/** Logs the first packets to destinations that may refuse them, and follows the plans. */
+export class RefusalLog {
+  readonly #kernel: RefusalKernel;
+  readonly #listener: RefusalListener;
+  readonly #tables = new Map<Family, RefusalTable>();
+  readonly #endings: (() => void)[] = [];
+  #log: PacketLog | undefined;
+  #last: Promise<unknown> = Promise.resolve();
+  #isOpen = true;
+
+  constructor(kernel: RefusalKernel, listener: RefusalListener) {
+    this.#kernel = kernel;
+    this.#listener = listener;
+  }
+
+  /** Rejects when the kernel has no such log, or does not take the table. */
+  async start(feeds: readonly PlanFeed[], timeSlice: TimeSlice): Promise<void> {
+    const { packet, failed } = this.#listener;
+    const overrun = () => failed(new Error('refused connections came faster than they could be counted'));
+    this.#log = await this.#kernel.openLog({ packet, overrun, failed });
+    for (const feed of feeds) {
+      const table = new RefusalTable(this.#kernel.nft, feed.family);
+      await table.create(this.#log.group);
+      this.#tables.set(feed.family, table);
+      this.#endings.push(feed.followPlans((keys) => this.#follow(feed, [...keys])));
+      const keys = [...feed.plans.keys()];
+      for (let from = 0; from < keys.length; from += plansAtOnce) {
+        await table.update(keys.slice(from, from + plansAtOnce).map((key) => [key, feed.plans.get(key)]));
+        if (timeSlice.isSpent) await timeSlice.yield();
+      }
+    }
+  }
+
+  /** The tables go with the socket. */
+  close(): void {
+    this.#isOpen = false;
+    for (const end of this.#endings) end();
+    this.#log?.close();
+    this.#kernel.nft.close();
+  }
+
+  #follow(feed: PlanFeed, keys: readonly string[]): void {
+    const update = async () => {
+      if (!this.#isOpen) return;
+      await this.#tables.get(feed.family)?.update(keys.map((key) => [key, feed.plans.get(key)]));
+    };
+    this.#last = this.#last.then(update).catch((error: Error) => {
+      if (this.#isOpen) this.#listener.failed(error);
+    });
+  }
+}

@@ -1,0 +1,81 @@
+import type { TrafficWish } from '../inspect/traffic.ts';
+import type { TrafficItem } from '../inspect/traffic-api.ts';
+import type { TimeSlice } from '../lib/time-slice.ts';
+import { addressKeyFrom, keyText } from '../model/address-key.ts';
+import { joinHostPort } from '../model/ip.ts';
+import type { PlannedPort } from '../plan/plan.ts';
+import { endpointKey, endpointOf } from './destination.ts';
+import { Figures } from './figures.ts';
+import type { Observation } from './observation.ts';
+import type { ObservedService } from './service-index.ts';
+
+/** The most items in an answer. */
+const maxItems = 100_000;
+const noTraffic = new Figures();
+
+/** The figures of an observation as of its last look, in slices of time. */
+export async function trafficItems(
+  observation: Observation,
+  wish: TrafficWish,
+  timeSlice: TimeSlice,
+): Promise<{ readonly items: readonly TrafficItem[]; readonly leftOut: number }> {
+  const items: TrafficItem[] = [];
+  let leftOut = wish.by === 'client' ? observation.forgottenClients : 0;
+  for (const index of observation.indexes.values()) {
+    for (const service of index.services()) {
+      if (timeSlice.isSpent) await timeSlice.yield();
+      if ((!service.traffic && !wish.withIdle) || !wish.isWanted(service.plan)) continue;
+      for (const item of itemsOf(service, observation, wish)) {
+        if (items.length < maxItems) items.push(item);
+        else leftOut++;
+      }
+    }
+  }
+  return { items, leftOut };
+}
+
+function itemsOf(
+  service: ObservedService,
+  observation: Observation,
+  { by, withIdle }: TrafficWish,
+): TrafficItem[] {
+  const { plan, traffic } = service;
+  const { look, isCounted } = observation;
+  const item = (figures: Figures, of: Partial<TrafficItem> = {}): TrafficItem => ({
+    service: service.key,
+    family: plan.port.family,
+    endpoint: null,
+    expectedShare: null,
+    client: null,
+    ...of,
+    ...figures.at(look, isCounted),
+  });
+  if (by === 'service') return [item(traffic?.total ?? noTraffic)];
+  if (by === 'client') {
+    return [...(traffic?.clients ?? [])].map(([client, figures]) =>
+      item(figures, { client: keyText(client) }),
+    );
+  }
+  const shares = expectedShares(plan);
+  const items = [...(traffic?.endpoints ?? [])].map(([key, figures]) => {
+    const { address, port } = endpointOf(key);
+    const endpoint = joinHostPort(keyText(address), port);
+    return item(figures, { endpoint, expectedShare: shares.get(endpoint) ?? 0 });
+  });
+  if (withIdle) {
+    for (const { id, ip, port } of plan.endpoints) {
+      const key = addressKeyFrom(ip);
+      if (key === undefined || traffic?.endpoints.has(endpointKey(key, port))) continue;
+      items.push(item(noTraffic, { endpoint: id, expectedShare: shares.get(id) ?? 0 }));
+    }
+  }
+  return traffic?.refused ? [...items, item(traffic.refused)] : items;
+}
+
+/** The share of new connections of each endpoint: of those to the cluster IP, or where these get none, from outside. */
+function expectedShares(plan: PlannedPort): ReadonlyMap<string, number> {
+  const decision = plan.internal.action === 'forward' ? plan.internal : plan.external;
+  if (decision.action !== 'forward') return new Map();
+  const endpoints = plan[decision.endpoints];
+  return new Map(endpoints.map(({ id }) => [id, 1 / endpoints.length]));
+}
