@@ -44,6 +44,14 @@ export const metricAdvice: Readonly<Record<string, string>> = {
     'Not 0: this node drops traffic to these Services, as their policy says. That is right behind a load balancer with health checks, wrong elsewhere. In ipvs mode it counts Services, and outside traffic goes to endpoints on other nodes.',
   kubeproxy_sync_proxy_rules_service_changes_pending: 'As with endpoint changes.',
   kubeproxy_sync_proxy_rules_service_changes_total: 'Nothing.',
+  kubeproxy_ts_service_bytes_total:
+    'Only with `--service-metrics=bytes`. Its rate is the traffic of a Service on this node.',
+  kubeproxy_ts_service_connections_total:
+    'Only with `--service-metrics=connections`. Its rate is the number of new connections on this node.',
+  kubeproxy_ts_service_failed_connections_total:
+    'Only with `--service-metrics=connections`. Growing: the page `flows?watch=true` of the [inspection API](inspection.md#traffic) has the reason for each.',
+  kubeproxy_ts_service_open_connections:
+    'Only with `--service-metrics=connections`. Growing without end: clients or endpoints leak connections.',
   kubeproxy_ts_build_info:
     'More than one version or commit in the cluster: a roll-out is under way, or has stopped.',
   kubeproxy_ts_conntrack_dropped_total:

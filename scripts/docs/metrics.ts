@@ -11,6 +11,7 @@ import { createProxyMetrics } from '../../src/obs/proxy-metrics.ts';
 import { type Collector, Registry } from '../../src/obs/registry.ts';
 import { createRestClientMetrics } from '../../src/obs/rest-client-metrics.ts';
 import { registerRuntimeMetrics } from '../../src/obs/runtime-metrics.ts';
+import { anyServiceMetrics, registerServiceMetrics } from '../../src/traffic/service-metrics.ts';
 import { FakeClock } from '../../test/fake-clock.ts';
 import { code, table } from './markdown.ts';
 import { metricAdvice } from './metric-advice.ts';
@@ -57,6 +58,7 @@ function declareAll(mode: Mode, localhostNodePorts: boolean): ListingRegistry {
   registerConntrackMetrics(registry);
   registerRuntimeMetrics(registry);
   createRestClientMetrics(registry);
+  registerServiceMetrics(registry, anyServiceMetrics);
   createProxyMetrics(
     registry,
     mode.metricGroups(() => localhostNodePorts),

@@ -111,7 +111,23 @@ export class ProxyServer {
     if (hasNetAdmin(systemFiles)) await this.#copyLock().acquire();
     for (const proxier of proxiers.families) proxier.start();
     await Promise.all(proxiers.families.map((proxier) => proxier.firstSync));
+    await this.#countForMetrics();
     await takeOver.run();
+  }
+
+  /** Counts the traffic of Services from now on, if their metrics are wanted. */
+  async #countForMetrics(): Promise<void> {
+    const { options, metrics } = this.#parts;
+    if (options.serviceMetrics.length === 0) return;
+    const { registerServiceMetrics } = await import('../traffic/service-metrics.ts');
+    const source = await this.#openTraffic();
+    source.keepCounting();
+    registerServiceMetrics(metrics.registry, {
+      kinds: new Set(options.serviceMetrics),
+      max: options.serviceMetricsMax,
+      source: async () => source,
+      clock: systemClock,
+    });
   }
 
   #copyLock(): CopyLock {

@@ -10,6 +10,7 @@ import { systemClock } from '../lib/clock.ts';
 import type { Family } from '../model/ip.ts';
 import { loadLibc } from '../native/koffi-libc.ts';
 import { switchOnAccounting } from '../traffic/accounting.ts';
+import { ForwardedTraffic } from '../traffic/forwarded.ts';
 import type { ObservedKernel } from '../traffic/observation.ts';
 import { TrafficObserver } from '../traffic/observer.ts';
 import type { Decider } from '../traffic/refusals.ts';
@@ -27,7 +28,15 @@ export function openTraffic({ families }: Pick<Proxiers, 'families'>, start: () 
       facts: async () => nodeFactsOf(family, now, await ownAddresses(), serviceCIDRs),
     };
   };
-  return new TrafficObserver({ feeds: families, open: openObservedKernel, decider, clock: systemClock });
+  const kernel = new TrafficObserver({
+    feeds: families,
+    open: openObservedKernel,
+    decider,
+    clock: systemClock,
+  });
+  const forwarded = start().mode.forwarded?.bind(start().mode);
+  if (!forwarded) return kernel;
+  return new ForwardedTraffic({ feeds: families, forwarded, since: performance.timeOrigin, kernel });
 }
 
 async function openObservedKernel(): Promise<ObservedKernel> {

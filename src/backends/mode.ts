@@ -33,6 +33,26 @@ export interface BackendContext {
 /** Everything that a mode needs to inspect the kernel. */
 export type InspectionContext = Omit<BackendContext, 'metrics' | 'budget' | 'requestSync'>;
 
+/** Connections that the process of the proxy forwarded. `in` means from clients to endpoints. */
+export interface ForwardedVolume {
+  readonly connections: number;
+  readonly open: number;
+  readonly bytesIn: number;
+  readonly bytesOut: number;
+}
+
+/** What the process forwarded for one service port. */
+export interface ForwardedPort extends ForwardedVolume {
+  readonly family: Family;
+  readonly key: string;
+  /** Connections that found no endpoint. */
+  readonly unserved: number;
+  readonly endpoints: readonly (ForwardedVolume & {
+    readonly endpoint: string;
+    readonly dialFailures: number;
+  })[];
+}
+
 /** The bit of a packet's mark that asks for masquerading, where the configuration names none. */
 export const defaultMasqueradeBit = 14;
 
@@ -54,6 +74,8 @@ export interface Mode {
   readonly isTraceable?: boolean;
   /** Connections go through the process of the proxy, so another process cannot see all that serves them. */
   readonly servesInProcess?: boolean;
+  /** What the process forwarded since its start; absent in modes whose connections the kernel forwards. */
+  forwarded?(): Promise<readonly ForwardedPort[]>;
   /** With these settings, connections of clients go through the process, and end with the backend. */
   holdsConnections?(context: InspectionContext): boolean;
   /** Everything that this mode, here or upstream, may have left in the kernel. */

@@ -68,6 +68,29 @@ export const networks: FlagType<string[]> = {
   format: stringSlice.format,
 };
 
+/** Parts of the metrics of Services, separated by commas. */
+export const serviceMetrics: FlagType<string[]> = {
+  name: stringSlice.name,
+  parse(value, previous, first) {
+    const items = stringSlice.parse(value, previous, first);
+    const wrong = items.find((item) => item !== 'connections' && item !== 'bytes');
+    if (wrong !== undefined) throw new Error(`${quote(wrong)} is neither connections nor bytes`);
+    return items;
+  },
+  format: stringSlice.format,
+};
+
+/** A number above 0. */
+export const positive: FlagType<number> = {
+  name: int32.name,
+  parse(value) {
+    const number = parseInt32(value);
+    if (number < 1) throw new Error(`${number} is not above 0`);
+    return number;
+  },
+  format: int32.format,
+};
+
 export const mapStringBool: FlagType<Record<string, boolean>> = {
   name: 'mapStringBool',
   parse(value, previous, first) {

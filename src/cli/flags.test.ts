@@ -25,6 +25,8 @@ const extras = new Map([
   ['dry-run', 'prints what a start would change'],
   ['output', 'makes that JSON'],
   ['inspection-from', 'opens the inspection pages to others than loopback'],
+  ['service-metrics', 'counts the traffic of Services for Prometheus'],
+  ['service-metrics-max', 'limits the number of these series'],
 ]);
 
 const zeros: Record<string, string> = {

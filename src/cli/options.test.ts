@@ -46,7 +46,13 @@ test('no flags give the default configuration', () => {
 
 test('a flag given its own default changes nothing', () => {
   // Giving --cluster-cidr makes a list; giving a list flag makes an empty list of null, and "[]" is no network.
-  const lists = ['cluster-cidr', 'nodeport-addresses', 'ipvs-exclude-cidrs', 'inspection-from'];
+  const lists = [
+    'cluster-cidr',
+    'nodeport-addresses',
+    'ipvs-exclude-cidrs',
+    'inspection-from',
+    'service-metrics',
+  ];
   const telling = new Set([...lists, 'help', 'version']);
   for (const flag of allFlags) {
     if (telling.has(flag.name) || retiredNames.has(flag.name)) continue;
@@ -250,11 +256,27 @@ test('a logging flag with its default value overrides the file', () => {
   });
 });
 
+test('flags of service metrics refuse other words and numbers', () => {
+  assert.deepEqual(optionsFrom('--service-metrics=connections,bytes').serviceMetrics, [
+    'connections',
+    'bytes',
+  ]);
+  assert.throws(() => optionsFrom('--service-metrics=packets'), /"packets" is neither connections nor bytes/);
+  assert.throws(() => optionsFrom('--service-metrics-max=0'), /0 is not above 0/);
+});
+
 test('flag texts equal those on the recorded /flagz page', () => {
   const page = readFileSync(new URL('../../test/vectors/pages/iptables.json', import.meta.url), 'utf8');
   const body: string = JSON.parse(page).pages['10249/flagz'].body;
   const expected = body.split('\n').filter((line) => /^[a-z-]+=/.test(line));
-  const extras = ['manifests', 'dry-run', 'output', 'inspection-from'];
+  const extras = [
+    'manifests',
+    'dry-run',
+    'output',
+    'inspection-from',
+    'service-metrics',
+    'service-metrics-max',
+  ];
   const listed = [...optionsFrom('--config=DIR/config.yaml').flags].filter(
     ([name]) => !extras.includes(name),
   );

@@ -38,6 +38,8 @@ export type FlowFilter = (flow: FlowItem, plan: PlannedPort) => boolean;
 export interface TrafficSource {
   /** Counts from the first question on, as long as somebody keeps asking. */
   figures(wish: TrafficWish): Promise<TrafficAnswer>;
+  /** Counts from now on, also while nobody asks. */
+  keepCounting(): void;
   /** Passes on the flows that there are now, some at a time; goes on when the promise resolves. */
   flows(isWanted: FlowFilter, write: (flows: readonly FlowItem[]) => Promise<void>): Promise<void>;
   /** Calls back with what happens to flows from now on; the function returned ends that. */

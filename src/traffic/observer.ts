@@ -113,9 +113,10 @@ export class TrafficObserver implements TrafficSource {
     }
   }
 
-  /** Keeps observing until the function returned is called. */
-  hold(): () => void {
-    return this.#begin();
+  /** Counts from now on, also while nobody asks. When that fails, the next question tries again. */
+  keepCounting(): void {
+    this.#begin();
+    this.#observation().catch(() => {});
   }
 
   /** Gives back everything at once. */

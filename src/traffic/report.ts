@@ -73,7 +73,7 @@ function itemsOf(
 }
 
 /** The share of new connections of each endpoint: of those to the cluster IP, or where these get none, from outside. */
-function expectedShares(plan: PlannedPort): ReadonlyMap<string, number> {
+export function expectedShares(plan: PlannedPort): ReadonlyMap<string, number> {
   const decision = plan.internal.action === 'forward' ? plan.internal : plan.external;
   if (decision.action !== 'forward') return new Map();
   const endpoints = plan[decision.endpoints];

@@ -8,6 +8,7 @@ import { createProxyMetrics } from '../../src/obs/proxy-metrics.ts';
 import { type Collector, Registry } from '../../src/obs/registry.ts';
 import { createRestClientMetrics } from '../../src/obs/rest-client-metrics.ts';
 import { registerRuntimeMetrics } from '../../src/obs/runtime-metrics.ts';
+import { anyServiceMetrics, registerServiceMetrics } from '../../src/traffic/service-metrics.ts';
 import { FakeClock } from '../fake-clock.ts';
 
 /** Labels that Prometheus gives to every series. */
@@ -70,6 +71,7 @@ export async function metricCatalogue(): Promise<ReadonlyMap<string, ReadonlySet
     registerConntrackMetrics(registry);
     registerRuntimeMetrics(registry);
     createRestClientMetrics(registry);
+    registerServiceMetrics(registry, anyServiceMetrics);
     createProxyMetrics(
       registry,
       mode.metricGroups(() => true),

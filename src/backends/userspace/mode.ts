@@ -16,12 +16,13 @@ import { chainLeftovers } from '../chain-leftovers.ts';
 import { SyncEngine } from '../engine.ts';
 import type { Inspection } from '../inspection.ts';
 import { joined } from '../leftovers.ts';
-import type { BackendContext, InspectionContext, Mode } from '../mode.ts';
+import type { BackendContext, ForwardedPort, InspectionContext, Mode } from '../mode.ts';
 import type { PacketRules } from '../packet-rules.ts';
 import { SharedByFamilies } from '../shared-by-families.ts';
 import { tableLeftovers } from '../table-leftovers.ts';
 import { tryCapture } from './capture.ts';
 import { DirectDriver, listenableAddresses } from './direct-driver.ts';
+import { forwardedPorts } from './forwarded-ports.ts';
 import { checkBindAddress, hostAddress } from './host-address.ts';
 import { type Running, UserspaceInspection } from './inspection/userspace-inspection.ts';
 import { isOldChain } from './old-chains.ts';
@@ -57,6 +58,12 @@ class UserspaceMode implements Mode {
 
   holdsConnections(): boolean {
     return true;
+  }
+
+  async forwarded(): Promise<readonly ForwardedPort[]> {
+    // The families share the forwarder.
+    const [running] = this.#running.values();
+    return running ? forwardedPorts(await running.forwarder.traffic()) : [];
   }
 
   tablesOf(family: Family): readonly TableRef[] {

@@ -33,6 +33,13 @@ export function serviceName({ key, family }: ServicePort, list: EndpointList): s
   return list === 'cluster' ? `${key} ${family}` : `${key} ${family} local`;
 }
 
+/** The service port of a name that `serviceName` made. */
+export function servicePortOf(name: string): Pick<ServicePort, 'key' | 'family'> | undefined {
+  const [, key, family] = /^(\S+) (IPv4|IPv6)(?: local)?$/.exec(name) ?? [];
+  if (key === undefined) return undefined;
+  return { key, family: family === 'IPv6' ? 'IPv6' : 'IPv4' };
+}
+
 /** Opens and closes the sockets through which services are served. */
 export class ProxySockets {
   readonly #options: ProxySocketsOptions;

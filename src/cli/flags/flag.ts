@@ -24,6 +24,8 @@ export interface FlagValues {
   healthzPort: number;
   metricsPort: number;
   inspectionFrom: readonly string[];
+  serviceMetrics: readonly string[];
+  serviceMetricsMax: number;
   clusterCIDR: string;
   iptablesSyncPeriod: bigint;
   iptablesMinSyncPeriod: bigint;
@@ -32,6 +34,8 @@ export interface FlagValues {
   version: VersionRequest;
   help: boolean;
 }
+
+const SERVICE_METRICS_MAX = 1000;
 
 /** The values of a start without flags. */
 export function defaultValues(): FlagValues {
@@ -49,6 +53,8 @@ export function defaultValues(): FlagValues {
     healthzPort: HEALTHZ_PORT,
     metricsPort: METRICS_PORT,
     inspectionFrom: [],
+    serviceMetrics: [],
+    serviceMetricsMax: SERVICE_METRICS_MAX,
     clusterCIDR: '',
     iptablesSyncPeriod: 30n * SECOND,
     iptablesMinSyncPeriod: SECOND,

@@ -1,4 +1,4 @@
-import { bool, int32, ip, ipport, networks } from '../flag-types.ts';
+import { bool, int32, ip, ipport, networks, positive, serviceMetrics } from '../flag-types.ts';
 import { type FlagValues, field, flag, type ProxyFlag } from './flag.ts';
 
 const program = (o: FlagValues) => o;
@@ -40,6 +40,18 @@ export const servingFlags: readonly ProxyFlag[] = [
     networks,
     field(program, 'inspectionFrom'),
     'Addresses or CIDRs that may read /debug/kube-proxy/ on the metrics address, besides loopback addresses. The pages show Services and endpoints and change nothing.',
+  ),
+  flag(
+    'service-metrics',
+    serviceMetrics,
+    field(program, 'serviceMetrics'),
+    'Metrics of the traffic of Services: connections, bytes, or both. Without it, traffic is counted only while somebody asks the inspection API.',
+  ),
+  flag(
+    'service-metrics-max',
+    positive,
+    field(program, 'serviceMetricsMax'),
+    'The number of service ports with their own series in --service-metrics; the others together are the Service "other".',
   ),
   flag('healthz-port', int32, field(program, 'healthzPort'), '', {
     deprecated: 'use --healthz-bind-address instead.',
