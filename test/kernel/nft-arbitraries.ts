@@ -121,6 +121,17 @@ const effects: fc.Arbitrary<Expr>[] = [
     code: fc.nat(255),
   }),
   record({ kind: fc.constant('counter'), packets: fc.bigInt(0n, 9n), bytes: fc.bigInt(0n, 9n) }),
+  record(
+    {
+      kind: fc.constant('limit'),
+      rate: fc.bigInt(1n, 9n),
+      unitSeconds: fc.constantFrom(1n, 60n, 86_400n),
+      burst: u32,
+      counts: fc.constant('packets'),
+      flags: fc.constant(['over'] as const),
+    },
+    ['kind', 'rate', 'unitSeconds', 'burst', 'counts'],
+  ),
   record({ kind: fc.constant('objref'), type: fc.constant('counter'), name }),
   record(
     {

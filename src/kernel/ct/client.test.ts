@@ -33,6 +33,7 @@ const flow: Flow = {
   original: tuple([4, 3, 2, 1], 35786, [10, 96, 0, 10], 53),
   reply: tuple([10, 244, 1, 5], 5353, [4, 3, 2, 1], 35786),
   status: 0x8,
+  tcpState: 0,
   mark: 0x4000,
   zone: 7,
   id: 0xf43e59bc,

@@ -5,6 +5,7 @@ import type { MessageWriter } from '../netlink/writer.ts';
 import { addressFamilies, nameOf } from '../numbers.ts';
 import { CTA, IP, PROTO, TUPLE } from './constants.ts';
 import type { Flow, FlowFilter, FlowTuple } from './flow.ts';
+import { readTCPState } from './tracked-flow.ts';
 
 /** Messages about single entries; see tracked-flow.ts for those who look at many. */
 
@@ -52,13 +53,14 @@ export function writeDelete(writer: MessageWriter, flow: Flow): void {
 export function readFlow(message: NetlinkMessage): Flow | undefined {
   const family = nameOf(addressFamilies, message.payload()[0]);
   if (!family) return undefined;
-  const fields = { status: 0, mark: 0, zone: 0, id: 0 };
+  const fields = { status: 0, tcpState: 0, mark: 0, zone: 0, id: 0 };
   let original: ReadTuple | undefined;
   let reply: ReadTuple | undefined;
   for (const reader = message.attributes(nfgenmsgLength); reader.next(); ) {
     if (reader.type === CTA.TUPLE_ORIG) original = readTuple(reader.nested());
     else if (reader.type === CTA.TUPLE_REPLY) reply = readTuple(reader.nested());
     else if (reader.type === CTA.STATUS) fields.status = reader.u32Be();
+    else if (reader.type === CTA.PROTOINFO) fields.tcpState = readTCPState(reader.nested());
     else if (reader.type === CTA.MARK) fields.mark = reader.u32Be();
     else if (reader.type === CTA.ID) fields.id = reader.u32Be();
     else if (reader.type === CTA.ZONE) fields.zone = reader.u16Be();

@@ -20,6 +20,8 @@ export interface Flow {
   readonly reply: FlowTuple;
   /** IPS_* bits; 0x20 is destination NAT. */
   readonly status: number;
+  /** TCP_CONNTRACK_* number; 0 for other protocols. */
+  readonly tcpState: number;
   readonly mark: number;
   readonly zone: number;
   /** Distinguishes this entry from a later one with the same addresses. */

@@ -75,7 +75,7 @@ export function readTrackedFlow(message: NetlinkMessage, flow: TrackedFlow): boo
         flow.id = reader.u32Be();
         break;
       case CTA.PROTOINFO:
-        readState(reader.nested(), flow);
+        flow.tcpState = readTCPState(reader.nested());
         break;
       case CTA.COUNTERS_ORIG:
         readCounters(reader.nested(), flow, true);
@@ -143,13 +143,13 @@ function readAddress(reader: AttributeReader, family: Family): AddressKey {
   return ipv6Key(reader.view(), 0);
 }
 
-function readState(reader: AttributeReader, flow: TrackedFlow): void {
+/** The TCP_CONNTRACK_* number in CTA_PROTOINFO; 0 when it has none. */
+export function readTCPState(reader: AttributeReader): number {
   while (reader.next()) {
     if (reader.type !== PROTOINFO_TCP) continue;
-    for (const tcp = reader.nested(); tcp.next(); ) {
-      if (tcp.type === PROTOINFO_TCP_STATE) flow.tcpState = tcp.u8();
-    }
+    for (const tcp = reader.nested(); tcp.next(); ) if (tcp.type === PROTOINFO_TCP_STATE) return tcp.u8();
   }
+  return 0;
 }
 
 function readCounters(reader: AttributeReader, flow: TrackedFlow, isOut: boolean): void {

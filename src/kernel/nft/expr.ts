@@ -26,6 +26,7 @@ export type CmpOp = 'eq' | 'neq' | 'lt' | 'lte' | 'gt' | 'gte';
 export type FibFlag = 'saddr' | 'daddr' | 'mark' | 'iif' | 'oif' | 'present';
 export type FibResult = 'oif' | 'oifname' | 'type';
 export type NatFlag = 'random' | 'fully-random' | 'persistent';
+export type LimitFlag = 'over';
 export type RejectType = 'icmp-unreach' | 'tcp-reset' | 'icmpx-unreach';
 
 /** What a rule decides about a packet. The packet returns from a `jump` but not from a `goto`. */
@@ -168,6 +169,16 @@ export interface CounterExpr {
   readonly bytes?: bigint;
 }
 
+/** Matches `burst` packets, and `rate` more per unit of time; with `over`, packets beyond that. */
+export interface LimitExpr {
+  readonly kind: 'limit';
+  readonly rate: bigint;
+  readonly unitSeconds: bigint;
+  readonly burst: number;
+  readonly counts: 'packets';
+  readonly flags?: readonly LimitFlag[];
+}
+
 /** Refers to a named counter of the same table. */
 export interface ObjrefExpr {
   readonly kind: 'objref';
@@ -212,6 +223,7 @@ export type Expr =
   | MasqExpr
   | RejectExpr
   | CounterExpr
+  | LimitExpr
   | ObjrefExpr
   | DynsetExpr
   | UnknownExpr;

@@ -237,6 +237,13 @@ export const codecs: { readonly [K in KnownKind]: ExprCodec<ExprOf<K>> } = {
     bytes: p.optional(p.u64(NFTA_COUNTER.BYTES)),
     packets: p.optional(p.u64(NFTA_COUNTER.PACKETS)),
   }),
+  limit: codec('limit', {
+    rate: p.u64(1),
+    unitSeconds: p.u64(2),
+    burst: p.u32(3),
+    counts: p.named(4, { packets: 0 }),
+    flags: p.optionalFlags(5, { over: 1 }),
+  }),
   objref: codec('objref', { type: p.named(1, { counter: NFT_OBJECT_COUNTER }), name: counterName }),
   dynset: codec(
     'dynset',

@@ -122,6 +122,7 @@ export class ChainWalk {
         remember(state, expr, chain);
         return 'on';
       case 'numgen':
+      case 'limit':
       case 'unknown':
         throw new NotUnderstoodError(rule);
       default: {

@@ -22,7 +22,7 @@ export type IsLocal = (address: Uint8Array) => boolean;
 /** Expressions that only read and write registers or metadata, or end their rule. */
 export type PlainExpr = Exclude<
   Expr,
-  { kind: 'lookup' | 'verdict' | 'numgen' | 'nat' | 'masq' | 'reject' | 'dynset' | 'unknown' }
+  { kind: 'lookup' | 'verdict' | 'numgen' | 'nat' | 'masq' | 'reject' | 'dynset' | 'limit' | 'unknown' }
 >;
 
 /** Runs an expression. Returns false when its rule ends here, undefined when it needs an unknown fact. */

@@ -217,9 +217,11 @@ class PartialWalk {
       case 'counter':
         return goesOn;
       case 'objref':
+        return goesOn;
       case 'dynset':
-        // A full set ends the rule, and so may a quota or a limit.
-        return expr.kind === 'objref' ? goesOn : perhaps;
+      case 'limit':
+        // A full set ends the rule, and so does a limit that is used up.
+        return perhaps;
       case 'unknown':
         return this.#stepUnknown(expr, registers, match);
       default:
