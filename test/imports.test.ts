@@ -50,6 +50,7 @@ const allowed: Record<string, readonly string[]> = {
     'obs',
     'lib',
   ],
+  trace: ['inspect/api.ts', 'backends/inspection.ts', 'kernel', 'native/byte-order.ts', 'model', 'lib'],
   forwarder: ['native', 'model', 'lib'],
   backends: ['forwarder', 'plan', 'model', 'kernel', 'config/types.ts', 'obs', 'lib'],
   conntrack: ['model', 'kernel', 'obs', 'lib'],

@@ -39,6 +39,8 @@ export type Completed = 'service' | 'source' | 'command' | 'shell';
 export interface Command extends CommandSyntax {
   /** Whether -o name is possible. */
   readonly hasNames: boolean;
+  /** It works on the node only, because it changes or follows something there: not with -N. */
+  readonly runsOnNode?: boolean;
   run(context: CommandContext): Promise<ExitCode>;
 }
 

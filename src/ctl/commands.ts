@@ -13,6 +13,7 @@ import {
   offlineFlags,
   sinceFlag,
   topFlags,
+  traceFlags,
   watchFlags,
 } from './flags.ts';
 import { showJournal } from './journal.ts';
@@ -172,6 +173,33 @@ Examples:
   },
 };
 
+const trace: Command = {
+  name: 'trace',
+  usage: 'SERVICE|SRC DST[:PORT][/PROTO]',
+  arguments: { least: 1, most: 2 },
+  summary: 'follows real packets through the rules of all programs: where each went, and who dropped it',
+  details: `SERVICE is a Service as NAME or NAMESPACE/NAME, or one of its ports as NAMESPACE/NAME:PORT: packets to all its
+addresses and node ports are followed. SRC is an address, a CIDR, or "node" for the node itself. DST is an address, with
+IPv6 in brackets before a PORT, or a Service. Only the first packet of each connection is followed.
+It runs on the node as root (CAP_NET_ADMIN). For the time of the trace it adds a table of nf_tables that marks packets
+and changes none of them. SRC DST also works while kube-proxy is down.
+Exits with 2 when a packet was dropped, rejected, lost, or not answered.
+
+Examples:
+  kube-proxyctl trace shop/web
+  kube-proxyctl trace --for 1m --packets 20 10.244.0.0/16 10.96.0.10:53/UDP
+  kube-proxyctl trace -o wide node shop/web:http`,
+  flags: [...traceFlags, namespaceFlag, ...offlineFlags],
+  hasNames: false,
+  completes: ['service', 'service'],
+  runsOnNode: true,
+  async run(context) {
+    // Loaded only when needed: it talks to the kernel.
+    const { showTrace } = await import('./trace/trace.ts');
+    return showTrace(context);
+  },
+};
+
 const diff: Command = {
   ...named,
   name: 'diff',
@@ -260,6 +288,7 @@ export const commands: readonly Command[] = [
   services,
   endpoints,
   explain,
+  trace,
   diff,
   journal,
   top,

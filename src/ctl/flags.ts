@@ -26,6 +26,8 @@ export interface CtlOptions {
   timeout: bigint;
   interface: string;
   live: boolean;
+  for: bigint;
+  packets: number;
   since: string;
   bundle: string;
   file: string;
@@ -56,6 +58,8 @@ export const defaultOptions: Readonly<CtlOptions> = {
   timeout: 60n * SECOND,
   interface: '',
   live: false,
+  for: 10n * SECOND,
+  packets: 5,
   since: '',
   bundle: '',
   file: '',
@@ -91,6 +95,18 @@ const span: FlagType<bigint> = {
   },
 };
 
+/** More packets than this are no story. */
+const maxPackets = 1000;
+
+const packetCount: FlagType<number> = {
+  ...int32,
+  parse(text, current, isFirst) {
+    const packets = int32.parse(text, current, isFirst);
+    if (packets < 1 || packets > maxPackets) throw new Error(`is not between 1 and ${maxPackets}`);
+    return packets;
+  },
+};
+
 export type CtlFlag = Flag<CtlOptions>;
 
 function flag<Key extends keyof CtlOptions>(
@@ -121,7 +137,7 @@ const nodeFlags: readonly CtlFlag[] = [
     'kubeconfig',
     'kubeconfig',
     string,
-    'With -N: passed on to kubectl. Without -N: decide without a proxy, with the objects of the API server in this kubeconfig file (only services, endpoints, explain and diff).',
+    'With -N: passed on to kubectl. Without -N: decide without a proxy, with the objects of the API server in this kubeconfig file (only services, endpoints, explain, trace and diff).',
   ),
   flag('context', 'context', string, 'With -N: passed on to kubectl.'),
   flag('as', 'as', string, 'With -N: passed on to kubectl.'),
@@ -221,6 +237,11 @@ export const liveFlag: CtlFlag = flag(
   'Also send the packet from this node and trace it through the rules. Needs CAP_NET_ADMIN; traces do not show legacy iptables or IPVS.',
 );
 
+export const traceFlags: readonly CtlFlag[] = [
+  flag('for', 'for', span, 'How long to wait for packets.'),
+  flag('packets', 'packets', packetCount, 'End after the first packets of this many connections.'),
+];
+
 export const topFlags: readonly CtlFlag[] = [
   flag('interval', 'interval', span, 'Time between two looks at the proxy.'),
   flag('count', 'count', int32, 'End after this many looks. (default one for top in a pipe, else no end)'),
@@ -262,6 +283,7 @@ export const allFlags: readonly CtlFlag[] = [
   ...offlineFlags,
   interfaceFlag,
   liveFlag,
+  ...traceFlags,
   sinceFlag,
   bundleFlag,
   fileFlag,

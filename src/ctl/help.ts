@@ -4,12 +4,12 @@ import { type AnyCommand, flagsOf, isLocal } from './command.ts';
 import { type CtlFlag, commonFlags, versionFlag } from './flags.ts';
 import type { ProgramName } from './program-name.ts';
 
-const description = `kube-proxyctl shows the decisions of kube-proxy on this node, and whether the kernel agrees. It changes nothing.`;
+const description = `kube-proxyctl shows the decisions of kube-proxy on this node, and whether the kernel agrees. It changes nothing; trace and explain --live add a table of their own while they run.`;
 
 const exitCodes = `Exit codes:
   0  no problem found
   1  wrong usage, or no answer
-  2  problem found: proxy unhealthy, or the kernel differs from its decisions
+  2  problem found: proxy unhealthy, kernel differs, or traced packet stopped
 `;
 
 /** Help for the program, wrapped at a width if there is one. */

@@ -118,6 +118,13 @@ const usageFaults: [args: string, complaint: string][] = [
   ['status -N n1 --server x', '--on-node and --server exclude each other'],
   ['services -N n1 --manifests x', '--on-node and --manifests exclude each other'],
   ['explain -N n1 --live 10.0.0.1 10.0.0.2:80', '--on-node and --live exclude each other'],
+  ['trace', 'trace takes SERVICE|SRC DST[:PORT][/PROTO], got none'],
+  ['trace --packets 0 web', 'invalid argument "0" for "--packets" flag: is not between 1 and 1000'],
+  ['trace --for 0s web', 'invalid argument "0s" for "--for" flag: is not between 1ms and 24h'],
+  [
+    'trace -N n1 shop/web',
+    'trace runs on the node itself, not with -N: kubectl -n kube-system exec POD -- kube-proxyctl trace …, where POD is kube-proxy on that node',
+  ],
   ['services -w --manifests x', '--watch needs a running kube-proxy'],
 ];
 

@@ -121,6 +121,7 @@ const otherSources = ['server', 'config', 'without-proxy', 'manifests', 'bundle'
 /** Throws when flags do not go together with -N, or need it. */
 function checkNode(command: Command, given: ReadonlySet<string>): void {
   if (given.has('on-node')) {
+    if (command.runsOnNode) throw new UsageError(onNodeOnly(command));
     const other = [...otherSources, 'node', 'proxy-mode', 'live'].find((name) => given.has(name));
     if (other !== undefined) throw new UsageError(`--on-node and --${other} exclude each other`);
     return;
@@ -132,8 +133,13 @@ function checkNode(command: Command, given: ReadonlySet<string>): void {
   }
 }
 
+function onNodeOnly({ name }: Command): string {
+  return `${name} runs on the node itself, not with -N: kubectl -n kube-system exec POD -- kube-proxyctl ${name} …, where POD is kube-proxy on that node`;
+}
+
 /** Throws when the plugin does not know which proxy to ask. */
 function checkPlugin(command: AnyCommand, given: ReadonlySet<string>): void {
+  if (!isLocal(command) && command.runsOnNode) throw new UsageError(onNodeOnly(command));
   if (!isLocal(command) && !['on-node', ...otherSources].some((name) => given.has(name))) {
     throw new UsageError('-N NODE is needed');
   }

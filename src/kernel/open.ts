@@ -1,11 +1,14 @@
 import type { Clock } from '../lib/clock.ts';
 import { loadLibc } from '../native/koffi-libc.ts';
 import { type Logger, silentLogger } from '../obs/log.ts';
+import { type ConntrackClient, openConntrackClient } from './ct/client.ts';
 import { datagramLog } from './netlink/debug.ts';
 import type { SocketOptions } from './netlink/socket.ts';
+import type { NetlinkSubscription } from './netlink/subscription.ts';
 import type { NftClient } from './nft/client.ts';
 import { openNftClient } from './nft/netlink-client.ts';
 import { openRulesetReader, type RulesetReader } from './nft/ruleset-reader.ts';
+import { followTraces, type TraceListener } from './nft/trace.ts';
 import { type InterfaceAddresses, openInterfaceAddresses } from './route/addresses.ts';
 import { openRouteClient, type RouteClient } from './route/client.ts';
 
@@ -46,6 +49,41 @@ export async function openRuleset(clock: Clock): Promise<RulesetKernel> {
     return { nft, route, close: () => [nft, route].forEach((socket) => void socket.close()) };
   } catch (error) {
     route.close();
+    throw error;
+  }
+}
+
+/** What is needed to follow packets of others through the kernel. */
+export interface TraceKernel {
+  readonly nft: NftClient;
+  readonly rules: RulesetReader;
+  readonly route: RouteClient;
+  readonly conntrack: ConntrackClient;
+  /** Subscribes to the steps of traced packets. */
+  follow(listener: TraceListener): NetlinkSubscription;
+  close(): void;
+}
+
+/** Opens it; rejects when a socket cannot be opened. */
+export async function openTracing(clock: Clock): Promise<TraceKernel> {
+  const libc = await loadLibc();
+  const opened: { close(): void }[] = [];
+  const keep = <T extends { close(): void }>(socket: T): T => {
+    opened.push(socket);
+    return socket;
+  };
+  const close = () => opened.forEach((socket) => void socket.close());
+  try {
+    return {
+      nft: keep(openNftClient(libc, { clock })),
+      rules: keep(openRulesetReader(libc, { clock })),
+      route: keep(openRouteClient(libc, { clock })),
+      conntrack: keep(openConntrackClient(libc, { clock })),
+      follow: (listener) => followTraces(libc, listener),
+      close,
+    };
+  } catch (error) {
+    close();
     throw error;
   }
 }

@@ -1,8 +1,8 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
-import { placeOfProcess } from '../../app/node-report.ts';
-import { API_PATH, type LogReport, type NodeReport } from '../../inspect/api.ts';
+import { API_PATH, type LogReport } from '../../inspect/api.ts';
+import { requireSameKernel, textOf } from '../same-kernel.ts';
 import type { Pages } from '../source.ts';
 
 /** A file of the archive. `open` rejects, or throws while it is read, with the reason why it cannot be collected. */
@@ -50,27 +50,6 @@ export function bundleParts(pages: Pages): BundlePart[] {
 async function logRecords(pages: Pages): Promise<string[]> {
   const { items } = JSON.parse(await textOf(pages, 'log')) as LogReport;
   return items.map(({ record }) => record);
-}
-
-/** Throws when a proxy answers that runs elsewhere: the rules here are not its rules. */
-async function requireSameKernel(pages: Pages): Promise<void> {
-  let node: Partial<NodeReport>;
-  try {
-    node = JSON.parse(await textOf(pages, 'node')) as NodeReport;
-  } catch (error) {
-    if (pages.onNode !== undefined) throw error;
-    return;
-  }
-  const here = placeOfProcess();
-  if (node.bootId !== here.bootId || node.networkNamespace !== here.networkNamespace) {
-    throw new Error(`the proxy runs on node ${node.nodeName}, in another machine or network namespace`);
-  }
-}
-
-async function textOf(pages: Pages, name: string): Promise<string> {
-  let text = '';
-  for await (const piece of await pages.page(API_PATH + name)) text += piece;
-  return text;
 }
 
 /** The output of a program, in pieces; throws its error when it cannot be started or fails. */

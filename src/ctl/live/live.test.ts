@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { headers, marked, observer, step, TRACER } from '../../../test/trace/recorded-steps.ts';
 import type { Fate } from '../../backends/inspection.ts';
 import { iptablesMode } from '../../backends/iptables/mode.ts';
 import { ipvsMode } from '../../backends/ipvs/mode.ts';
 import type { Mode } from '../../backends/mode.ts';
 import { nftablesMode } from '../../backends/nftables/mode.ts';
 import { userspaceMode } from '../../backends/userspace/mode.ts';
-import { liveDifferences } from './live.ts';
+import { liveDifferences, wayOf } from './live.ts';
 
 const packet = {
   family: 'IPv4',
@@ -54,4 +55,21 @@ test('a way that the trace cannot show is not compared', () => {
   const planned = { service: null, frontend: null, fate: forward, reasons: [] };
   const unseen = { from: 'a', to: '10.96.0.1:80', isDropped: false, steps: [] };
   assert.equal(liveDifferences({ packet, planned }, unseen, iptablesMode), null);
+});
+
+test('the way of a sent packet has its addresses and steps, without the chains of the trace', () => {
+  const before = headers('fd00::1', 'fd00:96::1', [40_000, 443]);
+  const drop = step('kube-proxy', 'refuse', {
+    family: 'ip6',
+    ruleHandle: 5n,
+    verdict: { kind: 'drop' },
+    ...before,
+  });
+  assert.deepEqual(wayOf([marked(before), observer('output-first', {}), drop], TRACER), {
+    from: '[fd00::1]:40000',
+    to: '[fd00:96::1]:443',
+    isDropped: true,
+    steps: ['ip6 kube-proxy refuse rule 5: drop'],
+  });
+  assert.deepEqual(wayOf([], TRACER), { from: null, to: null, isDropped: false, steps: [] });
 });

@@ -5,16 +5,27 @@ import { followTraces, type TraceStep } from '../../kernel/nft/trace.ts';
 import { type KernelInterfaces, openKernel } from '../../kernel/open.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { sleep } from '../../lib/sleep.ts';
-import { messageOf } from '../../lib/thrown.ts';
 import { joinHostPort } from '../../model/ip.ts';
 import { loadLibc } from '../../native/koffi-libc.ts';
+import { hostCIDR, type Interest } from '../../trace/interest.ts';
+import { destinationText, endingOf, endsOf, journeysOf, sourceText, stepTexts } from '../../trace/journey.ts';
+import { traceError } from '../../trace/trace-error.ts';
+import { TRACE_TABLE, whileTraced } from '../../trace/trace-table.ts';
 import type { Paint } from '../terminal.ts';
-import { type Journey, journeyOf } from './journey.ts';
 import { openSender, type Sender, type SendOutcome } from './send.ts';
-import { type Connection, TRACE_TABLE, whileTraced } from './trace-table.ts';
+
+/** The way of the packet through the rules of this node. */
+export interface Way {
+  /** The first source and the last destination, as `ip:port`; null when no step shows them. */
+  readonly from: string | null;
+  readonly to: string | null;
+  readonly isDropped: boolean;
+  /** One line per step: rules that matched, and policies. */
+  readonly steps: readonly string[];
+}
 
 /** The way of a packet that was sent, and how it differs from the decision. */
-export interface LiveReport extends Journey {
+export interface LiveReport extends Way {
   readonly outcome: SendOutcome;
   /** Null where the trace cannot show it. */
   readonly differences: readonly string[] | null;
@@ -35,35 +46,48 @@ export async function sendLive(report: ExplanationReport, clock: Clock): Promise
   try {
     const kernel = await openKernel(clock);
     try {
-      const connection = { family, protocol, destination, port, sourcePort: sender.sourcePort };
-      const { outcome, steps } = await trace(connection, sender, kernel, clock);
-      const journey = journeyOf(steps, TRACE_TABLE);
-      return {
-        ...journey,
-        outcome,
-        differences: liveDifferences(report, journey, await loadMode(report.mode)),
-      };
+      const cidr = hostCIDR(destination);
+      if (!cidr) throw new Error(`${destination} is not an address`);
+      const { sourcePort } = sender;
+      const interest: Interest = { family, protocol, source: 'node', destination: cidr, port, sourcePort };
+      const { outcome, steps } = await trace(interest, sender, kernel, clock);
+      const way = wayOf(steps, TRACE_TABLE);
+      return { ...way, outcome, differences: liveDifferences(report, way, await loadMode(report.mode)) };
     } finally {
       kernel.close();
     }
   } catch (error) {
-    const reason = messageOf(error);
-    const hint = /\bEPERM\b/.test(reason) ? '; tracing needs CAP_NET_ADMIN' : '';
-    throw new Error(`the packet cannot be traced: ${reason}${hint}`, { cause: error });
+    throw traceError('the packet cannot be traced', error);
   } finally {
     sender.close();
   }
 }
 
-async function trace(connection: Connection, sender: Sender, { nft }: KernelInterfaces, clock: Clock) {
+/** The way of the first packet that a rule of the table `tracer` marked, out of the steps of all packets. */
+export function wayOf(reported: readonly TraceStep[], tracer: string): Way {
+  const [journey = []] = journeysOf(reported, tracer);
+  const { first, last } = endsOf(journey);
+  return {
+    from: first ? sourceText(first) : null,
+    to: last ? destinationText(last) : null,
+    isDropped: endingOf(journey).kind === 'stopped',
+    steps: stepTexts(journey),
+  };
+}
+
+async function trace(interest: Interest, sender: Sender, { nft }: KernelInterfaces, clock: Clock) {
   const steps: TraceStep[] = [];
   const failures: Error[] = [];
   const traces = followTraces(await loadLibc(), {
     step: (step) => steps.push(step),
     failed: (error) => failures.push(error),
+    lost: () => failures.push(new Error('steps of the trace were lost')),
   });
+  // Where the kernel does not remove the table by itself, Ctrl-C must not leave it behind. The work takes a second or two.
+  const hold = () => {};
+  process.on('SIGINT', hold);
   try {
-    const outcome = await whileTraced(nft, connection, async () => {
+    const outcome = await whileTraced(nft, [interest], { packets: 1 }, async () => {
       const seen = await sender.send();
       await sleep(clock, settleMs);
       return seen;
@@ -71,6 +95,7 @@ async function trace(connection: Connection, sender: Sender, { nft }: KernelInte
     if (failures[0]) throw failures[0];
     return { outcome, steps };
   } finally {
+    process.off('SIGINT', hold);
     traces.close();
   }
 }
@@ -81,7 +106,7 @@ async function trace(connection: Connection, sender: Sender, { nft }: KernelInte
  */
 export function liveDifferences(
   { packet, planned }: Pick<ExplanationReport, 'packet' | 'planned'>,
-  { to, isDropped, steps }: Journey,
+  { to, isDropped, steps }: Way,
   { isTraceable = false }: Pick<Mode, 'isTraceable'>,
 ): readonly string[] | null {
   if (!isTraceable || to === null || steps.length === 0) return null;

@@ -19,8 +19,12 @@ const TRACE = {
   ID: 6,
   NETWORK_HEADER: 8,
   TRANSPORT_HEADER: 9,
+  IIF: 10,
+  OIF: 12,
   POLICY: 16,
 } as const;
+/** Room for the steps of some hundred packets that come at once. */
+const receiveBuffer = 8 << 20;
 const traceTypes = { policy: 1, return: 2, rule: 3 } as const;
 
 /** One step of a packet that the kernel traces because a rule set nftrace on it. */
@@ -37,6 +41,9 @@ export interface TraceStep {
   /** Headers on entry to the base chain; only the packet's first step there has them. */
   readonly network?: Uint8Array;
   readonly transport?: Uint8Array;
+  /** Indexes of the interfaces by which the packet came and will leave; only in steps with headers, where known. */
+  readonly inInterface?: number;
+  readonly outInterface?: number;
 }
 
 /** Reads a trace message; undefined for any other message and for incomplete steps. */
@@ -49,6 +56,7 @@ export function readTrace(message: NetlinkMessage): TraceStep | undefined {
   if (!family || !kind || id === undefined || table === undefined || chain === undefined) return undefined;
   const ruleHandle = a.u64Be(TRACE.RULE_HANDLE);
   const verdict = kind === 'policy' ? policyOf(a.i32Be(TRACE.POLICY)) : verdictOf(a);
+  const [inInterface, outInterface] = [a.u32Be(TRACE.IIF), a.u32Be(TRACE.OIF)];
   const [network, transport] = [a.bytes(TRACE.NETWORK_HEADER), a.bytes(TRACE.TRANSPORT_HEADER)];
   return {
     id,
@@ -60,6 +68,8 @@ export function readTrace(message: NetlinkMessage): TraceStep | undefined {
     ...(verdict && { verdict }),
     ...(network && { network }),
     ...(transport && { transport }),
+    ...(inInterface !== undefined && { inInterface }),
+    ...(outInterface !== undefined && { outInterface }),
   };
 }
 
@@ -75,18 +85,20 @@ function policyOf(code: number | undefined): Verdict | undefined {
 
 export interface TraceListener {
   step(step: TraceStep): void;
-  /** Steps were lost, or the subscription failed. */
+  /** The subscription failed. */
   failed(error: Error): void;
+  /** The kernel dropped steps, because they came too fast. */
+  lost(): void;
 }
 
 /** Subscribes to the steps of all traced packets of this network namespace. Throws SystemError without CAP_NET_ADMIN. */
 export function followTraces(libc: Libc, listener: TraceListener): NetlinkSubscription {
-  return subscribe(openTransport(libc, NETLINK_NETFILTER), [NFNLGRP_NFTRACE], {
+  return subscribe(openTransport(libc, NETLINK_NETFILTER, { receiveBuffer }), [NFNLGRP_NFTRACE], {
     message: (message) => {
       const step = readTrace(message);
       if (step) listener.step(step);
     },
-    overrun: () => listener.failed(new Error('steps of the trace were lost')),
+    overrun: () => listener.lost(),
     failed: (error) => listener.failed(error),
   });
 }
