@@ -1,5 +1,5 @@
 /**
- * Bundles each command into one file under dist/. koffi is not bundled but copied beside the bundles, with its binary
+ * Bundles each command into one file under dist/, and the page of kube-proxyctl. koffi is not bundled but copied beside the bundles, with its binary
  * for this platform, so that dist/ runs wherever Node.js is installed. A table beside each bundle maps its lines to the
  * sources, for the positions in log records. The bundles know their version and commit (src/lib/product.ts).
  * With --optional (after an install) a missing esbuild is no failure: the commands then run from their sources.
@@ -73,10 +73,40 @@ async function buildInto(built: string, esbuild: typeof import('esbuild')): Prom
     console.log(`dist/${command}.js  ${(text.length / 1024).toFixed(0)} KiB`);
   }
   cpSync(join(root, 'LICENSE'), join(built, 'LICENSE'));
-  // The only library in the bundles.
-  cpSync(join(root, 'node_modules/yaml/LICENSE'), join(built, 'LICENSE.yaml'));
+  await buildPage(built, esbuild);
+  // The libraries in the bundles.
+  for (const name of ['yaml', 'preact', 'uplot']) {
+    cpSync(join(root, 'node_modules', name, 'LICENSE'), join(built, `LICENSE.${name}`));
+  }
   writeFileSync(join(built, 'package.json'), `${JSON.stringify({ type: 'module' })}\n`);
   copyFFILibrary(join(root, 'node_modules'), join(built, 'node_modules'));
+}
+
+/** The page that `kube-proxyctl ui` serves: page.html, page.js and page.css. */
+async function buildPage(built: string, esbuild: typeof import('esbuild')): Promise<void> {
+  const { outputFiles } = await esbuild.build({
+    stdin: {
+      contents:
+        "import 'uplot/dist/uPlot.min.css';\nimport './src/ui/page.css';\nimport './src/ui/main.tsx';\n",
+      resolveDir: root,
+    },
+    outfile: join(built, 'page.js'),
+    bundle: true,
+    minify: true,
+    platform: 'browser',
+    target: 'es2023',
+    format: 'iife',
+    jsx: 'automatic',
+    jsxImportSource: 'preact',
+    charset: 'utf8',
+    legalComments: 'none',
+    write: false,
+  });
+  for (const { path, contents } of outputFiles) {
+    writeFileSync(path, contents);
+    console.log(`dist/${basename(path)}  ${(contents.length / 1024).toFixed(0)} KiB`);
+  }
+  cpSync(join(root, 'src/ui/page.html'), join(built, 'page.html'));
 }
 
 /** Replaces dist/ file by file, so that a command that starts meanwhile finds a complete bundle. */

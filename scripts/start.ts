@@ -9,6 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { API_PATH, type StatusReport } from '../src/inspect/api.ts';
 import { showAnswers } from './demo/answers.ts';
 import { helpText, readArguments } from './demo/arguments.ts';
+import { servePage } from './demo/page.ts';
 import { Pods } from './demo/pods.ts';
 import { RunningProxy } from './demo/proxy.ts';
 import { textAt } from './demo/requests.ts';
@@ -32,7 +33,11 @@ async function main(): Promise<void> {
   const { manifests } = args;
   const shop = await Shop.open(manifests, args.node);
   const stage = await openStage(args, shop.node());
-  console.log(introduction(manifests, stage, shop));
+  const page = await servePage(stage, parent).then(
+    (url) => `Its page for a browser: ${url}`,
+    (error: Error) => `It has no page for a browser: ${error.message}.`,
+  );
+  console.log(introduction(manifests, stage, shop, page));
   const pods = new Pods(stage);
   await pods.startAll(shop.endpoints());
   const proxy = new RunningProxy([`--manifests=${manifests}`, ...stage.flags]);
@@ -48,10 +53,11 @@ async function main(): Promise<void> {
   await end();
 }
 
-function introduction(manifests: string, stage: Stage, shop: Shop): string {
+function introduction(manifests: string, stage: Stage, shop: Shop, page: string): string {
   const lines = [
     `kube-proxy runs in ${stage.description}.`,
     `Its node is ${shop.node().name}. While it runs, edit the manifests in ${manifests}. Ctrl-C ends it.`,
+    page,
     'To ask it from a second terminal:',
     `  ${stage.ctl} status`,
   ];

@@ -19,6 +19,7 @@ export const tools = {
   modprobe: 'kmod',
   zsh: 'zsh',
   fish: 'fish',
+  chromium: 'chromium',
 };
 
 /** Tests that need neither root nor a network. */

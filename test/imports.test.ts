@@ -58,6 +58,15 @@ const allowed: Record<string, readonly string[]> = {
   kernel: ['native', 'model', 'obs', 'lib'],
   native: ['lib'],
   obs: ['lib'],
+  ui: [
+    'inspect/api.ts',
+    'inspect/traffic-api.ts',
+    'inspect/explanation-words.ts',
+    'inspect/journal-words.ts',
+    'backends/inspection.ts',
+    'model/ip.ts',
+    'lib',
+  ],
   admin: ['inspect', 'obs', 'health', 'state', 'plan', 'config', 'lib'],
   lib: [],
 };
@@ -78,6 +87,17 @@ test('imports point down the layers only', () => {
     }
   }
   assert.deepEqual(violations, []);
+});
+
+test('only a browser loads the page: nothing else imports it', () => {
+  for (const file of sourceFiles(src).filter((name) => !relative(src, name).startsWith('ui/'))) {
+    const targets = importsOf(file).map((target) => relative(src, resolve(dirname(file), target)));
+    assert.deepEqual(
+      targets.filter((to) => to.startsWith('ui/')),
+      [],
+      relative(src, file),
+    );
+  }
 });
 
 test('a mode imports no other mode', () => {
@@ -161,7 +181,7 @@ function productFiles(): string[] {
 
 function sourceFiles(directory: string): string[] {
   return readdirSync(directory, { recursive: true, encoding: 'utf8' })
-    .filter((name) => name.endsWith('.ts'))
+    .filter((name) => /\.tsx?$/.test(name))
     .map((name) => join(directory, name));
 }
 

@@ -6,6 +6,7 @@ import { hasIPv6 } from '../../src/kernel/probe.ts';
 import { systemFiles } from '../../src/kernel/system-files.ts';
 import { bitsOf, familyOf, isLoopback, parseIP } from '../../src/model/ip.ts';
 import { type Arguments, insideMark } from './arguments.ts';
+import { listenAtLoopback } from './loopback.ts';
 import { kubeProxy, kubeProxyctl } from './proxy.ts';
 import type { DemoNode } from './shop.ts';
 
@@ -165,11 +166,7 @@ function sudo(): string {
 /** This port of 127.0.0.1 when it is free, else another one. */
 async function freePort(wanted: number): Promise<number> {
   const server = createServer();
-  try {
-    await once(server.listen(wanted, '127.0.0.1'), 'listening');
-  } catch {
-    await once(server.listen(0, '127.0.0.1'), 'listening');
-  }
+  await listenAtLoopback(server, wanted);
   const { port } = server.address() as AddressInfo;
   await once(server.close(), 'close');
   return port;

@@ -11,6 +11,7 @@ import {
   namespaceFlag,
   namespaceFlags,
   offlineFlags,
+  portFlag,
   sinceFlag,
   topFlags,
   traceFlags,
@@ -266,6 +267,26 @@ Examples:
   },
 };
 
+const ui: Command = {
+  name: 'ui',
+  usage: '',
+  arguments: { least: 0, most: 0 },
+  summary: 'serves a page for a browser: state, Services, where their traffic goes and why, timeline',
+  details: `The page is at a port of 127.0.0.1, whose address is printed. It only reads, like every other command, and loads
+nothing from elsewhere. It goes on until Ctrl-C.
+
+Examples:
+  kube-proxyctl ui
+  kube-proxyctl -N node-1 ui --port 8080`,
+  flags: [portFlag],
+  hasNames: false,
+  completes: [],
+  async run(context) {
+    const { servePage } = await import('./page/serve.ts');
+    return servePage(context);
+  },
+};
+
 const version: Command = {
   name: 'version',
   usage: '',
@@ -292,6 +313,7 @@ export const commands: readonly Command[] = [
   diff,
   journal,
   top,
+  ui,
   bundle,
   version,
 ];

@@ -31,6 +31,7 @@ export interface CtlOptions {
   since: string;
   bundle: string;
   file: string;
+  port: number;
   watch: boolean;
   interval: bigint;
   count: number;
@@ -63,6 +64,7 @@ export const defaultOptions: Readonly<CtlOptions> = {
   since: '',
   bundle: '',
   file: '',
+  port: 0,
   watch: false,
   interval: 2n * SECOND,
   count: 0,
@@ -275,6 +277,22 @@ export const fileFlag: CtlFlag = flag(
   'f',
 );
 
+const portNumber: FlagType<number> = {
+  ...int32,
+  parse(text, current, isFirst) {
+    const port = int32.parse(text, current, isFirst);
+    if (port < 0 || port > 65_535) throw new Error('is not a number from 0 to 65535');
+    return port;
+  },
+};
+
+export const portFlag: CtlFlag = flag(
+  'port',
+  'port',
+  portNumber,
+  'The port of 127.0.0.1 that the page is served at; 0 for a free one.',
+);
+
 export const versionFlag: CtlFlag = flag('version', 'version', bool, 'Print the version and exit.');
 
 export const allFlags: readonly CtlFlag[] = [
@@ -287,6 +305,7 @@ export const allFlags: readonly CtlFlag[] = [
   sinceFlag,
   bundleFlag,
   fileFlag,
+  portFlag,
   ...watchFlags,
   versionFlag,
 ];

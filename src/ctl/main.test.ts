@@ -110,6 +110,7 @@ const usageFaults: [args: string, complaint: string][] = [
     'status -o xml',
     'invalid argument "xml" for "-o, --output" flag: is none of table, wide, json, yaml, name',
   ],
+  ['ui --port 70000', 'invalid argument "70000" for "--port" flag: is not a number from 0 to 65535'],
   ['status -o name', 'status has no -o name'],
   ['services --count 3', '--count needs --watch'],
   ['status --kubeconfig x', 'status takes --kubeconfig only with -N NODE'],

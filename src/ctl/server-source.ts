@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { API_PATH, API_VERSION } from '../inspect/api.ts';
 import { http } from '../lib/http.ts';
 import { messageOf } from '../lib/thrown.ts';
-import type { AskedPacket, ReportSource } from './source.ts';
+import type { AskedPacket, PageAnswer, ReportSource } from './source.ts';
 
 /** Longer than any answer about the largest cluster, shorter than the longest string. */
 const maxLength = 500_000_000;
@@ -35,7 +35,10 @@ export function serverSource(server: string, timeoutMs: number, hint = ''): Repo
     diff: () => get('diff'),
     counters: () => get('counters'),
     journal: (question) => get('journal', { ...question }),
-    pages: { page: (path) => openPage(new URL(path, base), timeoutMs) },
+    pages: {
+      ask: (path) => openText(new URL(path, base), timeoutMs, hint),
+      page: (path) => openPage(new URL(path, base), timeoutMs),
+    },
     async close() {},
   };
 }
@@ -87,11 +90,7 @@ async function fetchText(
   return { status: answer.status, body };
 }
 
-async function openText(
-  url: URL,
-  timeoutMs: number,
-  hint: string,
-): Promise<{ status: number; body: AsyncIterable<string> }> {
+async function openText(url: URL, timeoutMs: number, hint: string): Promise<PageAnswer> {
   const signal = AbortSignal.timeout(timeoutMs);
   const explained = (error: unknown) => {
     const reason = signal.aborted ? `no answer within ${timeoutMs / 1000} s` : reasonOf(error);

@@ -19,8 +19,16 @@ export interface AskedPacket {
   readonly interface?: string;
 }
 
+/** An answer of a running proxy, whatever its status is. */
+export interface PageAnswer {
+  readonly status: number;
+  readonly body: AsyncIterable<string>;
+}
+
 /** The pages of a running proxy. */
 export interface Pages {
+  /** Rejects only when there is no answer. */
+  ask(path: string): Promise<PageAnswer>;
   /** The text of the page at a path, in pieces. Rejects when the answer is not 200. */
   page(path: string): Promise<AsyncIterable<string>>;
   /** The node that -N names; undefined when the proxy is at an address, for example on this machine. */
@@ -39,4 +47,10 @@ export interface ReportSource {
   /** Absent without a running proxy. */
   readonly pages?: Pages;
   close(): Promise<void>;
+}
+
+/** Throws when there is no running proxy. */
+export function pagesOf({ pages }: ReportSource): Pages {
+  if (!pages) throw new Error('this needs a running kube-proxy');
+  return pages;
 }

@@ -28,10 +28,11 @@ describe('the package', { skip }, () => {
 
   test('has the commands, their bundles, examples and documents, and nothing else', () => {
     const expected = [
-      /^(package\.json|LICENSE|dist\/LICENSE(\.yaml)?|Dockerfile|(README|CHANGELOG|CONTRIBUTING)\.md)$/,
+      /^(package\.json|LICENSE|dist\/LICENSE(\.(yaml|preact|uplot))?|Dockerfile|(README|CHANGELOG|CONTRIBUTING)\.md)$/,
       /^bin\/(kube-proxy|kube-proxyctl|kubectl-kube_proxy|kubectl_complete-kube_proxy|launch)$/,
       /^dist\/(kube-proxy|kube-proxyctl|forwarder-worker)\.(js|lines)$/,
-      /^(examples\/shop\/[a-z]+\.yaml|docs\/.+\.(md|svg)|(src|test)\/.+\/README\.md|deploy\/.+)$/,
+      /^dist\/page\.(html|js|css)$/,
+      /^(examples\/shop\/[a-z]+\.yaml|docs\/.+\.(md|svg|png)|(src|test)\/.+\/README\.md|deploy\/.+)$/,
     ];
     const packed = installation.packed();
     assert.deepEqual(
@@ -39,7 +40,9 @@ describe('the package', { skip }, () => {
       [],
     );
     assert.ok(
-      ['bin/launch', 'dist/kube-proxy.js', 'dist/kube-proxy.lines'].every((path) => packed.includes(path)),
+      ['bin/launch', 'dist/kube-proxy.js', 'dist/kube-proxy.lines', 'dist/page.js'].every((path) =>
+        packed.includes(path),
+      ),
     );
   });
 

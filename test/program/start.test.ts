@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { closeSync, openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, afterEach, before, describe, it } from 'node:test';
+import type { StatusReport } from '../../src/inspect/api.ts';
 import { enterNamespace, labUnavailable, run } from '../cluster/lab/namespace.ts';
 import { eventuallyEqual } from '../eventually.ts';
 import { Installation, NpmStart, namedNetworks, processes } from './npm-start.ts';
@@ -80,10 +81,20 @@ describe('npm start', { skip: skip ?? false }, () => {
     return all;
   }
 
+  /** The page that it names is there, and answers for its proxy. */
+  async function showsPage(demonstration: NpmStart): Promise<void> {
+    await demonstration.shows(/^Its page for a browser: http/m);
+    const [url = ''] = /http:\/\/127\.0\.0\.1:\d+\//.exec(demonstration.output) ?? [];
+    assert.match(await (await fetch(url)).text(), /<title>kube-proxy<\/title>/);
+    const status: StatusReport = JSON.parse(await (await fetch(`${url}debug/kube-proxy/status`)).text());
+    assert.equal(status.nodeName, 'node-1');
+  }
+
   /** It runs, a manifest is edited, the traffic moves, Ctrl-C ends it. */
   async function followsAnEdit(demonstration: NpmStart, web: string, nodePort: string): Promise<void> {
     await demonstration.shows(new RegExp(`web, cluster IP +${web} .*127\\.0\\.1\\.1[13] ×`));
     await demonstration.shows(new RegExp(`cart, node port +${nodePort} +127\\.0\\.1\\.1[23] ×6\\n`));
+    await showsPage(demonstration);
     const networks = networksOf(demonstration);
     assert.equal(networks.size, ownNetwork.test(demonstration.output) ? 1 : 0);
     const before = demonstration.output.length;

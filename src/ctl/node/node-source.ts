@@ -3,7 +3,7 @@ import { toMillis } from '../../lib/duration.ts';
 import { sleep } from '../../lib/sleep.ts';
 import type { CtlOptions } from '../flags.ts';
 import { NoAnswerError, serverSource } from '../server-source.ts';
-import type { ReportSource } from '../source.ts';
+import { pagesOf, type ReportSource } from '../source.ts';
 import type { Environment } from '../terminal.ts';
 import { breakText } from './failure.ts';
 import { type Forward, openForward } from './forward.ts';
@@ -28,14 +28,13 @@ export function nodeSource(
     diff: () => way.ask((source) => source.diff()),
     counters: () => way.ask((source) => source.counters()),
     journal: (question) => way.ask((source) => source.journal(question)),
-    pages: { onNode: options.onNode, page: (path) => way.ask((source) => pageOf(source, path)) },
+    pages: {
+      onNode: options.onNode,
+      ask: (path) => way.ask(async (source) => pagesOf(source).ask(path)),
+      page: (path) => way.ask(async (source) => pagesOf(source).page(path)),
+    },
     close: () => way.close(),
   };
-}
-
-async function pageOf({ pages }: ReportSource, path: string): Promise<AsyncIterable<string>> {
-  if (!pages) throw new Error('this needs a running kube-proxy');
-  return pages.page(path);
 }
 
 /** The nodes that -N can name. Rejects when kubectl cannot list the pods. */
