@@ -1,6 +1,7 @@
 import { API_VERSION } from '../inspect/api.ts';
 import { legacyTables } from '../kernel/iptables/table-reader.ts';
 import type { ChainRef } from '../kernel/nft/objects.ts';
+import type { TraceListener } from '../kernel/nft/trace.ts';
 import type { TraceKernel } from '../kernel/open.ts';
 import { systemFiles } from '../kernel/system-files.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -8,7 +9,7 @@ import { sleep } from '../lib/sleep.ts';
 import { families } from '../model/ip.ts';
 import type { ProxyMode } from '../model/proxy-mode.ts';
 import { Answers } from './answers.ts';
-import { evidenceOf, type ProxyKnowledge } from './evidence.ts';
+import { evidenceOf, type KernelFacts, type ProxyKnowledge } from './evidence.ts';
 import type { Interest } from './interest.ts';
 import { type Journey, Recording } from './journey.ts';
 import type { TracedConnection, TraceReport } from './report.ts';
@@ -29,6 +30,15 @@ export interface TracedMode {
   readonly isTraceable: boolean;
 }
 
+/** What of the kernel is used to follow packets. */
+export interface FollowKernel {
+  readonly nft: Pick<TraceKernel['nft'], 'commit'>;
+  readonly rules: KernelFacts['rules'];
+  readonly route: KernelFacts['route'] & Pick<TraceKernel['route'], 'listLinks'>;
+  readonly conntrack: Pick<TraceKernel['conntrack'], 'forEachFlow'>;
+  readonly follow: (listener: TraceListener) => { close(): void };
+}
+
 /** How often the connection table is looked at while packets come. */
 const lookEveryMs = 250;
 /** Time for the last packets to reach the end of their way, and for the kernel to report their steps. */
@@ -43,7 +53,7 @@ const answerMs = 2_000;
 export async function followPackets(
   question: TraceQuestion,
   proxy: ProxyKnowledge & { readonly mode: TracedMode | undefined },
-  kernel: TraceKernel,
+  kernel: FollowKernel,
   clock: Clock,
   signal: AbortSignal,
 ): Promise<TraceReport> {
@@ -67,7 +77,7 @@ export async function followPackets(
 
 async function record(
   { interests, packets, forMs }: TraceQuestion,
-  { nft, follow }: TraceKernel,
+  { nft, follow }: FollowKernel,
   answers: Answers,
   clock: Clock,
   signal: AbortSignal,
@@ -115,7 +125,7 @@ async function storiesOf(
   journeys: readonly Journey[],
   answers: Answers,
   proxy: ProxyKnowledge,
-  { rules, route }: TraceKernel,
+  { rules, route }: FollowKernel,
 ): Promise<TracedConnection[]> {
   const links = await route.listLinks();
   // Connections that went the same way share the answers.

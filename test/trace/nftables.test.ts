@@ -15,6 +15,7 @@ import {
   endpoint,
   isTracing,
   node,
+  nodePort,
   patience,
   podDevice,
   story,
@@ -182,6 +183,16 @@ describe('kube-proxyctl trace in nftables mode', { skip: skip ?? false, timeout:
       /^No first packet of a connection of shop\/web came to this node in /,
     );
     assert.ok(!isTracing());
+  });
+
+  it('follows packets to a node port', async () => {
+    const ask = () => lab.host('outside').ask({ address: node, port: nodePort });
+    const told = await story('shop/ported', ask, 0);
+    assert.match(
+      told.headline,
+      /^Delivered to .*: 203\.0\.113\.5:\d+ → shop\/ported:http\/TCP 192\.0\.2\.1:30080 → 10\.244\.0\.5:8080$/,
+    );
+    assert.match(told.masqueradedAs ?? '', /^192\.0\.2\.1:\d+$/);
   });
 
   it('follows datagrams between addresses', async () => {

@@ -74,6 +74,8 @@ export function balancer(clusterIP: string): string {
   return clusterIP.replace(/^10\.96\.0\./, '198.18.0.');
 }
 
+export const nodePort = 30_080;
+const nodePorts = { type: 'NodePort', externalTrafficPolicy: 'Cluster' };
 const loadBalancer = {
   type: 'LoadBalancer',
   externalTrafficPolicy: 'Cluster',
@@ -82,7 +84,7 @@ const loadBalancer = {
 
 /**
  * A node with the real program in one mode, a pod, an endpoint, an endpoint that never answers and a client outside. The
- * Services shop/web, ranged, local, mute, gone, host and six have the cluster IPs 10.96.0.1 to 10.96.0.6 and an IPv6 one.
+ * Services shop/web, ranged, local, mute, gone, host and ported have the cluster IPs 10.96.0.1 to 10.96.0.7, shop/six an IPv6 one.
  */
 export class TraceLab {
   readonly site: Site;
@@ -161,6 +163,8 @@ export class TraceLab {
     this.#put('mute', '10.96.0.4', [mute]);
     this.#put('gone', '10.96.0.5', [unreachable]);
     this.#put('host', '10.96.0.6', [node]);
+    const ports = [{ name: 'http', port: 80, protocol: 'TCP', targetPort: 8080, nodePort }];
+    this.#put('ported', '10.96.0.7', [endpoint], { ...nodePorts, ports });
     const { spec, ...rest } = apiService('six', 80, { clusterIP: v6.clusterIP });
     api.put('services', { ...rest, spec: { ...(spec as object), ipFamilies: ['IPv6'] } });
     api.put('endpointSlices', { ...apiSlice('six', [v6.endpoint]), addressType: 'IPv6' });
@@ -169,7 +173,8 @@ export class TraceLab {
   /** A Service shop/NAME with further fields of its spec, and a slice with these endpoints. */
   #put(name: string, clusterIP: string, addresses: readonly string[], spec: object = {}): void {
     const { spec: plain, ...rest } = apiService(name, 80, { clusterIP });
-    const ingress = 'type' in spec ? [{ ip: balancer(clusterIP), ipMode: 'VIP' }] : [];
+    const ingress =
+      'type' in spec && spec.type === loadBalancer.type ? [{ ip: balancer(clusterIP), ipMode: 'VIP' }] : [];
     const status = { loadBalancer: { ingress } };
     this.site.api.put('services', { ...rest, spec: { ...(plain as object), ...spec }, status });
     this.site.api.put('endpointSlices', apiSlice(name, addresses));
