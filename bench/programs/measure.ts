@@ -40,6 +40,8 @@ export interface RateFigures {
 export interface Subject {
   readonly path: string;
   readonly mode: Mode;
+  /** More flags. */
+  readonly args?: readonly string[];
 }
 
 /** The peer takes minutes for a first sync in an emulated machine. */
@@ -169,14 +171,14 @@ export async function measureRate(
 
 /** Creates a cluster, starts the program and waits for its first packet; passes the seconds that this took to `use`. */
 export async function withProgram<T>(
-  { path, mode }: Subject,
+  { path, mode, args }: Subject,
   size: Size,
   probe: Probe,
   use: (cluster: Cluster, program: Program, coldSeconds: number) => Promise<T>,
 ): Promise<T> {
   removeRules();
   const cluster = await Cluster.open(size, { mode });
-  const program = new Program(path, cluster.config);
+  const program = new Program(path, cluster.config, args);
   const begun = sharedClock();
   try {
     await probe.watchHealth();

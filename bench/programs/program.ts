@@ -17,8 +17,8 @@ export const ownProgram = resolve(import.meta.dirname, '../../bin/kube-proxy');
 export class Program {
   readonly #child: ChildProcess;
 
-  constructor(path: string, config: string) {
-    this.#child = spawn(path, ['--config', config], { stdio: 'ignore' });
+  constructor(path: string, config: string, args: readonly string[] = []) {
+    this.#child = spawn(path, ['--config', config, ...args], { stdio: 'ignore' });
   }
 
   get hasEnded(): boolean {

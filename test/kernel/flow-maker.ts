@@ -5,7 +5,7 @@ import type { MessageWriter } from '../../src/kernel/netlink/writer.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { loadLibc } from '../../src/native/koffi-libc.ts';
 
-/** An IPv4 UDP flow of a client to a service: the service address and the endpoint that answers. */
+/** An IPv4 flow of a client to a service: the service address and the endpoint that answers. */
 export interface FlowToMake {
   readonly client: Uint8Array;
   readonly clientPort: number;
@@ -13,6 +13,8 @@ export interface FlowToMake {
   readonly destinationPort: number;
   readonly answerer: Uint8Array;
   readonly answererPort: number;
+  /** IP number; UDP when absent. */
+  readonly protocol?: number;
 }
 
 const AF_INET = 2;
@@ -52,16 +54,17 @@ export async function makeFlows(flows: Iterable<FlowToMake>): Promise<void> {
 }
 
 function writeFlow(writer: MessageWriter, flow: FlowToMake): void {
-  const { client, clientPort, destination, destinationPort, answerer, answererPort } = flow;
+  const { client, clientPort, destination, destinationPort, answerer, answererPort, protocol = UDP } = flow;
   writer.nfgenmsg(AF_INET);
-  writeTuple(writer, TUPLE_ORIG, client, destination, clientPort, destinationPort);
-  writeTuple(writer, TUPLE_REPLY, answerer, client, answererPort, clientPort);
+  writeTuple(writer, TUPLE_ORIG, protocol, client, destination, clientPort, destinationPort);
+  writeTuple(writer, TUPLE_REPLY, protocol, answerer, client, answererPort, clientPort);
   writer.u32Be(TIMEOUT, lifetimeSeconds);
 }
 
 function writeTuple(
   writer: MessageWriter,
   type: number,
+  protocol: number,
   source: Uint8Array,
   destination: Uint8Array,
   sourcePort: number,
@@ -73,7 +76,7 @@ function writeTuple(
   writer.data(2, destination);
   writer.endNested(ip);
   const proto = writer.beginNested(2);
-  writer.u8(1, UDP);
+  writer.u8(1, protocol);
   writer.u16Be(2, sourcePort);
   writer.u16Be(3, destinationPort);
   writer.endNested(proto);

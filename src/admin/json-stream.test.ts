@@ -1,0 +1,71 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer, get, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { type TestContext, test } from 'node:test';
+import { eventually } from '../../test/eventually.ts';
+import { LineStream, sendBatches } from './json-stream.ts';
+
+async function answerOf(
+  t: TestContext,
+  handle: (response: ServerResponse) => void,
+): Promise<IncomingMessage> {
+  const server = createServer((_request, response) => handle(response)).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  const request = get({ host: '127.0.0.1', port, agent: false });
+  request.on('error', () => {});
+  t.after(() => {
+    request.destroy();
+    server.closeAllConnections();
+    server.close();
+  });
+  const [response] = (await once(request, 'response')) as [IncomingMessage];
+  return response;
+}
+
+test('batches are sent as the items of one object', async (t) => {
+  const response = await answerOf(t, (to) => {
+    void sendBatches(to, { kind: 'FlowList' }, async (send) => {
+      await send([{ n: 1 }, { n: 2 }]);
+      await send([]);
+      await send(Array.from({ length: 20_000 }, (_, i) => ({ n: i + 3 })));
+    });
+  });
+  const { kind, items } = JSON.parse(await text(response)) as { kind: string; items: { n: number }[] };
+  assert.equal(kind, 'FlowList');
+  assert.deepEqual([items.length, items[0], items.at(-1)], [20_002, { n: 1 }, { n: 20_002 }]);
+});
+
+test('an answer that fails on the way is cut off', async (t) => {
+  const response = await answerOf(t, (to) => {
+    void sendBatches(to, {}, async (send) => {
+      await send(Array.from({ length: 20_000 }, (_, i) => ({ n: i })));
+      throw new Error('the kernel does not answer');
+    });
+  });
+  await assert.rejects(text(response));
+});
+
+test('a reader of lines that is too slow misses some, and is told how many', async (t) => {
+  const sent = 60_000;
+  const line = { text: 'x'.repeat(200) };
+  let longest = 0;
+  const response = await answerOf(t, (to) => {
+    const lines = new LineStream(to, (count) => ({ lost: count }));
+    for (let i = 0; i < sent; i++) {
+      lines.write(line);
+      longest = Math.max(longest, to.writableLength);
+    }
+  });
+  assert.ok(longest < 6 << 20, `${longest} bytes waited`);
+  let received = '';
+  response.on('data', (data) => {
+    received += data;
+  });
+  await eventually('the reader is told of lost lines', () => received.includes('"lost"'));
+  const all = received.trim().split('\n');
+  const { lost } = JSON.parse(all.at(-1) ?? '') as { lost: number };
+  assert.equal(all.length - 1 + lost, sent);
+});

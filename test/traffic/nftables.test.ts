@@ -1,0 +1,3 @@
+import { runTraffic } from './suite.ts';
+
+runTraffic({ mode: 'nftables', module: import.meta.url });
