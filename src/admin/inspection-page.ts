@@ -86,7 +86,11 @@ function inspectionPages({ inspector, node, log, clock }: InspectionPagesOptions
       const isHead = request.method === 'HEAD';
       if (isWatch(query.get('watch'))) {
         const lines = new LineStream(response, (count) => lostLine(count, clock.now()));
-        const end = await inspector.watchFlows(question, (event) => lines.write(event));
+        const end = await inspector.watchFlows(
+          question,
+          (event) => lines.write(event),
+          () => response.end(),
+        );
         response.on('close', end);
         if (response.destroyed) return end();
         response.writeHead(200, jsonHeaders);

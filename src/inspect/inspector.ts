@@ -236,11 +236,19 @@ export class Inspector {
     };
   }
 
-  /** Calls back with what happens to flows from now on; the function returned ends that. */
-  async watchFlows(question: FlowQuestion, onEvent: (event: FlowEvent) => void): Promise<() => void> {
+  /** Calls back with what happens to flows from now on, and when that fails; the function returned ends it. */
+  async watchFlows(
+    question: FlowQuestion,
+    onEvent: (event: FlowEvent) => void,
+    onEnd: () => void,
+  ): Promise<() => void> {
     const isWanted = await this.#flowFilter(question);
     const { answer, error } = await this.#askTraffic((source) =>
-      source.watch(isWanted, (event) => onEvent({ apiVersion: API_VERSION, kind: 'FlowEvent', ...event })),
+      source.watch(
+        isWanted,
+        (event) => onEvent({ apiVersion: API_VERSION, kind: 'FlowEvent', ...event }),
+        onEnd,
+      ),
     );
     if (!answer) throw new NotReadyError(error);
     return answer;

@@ -42,10 +42,11 @@ export interface TrafficSource {
   keepCounting(): void;
   /** Passes on the flows that there are now, some at a time; goes on when the promise resolves. */
   flows(isWanted: FlowFilter, write: (flows: readonly FlowItem[]) => Promise<void>): Promise<void>;
-  /** Calls back with what happens to flows from now on; the function returned ends that. */
+  /** Calls back with what happens to flows from now on, and when that fails; the function returned ends it. */
   watch(
     isWanted: FlowFilter,
     onEvent: (event: Omit<FlowEvent, 'apiVersion' | 'kind'>) => void,
+    onEnd: () => void,
   ): Promise<() => void>;
 }
 

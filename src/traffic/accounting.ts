@@ -1,11 +1,14 @@
 import type { Sysctl } from '../kernel/sysctl.ts';
 
 const COUNTERS = 'net/netfilter/nf_conntrack_acct';
+const EVENTS = 'net/netfilter/nf_conntrack_events';
 const TIMES = 'net/netfilter/nf_conntrack_timestamp';
 
 export interface Accounting {
   /** Whether the kernel counts packets and bytes of new flows. */
   readonly isOn: boolean;
+  /** Whether the kernel reports new and ended flows. */
+  readonly hasEvents: boolean;
   /** Sets back what was changed. */
   restore(): void;
 }
@@ -15,6 +18,7 @@ export function switchOnAccounting(sysctl: Sysctl): Accounting {
   const changed = [COUNTERS, TIMES].filter((name) => isChanged(sysctl, name));
   return {
     isOn: sysctl.read(COUNTERS) === 1,
+    hasEvents: sysctl.read(EVENTS) !== 0,
     restore() {
       for (const name of changed) {
         try {

@@ -69,10 +69,11 @@ export class ForwardedTraffic implements TrafficSource {
     );
   }
 
-  watch(isWanted: FlowFilter, onEvent: Parameters<TrafficSource['watch']>[1]): Promise<() => void> {
+  watch(...[isWanted, onEvent, onEnd]: Parameters<TrafficSource['watch']>): Promise<() => void> {
     return this.#options.kernel.watch(
       (flow, plan) => isWanted({ ...flow, endpoint: null }, plan),
       (event) => onEvent({ ...event, flow: event.flow && { ...event.flow, endpoint: null } }),
+      onEnd,
     );
   }
 

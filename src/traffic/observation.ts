@@ -5,7 +5,7 @@ import type { TrackedFlow } from '../kernel/ct/tracked-flow.ts';
 import type { DrainableSubscription } from '../kernel/netlink/subscription.ts';
 import type { Clock } from '../lib/clock.ts';
 import { sleep } from '../lib/sleep.ts';
-import { messageOf } from '../lib/thrown.ts';
+import { asError, messageOf } from '../lib/thrown.ts';
 import { TimeSlice } from '../lib/time-slice.ts';
 import type { AddressKey } from '../model/address-key.ts';
 import type { Family } from '../model/ip.ts';
@@ -44,6 +44,8 @@ export interface FlowWatcher {
   ended(flow: TrackedFlow, service: ObservedService): void;
   refused(event: RefusalEvent, flow: FlowItem, service: ObservedService, reason: string): void;
   lost(count: number): void;
+  /** The observation ended. */
+  closed(): void;
 }
 
 export type RefusalEvent = 'Rejected' | 'Dropped' | 'Filtered';
@@ -91,6 +93,7 @@ export class Observation {
   readonly #accounting: Accounting;
   readonly #endings: (() => void)[] = [];
   #events: DrainableSubscription | undefined;
+  #last: Promise<void> = Promise.resolve();
   #refusals: RefusalLog | undefined;
   #refusalsUnknown: string | undefined;
   /** Events since a look began; undefined while none is under way. */
@@ -119,7 +122,9 @@ export class Observation {
       const index = this.indexes.get(feed.family);
       this.#endings.push(
         feed.followPlans((keys) => {
-          for (const key of keys) index?.update(key, clock.monotonic());
+          this.#last = this.#last
+            .then(() => this.#update(index, [...keys]))
+            .catch((error) => onFailure(asError(error)));
         }),
       );
       await index?.build(timeSlice);
@@ -155,6 +160,7 @@ export class Observation {
   /** What cannot be counted, and why; null when everything is. */
   get warning(): string | null {
     const reasons = [
+      ...(this.#accounting.hasEvents ? [] : ['new connections are not reported: nf_conntrack_events is 0']),
       ...(this.isCounted ? [] : ['packets and bytes are not counted: nf_conntrack_acct cannot be set']),
       ...(this.#refusalsUnknown === undefined
         ? []
@@ -213,11 +219,22 @@ export class Observation {
   }
 
   close(): void {
+    for (const watcher of this.watchers) watcher.closed();
     this.#events?.close();
     this.#refusals?.close();
     for (const end of this.#endings) end();
     this.#accounting.restore();
     this.#options.kernel.close();
+  }
+
+  /** In slices of time: after a change of everything, there are many. */
+  async #update(index: ServiceIndex | undefined, keys: readonly string[]): Promise<void> {
+    const { clock } = this.#options;
+    const timeSlice = new TimeSlice(clock);
+    for (const key of keys) {
+      index?.update(key, clock.monotonic());
+      if (timeSlice.isSpent) await timeSlice.yield();
+    }
   }
 
   /** Where the kernel cannot do that, everything else is counted. */

@@ -81,6 +81,7 @@ class FakeKernel implements ObservedKernel {
     this.isAccounting = true;
     return {
       isOn: true,
+      hasEvents: true,
       restore: () => {
         this.isAccounting = false;
       },
@@ -120,10 +121,11 @@ function setUp(plans = plansByKey(web, other)) {
   const clock = new FakeClock();
   const kernel = new FakeKernel();
   const listeners = new Set<(keys: Iterable<string>) => void>();
-  const change = (key: string, plan: PlannedPort | undefined) => {
+  const change = async (key: string, plan: PlannedPort | undefined) => {
     if (plan) plans.set(key, plan);
     else plans.delete(key);
     for (const listener of listeners) listener([key]);
+    await clock.advance(0);
   };
   const observer = new TrafficObserver({
     feeds: [
@@ -234,11 +236,11 @@ suite('figures', () => {
     const { kernel, figures, change } = setUp();
     await figures();
     kernel.opened({ id: 1, bytes: 5 });
-    change(web.port.key, undefined);
+    await change(web.port.key, undefined);
     kernel.ended(1, { bytes: 9 });
     assert.equal((await figures()).get('web')?.bytesToEndpoint, 9);
     const moved = planOf({ name: 'other', clusterIP: '10.96.0.77' }, [{ ip: '10.244.0.7' }]);
-    change(other.port.key, moved);
+    await change(other.port.key, moved);
     kernel.opened({ id: 2, to: '10.96.0.77', endpoint: '10.244.0.7' });
     assert.equal((await figures()).get('other')?.opened, 1);
   });
@@ -260,6 +262,7 @@ test('a watcher is told of openings and ends, and keeps the observation going', 
   const end = await observer.watch(
     (_flow, plan) => plan === web,
     (event) => seen.push(event),
+    () => assert.fail('it ends too early'),
   );
   await clock.advance(100_000);
   kernel.opened({ id: 1 });

@@ -79,7 +79,7 @@ export class TrafficObserver implements TrafficSource {
     }
   }
 
-  async watch(isWanted: FlowFilter, onEvent: (event: Event) => void): Promise<() => void> {
+  async watch(isWanted: FlowFilter, onEvent: (event: Event) => void, onEnd: () => void): Promise<() => void> {
     const end = this.#begin();
     try {
       const observation = await this.#observation();
@@ -102,6 +102,7 @@ export class TrafficObserver implements TrafficSource {
           if (isWanted(item, service.plan)) tell(event, item, reason);
         },
         lost: (count: number) => tell('Lost', null, null, count),
+        closed: onEnd,
       };
       observation.watchers.add(watcher);
       return () => {

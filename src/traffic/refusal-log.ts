@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { PacketLog, PacketLogListener } from '../kernel/nflog/client.ts';
 import type { LoggedPacket } from '../kernel/nflog/codec.ts';
 import type { NftClient } from '../kernel/nft/client.ts';
@@ -47,10 +48,14 @@ export class RefusalLog {
       this.#endings.push(feed.followPlans((keys) => this.#follow(feed, [...keys])));
       const keys = [...feed.plans.keys()];
       for (let from = 0; from < keys.length; from += plansAtOnce) {
-        await table.update(keys.slice(from, from + plansAtOnce).map((key) => [key, feed.plans.get(key)]));
+        await this.#update(feed, keys.slice(from, from + plansAtOnce));
         if (timeSlice.isSpent) await timeSlice.yield();
       }
     }
+  }
+
+  async #update({ family, plans }: PlanFeed, keys: readonly string[]): Promise<void> {
+    await this.#tables.get(family)?.update(keys.map((key) => [key, plans.get(key)]));
   }
 
   /** The tables go with the socket. */
@@ -63,8 +68,11 @@ export class RefusalLog {
 
   #follow(feed: PlanFeed, keys: readonly string[]): void {
     const update = async () => {
-      if (!this.#isOpen) return;
-      await this.#tables.get(feed.family)?.update(keys.map((key) => [key, feed.plans.get(key)]));
+      for (let from = 0; from < keys.length && this.#isOpen; from += plansAtOnce) {
+        await this.#update(feed, keys.slice(from, from + plansAtOnce));
+        // Other work of the event loop runs in between.
+        if (from > 0) await nextTurn();
+      }
     };
     this.#last = this.#last.then(update).catch((error: Error) => {
       if (this.#isOpen) this.#listener.failed(error);

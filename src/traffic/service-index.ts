@@ -5,11 +5,19 @@ import { type AddressKey, addressKeyFrom } from '../model/address-key.ts';
 import type { Family } from '../model/ip.ts';
 import { distinctFrontends } from '../plan/frontend.ts';
 import type { PlannedPort } from '../plan/plan.ts';
-import { destinationKey, isLoopbackKey, nodePortKey, type PlaceKey, protocolRank } from './destination.ts';
+import {
+  destinationKey,
+  endpointKey,
+  isLoopbackKey,
+  nodePortKey,
+  type PlaceKey,
+  protocolRank,
+} from './destination.ts';
 import type { Figures } from './figures.ts';
 
 /** Ends of flows come up to three minutes after the last packet. */
 const keepGoneMs = 300_000;
+const keptEndpoints = 200;
 
 export interface ServiceTraffic {
   readonly total: Figures;
@@ -120,7 +128,21 @@ export class ServiceIndex {
         this.#services.delete(service.key);
     }
     this.#retired = this.#retired.filter((retired) => !isDue(retired));
+    for (const service of this.#services.values())
+      if (service.traffic) forgetEndpoints(service, service.traffic);
   }
+}
+
+/** Figures of endpoints that are gone are kept, as long as they are not many more than those that are there. */
+function forgetEndpoints({ plan }: ObservedService, { endpoints }: ServiceTraffic): void {
+  if (endpoints.size <= 2 * plan.endpoints.length + keptEndpoints) return;
+  const known = new Set(
+    plan.endpoints.flatMap(({ ip, port }) => {
+      const address = addressKeyFrom(ip);
+      return address === undefined ? [] : [endpointKey(address, port)];
+    }),
+  );
+  for (const key of endpoints.keys()) if (!known.has(key)) endpoints.delete(key);
 }
 
 function destinationsOf(plan: PlannedPort): PlaceKey[] {
