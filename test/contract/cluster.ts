@@ -85,7 +85,7 @@ export class Cluster {
     this.#setting = setting;
     this.#wiped = false;
     this.prepare(setting);
-    this.#program = await this.#site.start(this.writeConfig(setting));
+    this.#program = await this.#site.start(this.writeConfig(setting), setting.flags);
     await this.settled();
   }
 

@@ -114,6 +114,8 @@ export interface Setting {
   readonly detectLocal?: 'ClusterCIDR' | 'BridgeInterface' | 'InterfaceNamePrefix' | 'none';
   readonly nodePortAddresses?: readonly string[];
   readonly gates?: Readonly<Record<string, boolean>>;
+  /** Flags besides the configuration file. */
+  readonly flags?: readonly string[];
   readonly masqueradeBit?: number;
   readonly serviceCIDRs?: 'none';
   /** Fields of the section of ipvs mode. */

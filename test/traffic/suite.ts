@@ -90,7 +90,8 @@ export function runTraffic({ mode, module, forwardsItself = false }: TrafficOpti
       landscape = await Landscape.build(own);
       forgetUnansweredConnections();
       cluster = await Cluster.open(mode, families, landscape);
-      await cluster.start();
+      // Metrics also keep the program counting while the test waits.
+      await cluster.start({ flags: ['--service-metrics=connections,bytes'] });
     });
     after(async () => {
       await cluster.close();
@@ -159,6 +160,13 @@ async function checkFigures(scene: Scene): Promise<void> {
       return new Map(changes.filter(([, change]) => change !== 0));
     },
     new Map([...opened].sort()),
+  );
+  const { n } = scene.service('web');
+  const labels = `namespace="${namespace}",port="tcp",service="${serviceName(n)}"`;
+  await eventuallyEqual(
+    'the metric has the connections',
+    () => scene.cluster.metric('kubeproxy_ts_service_connections_total', labels),
+    opened.get('web/tcp') ?? 0,
   );
   await eventually('UDP packets and bytes are those that were sent', async () => {
     const { items } = await inspect<TrafficReport>('traffic', {
