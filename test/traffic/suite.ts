@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
+import { get, type IncomingMessage } from 'node:http';
 import { createInterface } from 'node:readline';
-import { Readable } from 'node:stream';
 import { after, before, describe, test } from 'node:test';
 import { API_PATH } from '../../src/inspect/api.ts';
 import type {
@@ -282,11 +283,12 @@ async function checkFlows(scene: Scene, forwardsItself: boolean): Promise<void> 
 /** Follows flows while one connection is made and one is refused. */
 async function checkWatch(scene: Scene): Promise<void> {
   const seen: FlowEvent[] = [];
-  const reading = new AbortController();
-  const response = await fetch(`${FLOWS_URL}?watch=true&namespace=${namespace}`, { signal: reading.signal });
-  assert.ok(response.body);
-  const lines = createInterface({ input: Readable.fromWeb(response.body) });
+  const request = get(`${FLOWS_URL}?watch=true&namespace=${namespace}`, { agent: false });
+  const [response] = (await once(request, 'response')) as [IncomingMessage];
+  const lines = createInterface({ input: response });
   lines.on('line', (line) => seen.push(JSON.parse(line) as FlowEvent));
+  // Ending it from this side is an error of the connection.
+  for (const part of [request, response]) part.on('error', () => {});
   const has = (event: FlowEvent['event'], of: string, reason: RegExp) => () =>
     seen.some(
       (each) =>
@@ -301,9 +303,8 @@ async function checkWatch(scene: Scene): Promise<void> {
     await eventually('the opening is reported', has('Opened', 'web', /^$/));
     await eventually('the refusal is reported', has('Rejected', 'lonely', /no endpoints/));
   } finally {
-    lines.on('error', () => {});
     lines.close();
-    reading.abort();
+    request.destroy();
   }
 }
 
