@@ -49,7 +49,7 @@ export const metricAdvice: Readonly<Record<string, string>> = {
   kubeproxy_ts_service_connections_total:
     'Only with `--service-metrics=connections`. Its rate is the number of new connections on this node.',
   kubeproxy_ts_service_failed_connections_total:
-    'Only with `--service-metrics=connections`. Growing: the page `flows?watch=true` of the [inspection API](inspection.md#traffic) has the reason for each.',
+    'Only with `--service-metrics=connections`. Growing: `kube-proxyctl flows -w` shows each, with the reason.',
   kubeproxy_ts_service_open_connections:
     'Only with `--service-metrics=connections`. Growing without end: clients or endpoints leak connections.',
   kubeproxy_ts_build_info:

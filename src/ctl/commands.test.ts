@@ -29,7 +29,9 @@ async function run(command: string, ...args: string[]): Promise<{ code: number |
     endpoints: nothing,
     explain: nothing,
     diff: async () => report,
-    counters: nothing,
+    traffic: nothing,
+    flows: nothing,
+    watchFlows: nothing,
     journal: nothing,
     close: nothing,
   };

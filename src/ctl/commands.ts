@@ -6,6 +6,7 @@ import { explanationText } from './explanation-text.ts';
 import {
   bundleFlag,
   fileFlag,
+  flowFlags,
   interfaceFlag,
   liveFlag,
   namespaceFlag,
@@ -17,6 +18,7 @@ import {
   traceFlags,
   watchFlags,
 } from './flags.ts';
+import { showFlows } from './flows.ts';
 import { showJournal } from './journal.ts';
 import { readPacket } from './packet-argument.ts';
 import { namespaceOf, requireSome, selectDifferences, selectorOf } from './selector.ts';
@@ -112,15 +114,42 @@ const endpoints: Command = {
 };
 
 const top: Command = {
+  ...named,
   name: 'top',
-  usage: '',
-  arguments: { least: 0, most: 0 },
-  summary: 'connections, packets and bytes per second of each service port, where the mode counts them',
-  details: 'The busiest comes first. Ctrl-C ends it, or --count.',
-  flags: [...namespaceFlags, ...topFlags],
-  hasNames: true,
-  completes: [],
+  summary: 'new and open connections, bytes per second and failures: by Service, endpoint or client',
+  details: `${named.details}
+With NAME it shows the endpoints, with the share of new connections that each should get and the share that it got; "high"
+or "low" marks a difference that chance does not explain. NEW/S is new connections per second, IN is from clients to
+endpoints, OUT the answers. A flow of UDP counts as a connection. FAILED has what became of failed connections:
+rejected (no endpoint), dropped (policy Local), filtered (source ranges), reset (by the endpoint), unanswered.
+The proxy counts only while somebody asks, so figures begin with the command. Ctrl-C ends it, or --count; in a pipe it
+ends by itself, after one --interval.
+
+Examples:
+  kube-proxyctl top --sort bytes
+  kube-proxyctl top shop/web
+  kube-proxyctl top shop/web --by client -o json`,
+  flags: [...topFlags, ...namespaceFlags],
   run: watchTop,
+};
+
+const flows: Command = {
+  ...named,
+  name: 'flows',
+  usage: '[NAME|IP|IP:PORT]',
+  summary: 'connections through Services: client, Service, endpoint, state, age and bytes; -w follows them',
+  details: `NAME is a Service as NAME or NAMESPACE/NAME, or one of its ports as NAMESPACE/NAME:PORT. IP and IP:PORT are an address
+of a client, of a Service, or of an endpoint.
+With --watch it shows openings and ends from now on, one line each, and connections that the proxy refuses or drops
+with the reason. The end of a TCP connection is shown when the kernel forgets it, up to two minutes later. --count counts
+events, and --interval is the time between two attempts to reach a proxy that restarts.
+
+Examples:
+  kube-proxyctl flows shop/web --state SYN_SENT
+  kube-proxyctl flows -w --client 10.244.1.7
+  kube-proxyctl flows -w -o json`,
+  flags: [...flowFlags, ...watchFlags, ...namespaceFlags],
+  run: showFlows,
 };
 
 /** The packet of `explain`; asks for the address when its destination is a Service. */
@@ -249,7 +278,7 @@ const bundle: Command = {
   arguments: { least: 0, most: 0 },
   summary:
     'writes one archive for a support case: everything that the other commands show, rules, metrics, log',
-  details: `The archive has status, services, endpoints, diff, counters, journal, facts of the node, configuration, metrics, the
+  details: `The archive has status, services, endpoints, diff, traffic, journal, facts of the node, configuration, metrics, the
 last log lines, and the rules of the kernel as nft and iptables-save list them; contents.json says what is missing and
 why. Tokens, passwords, keys and certificates are left out. It has the names and addresses of Services and endpoints.
 The commands above read it back with --bundle. Exits with 1 when the proxy does not answer, and still writes the rest.
@@ -313,6 +342,7 @@ export const commands: readonly Command[] = [
   diff,
   journal,
   top,
+  flows,
   ui,
   bundle,
   version,

@@ -1,9 +1,30 @@
 import { defineFlag, type Flag } from '../cli/flag-set.ts';
 import { bool, duration, type FlagType, int32, string } from '../cli/flag-types.ts';
+import type { FlowState, TrafficGrouping } from '../inspect/traffic-api.ts';
 import { HOUR, MILLISECOND, SECOND } from '../lib/duration.ts';
+import type { Protocol } from '../model/objects.ts';
 
 export const forms = ['table', 'wide', 'json', 'yaml', 'name'] as const;
 export type OutputForm = (typeof forms)[number];
+
+export const groupings = ['service', 'endpoint', 'client'] as const satisfies readonly TrafficGrouping[];
+/** What `top` sorts by. */
+export const sortKeys = ['connections', 'bytes', 'open', 'failed'] as const;
+export type SortKey = (typeof sortKeys)[number];
+export const protocols = ['TCP', 'UDP', 'SCTP'] as const satisfies readonly Protocol[];
+export const flowStates = [
+  'SYN_SENT',
+  'SYN_RECV',
+  'ESTABLISHED',
+  'FIN_WAIT',
+  'CLOSE_WAIT',
+  'LAST_ACK',
+  'TIME_WAIT',
+  'CLOSE',
+  'UNREPLIED',
+  'REPLIED',
+  'UNKNOWN',
+] as const satisfies readonly FlowState[];
 
 /** The values of the flags of kube-proxyctl. */
 export interface CtlOptions {
@@ -29,6 +50,12 @@ export interface CtlOptions {
   for: bigint;
   packets: number;
   since: string;
+  by: TrafficGrouping | undefined;
+  sort: SortKey;
+  client: string;
+  endpoint: string;
+  protocol: Protocol | undefined;
+  state: FlowState | undefined;
   bundle: string;
   file: string;
   port: number;
@@ -62,6 +89,12 @@ export const defaultOptions: Readonly<CtlOptions> = {
   for: 10n * SECOND,
   packets: 5,
   since: '',
+  by: undefined,
+  sort: 'connections',
+  client: '',
+  endpoint: '',
+  protocol: undefined,
+  state: undefined,
   bundle: '',
   file: '',
   port: 0,
@@ -77,15 +110,21 @@ export function isTable(form: OutputForm): form is 'table' | 'wide' {
   return form === 'table' || form === 'wide';
 }
 
-const outputForm: FlagType<OutputForm> = {
-  name: 'form',
-  parse(text) {
-    const form = forms.find((known) => known === text);
-    if (!form) throw new Error(`is none of ${forms.join(', ')}`);
-    return form;
-  },
-  format: (form) => form,
-};
+/** One of some words, in upper or lower case. `name` is the name of the type in the help text. */
+function oneOf<Word extends string, Value extends Word | undefined = Word>(
+  words: readonly Word[],
+  name: string,
+): FlagType<Word | Value> {
+  return {
+    name,
+    parse(text) {
+      const word = words.find((known) => known.toLowerCase() === text.toLowerCase());
+      if (word === undefined) throw new Error(`is none of ${words.join(', ')}`);
+      return word;
+    },
+    format: (word) => word ?? '',
+  };
+}
 
 /** Timers of Node.js cannot be set for longer than some weeks. */
 const span: FlagType<bigint> = {
@@ -170,7 +209,7 @@ export const commonFlags: readonly CtlFlag[] = [
   flag(
     'output',
     'output',
-    outputForm,
+    oneOf(forms, 'form'),
     'Form of the answer: table, wide (a table with every column, never cut), json, yaml or name (one per line).',
     'o',
   ),
@@ -244,15 +283,54 @@ export const traceFlags: readonly CtlFlag[] = [
   flag('packets', 'packets', packetCount, 'End after the first packets of this many connections.'),
 ];
 
-export const topFlags: readonly CtlFlag[] = [
+const paceFlags: readonly CtlFlag[] = [
   flag('interval', 'interval', span, 'Time between two looks at the proxy.'),
-  flag('count', 'count', int32, 'End after this many looks. (default one for top in a pipe, else no end)'),
+  flag(
+    'count',
+    'count',
+    int32,
+    'End after this many looks; of flows, after this many events. (default one for top in a pipe, else no end)',
+  ),
+];
+
+export const topFlags: readonly CtlFlag[] = [
+  flag(
+    'by',
+    'by',
+    oneOf<TrafficGrouping, undefined>(groupings, 'grouping'),
+    'What a line stands for: service, endpoint or client. (default service; endpoint with a NAME)',
+  ),
+  flag(
+    'sort',
+    'sort',
+    oneOf(sortKeys, 'figure'),
+    'What comes first: the most new connections, bytes, open connections, or failed connections.',
+  ),
+  ...paceFlags,
+];
+
+/** Flags that choose flows. */
+export const flowFlags: readonly CtlFlag[] = [
+  flag('client', 'client', string, 'Only flows of this client, as IP, IP:PORT or CIDR.'),
+  flag('endpoint', 'endpoint', string, 'Only flows to this endpoint, as IP, IP:PORT or CIDR.'),
+  flag(
+    'protocol',
+    'protocol',
+    oneOf<Protocol, undefined>(protocols, 'protocol'),
+    'Only flows of this protocol: TCP, UDP or SCTP.',
+  ),
+  flag(
+    'state',
+    'state',
+    oneOf<FlowState, undefined>(flowStates, 'state'),
+    'Only flows in this state, such as ESTABLISHED, SYN_SENT (no answer yet), or UNREPLIED for UDP.',
+  ),
 ];
 
 /** Flags of the commands that can go on and show changes. */
 export const watchFlags: readonly CtlFlag[] = [
   flag('watch', 'watch', bool, 'Show changes as they happen, until Ctrl-C or --count ends it.', 'w'),
-  ...topFlags,
+  ...paceFlags,
 ];
 
 export const sinceFlag: CtlFlag = flag(
@@ -306,6 +384,8 @@ export const allFlags: readonly CtlFlag[] = [
   bundleFlag,
   fileFlag,
   portFlag,
+  ...topFlags.filter((flag) => !paceFlags.includes(flag)),
+  ...flowFlags,
   ...watchFlags,
   versionFlag,
 ];

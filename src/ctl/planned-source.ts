@@ -115,7 +115,9 @@ function reports(inspector: Inspector, close: () => Promise<void>): ReportSource
       const { head, items } = await inspector.compare();
       return { ...head, items: [...items] };
     },
-    counters: needsProxy,
+    traffic: needsProxy,
+    flows: needsProxy,
+    watchFlows: needsProxy,
     journal: needsProxy,
     close,
   };

@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { API_PATH, API_VERSION } from '../inspect/api.ts';
 import { http } from '../lib/http.ts';
 import { messageOf } from '../lib/thrown.ts';
+import { jsonLines } from './json-lines.ts';
 import type { AskedPacket, PageAnswer, ReportSource } from './source.ts';
 
 /** Longer than any answer about the largest cluster, shorter than the longest string. */
@@ -20,28 +21,42 @@ export class NoAnswerError extends Error {
 /** Asks the inspection API of a running proxy. Errors about a proxy that does not answer end with `hint`. */
 export function serverSource(server: string, timeoutMs: number, hint = ''): ReportSource {
   const base = baseOf(server);
-  const get = <T>(page: string, query: Readonly<Record<string, string | undefined>> = {}) => {
+  const limit: TimeLimit = { ms: timeoutMs, of: 'whole answer' };
+  const endless: TimeLimit = { ms: timeoutMs, of: 'first word' };
+  const urlOf = (page: string, query: Query) => {
     const url = new URL(API_PATH + page, base);
     for (const [name, value] of Object.entries(query)) {
       if (value !== undefined) url.searchParams.set(name, value);
     }
-    return ask(url, timeoutMs, hint) as Promise<T>;
+    return url;
   };
+  const get = <T>(page: string, query: Query = {}) => ask(urlOf(page, query), limit, hint) as Promise<T>;
   return {
     status: () => get('status'),
     services: (selector) => get('services', { ...selector }),
     endpoints: (selector) => get('endpoints', { ...selector }),
     explain: (packet: AskedPacket) => get('explain', { ...packet }),
     diff: () => get('diff'),
-    counters: () => get('counters'),
+    traffic: (question) => get('traffic', { ...question }),
+    flows: (question) => get('flows', { ...question }),
+    watchFlows: async (question) =>
+      jsonLines(await openPage(urlOf('flows', { ...question, watch: 'true' }), endless, hint)),
     journal: (question) => get('journal', { ...question }),
     pages: {
-      ask: (path) => openText(new URL(path, base), timeoutMs, hint),
-      page: (path) => openPage(new URL(path, base), timeoutMs),
+      ask: (path) => openText(new URL(path, base), limit, hint),
+      page: (path) => openPage(new URL(path, base), limit, ''),
     },
     async close() {},
   };
 }
+
+/** How long to wait, and for what. */
+interface TimeLimit {
+  readonly ms: number;
+  readonly of: 'whole answer' | 'first word';
+}
+
+type Query = Readonly<Record<string, string | undefined>>;
 
 function baseOf(server: string): URL {
   const text = server.includes('://') ? server : `http://${server}`;
@@ -51,8 +66,8 @@ function baseOf(server: string): URL {
   return url;
 }
 
-async function ask(url: URL, timeoutMs: number, hint: string): Promise<unknown> {
-  const { status, body } = await fetchText(url, timeoutMs, hint);
+async function ask(url: URL, limit: TimeLimit, hint: string): Promise<unknown> {
+  const { status, body } = await fetchText(url, limit, hint);
   if (status !== 200) throw new Error(refusal(url, status, body.trim()));
   const report = parse(body);
   const version = report?.apiVersion;
@@ -78,10 +93,10 @@ function parse(body: string): { apiVersion?: unknown } | undefined {
 
 async function fetchText(
   url: URL,
-  timeoutMs: number,
+  limit: TimeLimit,
   hint: string,
 ): Promise<{ status: number; body: string }> {
-  const answer = await openText(url, timeoutMs, hint);
+  const answer = await openText(url, limit, hint);
   let body = '';
   for await (const text of answer.body) {
     body += text;
@@ -90,10 +105,11 @@ async function fetchText(
   return { status: answer.status, body };
 }
 
-async function openText(url: URL, timeoutMs: number, hint: string): Promise<PageAnswer> {
-  const signal = AbortSignal.timeout(timeoutMs);
+async function openText(url: URL, limit: TimeLimit, hint: string): Promise<PageAnswer> {
+  const tooLate = new AbortController();
+  const timer = setTimeout(() => tooLate.abort(), limit.ms).unref();
   const explained = (error: unknown) => {
-    const reason = signal.aborted ? `no answer within ${timeoutMs / 1000} s` : reasonOf(error);
+    const reason = tooLate.signal.aborted ? `no answer within ${limit.ms / 1000} s` : reasonOf(error);
     return new NoAnswerError(url.origin, reason, hint, error);
   };
   async function* textOf(response: IncomingMessage): AsyncGenerator<string> {
@@ -104,7 +120,8 @@ async function openText(url: URL, timeoutMs: number, hint: string): Promise<Page
     }
   }
   try {
-    const response = await send(url, signal);
+    const response = await send(url, tooLate.signal);
+    if (limit.of === 'first word') clearTimeout(timer);
     return { status: response.statusCode ?? 0, body: textOf(response) };
   } catch (error) {
     throw explained(error);
@@ -112,8 +129,8 @@ async function openText(url: URL, timeoutMs: number, hint: string): Promise<Page
 }
 
 /** Does not read the body; the caller does, piece by piece. */
-async function openPage(url: URL, timeoutMs: number): Promise<AsyncIterable<string>> {
-  const { status, body } = await openText(url, timeoutMs, '');
+async function openPage(url: URL, limit: TimeLimit, hint: string): Promise<AsyncIterable<string>> {
+  const { status, body } = await openText(url, limit, hint);
   if (status === 200) return body;
   let text = '';
   for await (const piece of body) text += piece;

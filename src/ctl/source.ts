@@ -1,5 +1,4 @@
 import type {
-  CountersReport,
   DiffReport,
   EndpointList,
   ExplanationReport,
@@ -9,6 +8,7 @@ import type {
 } from '../inspect/api.ts';
 import type { JournalQuestion } from '../inspect/journal-report.ts';
 import type { Selector } from '../inspect/selection.ts';
+import type { FlowEvent, FlowList, TrafficGrouping, TrafficReport } from '../inspect/traffic-api.ts';
 
 /** A packet to explain, as the API takes it. */
 export interface AskedPacket {
@@ -24,6 +24,22 @@ export interface PageAnswer {
   readonly status: number;
   readonly body: AsyncIterable<string>;
 }
+
+/** Which traffic to report, as the API takes it. */
+export interface TrafficQuestion extends Selector {
+  readonly by: TrafficGrouping;
+}
+
+/** Which flows to report, as the API takes it. */
+export interface FlowQuestion extends Selector {
+  readonly client?: string;
+  readonly endpoint?: string;
+  readonly protocol?: string;
+  readonly state?: string;
+}
+
+/** Events as they happen, those that came together as one list. Ends, or throws, when the proxy ends it. */
+export type FlowEvents = AsyncIterable<readonly FlowEvent[]>;
 
 /** The pages of a running proxy. */
 export interface Pages {
@@ -42,7 +58,10 @@ export interface ReportSource {
   endpoints(selector?: Selector): Promise<EndpointList>;
   explain(packet: AskedPacket): Promise<ExplanationReport>;
   diff(): Promise<DiffReport>;
-  counters(): Promise<CountersReport>;
+  traffic(question: TrafficQuestion): Promise<TrafficReport>;
+  flows(question?: FlowQuestion): Promise<FlowList>;
+  /** Resolves when the proxy has begun to watch. */
+  watchFlows(question?: FlowQuestion): Promise<FlowEvents>;
   journal(question?: JournalQuestion): Promise<JournalReport>;
   /** Absent without a running proxy. */
   readonly pages?: Pages;

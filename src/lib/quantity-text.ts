@@ -21,3 +21,18 @@ export function agoText(time: string, now: string): string {
 export function percentText(share: number): string {
   return `${(share * 100).toFixed(1)} %`;
 }
+
+/** A number in at most five characters: `0.4`, `97`, `1.2k`, `345M`; a dash for one that is not known. */
+export function amountText(n: number | null): string {
+  if (n === null) return '-';
+  if (n < 10 && !Number.isInteger(n)) return n.toFixed(1);
+  let value = n;
+  for (const unit of ['', 'k', 'M', 'G', 'T']) {
+    // 999.6 would round to four digits.
+    if (Math.round(value) < 1000 || unit === 'T') {
+      return unit === '' || value >= 9.95 ? `${Math.round(value)}${unit}` : `${value.toFixed(1)}${unit}`;
+    }
+    value /= 1000;
+  }
+  return String(n);
+}

@@ -79,7 +79,7 @@ describe('kube-proxyctl bundle', { skip: skip ?? false }, () => {
       'services',
       'endpoints',
       'diff',
-      'counters',
+      'traffic',
       'journal',
       'configz',
       'contents',

@@ -213,10 +213,6 @@ describe('kube-proxyctl and a proxy in nftables mode', { skip: skip ?? false }, 
     assert.match(await printed('status'), /nft\[\d+\] had changed our rules \(element deleted: \d+\)/);
   });
 
-  it('top says that this mode does not count', async () => {
-    assert.match(await complaint('top'), /nftables mode has no counters per service/);
-  });
-
   it('finds the server by the configuration file, and reports when it does not answer', async () => {
     assert.match(await printed(`status --config ${config}`), /healthy/);
     assert.match(

@@ -6,20 +6,17 @@ import { connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { after, before, describe, it } from 'node:test';
+import type { RatesReport } from '../../src/ctl/traffic-rates.ts';
 import type { ExplanationReport, StatusReport } from '../../src/inspect/api.ts';
 import { enterNamespace, labUnavailable } from '../cluster/lab/namespace.ts';
 import { kubeProxy } from '../program/run.ts';
-import { ctl, eventuallyReported, printed } from './ctl.ts';
+import { complaint, ctl, eventuallyReported, printed } from './ctl.ts';
 
 const skip = labUnavailable();
 if (skip === undefined) enterNamespace(import.meta.url);
 
 const NOBODY = 65_534;
 const shop = resolve(import.meta.dirname, '../../examples/shop');
-
-interface Rates {
-  readonly items: readonly { readonly service: string; readonly connections?: number }[];
-}
 
 describe('kube-proxyctl and a proxy in userspace mode without privileges', { skip: skip ?? false }, () => {
   const directory = mkdtempSync(join(tmpdir(), 'kpt-ctl-'));
@@ -100,13 +97,22 @@ describe('kube-proxyctl and a proxy in userspace mode without privileges', { ski
 
   it('diff finds nothing, and top counts the traffic', async () => {
     await printed('diff');
+    const cart = async () =>
+      JSON.parse(await printed('top shop/cart --by service --interval 1ms -o json')) as RatesReport;
+    const opened = async () => (await cart()).items[0]?.opened ?? 0;
+    const before = await opened();
     for (let i = 0; i < 3; i++) {
       const socket = connect({ host: '127.0.0.1', port: 30_080 });
       await once(socket.resume(), 'close');
     }
-    const { items } = JSON.parse(await printed('top -o json --interval 100ms')) as Rates;
-    assert.ok((items.find(({ service }) => service === 'shop/cart/TCP')?.connections ?? 0) >= 1);
-    const text = await printed('top --interval 100ms --count 2');
+    await eventuallyReported('three connections are counted', async () => (await opened()) === before + 3);
+    const text = await printed('top shop/cart --interval 1ms --count 2');
     assert.equal(text.match(/^SERVICE PORT/gm)?.length, 2);
+    assert.match(text, /^shop\/cart\/TCP +IPv4 +127\.0\.1\.12:9376 +50\.0 % /m);
+  });
+
+  it('flows says that the kernel does not let it see them', async () => {
+    assert.match(await complaint('flows -w'), /EPERM|CAP_NET_ADMIN|not permitted/);
+    await complaint('flows');
   });
 });

@@ -33,7 +33,7 @@ export async function bundleSource(path: string): Promise<ReportSource> {
   const inspector = once(() => inspectorOf(bundle, services().items, endpoints().items));
   const selected = async (selector: Selector) => (await inspector()).services(selector);
   const elsewhere = async () => {
-    throw new Error('an archive has no counters over time: this needs a running kube-proxy');
+    throw new Error('an archive has no live traffic: this needs a running kube-proxy');
   };
   return {
     status: async () => status(),
@@ -64,7 +64,9 @@ export async function bundleSource(path: string): Promise<ReportSource> {
         known ? known.has(service) : isServiceNamed(service, selector),
       );
     },
-    counters: elsewhere,
+    traffic: elsewhere,
+    flows: elsewhere,
+    watchFlows: elsewhere,
     async close() {},
   };
 }

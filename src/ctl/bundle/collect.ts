@@ -11,7 +11,7 @@ export interface BundlePart {
   readonly open: () => AsyncIterable<string> | Promise<AsyncIterable<string> | Iterable<string>>;
 }
 
-const reports = ['status', 'node', 'services', 'endpoints', 'diff', 'counters', 'journal'] as const;
+const reports = ['status', 'node', 'services', 'endpoints', 'diff', 'journal'] as const;
 
 /** Rules of the kernel, by the programs that show them. */
 const ruleLists = [
@@ -44,6 +44,8 @@ export function bundleParts(pages: Pages): BundlePart[] {
         return [readFileSync(ipvsList, 'utf8')];
       },
     },
+    // Last: to count traffic, the proxy adds a table of its own to the kernel, which the rules above should not show.
+    { name: 'traffic.json', open: () => pages.page(`${API_PATH}traffic`) },
   ];
 }
 

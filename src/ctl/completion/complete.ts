@@ -9,7 +9,11 @@ import {
   type CtlOptions,
   commonFlags,
   defaultOptions,
+  flowStates,
   forms,
+  groupings,
+  protocols,
+  sortKeys,
   versionFlag,
 } from '../flags.ts';
 import { proxyNodes } from '../node/node-source.ts';
@@ -133,6 +137,14 @@ async function valuesOf(
       return plain([...new Set((await ask.services(options, undefined)).map(({ namespace }) => namespace))]);
     case 'on-node':
       return plain(await ask.nodes(options));
+    case 'by':
+      return plain(groupings);
+    case 'sort':
+      return plain(sortKeys);
+    case 'protocol':
+      return plain(protocols);
+    case 'state':
+      return plain(flowStates);
     case 'proxy-mode':
       return plain(proxyModes);
     case 'config':

@@ -26,7 +26,9 @@ export function nodeSource(
     endpoints: (selector) => way.ask((source) => source.endpoints(selector)),
     explain: (packet) => way.ask((source) => source.explain(packet)),
     diff: () => way.ask((source) => source.diff()),
-    counters: () => way.ask((source) => source.counters()),
+    traffic: (question) => way.ask((source) => source.traffic(question)),
+    flows: (question) => way.ask((source) => source.flows(question)),
+    watchFlows: (question) => way.ask((source) => source.watchFlows(question)),
     journal: (question) => way.ask((source) => source.journal(question)),
     pages: {
       onNode: options.onNode,
