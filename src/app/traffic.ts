@@ -45,7 +45,7 @@ async function openObservedKernel(): Promise<ObservedKernel> {
   const flows = openConntrackClient(libc, options);
   return {
     flows,
-    follow: (listener) => followFlows(libc, systemFiles, listener),
+    follow: (listener) => followFlows(libc, { files: systemFiles, clock: systemClock }, listener),
     switchOnAccounting: () => switchOnAccounting(new Sysctl(systemFiles)),
     ownAddresses,
     interfaces,

@@ -1,7 +1,13 @@
+import type { Clock } from '../../lib/clock.ts';
 import type { Libc } from '../../native/libc.ts';
 import { NETLINK_NETFILTER } from '../netlink/constants.ts';
 import { NetlinkFormatError, type NetlinkMessage } from '../netlink/reader.ts';
-import { type DrainableSubscription, subscribe } from '../netlink/subscription.ts';
+import {
+  type DrainableSubscription,
+  type NotificationHandler,
+  type Rest,
+  subscribe,
+} from '../netlink/subscription.ts';
 import { type NetlinkTransport, openTransport } from '../netlink/transport.ts';
 import type { SystemFiles } from '../system-files.ts';
 import { CT_DELETE, CT_NEW, NFNLGRP_CONNTRACK_DESTROY, NFNLGRP_CONNTRACK_NEW } from './constants.ts';
@@ -21,10 +27,17 @@ export interface FlowListener {
 
 /** Several seconds of events at 5,000 connections per second. */
 const receiveBuffer = 32 << 20;
+/** A wake-up of the process for each event would cost more than the event. */
+const restMs = 50;
 
 /** Subscribes to new and ended flows of this network namespace. Throws SystemError without CAP_NET_ADMIN. */
-export function followFlows(libc: Libc, files: SystemFiles, listener: FlowListener): DrainableSubscription {
-  return followFlowsOn(openTransport(libc, NETLINK_NETFILTER, { receiveBuffer }), files, listener);
+export function followFlows(
+  libc: Libc,
+  { files, clock }: { readonly files: SystemFiles; readonly clock: Clock },
+  listener: FlowListener,
+): DrainableSubscription {
+  const transport = openTransport(libc, NETLINK_NETFILTER, { receiveBuffer });
+  return followFlowsOn(transport, files, listener, { ms: restMs, clock });
 }
 
 /** As `followFlows`, over a given transport, which it closes with the subscription. */
@@ -32,10 +45,12 @@ export function followFlowsOn(
   transport: NetlinkTransport,
   files: SystemFiles,
   listener: FlowListener,
+  rest?: Rest,
 ): DrainableSubscription {
   const flow = new TrackedFlow();
   let drops = 0;
-  return subscribe(transport, [NFNLGRP_CONNTRACK_NEW, NFNLGRP_CONNTRACK_DESTROY], {
+  const groups = [NFNLGRP_CONNTRACK_NEW, NFNLGRP_CONNTRACK_DESTROY];
+  const handler: NotificationHandler = {
     message: (message) => {
       if (!isReadable(message, flow)) return;
       if (message.type === CT_NEW) listener.opened(flow);
@@ -47,7 +62,8 @@ export function followFlowsOn(
       drops = now;
     },
     failed: (error) => listener.failed(error),
-  });
+  };
+  return subscribe(transport, groups, handler, rest);
 }
 
 /** An event that cannot be read is left out: one odd entry must not end the subscription. */

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { FakeClock } from '../../../test/fake-clock.ts';
 import { FakeNetlink, fakeMessage, overrunError } from '../../../test/kernel/fake-netlink.ts';
 import { SystemError } from '../../native/system-error.ts';
 import { subscribe } from './subscription.ts';
@@ -85,4 +86,37 @@ test('a subscription that cannot join a group throws and closes the transport', 
   const handler = { message() {}, overrun() {}, failed() {} };
   assert.throws(() => subscribe(kernel, [7], handler), /EPERM/);
   assert.ok(kernel.closed);
+});
+
+test('a subscription with rests receives notifications together, and is drained at once when asked', async () => {
+  const kernel = new FakeNetlink();
+  const clock = new FakeClock();
+  let seen = 0;
+  const handler = { message: () => void seen++, overrun: () => assert.fail(), failed: () => assert.fail() };
+  const subscription = subscribe(kernel, [1], handler, { ms: 50, clock });
+  const event = () => fakeMessage({ type: 256, sequence: 0, port: 0 });
+  kernel.emit(event());
+  assert.equal(seen, 1);
+  kernel.emit(event(), event());
+  assert.equal(seen, 1);
+  await clock.advance(50);
+  assert.equal(seen, 3);
+  kernel.emit(...Array.from({ length: 3_000 }, event));
+  const drained = subscription.drained();
+  await clock.advance(0);
+  await drained;
+  assert.equal(seen, 3_003);
+  subscription.close();
+  assert.deepEqual([clock.pending, kernel.watchers], [0, 0]);
+});
+
+test('a subscription is drained also when the last datagram ends a turn of the event loop', async () => {
+  const kernel = new FakeNetlink();
+  let seen = 0;
+  const handler = { message: () => void seen++, overrun: () => assert.fail(), failed: () => assert.fail() };
+  const subscription = subscribe(kernel, [1], handler);
+  kernel.emit(...Array.from({ length: 128 }, () => fakeMessage({ type: 256, sequence: 0, port: 0 })));
+  await subscription.drained();
+  assert.equal(seen, 128);
+  subscription.close();
 });

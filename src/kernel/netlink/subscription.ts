@@ -1,4 +1,6 @@
+import type { Clock, Timer } from '../../lib/clock.ts';
 import { asError } from '../../lib/thrown.ts';
+import type { Watch } from '../../native/libc.ts';
 import { isSystemError } from '../../native/system-error.ts';
 import { forEachMessage, type NetlinkMessage } from './reader.ts';
 import type { NetlinkTransport } from './transport.ts';
@@ -26,8 +28,16 @@ export interface DrainableSubscription extends NetlinkSubscription {
   drained(): Promise<void>;
 }
 
-/** Datagrams received before other work of the event loop runs. */
+/** For a flood of notifications that may come late: they are then received together, which costs less. */
+export interface Rest {
+  /** Time between two times of receiving. */
+  readonly ms: number;
+  readonly clock: Clock;
+}
+
+/** Datagrams received before other work of the event loop runs; with rests, more. */
 const datagramsPerTurn = 64;
+const datagramsAfterRest = 1_000;
 
 /**
  * Joins multicast groups on a transport, which it closes with the subscription, and delivers their notifications. Every
@@ -37,6 +47,7 @@ export function subscribe(
   transport: NetlinkTransport,
   groups: readonly number[],
   handler: NotificationHandler,
+  rest?: Rest,
 ): DrainableSubscription {
   let open = true;
   let waiting: (() => void)[] = [];
@@ -51,7 +62,8 @@ export function subscribe(
   const close = () => {
     if (!open) return;
     open = false;
-    watch.close();
+    watch?.close();
+    resting?.cancel();
     transport.close();
     settle();
   };
@@ -61,15 +73,32 @@ export function subscribe(
     transport.close();
     throw error;
   }
+  let watch: Watch | undefined;
+  let resting: Timer | undefined;
+  const limit = rest ? datagramsAfterRest : datagramsPerTurn;
   const turn = () => {
+    let isEmpty = false;
     try {
-      for (let i = 0; open && i < datagramsPerTurn; i++) if (!receiveOne(transport, handler)) return settle();
+      for (let i = 0; open && !isEmpty && i < limit; i++) isEmpty = !receiveOne(transport, handler);
     } catch (error) {
       close();
       handler.failed(asError(error));
     }
+    if (isEmpty) settle();
+    if (open && rest) takeRest(rest, isEmpty);
+    // Without a further datagram, nobody would find out that none is left.
+    else if (open && waiting.length > 0) setImmediate(turn);
   };
-  const watch = transport.watch(turn);
+  const takeRest = ({ clock, ms }: Rest, isEmpty: boolean) => {
+    watch?.close();
+    watch = undefined;
+    resting?.cancel();
+    const arm = () => {
+      watch = transport.watch(turn);
+    };
+    resting = isEmpty ? clock.setTimeout(arm, ms) : clock.setTimeout(turn, 0);
+  };
+  watch = transport.watch(turn);
   return {
     pause: () => {
       if (open) for (const group of groups) transport.leave(group);
