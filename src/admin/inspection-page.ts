@@ -10,6 +10,7 @@ import type { FlowEvent } from '../inspect/traffic-api.ts';
 import type { Clock } from '../lib/clock.ts';
 import { reply } from '../lib/http.ts';
 import { redact } from '../lib/redact.ts';
+import { messageOf } from '../lib/thrown.ts';
 import { type Handler, notFound, type Routes, replyError, textHeaders } from './http.ts';
 import { LineStream, sendBatches, sendList } from './json-stream.ts';
 
@@ -99,8 +100,10 @@ function inspectionPages({ inspector, node, log, clock }: InspectionPagesOptions
         return;
       }
       const { head, send } = await inspector.flows(question);
-      response.writeHead(200, jsonHeaders);
-      await sendBatches(response, head, isHead ? async () => {} : send);
+      response.setHeaders(new Map(Object.entries(jsonHeaders)));
+      await sendBatches(response, head, isHead ? async () => {} : send).catch((error: unknown) => {
+        throw new NotReadyError(messageOf(error));
+      });
     },
     journal: async (_request, response, { query }) => {
       const question = { ...selectorOf(query), since: query.get('since') ?? '' };

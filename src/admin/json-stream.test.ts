@@ -48,6 +48,16 @@ test('an answer that fails on the way is cut off', async (t) => {
   await assert.rejects(text(response));
 });
 
+test('an answer that fails before anything was sent can still be an error', async (t) => {
+  const response = await answerOf(t, (to) => {
+    const failing = sendBatches(to, {}, async () => {
+      throw new Error('the kernel does not answer');
+    });
+    failing.catch((error: Error) => to.writeHead(503).end(error.message));
+  });
+  assert.deepEqual([response.statusCode, await text(response)], [503, 'the kernel does not answer']);
+});
+
 test('a reader of lines that is too slow misses some, and is told how many', async (t) => {
   const sent = 60_000;
   const line = { text: 'x'.repeat(200) };

@@ -43,7 +43,10 @@ function write(response: ServerResponse, piece: string): boolean | Promise<boole
   });
 }
 
-/** As `sendList`, for items that come some at a time; `produce` waits until there is room for more. */
+/**
+ * As `sendList`, for items that come some at a time; `produce` waits until there is room for more. Rejects when `produce`
+ * fails before anything was sent: the caller can still answer with an error.
+ */
 export async function sendBatches(
   response: ServerResponse,
   head: object,
@@ -65,7 +68,8 @@ export async function sendBatches(
       if (piece.length >= pieceLength) await flush();
     });
     response.end(`${piece}]}\n`);
-  } catch {
+  } catch (error) {
+    if (!response.headersSent) throw error;
     // The answer has begun: the client sees that it is cut off.
     response.destroy();
   }
