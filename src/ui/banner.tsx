@@ -58,7 +58,7 @@ function Silence({ live: { failure, answeredAt } }: { live: Live }) {
   const last =
     answeredAt === undefined
       ? 'There was no answer yet.'
-      : `The last answer was at ${new Date(answeredAt).toLocaleTimeString()}, ${spanText(now - answeredAt)} ago; this page shows what was known then.`;
+      : `The last answer was at ${new Date(answeredAt).toTimeString().slice(0, 8)}, ${spanText(now - answeredAt)} ago; this page shows what was known then.`;
   return (
     <p class="silence">
       <strong>No answer from kube-proxy:</strong> {failure}. {last} Trying again every two seconds.

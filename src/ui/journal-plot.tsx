@@ -88,7 +88,7 @@ function optionsOf(element: HTMLElement, latest: { readonly current: JournalRepo
       y: { distr: 3, range: (_plot, least, most) => [Math.min(least ?? 1, 1), Math.max(most ?? 10, 10) * 2] },
     },
     axes: [
-      { ...axis, values: (_plot, splits) => splits.map(clockText) },
+      { ...axis, values: (_plot, splits) => clockTexts(splits) },
       {
         ...axis,
         size: 60,
@@ -109,8 +109,10 @@ function shownTime({ time, since }: JournalReport): [number, number] {
   return [end - span, end + span / 100];
 }
 
-function clockText(seconds: number): string {
-  return new Date(seconds * 1000).toTimeString().slice(0, 5);
+/** With seconds where the steps are shorter than a minute. */
+function clockTexts(splits: readonly number[]): string[] {
+  const length = (splits[1] ?? 60) - (splits[0] ?? 0) < 60 ? 8 : 5;
+  return splits.map((seconds) => new Date(seconds * 1000).toTimeString().slice(0, length));
 }
 
 /** Keeps 1, 10, 100 and so on of the steps of a logarithmic scale. */

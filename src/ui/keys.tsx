@@ -1,10 +1,11 @@
-import { useEffect, useRef } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 
 /** Calls a function when its key is pressed, unless the user types text or a modifier is held. */
 export function useKeys(actions: Readonly<Record<string, () => void>>): void {
   const latest = useRef(actions);
   latest.current = actions;
-  useEffect(() => {
+  // Before the view can be seen: nobody presses a key too early.
+  useLayoutEffect(() => {
     const press = (event: KeyboardEvent) => {
       if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
       if (event.target instanceof HTMLElement && event.target.matches('input, select, textarea')) return;

@@ -151,7 +151,7 @@ function Endpoint({ node, top, figures, opened, onAsk }: EndpointProps) {
         {stateText(report)}
         {report.local ? ', this node' : ''}
         {hints === '' ? '' : `, hints ${hints}`}
-        {figures ? `; ${figuresText(figures, opened)}` : ''}
+        {figures && (isUsed || figures.open > 0) ? `; ${figuresText(figures, opened)}` : ''}
       </small>
       <small>{report.reason}</small>
       {isUsed && <span class="bar" style={{ width: `${Math.max(...shares) * 100}%` }} />}

@@ -13,6 +13,8 @@ export interface Live {
   readonly rows: readonly ServiceRow[] | undefined;
   /** By the key of a row; undefined when the proxy has no figures. */
   readonly rates: ReadonlyMap<string, Rate> | undefined;
+  /** What the rates do not count, and why; '' when they count everything. */
+  readonly ratesNote: string;
   /** When the proxy last answered, in milliseconds since the epoch. */
   readonly answeredAt: number | undefined;
   /** Why it does not answer now. */
@@ -23,6 +25,7 @@ export const nothingYet: Live = {
   status: undefined,
   rows: undefined,
   rates: undefined,
+  ratesNote: '',
   answeredAt: undefined,
   failure: undefined,
 };
@@ -88,10 +91,16 @@ class Follower {
       this.#hasTraffic = paths.includes(apiAddress('traffic'));
       this.#indexOf = startTime;
     }
-    if (!this.#hasTraffic) return this.#know({ rates: undefined });
+    if (!this.#hasTraffic) return this.#know({ rates: undefined, ratesNote: '' });
     const report = await ask<TrafficReport>('traffic', { by: 'service' }, signal);
-    this.#know({ rates: this.#rates.update(report) });
+    this.#know({ rates: this.#rates.update(report), ratesNote: noteOf(report) });
   }
+}
+
+function noteOf({ families, lostEvents }: TrafficReport): string {
+  const errors = new Set(families.flatMap(({ error }) => error ?? []));
+  const lost = lostEvents > 0 ? [`the kernel could not report ${lostEvents} openings and ends`] : [];
+  return [...errors, ...lost].join('; ');
 }
 
 /** Changes with every sync, and with a restart. */

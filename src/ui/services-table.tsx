@@ -121,8 +121,8 @@ function Row({ row, index, rate, hasRates }: RowProps) {
       <td>
         <State state={state} />
       </td>
-      {hasRates && <td class="number">{rate ? shortNumber(rate.connections) : '–'}</td>}
-      {hasRates && <td class="number">{rate?.bytes === undefined ? '–' : shortNumber(rate.bytes)}</td>}
+      {hasRates && <td class="number">{shortNumber(rate?.connections ?? 0)}</td>}
+      {hasRates && <td class="number">{bytesText(rate)}</td>}
       {hasRates && (
         <td class="wide">{rate && rate.opened > 0 ? <Sparkline values={rate.history} /> : null}</td>
       )}
@@ -148,6 +148,12 @@ export function State({ state, children }: { state: ServiceState; children?: Com
       <span aria-hidden="true">{symbols[tone]}</span> {children ?? stateTexts[state]}
     </span>
   );
+}
+
+/** A service port without traffic has no rate. */
+function bytesText(rate: Rate | undefined): string {
+  if (!rate) return '0';
+  return rate.bytes === undefined ? '–' : shortNumber(rate.bytes);
 }
 
 function insideText({ direct, clusterIP, port }: ServiceReport): string {

@@ -29,14 +29,15 @@ export function ServicesView({ live, filter }: { live: Live; filter: ServiceFilt
   const change = (news: Partial<ServiceFilter>) => stay({ view: 'services', filter: { ...filter, ...news } });
   return (
     <>
-      <NodeSummary status={status} />
       {rows && <AttentionList groups={groups} />}
+      <NodeSummary status={status} />
       <section aria-labelledby="services">
         <h2 id="services">Services</h2>
         <Toolbar rows={rows ?? []} {...{ filter, change }} />
         <p class="count" role="status">
           {rows ? countText(sorted.length, rows.length) : 'Reading the Services…'}
         </p>
+        {live.ratesNote !== '' && <p class="count">Figures are incomplete: {live.ratesNote}.</p>}
         {rows && <ServicesTable rows={sorted} {...{ rates, filter, change }} />}
       </section>
       <Copies {...copiesOf(filter)} />

@@ -21,6 +21,9 @@ export function putShop(api: ApiServer): void {
   api.put('endpointSlices', apiSlice('cart', ['10.244.0.8']));
   put('cart-copy', '10.96.0.12', { externalIPs: ['198.51.100.1'] });
   api.put('endpointSlices', apiSlice('cart-copy', ['10.244.0.9']));
+  // The only one whose endpoint is there: the node itself.
+  put('echo', '10.96.0.20');
+  api.put('endpointSlices', apiSlice('echo', ['192.0.2.1']));
   put('lonely', '10.96.0.13');
   put('far', '10.96.0.14', {
     type: 'NodePort',
