@@ -4,10 +4,11 @@ import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { after, before, describe, it } from 'node:test';
 import type { StatusReport } from '../../src/inspect/api.ts';
-import { enterNamespace, labUnavailable } from '../cluster/lab/namespace.ts';
+import { enterNamespace, labUnavailable, sh } from '../cluster/lab/namespace.ts';
 import { paced } from '../cluster/lab/pace.ts';
 import { complaint, ctl, printed } from '../ctl/ctl.ts';
 import { eventually } from '../eventually.ts';
+import { flavourUnavailable } from '../iptables/flavours.ts';
 import { kubeProxyctl } from '../program/run.ts';
 import {
   balancer,
@@ -235,6 +236,21 @@ describe('kube-proxyctl trace in nftables mode', { skip: skip ?? false, timeout:
       await complaint('trace -N node-a shop/web'),
       /trace runs on the node itself, not with -N: kubectl /,
     );
+  });
+
+  it('names legacy iptables, whose rules a trace does not show, where it drops a packet', async (t) => {
+    if (flavourUnavailable('legacy') !== undefined) return t.skip('needs the program iptables-legacy');
+    sh('iptables-legacy -A FORWARD -p tcp --dport 8080 -j DROP');
+    try {
+      const text = await traced('--packets 1 shop/web', () => lab.connect('pod', '10.96.0.1'), 2);
+      assert.match(
+        text,
+        /^Lost at hook forward, probably by legacy iptables, which has rules in tables filter: 10\.244\./,
+      );
+      assert.match(text, /^Rules of legacy iptables \(tables filter\) are not shown\.$/m);
+    } finally {
+      sh('iptables-legacy -F FORWARD');
+    }
   });
 
   it('leaves the rules of kube-proxy alone', async () => {
