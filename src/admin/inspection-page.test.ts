@@ -5,7 +5,7 @@ import { type AddressInfo, connect } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { planOf, plansByKey } from '../../test/cluster/plans.ts';
 import { FakeClock } from '../../test/fake-clock.ts';
-import { inspection, type TestFamily, testInspector } from '../../test/inspected-proxy.ts';
+import { type TestFamily, testInspector } from '../../test/inspected-proxy.ts';
 import {
   API_VERSION,
   type EndpointList,
@@ -54,7 +54,7 @@ function many(count: number): Map<string, PlannedPort> {
 }
 
 test('every inspection page is JSON of the same version, and the index lists them all', async (t) => {
-  const port = await serve(t, { plans: plansByKey(web), kernel: inspection({ counters: async () => [] }) });
+  const port = await serve(t, { plans: plansByKey(web) });
   const { paths } = JSON.parse((await ask(port, '')).body) as { paths: string[] };
   const pages = paths.map((path) => path.slice(BASE.length));
   assert.deepEqual(pages, [
@@ -63,7 +63,6 @@ test('every inspection page is JSON of the same version, and the index lists the
     'endpoints',
     'explain',
     'diff',
-    'counters',
     'traffic',
     'flows',
     'journal',
@@ -88,7 +87,6 @@ test('every inspection page is JSON of the same version, and the index lists the
     'EndpointList',
     'Explanation',
     'Diff',
-    'Counters',
     'Traffic',
     'FlowList',
     'Journal',

@@ -73,10 +73,6 @@ function inspectionPages({ inspector, node, log, clock }: InspectionPagesOptions
       const { head, items } = await inspector.compare();
       await list(response, head, items);
     },
-    counters: async (_request, response) => {
-      const { head, items } = await inspector.counters();
-      await list(response, head, items);
-    },
     traffic: async (_request, response, { query }) => {
       const question = { ...selectorOf(query), by: readGrouping(query.get('by')) };
       const { head, items } = await inspector.traffic(question);

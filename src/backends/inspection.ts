@@ -131,14 +131,6 @@ export interface Difference {
   readonly found: string | undefined;
 }
 
-/** The counters of one service port since some moment; undefined where the mode does not count. */
-export interface ServiceCounters {
-  readonly service: string;
-  readonly connections: number | undefined;
-  readonly packets: number | undefined;
-  readonly bytes: number | undefined;
-}
-
 /**
  * Inspects what one mode has written in one family. Only reads, over sockets of its own. No sync waits for it, so slow
  * answers are fine.
@@ -147,7 +139,5 @@ export interface Inspection {
   ask(packet: Packet): Promise<KernelAnswer>;
   /** Everything that a sync of this request would change; empty when the kernel agrees with the plans. */
   compare(request: Omit<SyncRequest, 'changed'>): Promise<readonly Difference[]>;
-  /** Undefined in a mode without counters per service. A mode may need the plans to find the owner of a counter. */
-  counters?(request: Pick<SyncRequest, 'plans'>): Promise<readonly ServiceCounters[]>;
   close(): Promise<void>;
 }

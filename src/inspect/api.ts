@@ -1,11 +1,4 @@
-import type {
-  Difference,
-  Fate,
-  KernelAnswer,
-  OtherRules,
-  Packet,
-  ServiceCounters,
-} from '../backends/inspection.ts';
+import type { Difference, Fate, KernelAnswer, OtherRules, Packet } from '../backends/inspection.ts';
 import type { ConfigOnDisk, LastConfigChange } from '../model/config-file-status.ts';
 import type { Family } from '../model/ip.ts';
 import type { Protocol } from '../model/objects.ts';
@@ -294,13 +287,6 @@ export type DifferenceReport = Omit<Difference, 'service'> & {
 export interface DiffReport extends ListReport<'Diff', DifferenceReport> {
   readonly mode: ProxyMode;
   readonly families: readonly FamilyComparison[];
-}
-
-export interface CountersReport
-  extends ListReport<'Counters', ServiceCounters & { readonly family: Family }> {
-  readonly mode: ProxyMode;
-  readonly time: string;
-  readonly families: readonly FamilyLook[];
 }
 
 /** One or several events of one kind within a second. */

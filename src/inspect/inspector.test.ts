@@ -178,12 +178,3 @@ test('a comparison gets a copy of the plans, and its differences name their fami
   assert.deepEqual(head.families, [{ family: 'IPv4', error: null, settled: true, differences: 1 }]);
   assert.deepEqual([...items], [{ ...found, service: null, family: 'IPv4' }]);
 });
-
-test('counters name their family, and missing counters have a reason', async () => {
-  const clock = new FakeClock();
-  const counters = { service: 'default/web/TCP', connections: 5, packets: undefined, bytes: undefined };
-  const counting = testInspector({ kernel: inspection({ counters: async () => [counters] }) }, clock);
-  assert.deepEqual([...(await counting.counters()).items], [{ ...counters, family: 'IPv4' }]);
-  const { head } = await testInspector({}, clock).counters();
-  assert.deepEqual(head.families, [{ family: 'IPv4', error: 'nftables mode has no counters per service' }]);
-});

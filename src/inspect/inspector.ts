@@ -12,7 +12,6 @@ import type { SourceStatus } from '../model/source-status.ts';
 import type { PlannedPort } from '../plan/plan.ts';
 import {
   API_VERSION,
-  type CountersReport,
   type DifferenceReport,
   type DiffReport,
   type EndpointReport,
@@ -176,22 +175,6 @@ export class Inspector {
     const looks = await Promise.all(families.map((family) => this.#compareFamily(family)));
     return {
       head: { apiVersion: API_VERSION, kind: 'Diff', mode, families: looks.map(({ look }) => look) },
-      items: looks.flatMap(({ items }) => items),
-    };
-  }
-
-  async counters(): Promise<LongReport<CountersReport>> {
-    const { mode, families, clock } = this.#options;
-    const time = timeText(clock.now());
-    const looks = await Promise.all(families.map((family) => this.#countFamily(family)));
-    return {
-      head: {
-        apiVersion: API_VERSION,
-        kind: 'Counters',
-        mode,
-        time,
-        families: looks.map(({ family, error }) => ({ family, error })),
-      },
       items: looks.flatMap(({ items }) => items),
     };
   }
@@ -407,19 +390,6 @@ export class Inspector {
     if (!result.answer) return { look: look({ error: result.error }), items: none };
     const items = result.answer.map((found) => ({ ...found, family, service: found.service ?? null }));
     return { look: look({ settled, differences: items.length }), items };
-  }
-
-  async #countFamily({ view, kernel }: InspectedFamily) {
-    const { family } = view;
-    const { mode } = this.#options;
-    const { answer, error } = await this.#look(kernel, (held) =>
-      held.ask(async (inspection) => {
-        if (!inspection.counters) throw new Error(`${mode} mode has no counters per service`);
-        // A copy: the plans change with the next sync.
-        return inspection.counters({ plans: new Map(view.plans) });
-      }),
-    );
-    return { family, error, items: (answer ?? []).map((counters) => ({ ...counters, family })) };
   }
 
   /** The answer of the kernel, or the reason why there is none. */

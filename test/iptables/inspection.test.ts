@@ -15,7 +15,6 @@ import { silentLogger } from '../../src/obs/log.ts';
 import type { ServicePlan } from '../../src/plan/service-plan.ts';
 import { inNamespace, sh } from '../cluster/lab/namespace.ts';
 import { planOf, plansByKey } from '../cluster/plans.ts';
-import { sendDatagrams } from '../kernel/datagrams.ts';
 import { type Flavour, flavourUnavailable } from './flavours.ts';
 import { SyncHarness, settingsOf } from './harness.ts';
 
@@ -31,9 +30,6 @@ const web: Readonly<Record<Family, ServicePlan>> = {
     { ip: 'fd00:244:0:1::2' },
   ]),
 };
-const dns = planOf({ name: 'dns', clusterIP: '10.96.0.10', port: 53, protocol: 'UDP' }, [
-  { ip: '10.244.1.9' },
-]);
 const empty = planOf({ name: 'empty', clusterIP: '10.96.0.20' });
 
 inNamespace(import.meta.url, () => {
@@ -44,7 +40,6 @@ inNamespace(import.meta.url, () => {
         test(`${family}: an inspection reads back where packets go`, () => askSome(flavour, family));
         test(`${family}: an inspection names every difference`, () => tamper(flavour, family));
       }
-      test('connections are counted', () => countSome(flavour));
       test('a rule of unknown meaning is reported as unknown', () => confuse(flavour));
     });
   }
@@ -55,7 +50,6 @@ async function lookAtNothing(flavour: Flavour): Promise<void> {
   const before = sh('nft list ruleset; cat /proc/net/ip_tables_names 2>/dev/null; true');
   await inspecting(flavour, 'IPv4', async (inspection) => {
     assert.equal((await inspection.ask(packetTo('10.96.0.1', 80))).fate.action, 'pass');
-    assert.deepEqual(await inspection.counters?.({ plans: new Map() }), []);
     const found = await inspection.compare(requestOf([web.IPv4]));
     assert.ok(found.some(({ kind, service }) => kind === 'chain' && service === 'default/web/TCP'));
     assert.ok(found.every(({ found: there }) => there === undefined));
@@ -121,20 +115,6 @@ async function tamper(flavour: Flavour, family: Family): Promise<void> {
     ]);
     await synced(flavour, family, [web[family]]);
     assert.deepEqual(await compare(), []);
-  });
-}
-
-async function countSome(flavour: Flavour): Promise<void> {
-  await synced(flavour, 'IPv4', [web.IPv4, dns, empty]);
-  sh('ip link set lo up; ip route replace default dev lo');
-  await sendDatagrams(3, '10.96.0.10', 53);
-  await inspecting(flavour, 'IPv4', async (inspection) => {
-    const counted = await inspection.counters?.({ plans: new Map() });
-    const uncounted = { packets: undefined, bytes: undefined };
-    assert.deepEqual(counted, [
-      { service: 'default/dns/UDP', connections: 3, ...uncounted },
-      { service: 'default/web/TCP', connections: 0, ...uncounted },
-    ]);
   });
 }
 

@@ -3,7 +3,6 @@ import type { IpvsSettings } from '../../src/backends/ipvs/settings.ts';
 import { comment, type JumpTable, savedRule } from '../../src/backends/jumps.ts';
 import type { AnyTable } from '../../src/kernel/iptables/commands.ts';
 import { SavedTable } from '../../src/kernel/iptables/saved-table.ts';
-import type { VirtualServerCounts } from '../../src/kernel/ipvs/objects.ts';
 import { FakeClock } from '../fake-clock.ts';
 import type { FakeKernel } from './fake-kernel.ts';
 
@@ -11,11 +10,11 @@ import type { FakeKernel } from './fake-kernel.ts';
 export function inspectionOf(
   fake: FakeKernel,
   settings: IpvsSettings,
-  { rules = fake.rules, counts = [] as readonly VirtualServerCounts[] } = {},
+  { rules = fake.rules } = {},
 ): IpvsInspection {
   return new IpvsInspection({
     settings,
-    kernel: { ...fake.kernel, counts: async () => counts, close: () => {} },
+    kernel: { ...fake.kernel, close: () => {} },
     tables: { read: async (table) => tableOf(fake, rules, table) },
     files: {
       read: () => {

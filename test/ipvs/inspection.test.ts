@@ -14,8 +14,6 @@ import { silentLogger } from '../../src/obs/log.ts';
 import type { ServicePlan } from '../../src/plan/service-plan.ts';
 import { sh } from '../cluster/lab/namespace.ts';
 import { planOf, plansByKey } from '../cluster/plans.ts';
-import { eventuallyEqual } from '../eventually.ts';
-import { sendDatagrams } from '../kernel/datagrams.ts';
 import { ipvsEngine, settings as settings4 } from './harness.ts';
 import { onIpvsKernel } from './on-ipvs-kernel.ts';
 
@@ -78,7 +76,6 @@ await onIpvsKernel(import.meta.url, () => {
   }
   test('an inspection reads back where IPv4 packets go', () => inspecting('IPv4', askSome));
   test('an inspection reads back where IPv6 packets go', () => inspecting('IPv6', askSix));
-  test('connections are counted', () => inspecting('IPv4', countSome));
   test('an inspection names every difference', () => inspecting('IPv4', tamper));
 });
 
@@ -120,21 +117,6 @@ async function askSix(inspection: Inspection): Promise<void> {
       { endpoint: '[fd00:244::1]:8080', probability: 0.5, masquerade: true },
     ],
   });
-}
-
-async function countSome(inspection: Inspection): Promise<void> {
-  await sendDatagrams(3, '10.96.0.10', 53);
-  const count = async () => (await inspection.counters?.(requestOf('IPv4'))) ?? [];
-  let counted: Awaited<ReturnType<typeof count>> = [];
-  const ofDNS = () => counted.find(({ service }) => service === 'default/dns/UDP');
-  const look = async () => {
-    counted = await count();
-    return [ofDNS()?.connections, ofDNS()?.packets];
-  };
-  // The kernel adds up the counts of its processors every two seconds, perhaps between two of the datagrams.
-  await eventuallyEqual('all is counted', look, [3, 3], { everyMs: 100 });
-  assert.equal(counted.length, plans.IPv4.length);
-  assert.ok((ofDNS()?.bytes ?? 0) >= 3 * (20 + 8 + 6));
 }
 
 async function tamper(inspection: Inspection): Promise<void> {
@@ -181,7 +163,7 @@ async function inspecting(family: Family, look: (inspection: Inspection) => Prom
   const linux = await openLinux(false);
   const inspection = await openInspection({
     settings: settings[family],
-    kernel: { ...linux.kernelOf(family), counts: () => linux.ipvs.listCounts(), close: () => linux.close() },
+    kernel: { ...linux.kernelOf(family), close: () => linux.close() },
     commands: new Commands({ family, run: runProgram, clock: systemClock, logger: silentLogger }),
     files: systemFiles,
     clock: systemClock,

@@ -221,20 +221,4 @@ inNamespace(import.meta.url, () => {
     assert.deepEqual(await targets('203.0.113.9', clusterIP, 8080), 'reject');
     assert.deepEqual(await targets('203.0.113.9', '192.0.2.99', 80), 'pass');
   });
-
-  test('connections and bytes are counted per service port', async () => {
-    const node = await UserspaceNode.open(cleanups);
-    await node.program(
-      planOf({ clusterIP }, [await peer('a')]),
-      planOf({ name: 'idle', clusterIP: '10.96.0.2' }, [await peer('b')]),
-    );
-    for (let i = 0; i < 3; i++) await talk({ ip: clusterIP, port: 80 }, 'hello');
-    assert.deepEqual(
-      (await node.inspection.counters()).toSorted((a, b) => (a.service < b.service ? -1 : 1)),
-      [
-        { service: 'default/idle/TCP', connections: 0, packets: undefined, bytes: 0 },
-        { service: 'default/web/TCP', connections: 3, packets: undefined, bytes: 36 },
-      ],
-    );
-  });
 });

@@ -7,20 +7,12 @@ import type { Clock } from '../../lib/clock.ts';
 import { CoalescedRead } from '../../lib/coalesced-read.ts';
 import type { Logger } from '../../obs/log.ts';
 import type { SyncRequest } from '../backend.ts';
-import {
-  answered,
-  type Difference,
-  type Inspection,
-  type KernelAnswer,
-  type Packet,
-  type ServiceCounters,
-} from '../inspection.ts';
+import { answered, type Difference, type Inspection, type KernelAnswer, type Packet } from '../inspection.ts';
 import type { RuleNode } from '../rule-path.ts';
 import { ask } from './ask.ts';
 import { compare } from './compare.ts';
 import { PacketCounters } from './counters.ts';
 import { nodeLines } from './node-lines.ts';
-import { serviceCounters } from './service-counters.ts';
 import type { IptablesSettings } from './settings.ts';
 import type { Counters } from './tables.ts';
 
@@ -99,10 +91,6 @@ export class IptablesInspection implements Inspection {
       mangle: await this.#tables.read('mangle'),
     };
     return compare(request, { settings, tables, node, counters, clock });
-  }
-
-  async counters(): Promise<readonly ServiceCounters[]> {
-    return serviceCounters(await this.#tables.read('nat', true), this.#options.clock);
   }
 
   async close(): Promise<void> {

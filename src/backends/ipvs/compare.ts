@@ -62,7 +62,7 @@ export async function compare(
 }
 
 /** What the plans want of this node. */
-export async function desiredState(
+async function desiredState(
   { plans }: Pick<SyncRequest, 'plans'>,
   settings: IpvsSettings,
   { kernel, clock }: Pick<ComparedKernel, 'kernel' | 'clock'>,

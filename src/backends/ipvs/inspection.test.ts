@@ -225,31 +225,6 @@ suite('a comparison', () => {
   });
 });
 
-test('counters are summed up over the addresses of a service port', async () => {
-  const node = await synced();
-  const count = (address: string, port: number, connections: number) => {
-    return {
-      address,
-      port,
-      protocol: 'TCP',
-      connections,
-      packets: 10 * connections,
-      bytes: 100 * connections,
-    } as const;
-  };
-  const counts = [
-    count('10.96.0.1', 80, 2),
-    count('192.0.2.5', 30080, 3),
-    count('10.9.9.9', 1, 7),
-    count('10.96.0.3', 80, 0),
-  ];
-  const inspection = inspectionOf(node.fake, settings, { counts });
-  assert.deepEqual(await inspection.counters({ plans: plansByKey(...all) }), [
-    { service: 'default/empty/TCP', connections: 0, packets: 0, bytes: 0 },
-    { service: 'default/web/TCP', connections: 5, packets: 50, bytes: 500 },
-  ]);
-});
-
 async function synced(plans: readonly ServicePlan[] = all): Promise<Node> {
   const node = new Node();
   assert.deepEqual((await node.full(...plans)).refused, []);

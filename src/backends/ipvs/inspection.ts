@@ -1,36 +1,22 @@
 import type { Commands } from '../../kernel/iptables/commands.ts';
 import { TableReader } from '../../kernel/iptables/table-reader.ts';
-import {
-  formatVirtualServer,
-  isForeign,
-  type VirtualServer,
-  type VirtualServerCounts,
-} from '../../kernel/ipvs/objects.ts';
+import { formatVirtualServer, isForeign, type VirtualServer } from '../../kernel/ipvs/objects.ts';
 import { readPersistence } from '../../kernel/ipvs/persistence.ts';
 import type { SystemFiles } from '../../kernel/system-files.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { CoalescedRead } from '../../lib/coalesced-read.ts';
 import type { SyncRequest } from '../backend.ts';
-import {
-  answered,
-  type Difference,
-  type Inspection,
-  type KernelAnswer,
-  type Packet,
-  type ServiceCounters,
-} from '../inspection.ts';
+import { answered, type Difference, type Inspection, type KernelAnswer, type Packet } from '../inspection.ts';
 import type { JumpTable } from '../jumps.ts';
 import { type AskedNode, ask, isPersistent } from './ask.ts';
-import { compare, desiredState } from './compare.ts';
+import { compare } from './compare.ts';
 import { isAbsent } from './errors.ts';
 import type { IpvsKernel } from './kernel.ts';
-import { serviceCounters } from './service-counters.ts';
 import { SetLookup } from './set-lookup.ts';
 import type { IpvsSettings } from './settings.ts';
 
 /** What an inspection reads from the kernel. */
 export interface InspectedKernel extends Pick<IpvsKernel, 'servers' | 'sets' | 'device' | 'nodeAddresses'> {
-  counts(): Promise<readonly VirtualServerCounts[]>;
   close(): void;
 }
 
@@ -82,12 +68,6 @@ export class IpvsInspection implements Inspection {
   async compare(request: Omit<SyncRequest, 'changed'>): Promise<readonly Difference[]> {
     const { settings, kernel, clock } = this.#options;
     return compare(request, settings, { kernel, tables: await this.#tables(), clock });
-  }
-
-  async counters(request: Pick<SyncRequest, 'plans'>): Promise<readonly ServiceCounters[]> {
-    const { settings, kernel } = this.#options;
-    const desired = await desiredState(request, settings, this.#options);
-    return serviceCounters(await kernel.counts(), desired);
   }
 
   async close(): Promise<void> {

@@ -97,7 +97,6 @@ class IpvsMode implements Mode {
     const linux = await openLinuxIpvs({ open, run: runProgram, clock, logger, mayLoad: false });
     const kernel = {
       ...linux.kernelOf(family),
-      counts: () => linux.ipvs.listCounts(),
       close: () => linux.close(),
     };
     const commands = new Commands({ family, run: runProgram, clock, logger });

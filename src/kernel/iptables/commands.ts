@@ -88,9 +88,9 @@ export class Commands {
     await this.#succeed(this.program(), [...wait, '-I', chain, '-t', table, ...rule], 'write');
   }
 
-  /** Passes on the lines of a dump of a table. With counters, rules begin with `[packets:bytes]`. */
-  async save(table: AnyTable, onLine: (line: string) => void, counters = false): Promise<void> {
-    const args = [...(counters ? ['-c'] : []), '-t', table];
+  /** Passes on the lines of a dump of a table. */
+  async save(table: AnyTable, onLine: (line: string) => void): Promise<void> {
+    const args = ['-t', table];
     await this.#succeed(this.program('save'), args, 'read', { onLine });
   }
 

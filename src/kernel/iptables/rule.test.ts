@@ -88,11 +88,8 @@ test('a dump is read with and without counters', () => {
   assert.deepEqual([...table.chains()], ['KUBE-A']);
   assert.deepEqual(table.lines('KUBE-A'), ['-A KUBE-A -j RETURN', '-A KUBE-A -j DROP']);
   assert.deepEqual(
-    [...table.rules('KUBE-A')].map(({ packets, rule }) => [packets, rule.target?.name]),
-    [
-      [12, 'RETURN'],
-      [0, 'DROP'],
-    ],
+    [...table.rules('KUBE-A')].map(({ rule }) => rule.target?.name),
+    ['RETURN', 'DROP'],
   );
 });
 

@@ -4,18 +4,15 @@ import { parseRule, type Rule } from './rule.ts';
 export interface SavedRule {
   /** The line without its counters. */
   readonly line: string;
-  /** Packets that it matched; 0 in a dump without counters. */
-  readonly packets: number;
   readonly rule: Rule;
 }
 
 interface SavedLine {
   readonly line: string;
-  readonly packets: number;
   parsed?: SavedRule;
 }
 
-const counted = /^\[(\d+):\d+\] /;
+const counters = /^\[\d+:\d+\] /;
 
 /**
  * One table, built from the lines of iptables-save. Lines are parsed when the rules of their chain are requested: a
@@ -35,11 +32,10 @@ export class SavedTable {
       this.#linesOf(text.slice(1).split(' ', 1)[0] ?? '');
       return;
     }
-    const counters = text.startsWith('[') ? counted.exec(text) : null;
-    const line = counters ? text.slice(counters[0].length) : text;
+    const line = text.startsWith('[') ? text.replace(counters, '') : text;
     if (!line.startsWith('-A ')) return;
     const chain = line.slice(3).split(' ', 1)[0] ?? '';
-    this.#linesOf(chain).push({ line, packets: Number(counters?.[1] ?? 0) });
+    this.#linesOf(chain).push({ line });
   }
 
   chains(): Iterable<string> {
@@ -58,8 +54,8 @@ export class SavedTable {
   /** The rules of a chain in order; empty when there is no such chain. */
   *rules(chain: string): Generator<SavedRule, void> {
     for (const saved of this.#chains.get(chain) ?? []) {
-      const { line, packets } = saved;
-      saved.parsed ??= { line, packets, rule: parseRule(line) ?? { chain, matches: [], target: undefined } };
+      const { line } = saved;
+      saved.parsed ??= { line, rule: parseRule(line) ?? { chain, matches: [], target: undefined } };
       yield saved.parsed;
     }
   }

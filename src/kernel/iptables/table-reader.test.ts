@@ -29,13 +29,10 @@ async function readerOf(version: string, legacyNames: string | undefined) {
 
 test('a table is read with the program of the family', async () => {
   const { reader, programs } = await readerOf('iptables v1.8.9 (nf_tables)', undefined);
-  const table = await reader.read('nat', true);
-  assert.deepEqual(
-    [...table.rules('KUBE-A')].map(({ packets }) => packets),
-    [3],
-  );
+  const table = await reader.read('nat');
+  assert.equal(table.lines('KUBE-A').length, 1);
   await reader.read('filter');
-  assert.deepEqual(programs, ['iptables --version', 'iptables-save -c -t nat', 'iptables-save -t filter']);
+  assert.deepEqual(programs, ['iptables --version', 'iptables-save -t nat', 'iptables-save -t filter']);
 });
 
 test('legacy programs are not asked for a missing table', async () => {

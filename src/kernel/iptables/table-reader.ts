@@ -40,11 +40,11 @@ export class TableReader {
   }
 
   /** The current content of a table; empty when it does not exist. */
-  async read(name: AnyTable, counters = false): Promise<SavedTable> {
+  async read(name: AnyTable): Promise<SavedTable> {
     const table = new SavedTable(name);
     if (this.#flavour === 'legacy' && !legacyTables(this.#files, this.#commands.family).has(name))
       return table;
-    await this.#commands.save(name, (line) => table.take(line), counters);
+    await this.#commands.save(name, (line) => table.take(line));
     return table;
   }
 }

@@ -15,7 +15,6 @@ import {
   type IpvsTimeouts,
   type ListedRealServer,
   type ListedVirtualServer,
-  type VirtualServerCounts,
   type VirtualServerKey,
 } from './objects.ts';
 
@@ -45,8 +44,6 @@ export interface IpvsClient {
    * adds or deletes servers meanwhile, an unrelated one may be missing or listed twice.
    */
   listServers(): Promise<ListedVirtualServer[]>;
-  /** Counters of all virtual servers of both families. */
-  listCounts(): Promise<VirtualServerCounts[]>;
   /** Empty when there is no such virtual server. */
   listRealServers(server: VirtualServerKey): Promise<ListedRealServer[]>;
   /** Applies changes in order. A refused change does not stop the others. */
@@ -85,11 +82,6 @@ export class NetlinkIpvsClient implements IpvsClient {
 
   listServers(): Promise<ListedVirtualServer[]> {
     return this.#list('listing virtual servers', codec.writeServerQuery, codec.readServer);
-  }
-
-  listCounts(): Promise<VirtualServerCounts[]> {
-    const name = 'reading counters of virtual servers';
-    return this.#list(name, codec.writeServerQuery, codec.readServerCounts);
   }
 
   listRealServers(server: VirtualServerKey): Promise<ListedRealServer[]> {

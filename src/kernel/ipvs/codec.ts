@@ -11,7 +11,6 @@ import {
   IPVS_ATTR,
   IPVS_CMD,
   IPVS_VERSION,
-  STATS_ATTR,
   SVC_ATTR,
 } from './constants.ts';
 import type {
@@ -23,7 +22,6 @@ import type {
   RealServer,
   RealServerKey,
   VirtualServer,
-  VirtualServerCounts,
   VirtualServerKey,
 } from './objects.ts';
 
@@ -96,26 +94,6 @@ export function readServer(message: NetlinkMessage): ListedVirtualServer | undef
     timeout: attributes.u32(SVC_ATTR.TIMEOUT) ?? 0,
     // The kernel keeps an address mask for IPv4 and a prefix length for IPv6.
     netmask: (family === 'IPv4' ? attributes.u32Be(SVC_ATTR.NETMASK) : attributes.u32(SVC_ATTR.NETMASK)) ?? 0,
-  };
-}
-
-/** Reads the counters of a virtual server; undefined for other messages and for `foreign` ones. 32 bits before 4.1. */
-export function readServerCounts(message: NetlinkMessage): VirtualServerCounts | undefined {
-  const server = readServer(message);
-  const attributes = objectOf(message, IPVS_CMD.NEW_SERVICE, IPVS_ATTR.SERVICE);
-  if (!server || 'foreign' in server || !attributes) return undefined;
-  const { address, port, protocol } = server;
-  const isWide = attributes.has(SVC_ATTR.STATS64);
-  const counts = attributes.nestedMap(isWide ? SVC_ATTR.STATS64 : SVC_ATTR.STATS);
-  const packets = (type: number) => (isWide ? Number(counts?.u64(type) ?? 0) : (counts?.u32(type) ?? 0));
-  const bytes = (type: number) => Number(counts?.u64(type) ?? 0);
-  return {
-    address,
-    port,
-    protocol,
-    connections: packets(STATS_ATTR.CONNS),
-    packets: packets(STATS_ATTR.INPKTS) + packets(STATS_ATTR.OUTPKTS),
-    bytes: bytes(STATS_ATTR.INBYTES) + bytes(STATS_ATTR.OUTBYTES),
   };
 }
 

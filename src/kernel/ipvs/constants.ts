@@ -28,12 +28,7 @@ export const SVC_ATTR = {
   FLAGS: 7,
   TIMEOUT: 8,
   NETMASK: 9,
-  STATS: 10,
-  STATS64: 12,
 } as const;
-
-/** Attributes of both kinds of statistics; they differ in the size of connection and packet counts. */
-export const STATS_ATTR = { CONNS: 1, INPKTS: 2, OUTPKTS: 3, INBYTES: 4, OUTBYTES: 5 } as const;
 
 export const DEST_ATTR = {
   ADDR: 1,

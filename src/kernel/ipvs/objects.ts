@@ -21,14 +21,6 @@ export interface VirtualServer extends VirtualServerKey {
   readonly netmask: number;
 }
 
-/** The kernel's counters of a virtual server since its creation. */
-export interface VirtualServerCounts extends VirtualServerKey {
-  readonly connections: number;
-  /** In both directions. */
-  readonly packets: number;
-  readonly bytes: number;
-}
-
 export const virtualServerFlags = {
   /** Clients keep their real server. */
   persistent: 0x1,

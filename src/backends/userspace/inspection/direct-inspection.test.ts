@@ -126,17 +126,5 @@ test('where nothing runs every listener is missing, and none is opened', async (
     ],
   );
   await assert.rejects(talk({ ip: '127.0.0.1', port }), { code: 'ECONNREFUSED' });
-  assert.deepEqual(await inspection.counters(), []);
   assert.deepEqual((await inspection.ask(packet('127.0.0.1', port))).fate, { action: 'pass' });
-});
-
-test('counts what went through', async () => {
-  const { inspection, program } = await open();
-  const nodePort = await freePort();
-  const { ip, port } = await tcpPeer(cleanups, echoAs('a'));
-  await program(planOf({ clusterIP: '10.96.0.1', nodePort }, [{ ip, port }]));
-  await talk({ ip: '127.0.0.1', port: nodePort }, 'four');
-  assert.deepEqual(await inspection.counters(), [
-    { service: 'default/web/TCP', connections: 1, packets: undefined, bytes: 10 },
-  ]);
 });

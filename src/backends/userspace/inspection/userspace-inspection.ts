@@ -1,11 +1,10 @@
 import type { Forwarder } from '../../../forwarder/forwarder.ts';
 import type { KernelInterfaces } from '../../../kernel/open.ts';
 import type { SyncRequest } from '../../backend.ts';
-import type { Difference, Inspection, KernelAnswer, Packet, ServiceCounters } from '../../inspection.ts';
+import type { Difference, Inspection, KernelAnswer, Packet } from '../../inspection.ts';
 import type { Uncaptured } from '../capture.ts';
 import { DirectDriver } from '../direct-driver.ts';
 import type { PortalDriver } from '../portal-driver.ts';
-import { serviceName } from '../proxy-sockets.ts';
 import type { UserspaceSettings } from '../settings.ts';
 import { askListeners, compareListeners, type DirectInspectionOptions } from './direct-inspection.ts';
 import { askPortals, comparePortals, type PortalInspectionOptions } from './portal-inspection.ts';
@@ -44,24 +43,6 @@ export class UserspaceInspection implements Inspection {
   async compare(request: Omit<SyncRequest, 'changed'>): Promise<readonly Difference[]> {
     const { kind, options } = this.#subject();
     return kind === 'portals' ? comparePortals(request, options) : compareListeners(request, options);
-  }
-
-  /** Packets are not counted: they end in the kernel. */
-  async counters(): Promise<readonly ServiceCounters[]> {
-    const running = this.#options.running();
-    if (!running) return [];
-    const traffic = await running.forwarder.traffic();
-    return [...running.driver.served].map(([service, { plan }]) => {
-      const lists = (['cluster', 'local'] as const).flatMap(
-        (list) => traffic.get(serviceName(plan.port, list)) ?? [],
-      );
-      return {
-        service,
-        connections: lists.reduce((sum, { connections }) => sum + connections, 0),
-        packets: undefined,
-        bytes: lists.reduce((sum, { bytesIn, bytesOut }) => sum + bytesIn + bytesOut, 0),
-      };
-    });
   }
 
   async close(): Promise<void> {
