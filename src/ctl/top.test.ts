@@ -70,7 +70,7 @@ shop/a-service-with-a-long-name:metrics/TCP  IPv4    0      3     0           0 
       }
       assert.match(
         screens[1] ?? '',
-        /^\d\d:\d\d:\d\d, nftables mode, by service, most new connections first/,
+        /^\d\d:\d\d:\d\d, nftables mode, by service, sorted by connections, since \d\d:\d\d:\d\d$/m,
       );
       assert.match(screens[1] ?? '', /^shop\/web:http\/TCP .*1\.3k +17 /m);
       server.readings.unshift(trafficReport([trafficItem(web, { opened: 4 })]));

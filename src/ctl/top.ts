@@ -66,16 +66,9 @@ function printRates(context: CommandContext, rates: RatesReport, isLive: boolean
   print(context, rates, text, () => rates.items.map(nameOf));
 }
 
-const orders: Readonly<Record<SortKey, string>> = {
-  connections: 'new connections',
-  bytes: 'bytes',
-  open: 'open connections',
-  failed: 'failed connections',
-};
-
 function titleText({ time, since, by, mode }: RatesReport, sort: SortKey, { width }: Layout): string {
   const clock = (moment: string) => new Date(moment).toTimeString().slice(0, 8);
-  const title = `${clock(time)}, ${mode} mode, by ${by}, most ${orders[sort]} first, counted since ${clock(since)}`;
+  const title = `${clock(time)}, ${mode} mode, by ${by}, sorted by ${sort}, since ${clock(since)}`;
   return `${cut(title, width ?? title.length)}\n`;
 }
 
