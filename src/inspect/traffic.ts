@@ -30,6 +30,8 @@ export interface TrafficWish {
   readonly isWanted: (plan: PlannedPort) => boolean;
   /** Also those service ports, or their endpoints, that have had no traffic. */
   readonly withIdle: boolean;
+  /** Open connections, packets and bytes may be this old; openings and failures are those of now. */
+  readonly maxAgeMs?: number;
 }
 
 export type FlowFilter = (flow: FlowItem, plan: PlannedPort) => boolean;

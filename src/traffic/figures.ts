@@ -91,15 +91,16 @@ export class Figures {
     if (flow.isReset) looked.reset++;
   }
 
-  /** The figures as of the look with this number, the last one. */
-  at(look: number, isCounted: boolean): TrafficFigures {
+  /** The figures as of the look with this number, the last one; at will with the openings and refusals of now. */
+  at(look: number, isCounted: boolean, isLive = false): TrafficFigures {
     const counted = this.#changedIn === look ? this.#reported : this.#current;
     const looked = this.#lookedIn === look && this.#looked ? this.#looked : nothing;
     const volume = (name: keyof Amounts) => (isCounted ? Math.max(0, counted[name] + looked[name]) : null);
-    const { opened, openBefore, rejected, dropped, filtered, unanswered } = counted;
+    const { openBefore } = counted;
+    const { opened, rejected, dropped, filtered, unanswered } = isLive ? this.#current : counted;
     return {
       opened,
-      ended: Math.max(0, openBefore + opened - looked.open),
+      ended: Math.max(0, openBefore + counted.opened - looked.open),
       open: looked.open,
       packetsToEndpoint: volume('packetsOut'),
       packetsToClient: volume('packetsBack'),

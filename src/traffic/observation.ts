@@ -179,8 +179,8 @@ export class Observation {
   }
 
   /** Looks at the table, unless the last look is recent. The caller sees to it that only one is under way. */
-  async refresh(): Promise<void> {
-    const rest = Math.max(lookEveryMs, restPerLook * this.#lookMs);
+  async refresh(maxAgeMs = lookEveryMs): Promise<void> {
+    const rest = Math.max(maxAgeMs, restPerLook * this.#lookMs);
     if (this.#options.clock.monotonic() - this.#lookedAt >= rest) await this.#takeLook(false);
   }
 

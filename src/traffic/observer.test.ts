@@ -213,6 +213,21 @@ suite('figures', () => {
     assert.deepEqual([after?.opened, after?.open, after?.ended, after?.bytesToEndpoint], [5, 3, 2, 45]);
   });
 
+  test('may be asked for with an older look, which costs less; openings are those of now', async () => {
+    const { clock, kernel, observer } = setUp();
+    const wish = { by: 'service', isWanted: () => true, withIdle: false, maxAgeMs: 60_000 } as const;
+    await observer.figures(wish);
+    kernel.opened({ id: 1, bytes: 5 });
+    await clock.advance(20_000);
+    const [early] = (await observer.figures(wish)).items;
+    assert.deepEqual([early?.opened, early?.open, early?.bytesToEndpoint], [1, 0, 0]);
+    await clock.advance(25_000);
+    await observer.figures(wish);
+    await clock.advance(20_000);
+    const [late] = (await observer.figures(wish)).items;
+    assert.deepEqual([late?.opened, late?.open, late?.bytesToEndpoint], [1, 1, 5]);
+  });
+
   test('a closed TCP connection is not open, though the kernel remembers it', async () => {
     const { kernel, figures } = setUp();
     await figures();

@@ -45,7 +45,7 @@ export class TrafficObserver implements TrafficSource {
     try {
       const observation = await this.#observation();
       return await this.#exclusively(async () => {
-        await observation.refresh();
+        await observation.refresh(wish.maxAgeMs);
         const { since, lostEvents } = observation;
         const found = await trafficItems(observation, wish, new TimeSlice(this.#options.clock));
         return { ...found, since, lostEvents, warning: observation.warning };

@@ -37,7 +37,7 @@ export async function trafficItems(
 function itemsOf(
   service: ObservedService,
   observation: Observation,
-  { by, withIdle }: TrafficWish,
+  { by, withIdle, maxAgeMs }: TrafficWish,
 ): TrafficItem[] {
   const { plan, traffic } = service;
   const { look, isCounted } = observation;
@@ -48,7 +48,7 @@ function itemsOf(
     expectedShare: null,
     client: null,
     ...of,
-    ...figures.at(look, isCounted),
+    ...figures.at(look, isCounted, maxAgeMs !== undefined),
   });
   if (by === 'service') return [item(traffic?.total ?? noTraffic)];
   if (by === 'client') {

@@ -22,6 +22,8 @@ export const anyServiceMetrics: ServiceMetricsOptions = {
   clock: systemClock,
 };
 
+/** Looking at the whole table at every scrape would cost more than the events. */
+const maxAgeMs = 60_000;
 /** Metrics of one scrape share a look at the figures. */
 const sameScrapeMs = 500;
 
@@ -115,7 +117,7 @@ class ServiceSeries {
       return true;
     };
     const source = await this.#options.source();
-    const { items } = await source.figures({ by: 'service', isWanted, withIdle: false });
+    const { items } = await source.figures({ by: 'service', isWanted, withIdle: false, maxAgeMs });
     const byService = Map.groupBy(items, ({ service }) => service);
     this.#own = new Set([...this.#own].filter((key) => byService.has(key)));
     const reading = new Map<string, { labels: Labels; items: TrafficItem[] }>();
