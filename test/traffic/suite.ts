@@ -32,6 +32,8 @@ export interface TrafficOptions {
   readonly module: string;
   /** The process forwards connections itself, so the kernel does not know their endpoints. */
   readonly forwardsItself?: boolean;
+  /** Under policy Local, endpoints elsewhere are used when there are none here. */
+  readonly bendsPolicyLocal?: boolean;
 }
 
 const FLOWS_URL = `${METRICS_URL.replace(/\/metrics$/, '')}${API_PATH}flows`;
@@ -77,7 +79,8 @@ const failing: readonly (Packet & {
  * Sends a known number of connections and bytes, and expects exactly those in the figures and in the list of flows. The
  * real program gets objects from an API server and programs a real kernel.
  */
-export function runTraffic({ mode, module, forwardsItself = false }: TrafficOptions): void {
+export function runTraffic(options: TrafficOptions): void {
+  const { mode, module, forwardsItself = false } = options;
   const unavailable = labUnavailable();
   if (unavailable !== undefined) {
     test(`traffic in ${mode} mode`, { skip: unavailable }, () => {});
@@ -116,7 +119,7 @@ export function runTraffic({ mode, module, forwardsItself = false }: TrafficOpti
         test('connections that fail are counted by what became of them', {
           timeout: TIMEOUT_MS,
         }, async () => {
-          await checkFailures(scene, landscape, forwardsItself);
+          await checkFailures(scene, landscape, options);
         });
         test('an open connection is among the flows, and counts as open until it ends', {
           timeout: TIMEOUT_MS,
@@ -213,12 +216,14 @@ function keyOf(name: string, { service, endpoint, client }: TrafficItem, book: A
 }
 
 /** Sends connections that fail, and one that does not to each Service where others do. */
-async function checkFailures(scene: Scene, landscape: Landscape, forwardsItself: boolean): Promise<void> {
+async function checkFailures(scene: Scene, landscape: Landscape, options: TrafficOptions): Promise<void> {
+  const { forwardsItself = false, bendsPolicyLocal = false } = options;
+  const sending = failing.filter(({ as }) => as !== 'dropped' || !bendsPolicyLocal);
   const wanted = new Map<string, number>();
   const host = landscape.host('C');
   await host.stop(podPort, 'tcp');
   try {
-    const sent = failing.flatMap(({ times, as, ...packet }) => {
+    const sent = sending.flatMap(({ times, as, ...packet }) => {
       const key = `${packet.of}/${packet.transport ?? 'tcp'} ${as}`;
       // A process that forwards accepts a connection before it tries to reach an endpoint.
       const isNoticed = !forwardsItself || (as !== 'reset' && as !== 'unanswered');
