@@ -116,7 +116,9 @@ function Row({ row, index, rate, hasRates }: RowProps) {
         {family === 'IPv6' && <small> IPv6</small>}
       </th>
       <td class="wide">{insideText(report)}</td>
-      <td class="wide">{outsideText(report)}</td>
+      <td class="wide" title={outsideText(report)}>
+        {outsideText(report)}
+      </td>
       <td class="number wide">{endpointsText(report)}</td>
       <td>
         <State state={state} />

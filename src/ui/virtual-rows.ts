@@ -1,7 +1,7 @@
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 
 /** Rows beyond the visible ones that are there already when one scrolls. */
-const spare = 8;
+const spare = 16;
 
 /** A part of many rows of equal height. `end` is the first one that is not shown. */
 export interface Range {
@@ -31,7 +31,11 @@ export function useVisibleRows(count: number, rowHeight: number) {
     look();
     addEventListener('scroll', look, { passive: true });
     addEventListener('resize', look);
+    // What is above the table may grow and shrink.
+    const observer = new ResizeObserver(look);
+    observer.observe(document.body);
     return () => {
+      observer.disconnect();
       removeEventListener('scroll', look);
       removeEventListener('resize', look);
     };
