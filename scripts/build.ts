@@ -96,6 +96,8 @@ async function buildPage(built: string, esbuild: typeof import('esbuild')): Prom
     platform: 'browser',
     target: 'es2023',
     format: 'iife',
+    // Not that of src/ui/, which extends a file that an image build does not have.
+    tsconfigRaw: {},
     jsx: 'automatic',
     jsxImportSource: 'preact',
     charset: 'utf8',
