@@ -16,6 +16,7 @@ export const lanes: Readonly<Record<string, Lane>> = {
     'test/nftables/inspection.test.ts',
     'test/ipvs/inspection.test.ts',
     'test/explain/ipvs.test.ts',
+    'test/traffic/ipvs.test.ts',
     // Here root may raise the limit of open files; the test needs more than 20,000.
     'test/userspace/idle-connections.test.ts',
     'test/contract/nftables.test.ts',
@@ -51,6 +52,8 @@ export const modules: readonly string[] = [
   'nft_reject_ipv6',
   'nft_ct',
   'nf_conntrack_netlink',
+  'nfnetlink_log',
+  'nft_log',
   'nfnetlink_acct',
   'nft_compat',
   'ip_vs',
