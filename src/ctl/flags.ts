@@ -1,6 +1,6 @@
 import { defineFlag, type Flag } from '../cli/flag-set.ts';
 import { bool, duration, type FlagType, int32, string } from '../cli/flag-types.ts';
-import type { FlowState, TrafficGrouping } from '../inspect/traffic-api.ts';
+import { type FlowState, flowStates, type TrafficGrouping } from '../inspect/traffic-api.ts';
 import { HOUR, MILLISECOND, SECOND } from '../lib/duration.ts';
 import type { Protocol } from '../model/objects.ts';
 
@@ -12,20 +12,6 @@ export const groupings = ['service', 'endpoint', 'client'] as const satisfies re
 export const sortKeys = ['connections', 'bytes', 'open', 'failed'] as const;
 export type SortKey = (typeof sortKeys)[number];
 export const protocols = ['TCP', 'UDP', 'SCTP'] as const satisfies readonly Protocol[];
-export const flowStates = [
-  'SYN_SENT',
-  'SYN_RECV',
-  'ESTABLISHED',
-  'FIN_WAIT',
-  'CLOSE_WAIT',
-  'LAST_ACK',
-  'TIME_WAIT',
-  'CLOSE',
-  'UNREPLIED',
-  'REPLIED',
-  'UNKNOWN',
-] as const satisfies readonly FlowState[];
-
 /** The values of the flags of kube-proxyctl. */
 export interface CtlOptions {
   server: string;

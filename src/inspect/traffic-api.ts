@@ -62,18 +62,20 @@ export interface TrafficReport extends ListReport<'Traffic', TrafficItem> {
 }
 
 /** A TCP state as the kernel's connection table has it, or what is known of a flow of datagrams. */
-export type FlowState =
-  | 'SYN_SENT'
-  | 'SYN_RECV'
-  | 'ESTABLISHED'
-  | 'FIN_WAIT'
-  | 'CLOSE_WAIT'
-  | 'LAST_ACK'
-  | 'TIME_WAIT'
-  | 'CLOSE'
-  | 'UNREPLIED'
-  | 'REPLIED'
-  | 'UNKNOWN';
+export const flowStates = [
+  'SYN_SENT',
+  'SYN_RECV',
+  'ESTABLISHED',
+  'FIN_WAIT',
+  'CLOSE_WAIT',
+  'LAST_ACK',
+  'TIME_WAIT',
+  'CLOSE',
+  'UNREPLIED',
+  'REPLIED',
+  'UNKNOWN',
+] as const;
+export type FlowState = (typeof flowStates)[number];
 
 /** One connection through a Service. */
 export interface FlowItem {

@@ -2,7 +2,13 @@ import { canonicalIP, cidrContains, joinHostPort, parseCIDR, splitIPPort } from 
 import type { PlannedPort } from '../plan/plan.ts';
 import { QuestionError } from './question.ts';
 import { isAddress, type Selector, selectorParameters } from './selection.ts';
-import type { FlowEvent, FlowItem, FlowState, TrafficGrouping, TrafficItem } from './traffic-api.ts';
+import {
+  type FlowEvent,
+  type FlowItem,
+  flowStates,
+  type TrafficGrouping,
+  type TrafficItem,
+} from './traffic-api.ts';
 
 export const trafficParameters = [...selectorParameters, 'by'] as const;
 export const flowParameters = [
@@ -85,28 +91,14 @@ export function readFlowQuestion(read: (name: string) => string | null): FlowQue
   };
 }
 
-const states: readonly FlowState[] = [
-  'SYN_SENT',
-  'SYN_RECV',
-  'ESTABLISHED',
-  'FIN_WAIT',
-  'CLOSE_WAIT',
-  'LAST_ACK',
-  'TIME_WAIT',
-  'CLOSE',
-  'UNREPLIED',
-  'REPLIED',
-  'UNKNOWN',
-];
-
 /** The filter of a question. `isSelected` answers for its name, unless that is an address. */
 export function flowFilter(question: FlowQuestion, isSelected: (plan: PlannedPort) => boolean): FlowFilter {
   const { name = '', namespace = '', protocol, state } = question;
   if (protocol !== '' && !['TCP', 'UDP', 'SCTP'].includes(protocol)) {
     throw new QuestionError(`protocol ${JSON.stringify(protocol)} is none of TCP, UDP, SCTP`);
   }
-  if (state !== '' && !states.some((known) => known === state)) {
-    throw new QuestionError(`state ${JSON.stringify(state)} is none of ${states.join(', ')}`);
+  if (state !== '' && !flowStates.some((known) => known === state)) {
+    throw new QuestionError(`state ${JSON.stringify(state)} is none of ${flowStates.join(', ')}`);
   }
   const isFromClient = addressFilter('client', question.client);
   const isToEndpoint = addressFilter('endpoint', question.endpoint);

@@ -1,4 +1,5 @@
 import { parseFlags } from '../../cli/flag-set.ts';
+import { flowStates } from '../../inspect/traffic-api.ts';
 import { proxyModes } from '../../model/proxy-mode.ts';
 import { servicePortName } from '../../model/service-port.ts';
 import { allCommands } from '../all-commands.ts';
@@ -9,7 +10,6 @@ import {
   type CtlOptions,
   commonFlags,
   defaultOptions,
-  flowStates,
   forms,
   groupings,
   protocols,
