@@ -21,6 +21,7 @@ import { systemFiles } from '../kernel/system-files.ts';
 import type { Clock } from '../lib/clock.ts';
 import { messageOf } from '../lib/thrown.ts';
 import { type Family, formatIP, isLoopback, toIP } from '../model/ip.ts';
+import { isWatchingTable } from '../model/watching-table.ts';
 import type {
   KernelAnswer,
   Obstacle,
@@ -178,7 +179,7 @@ class OtherRulesLook {
     this.#isOwn = (chain) => own.chains?.test(chain) ?? false;
     const ownTables = new Set(own.tables.map(tableName));
     this.#chains = ruleset.chains
-      .filter(({ table, base }) => base && !ownTables.has(tableName(table)))
+      .filter(({ table, base }) => base && !isWatchingTable(table.name) && !ownTables.has(tableName(table)))
       .sort((a, b) => (a.base?.priority ?? 0) - (b.base?.priority ?? 0));
     this.#facts = {
       nodeIP: own.nodeIP,

@@ -40,6 +40,13 @@ test('a journey has the first and the last addresses, and leaves out the chains 
   assert.equal(journey.at(-1)?.outInterface, 4);
 });
 
+test('a journey leaves out the table that counts traffic', () => {
+  const counting = step('kube-proxy-observer-77', 'prerouting', before);
+  assert.deepEqual(journeysOf([arrival[0] ?? counting, counting, ...arrival.slice(1)], TRACER), [
+    ...journeysOf(arrival, TRACER),
+  ]);
+});
+
 test('a packet that passed the last chain of postrouting left, one at the last chain of input arrived', () => {
   assert.deepEqual(ending(...arrival, ...departure), { kind: 'left' });
   const input = [observer('input-first', after), observer('input-last', after)];

@@ -2,6 +2,7 @@ import { describeVerdict } from '../kernel/nft/describe-rule.ts';
 import type { Hook } from '../kernel/nft/objects.ts';
 import type { TraceStep } from '../kernel/nft/trace.ts';
 import { type Family, formatIP, joinHostPort } from '../model/ip.ts';
+import { isWatchingTable } from '../model/watching-table.ts';
 import { MARK_CHAIN } from './trace-rules.ts';
 import { placeOf } from './trace-table.ts';
 
@@ -51,7 +52,10 @@ const loopbackIndex = 1;
 /** A packet passes fewer rules than this: what comes beyond is of another packet with the same id. */
 const maxSteps = 10_000;
 
-/** Collects the steps of the packets that a rule of the table `tracer` marked, and drops those of other packets. */
+/**
+ * Collects the steps of the packets that a rule of the table `tracer` marked, and drops those of other packets. Leaves out
+ * the chains of other tables that only watch.
+ */
 export class Recording {
   readonly #tracer: string;
   readonly #packets: TraceStep[][] = [];
@@ -73,6 +77,7 @@ export class Recording {
   }
 
   take(step: TraceStep): void {
+    if (step.table !== this.#tracer && isWatchingTable(step.table)) return;
     const begun = this.#isMarking(step) ? [] : (this.#open.get(step.id) ?? returning(step, this.#packets));
     if (!begun || begun.length >= maxSteps) return;
     if (begun.length === 0) this.#packets.push(begun);

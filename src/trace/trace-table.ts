@@ -4,6 +4,7 @@ import type { NftClient } from '../kernel/nft/client.ts';
 import { NftError } from '../kernel/nft/errors.ts';
 import type { Chain, Hook, Table } from '../kernel/nft/objects.ts';
 import { families } from '../model/ip.ts';
+import { watchingTables } from '../model/watching-table.ts';
 import type { Interest } from './interest.ts';
 import {
   arrivalOf,
@@ -16,7 +17,7 @@ import {
 } from './trace-rules.ts';
 
 /** Unique to this process, because others may trace at the same time, also from containers with equal process ids. */
-export const TRACE_TABLE = `kube-proxyctl-trace-${process.pid}-${randomBytes(3).toString('hex')}`;
+export const TRACE_TABLE = `${watchingTables.trace}${process.pid}-${randomBytes(3).toString('hex')}`;
 
 const hooks: readonly Hook[] = ['prerouting', 'input', 'forward', 'output', 'postrouting'];
 /** Where a packet can begin its way: these hooks have the rules that choose packets. */

@@ -7,6 +7,7 @@ import type { Chain, Element, NftSet, TableRef } from '../kernel/nft/objects.ts'
 import { protocolNumbers } from '../kernel/numbers.ts';
 import { addressKeyFrom, keyBytes } from '../model/address-key.ts';
 import type { Family } from '../model/ip.ts';
+import { watchingTables } from '../model/watching-table.ts';
 import { distinctFrontends, type Frontend } from '../plan/frontend.ts';
 import type { ServicePlan } from '../plan/service-plan.ts';
 
@@ -33,7 +34,10 @@ export class RefusalTable {
   constructor(nft: NftClient, family: Family) {
     this.#nft = nft;
     this.#family = family;
-    this.#table = { family: family === 'IPv4' ? 'ip' : 'ip6', name: `kube-proxy-observer-${process.pid}` };
+    this.#table = {
+      family: family === 'IPv4' ? 'ip' : 'ip6',
+      name: `${watchingTables.observer}${process.pid}`,
+    };
   }
 
   /** Adds the table, without destinations. Rejects with NftError when the kernel refuses it. */

@@ -137,6 +137,12 @@ describe('kube-proxyctl and a proxy in nftables mode', { skip: skip ?? false }, 
     assert.match(await complaint('explain 198.51.100.7 web:81'), /no service port is called "web:81"/);
   });
 
+  it('explain leaves out the table that counts traffic', async () => {
+    await printed('top --count 1 --interval 10ms');
+    assert.match(sh('nft', 'list', 'tables'), /table ip kube-proxy-observer-\d+\n/);
+    assert.doesNotMatch(await printed('explain node 10.96.0.1:80'), /observer/);
+  });
+
   it('explain exits with 2 and names the chain when another program drops the packet, for any source', async () => {
     sh('ip', 'link', 'add', 'pods', 'type', 'veth', 'peer', 'name', 'pods-peer');
     sh('ip', 'link', 'set', 'pods', 'up');
