@@ -301,8 +301,9 @@ const ui: Command = {
   usage: '',
   arguments: { least: 0, most: 0 },
   summary: 'serves a page for a browser: state, Services, where their traffic goes and why, timeline',
-  details: `The page is at a port of 127.0.0.1, whose address is printed. It only reads, like every other command, and loads
-nothing from elsewhere. It goes on until Ctrl-C.
+  details: `The page is at a port of 127.0.0.1, whose address is printed. It only reads, and loads nothing from
+elsewhere; on the node, as root, a button follows real packets for ten seconds, like the command trace. It goes on until
+Ctrl-C.
 
 Examples:
   kube-proxyctl ui

@@ -62,8 +62,13 @@ export async function askList<Item>(
   return { ...JSON.parse(head.endsWith('[') ? `${head}]}` : head), items };
 }
 
-async function answerOf(address: string, signal?: AbortSignal): Promise<Response> {
-  const response = await fetch(address, signal ? { signal } : {}).catch((error: Error) => {
+/** Asks the server of this page. Rejects with `AskError` when the answer is not 200. */
+export async function answerOf(
+  address: string,
+  signal?: AbortSignal,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<Response> {
+  const response = await fetch(address, { headers, ...(signal && { signal }) }).catch((error: Error) => {
     throw signal?.aborted ? error : new AskError(0, 'kube-proxyctl ui has ended');
   });
   if (response.ok) return response;

@@ -9,8 +9,8 @@ const call =
 interface CopiesProps {
   /** The command without the name of the program: `services shop/web`. */
   readonly command: string;
-  /** Where the same answer is as JSON. */
-  readonly page: string;
+  /** Where the same answer is as JSON; undefined when it cannot be asked for again. */
+  readonly page?: string;
   readonly query?: Query;
   /** Part of a view that has its own. */
   readonly isInner?: boolean;
@@ -20,7 +20,7 @@ interface CopiesProps {
 export function Copies({ command, page, query = {}, isInner = false }: CopiesProps) {
   const [done, setDone] = useState('');
   const text = `${call} ${command}`;
-  const address = apiAddress(page, query);
+  const address = page && apiAddress(page, query);
   const copy = async (what: string, content: () => Promise<string>) => {
     try {
       await navigator.clipboard.writeText(await content());
@@ -30,7 +30,7 @@ export function Copies({ command, page, query = {}, isInner = false }: CopiesPro
     }
   };
   const copyCommand = () => copy('Command', async () => text);
-  const copyJSON = () => copy('JSON', async () => prettyJSON(await (await fetch(address)).text()));
+  const copyJSON = (from: string) => copy('JSON', async () => prettyJSON(await (await fetch(from)).text()));
   useKeys(isInner ? {} : { c: copyCommand });
   return (
     <footer class="copies">
@@ -38,10 +38,14 @@ export function Copies({ command, page, query = {}, isInner = false }: CopiesPro
       <button type="button" onClick={copyCommand}>
         Copy command
       </button>
-      <button type="button" onClick={copyJSON}>
-        Copy JSON
-      </button>
-      <a href={address}>Show JSON</a>
+      {address && (
+        <>
+          <button type="button" onClick={() => copyJSON(address)}>
+            Copy JSON
+          </button>
+          <a href={address}>Show JSON</a>
+        </>
+      )}
       <span role="status">{done}</span>
     </footer>
   );

@@ -16,6 +16,7 @@ import { Fact } from './node-summary.tsx';
 import { type Asked, allServices, servicesHash } from './route.ts';
 import { rowOf } from './service-row.ts';
 import { State } from './services-table.tsx';
+import { TraceView } from './trace-view.tsx';
 
 interface ServiceProps {
   readonly live: Live;
@@ -102,6 +103,7 @@ function Port({ port, endpoints, traffic, nodeIP, question, ask }: PortProps) {
       <Settings port={port} />
       <LanesView {...{ lanes, question, ask }} traffic={figures} family={port.family} />
       {isAsked && <ExplainView {...{ question, ask }} />}
+      {isAsked && <TraceView service={port.service} />}
     </section>
   );
 }

@@ -13,8 +13,14 @@ export class ServedPage {
     this.#child = child;
   }
 
-  static async start(...args: readonly string[]): Promise<ServedPage> {
-    const child = spawn(kubeProxyctl, ['ui', ...args], { stdio: ['ignore', 'pipe', 'inherit'] });
+  static start(...args: readonly string[]): Promise<ServedPage> {
+    return ServedPage.startThrough([], ...args);
+  }
+
+  /** Starts it through a command that changes its rights. */
+  static async startThrough(wrapper: readonly string[], ...args: readonly string[]): Promise<ServedPage> {
+    const [program = kubeProxyctl, ...rest] = [...wrapper, kubeProxyctl, 'ui', ...args];
+    const child = spawn(program, rest, { stdio: ['ignore', 'pipe', 'inherit'] });
     for await (const line of createInterface({ input: child.stdout })) {
       const [url] = /http:\/\/127\.0\.0\.1:\d+\//.exec(line) ?? [];
       if (url !== undefined) return new ServedPage(url, child);

@@ -5,8 +5,10 @@ import { createHttpServer, replyError } from '../../admin/http.ts';
 import { API_PATH } from '../../inspect/api.ts';
 import { reply } from '../../lib/http.ts';
 import { messageOf } from '../../lib/thrown.ts';
+import { TRACE_PATH } from '../../trace/page-protocol.ts';
 import type { Pages } from '../source.ts';
 import type { PageFile, PageFiles } from './page-files.ts';
+import { type PageTracer, traceAnswerer } from './page-trace.ts';
 
 /** What the browser may do with the answers: nothing comes from elsewhere, and nothing is shown inside other pages. */
 const safety = {
@@ -21,8 +23,12 @@ const safety = {
 /** A page of the inspection API: no other path of the proxy is passed on. */
 const apiPage = new RegExp(`^${API_PATH}[a-z]*$`);
 
-/** A server that sends the page, and passes its questions on to the proxy. It must listen at a loopback address. */
-export function createPageServer(files: PageFiles, pages: Pages): Server {
+/**
+ * A server that sends the page, passes its questions on to the proxy, and follows packets for it. It must listen at a
+ * loopback address.
+ */
+export function createPageServer(files: PageFiles, pages: Pages, tracer: PageTracer): Server {
+  const trace = traceAnswerer(tracer);
   const server = createHttpServer((request, response) => {
     for (const [name, value] of Object.entries(safety)) response.setHeader(name, value);
     const refusal = refusalOf(request, portOf(server));
@@ -30,6 +36,10 @@ export function createPageServer(files: PageFiles, pages: Pages): Server {
     const [path = '', query] = (request.url ?? '').split(/\?(.*)/s);
     const file = files.get(path);
     if (file) return sendFile(response, file);
+    if (path === TRACE_PATH) {
+      const name = new URLSearchParams(query).get('name') ?? '';
+      return void trace(request, response, name).catch(() => response.destroy());
+    }
     if (!apiPage.test(path)) return replyError(response, 404, 'there is no such page');
     passOn(response, pages, query === undefined ? path : `${path}?${query}`).catch(() => response.destroy());
   });

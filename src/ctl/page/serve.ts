@@ -5,11 +5,13 @@ import { pagesOf } from '../source.ts';
 import { EXIT_OK, type ExitCode } from '../terminal.ts';
 import { readPageFiles } from './page-files.ts';
 import { addressOf, createPageServer } from './page-server.ts';
+import { kernelTracer } from './page-trace.ts';
 
 /** Serves the page until the program is interrupted. */
 export async function servePage(context: CommandContext): Promise<ExitCode> {
-  const { options, source } = context;
-  const server = createPageServer(readPageFiles(callOf(options)), pagesOf(source));
+  const { options, source, clock } = context;
+  const files = readPageFiles(callOf(options));
+  const server = createPageServer(files, pagesOf(source), kernelTracer(source, clock));
   await once(server.listen(options.port, '127.0.0.1'), 'listening').catch((error: NodeJS.ErrnoException) => {
     throw error.code === 'EADDRINUSE' ? new Error(`port ${options.port} is in use`) : error;
   });
