@@ -116,7 +116,14 @@ function flagLines(body: string): Map<string, string> {
 
 function sameFlags(body: string, recorded: string): void {
   const own = flagLines(body);
-  const ours = { manifests: '', 'dry-run': 'false', output: 'text', 'inspection-from': '[]' };
+  const ours = {
+    manifests: '',
+    'dry-run': 'false',
+    output: 'text',
+    'inspection-from': '[]',
+    'service-metrics': '[]',
+    'service-metrics-max': '1000',
+  };
   for (const [name, value] of Object.entries(ours)) {
     assert.equal(own.get(name), value);
     own.delete(name);
