@@ -1,4 +1,5 @@
 import type { Clock } from '../lib/clock.ts';
+import { openTogether } from '../lib/open-together.ts';
 import { loadLibc } from '../native/koffi-libc.ts';
 import { type Logger, silentLogger } from '../obs/log.ts';
 import { type ConntrackClient, openConntrackClient } from './ct/client.ts';
@@ -23,14 +24,11 @@ export interface KernelInterfaces {
 export async function openKernel(clock: Clock, logger = silentLogger): Promise<KernelInterfaces> {
   const libc = await loadLibc();
   const options = socketOptions(clock, logger);
-  const nft = openNftClient(libc, options);
-  try {
-    const addresses = openInterfaceAddresses(libc, options);
-    return { nft, addresses, close: () => [nft, addresses].forEach((socket) => void socket.close()) };
-  } catch (error) {
-    nft.close();
-    throw error;
-  }
+  return openTogether((keep, close) => ({
+    nft: keep(openNftClient(libc, options)),
+    addresses: keep(openInterfaceAddresses(libc, options)),
+    close,
+  }));
 }
 
 /** What is needed to follow a packet through the rules of any program. */
@@ -43,14 +41,11 @@ export interface RulesetKernel {
 /** Opens it; rejects when a socket cannot be opened. */
 export async function openRuleset(clock: Clock): Promise<RulesetKernel> {
   const libc = await loadLibc();
-  const route = openRouteClient(libc, { clock });
-  try {
-    const nft = openRulesetReader(libc, { clock });
-    return { nft, route, close: () => [nft, route].forEach((socket) => void socket.close()) };
-  } catch (error) {
-    route.close();
-    throw error;
-  }
+  return openTogether((keep, close) => ({
+    route: keep(openRouteClient(libc, { clock })),
+    nft: keep(openRulesetReader(libc, { clock })),
+    close,
+  }));
 }
 
 /** What is needed to follow packets of others through the kernel. */
@@ -67,25 +62,14 @@ export interface TraceKernel {
 /** Opens it; rejects when a socket cannot be opened. */
 export async function openTracing(clock: Clock): Promise<TraceKernel> {
   const libc = await loadLibc();
-  const opened: { close(): void }[] = [];
-  const keep = <T extends { close(): void }>(socket: T): T => {
-    opened.push(socket);
-    return socket;
-  };
-  const close = () => opened.forEach((socket) => void socket.close());
-  try {
-    return {
-      nft: keep(openNftClient(libc, { clock })),
-      rules: keep(openRulesetReader(libc, { clock })),
-      route: keep(openRouteClient(libc, { clock })),
-      conntrack: keep(openConntrackClient(libc, { clock })),
-      follow: (listener) => followTraces(libc, listener),
-      close,
-    };
-  } catch (error) {
-    close();
-    throw error;
-  }
+  return openTogether<TraceKernel>((keep, close) => ({
+    nft: keep(openNftClient(libc, { clock })),
+    rules: keep(openRulesetReader(libc, { clock })),
+    route: keep(openRouteClient(libc, { clock })),
+    conntrack: keep(openConntrackClient(libc, { clock })),
+    follow: (listener) => followTraces(libc, listener),
+    close,
+  }));
 }
 
 /** Opens only the list of addresses, which needs no privilege and no nf_tables. Rejects when there is no socket. */

@@ -10,6 +10,7 @@ import type { InterfaceAddresses } from '../../kernel/route/addresses.ts';
 import type { RouteClient } from '../../kernel/route/client.ts';
 import type { Device, DummyDevices } from '../../kernel/route/dummy-device.ts';
 import type { Clock } from '../../lib/clock.ts';
+import { openTogether } from '../../lib/open-together.ts';
 import type { Family } from '../../model/ip.ts';
 import type { Logger } from '../../obs/log.ts';
 import { ensureJumps } from '../jumps.ts';
@@ -45,15 +46,9 @@ export interface LinuxIpvs {
 }
 
 /** Opens them; rejects with IpvsUnavailableError when the kernel has no IPVS. */
-export async function openLinuxIpvs(options: LinuxOptions): Promise<LinuxIpvs> {
+export function openLinuxIpvs(options: LinuxOptions): Promise<LinuxIpvs> {
   const { open, run, clock, logger } = options;
-  const opened: { close(): void }[] = [];
-  const keep = <T extends { close(): void }>(socket: T): T => {
-    opened.push(socket);
-    return socket;
-  };
-  const close = () => opened.forEach((socket) => void socket.close());
-  try {
+  return openTogether(async (keep, close) => {
     const ipvs = keep(await openIpvs(options));
     const sets = keep(open.sets());
     const devices = keep(open.devices());
@@ -80,10 +75,7 @@ export async function openLinuxIpvs(options: LinuxOptions): Promise<LinuxIpvs> {
       return { servers, sets, device, iptables, nodeAddresses: nodeAddresses.list };
     };
     return { ipvs, sets, devices, nodeAddresses, kernelOf, close };
-  } catch (error) {
-    close();
-    throw error;
-  }
+  });
 }
 
 async function openIpvs({ open, run, logger, mayLoad = true }: LinuxOptions): Promise<IpvsClient> {
