@@ -1,4 +1,4 @@
-import type { ServiceReport } from '../inspect/api.ts';
+import type { ServiceReport } from '../src/inspect/api.ts';
 
 /** The service port shop/web:http/TCP with one endpoint, unless the fields say otherwise. */
 export function serviceReport(fields: Partial<ServiceReport>): ServiceReport {

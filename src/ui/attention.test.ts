@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { serviceReport } from '../../test/service-report.ts';
 import type { ServiceReport, StatusReport } from '../inspect/api.ts';
 import { attentionOf } from './attention.ts';
 import { faultyObjects, rowOf } from './service-row.ts';
-import { serviceReport } from './testing.ts';
 
 const status: StatusReport = {
   apiVersion: 'inspect.kube-proxy-ts/v1',

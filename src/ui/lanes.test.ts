@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { serviceReport } from '../../test/service-report.ts';
 import type { EndpointReport } from '../inspect/api.ts';
 import { geometryOf, lanesOf } from './lanes.ts';
-import { serviceReport } from './testing.ts';
 
 function endpoint(ip: string, usedBy: EndpointReport['usedBy']): EndpointReport {
   const ready = usedBy.length > 0;

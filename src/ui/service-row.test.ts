@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { serviceReport } from '../../test/service-report.ts';
 import type { DecisionReport, ServiceReport } from '../inspect/api.ts';
 import { allServices } from './route.ts';
 import { faultyObjects, isAddressSearch, rowOf, selectRows } from './service-row.ts';
-import { serviceReport } from './testing.ts';
 
 const stateOf = (fields: Partial<ServiceReport>) => rowOf(serviceReport(fields)).state;
 const forward: DecisionReport = { action: 'forward', endpoints: 'cluster', reason: '' };

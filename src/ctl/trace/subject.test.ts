@@ -1,34 +1,17 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { API_VERSION, type ServiceReport } from '../../inspect/api.ts';
+import { serviceReport } from '../../../test/service-report.ts';
+import { API_VERSION } from '../../inspect/api.ts';
 import { formatCIDR } from '../../model/ip.ts';
 import { subjectOf } from './subject.ts';
 
-const decision = { action: 'forward', reason: '' } as const;
-const web: ServiceReport = {
-  service: 'shop/web:http/TCP',
-  family: 'IPv4',
-  namespace: 'shop',
-  name: 'web',
-  uid: '',
-  creationTime: null,
-  portName: 'http',
-  protocol: 'TCP',
+const web = serviceReport({
   clusterIP: '10.96.0.1',
-  port: 80,
   nodePort: 30080,
   externalIPs: ['198.51.100.1'],
   loadBalancerIPs: ['198.18.0.1'],
-  loadBalancerSourceRanges: [],
-  healthCheckNodePort: 0,
-  affinitySeconds: 0,
-  internalTrafficPolicy: 'Cluster',
-  externalTrafficPolicy: 'Cluster',
-  internal: decision,
-  external: decision,
-  topology: { mode: 'none', reason: '' },
-  endpoints: { known: 1, cluster: 1, local: 1 },
-};
+  external: { action: 'forward', reason: '' },
+});
 
 /** The packets that a trace with these arguments follows, in words. */
 async function interests(...args: string[]): Promise<string[]> {
