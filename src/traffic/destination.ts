@@ -1,3 +1,4 @@
+import { protocolNumbers } from '../kernel/numbers.ts';
 import { type AddressKey, familyOfKey } from '../model/address-key.ts';
 import type { Family } from '../model/ip.ts';
 
@@ -6,9 +7,9 @@ export type PlaceKey = number | string;
 
 /** Numbers of the protocols that service ports can have, as small numbers; 0 for any other. */
 export function protocolRank(protocol: number): number {
-  if (protocol === 6) return 1;
-  if (protocol === 17) return 2;
-  return protocol === 132 ? 3 : 0;
+  if (protocol === protocolNumbers.TCP) return 1;
+  if (protocol === protocolNumbers.UDP) return 2;
+  return protocol === protocolNumbers.SCTP ? 3 : 0;
 }
 
 /** The key of a destination; `rank` is that of its protocol. */
