@@ -175,6 +175,8 @@ class World {
         addresses: [`10.${(number >> 16) & 255}.${(number >> 8) & 255}.${number & 255}`],
         conditions: { ready: n > 0 || version % 2 === 0, serving: true, terminating: false },
         nodeName: `node-${number % 1000}`,
+        zone: `zone-${number % 3}`,
+        targetRef: { kind: 'Pod', namespace: `ns-${i % 100}`, name: podName(i, number) },
       };
     });
     const text = JSON.stringify({
@@ -190,6 +192,13 @@ class World {
     });
     return decoders.endpointSlices(JSON.parse(text), this.#intern);
   }
+}
+
+/** The name that a ReplicaSet would give: that of the Deployment, a hash, and five characters that look random. */
+function podName(service: number, pod: number): string {
+  const letters = (of: number, length: number) =>
+    ((of * 2_654_435_761) >>> 0).toString(36).padStart(length, 'x').slice(-length);
+  return `service-${service}-7d4b9${letters(service, 5)}-${letters(pod, 5)}`;
 }
 
 /** Records the duration of the work before each yield. */

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { createIntern } from '../lib/intern.ts';
+import { packNames } from '../model/pod-names.ts';
 import { decodeEndpoints, decoders } from './decode.ts';
 import { ObjectError } from './fields.ts';
 
@@ -147,7 +148,12 @@ describe('endpoint slices', () => {
         },
         addressType: 'IPv4',
         endpoints: [
-          { addresses: ['10.1.0.1', '10.1.0.2'], nodeName: 'n1', zone: 'za' },
+          {
+            addresses: ['10.1.0.1', '10.1.0.2'],
+            nodeName: 'n1',
+            zone: 'za',
+            targetRef: { kind: 'Pod', namespace: 'shop', name: 'front-x2x9k', uid: 'u' },
+          },
           { addresses: ['10.1.0.3'], conditions: { ready: false, serving: null, terminating: true } },
           { addresses: [], hints: { forZones: [{ name: 'za' }], forNodes: [] } },
         ],
@@ -164,12 +170,19 @@ describe('endpoint slices', () => {
       triggerTime: '2026-01-01T00:00:00Z',
       addressType: 'IPv4',
       endpoints: [
-        { address: '10.1.0.1', ready: true, serving: true, terminating: false, nodeName: 'n1' },
+        { address: '10.1.0.1', ready: true, serving: true, terminating: false, nodeName: 'n1', zone: 'za' },
         { address: '10.1.0.3', ready: false, serving: true, terminating: true },
         { ready: true, serving: true, terminating: false, zoneHints: ['za'] },
       ],
+      pods: packNames(['front-x2x9k', '', '']),
       ports: [{ name: '', protocol: 'TCP', port: 8080 }, { protocol: 'UDP' }],
     });
+  });
+
+  test('a pod of the wrong type is named by its field', () => {
+    const endpoints = [{}, { targetRef: { kind: 'Pod', name: 5 } }];
+    const fault = faultOf(() => decoders.endpointSlices({ metadata, endpoints }, intern));
+    assert.equal(fault.field, 'endpoints[1].targetRef.name');
   });
 
   test('a label of the wrong type is named by its key', () => {
@@ -240,7 +253,7 @@ describe('legacy endpoints', () => {
         subsets: [
           {
             addresses: [{ ip: '10.1.0.1', nodeName: 'n1' }, { ip: 'fd00::1' }],
-            notReadyAddresses: [{ ip: '10.1.0.2' }],
+            notReadyAddresses: [{ ip: '10.1.0.2', targetRef: { kind: 'Pod', name: 'front-1' } }],
             ports: [{ port: 80 }, { name: 'dns', port: 53, protocol: 'UDP' }],
           },
         ],
@@ -261,6 +274,7 @@ describe('legacy endpoints', () => {
           { address: '10.1.0.1', ready: true, serving: true, terminating: false, nodeName: 'n1' },
           { address: '10.1.0.2', ready: false, serving: false, terminating: false },
         ],
+        pods: packNames(['', 'front-1']),
       },
       {
         ...shared,

@@ -11,6 +11,7 @@ import type {
   ServicePortObject,
   SlicePortObject,
 } from '../model/objects.ts';
+import { packNames, podName } from '../model/pod-names.ts';
 import { annotationAt, decodeObject, type Metadata } from './decode-object.ts';
 import {
   booleanAt,
@@ -104,18 +105,38 @@ function protocolOf(port: Fields, intern: Intern): string {
 }
 
 function sliceOf(object: Fields, meta: Metadata, intern: Intern): EndpointSliceObject {
+  const pods: string[] = [];
   const slice: Mutable<EndpointSliceObject> = {
     namespace: intern(meta.namespace),
     name: meta.name,
     resourceVersion: meta.resourceVersion,
     serviceName: intern(annotationAt(meta, 'labels', serviceNameLabel) ?? ''),
     addressType: intern(stringAt(object, 'addressType')),
-    endpoints: listAt(object, 'endpoints', (endpoint) => endpointOf(fieldsOf(endpoint), intern)),
+    endpoints: listAt(object, 'endpoints', (item) => {
+      const endpoint = fieldsOf(item);
+      pods.push(podOf(endpoint, meta.namespace));
+      return endpointOf(endpoint, intern);
+    }),
     ports: listAt(object, 'ports', (port) => slicePortOf(fieldsOf(port), intern)),
   };
   const triggerTime = annotationAt(meta, 'annotations', triggerTimeAnnotation);
   if (triggerTime !== undefined) slice.triggerTime = triggerTime;
+  const packed = packNames(pods);
+  if (packed !== undefined) slice.pods = packed;
   return slice;
+}
+
+function podOf(endpoint: Fields, namespace: string): string {
+  return objectAt(endpoint, 'targetRef', (target) =>
+    podName(
+      {
+        kind: stringAt(target, 'kind'),
+        namespace: stringAt(target, 'namespace'),
+        name: stringAt(target, 'name'),
+      },
+      namespace,
+    ),
+  );
 }
 
 function endpointOf(raw: Fields, intern: Intern): EndpointObject {
@@ -128,6 +149,8 @@ function endpointOf(raw: Fields, intern: Intern): EndpointObject {
   if (address !== undefined) endpoint.address = address;
   const nodeName = optionalStringAt(raw, 'nodeName');
   if (nodeName !== undefined) endpoint.nodeName = intern(nodeName);
+  const zone = optionalStringAt(raw, 'zone');
+  if (zone !== undefined) endpoint.zone = intern(zone);
   objectAt(raw, 'hints', (hints) => {
     const zones = namesAt(hints, 'forZones', intern);
     if (zones.length > 0) endpoint.zoneHints = zones;
@@ -182,18 +205,20 @@ function serviceCIDROf(object: Fields, meta: Metadata): ServiceCIDRObject {
  */
 export function decodeEndpoints(raw: unknown, intern: Intern): EndpointSliceObject[] {
   return decodeObject('Endpoints', raw, (object, meta) => {
-    const subsets = listAt(object, 'subsets', (subset) => subsetOf(fieldsOf(subset), intern));
+    const subsets = listAt(object, 'subsets', (subset) => subsetOf(fieldsOf(subset), meta.namespace, intern));
     return subsets.flatMap(({ ports, addresses }, i) =>
       families.flatMap((family) => {
-        const endpoints = addresses.filter((address) => address.family === family).map((a) => a.endpoint);
-        if (endpoints.length === 0) return [];
+        const members = addresses.filter((address) => address.family === family);
+        if (members.length === 0) return [];
+        const pods = packNames(members.map(({ pod }) => pod));
         return {
           namespace: intern(meta.namespace),
           name: `${meta.name}-${i}-${family.toLowerCase()}`,
           resourceVersion: meta.resourceVersion,
           serviceName: intern(meta.name),
           addressType: family,
-          endpoints,
+          endpoints: members.map(({ endpoint }) => endpoint),
+          ...(pods !== undefined && { pods }),
           ports,
         };
       }),
@@ -203,18 +228,27 @@ export function decodeEndpoints(raw: unknown, intern: Intern): EndpointSliceObje
 
 interface Subset {
   readonly ports: readonly SlicePortObject[];
-  readonly addresses: readonly { readonly family: Family; readonly endpoint: EndpointObject }[];
+  readonly addresses: readonly Address[];
 }
 
-function subsetOf(subset: Fields, intern: Intern): Subset {
+interface Address {
+  readonly family: Family;
+  readonly endpoint: EndpointObject;
+  readonly pod: string;
+}
+
+function subsetOf(subset: Fields, namespace: string, intern: Intern): Subset {
   // An unnamed port of an Endpoints object has the empty name, which a slice port distinguishes from null.
   const ports = listAt(subset, 'ports', (port) => ({ name: '', ...slicePortOf(fieldsOf(port), intern) }));
-  const ready = listAt(subset, 'addresses', (item) => addressOf(fieldsOf(item), true, intern));
-  const notReady = listAt(subset, 'notReadyAddresses', (item) => addressOf(fieldsOf(item), false, intern));
-  return { ports, addresses: [...ready, ...notReady] };
+  const addressesAt = (key: string, ready: boolean) =>
+    listAt(subset, key, (item) => addressOf(fieldsOf(item), ready, namespace, intern));
+  return {
+    ports,
+    addresses: [...addressesAt('addresses', true), ...addressesAt('notReadyAddresses', false)],
+  };
 }
 
-function addressOf(raw: Fields, ready: boolean, intern: Intern): Subset['addresses'][number] {
+function addressOf(raw: Fields, ready: boolean, namespace: string, intern: Intern): Address {
   const address = stringAt(raw, 'ip');
   const family = familyOf(address);
   if (family === undefined) throw new FieldFault('ip', raw.ip, 'an IP address');
@@ -223,5 +257,6 @@ function addressOf(raw: Fields, ready: boolean, intern: Intern): Subset['address
   return {
     family,
     endpoint: nodeName === undefined ? endpoint : { ...endpoint, nodeName: intern(nodeName) },
+    pod: podOf(raw, namespace),
   };
 }

@@ -47,6 +47,11 @@ export interface EndpointSliceObject extends ObjectKey {
   /** `endpoints.kubernetes.io/last-change-trigger-time`, as written. */
   readonly triggerTime?: string;
   readonly endpoints: readonly EndpointObject[];
+  /**
+   * The pod of each endpoint, by `packNames`: a name, or `namespace/name` when it is not in the namespace of the slice.
+   * Absent when no endpoint has one. Only people see it; a change of it alone changes nothing.
+   */
+  readonly pods?: string;
   readonly ports: readonly SlicePortObject[];
 }
 
@@ -58,6 +63,8 @@ export interface EndpointObject {
   readonly serving: boolean;
   readonly terminating: boolean;
   readonly nodeName?: string;
+  /** Only people see it, like the pod. */
+  readonly zone?: string;
   readonly zoneHints?: readonly string[];
   readonly nodeHints?: readonly string[];
 }

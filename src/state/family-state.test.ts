@@ -138,6 +138,7 @@ test('any write of a slice of this family is a change, a repetition is not', () 
     { name: 'a resync', event: base, changed: false, left: '1' },
     { name: 'a relist', event: structuredClone(base), changed: false, left: '1' },
     { name: 'a write that touches nothing kept', event: edit(base, {}), changed: true, left: '1' },
+    { name: 'other pods', event: { ...base, pods: 'x' }, changed: false, left: '1' },
     { name: 'another endpoint', event: edit(base, slice('s', '1R@n1 2R@n2')), changed: true, left: '1 2' },
     { name: 'an edit without a new version', event: slice('s', '2R@n1'), changed: true, left: '2' },
     { name: 'removed', event: base, removed: true, changed: true, left: '' },

@@ -15,7 +15,8 @@ export interface PortEndpoints {
 
 /** A slice as received, and its endpoints by port. */
 export interface SliceEntry {
-  readonly object: EndpointSliceObject;
+  /** Replaced by a later version that is the same by `sameSlice`. */
+  object: EndpointSliceObject;
   readonly lists: readonly PortEndpoints[];
 }
 
@@ -144,7 +145,8 @@ export function problemOf(
 
 /**
  * Whether two slices come from the same write. A write counts as a change even if it touches only fields that are not
- * decoded. The contents are compared as well because not every source has resource versions.
+ * decoded. The contents are compared as well because not every source has resource versions; pods and zones are not,
+ * since only people see them.
  */
 export function sameSlice(a: EndpointSliceObject, b: EndpointSliceObject): boolean {
   if (a === b) return true;

@@ -37,7 +37,11 @@ export class SliceTracker {
     const previous = this.#latest.get(key);
     // A slice without its label no longer belongs to the Service.
     if (removed || !usable) return previous !== undefined && this.#remove(key, previous);
-    if (previous && sameSlice(previous.object, object)) return false;
+    if (previous && sameSlice(previous.object, object)) {
+      // Its pods may have other names.
+      previous.object = object;
+      return false;
+    }
     this.#supersede(key, previous);
     const entry = readSlice(object, previous, this.#context);
     this.#latest.set(key, entry);
