@@ -37,7 +37,7 @@ export class Cluster {
 
   /** All services are `silent` except the last, which has the listener. */
   static async open(size: Size, { mode, protocol = 'TCP' }: ClusterOptions): Promise<Cluster> {
-    const api = await startApiServer({ gzip: true });
+    const api = await startApiServer();
     const cluster = new Cluster(api, size, mode, protocol);
     api.put('nodes', {
       metadata: { name: 'node-a' },

@@ -227,7 +227,7 @@ describe('connections', () => {
 
 describe('a stream', () => {
   test('is decompressed', async () => {
-    await using p = await pair({}, { gzip: true });
+    await using p = await pair({}, { gzipAbove: 0 });
     for (let i = 0; i < 300; i++) p.server.put('services', apiService(`svc-${i}`));
     const plain = testClient({ ...plainAccess(p.server.url), disableCompression: true });
     const request = { method: 'GET', path: '/api/v1/services', idleMs: () => 1000 } as const;

@@ -124,7 +124,7 @@ for (let seed = 1; seed <= seeds; seed++) {
       server: {
         streamingLists: (['supported', 'refused', 'supported', 'broken'] as const)[seed % 4] ?? 'supported',
         reportsExpiry: seed % 3 === 0 ? 'event' : 'status',
-        gzip: seed % 4 === 1,
+        ...(seed % 4 === 1 && { gzipAbove: 0 }),
         bookmarkMs: 20,
       },
       tuning: { idleMs: 40, listIdleMs: 40, pageIdleMs: 40, pageSize: 7 },

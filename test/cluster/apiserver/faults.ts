@@ -60,7 +60,7 @@ export class FaultPlan {
 
 /** Where a response body is written; a fault may change what arrives. */
 export interface Outlet {
-  write(text: string): void;
+  write(bytes: Buffer): void;
   end(): void;
   /** Cuts the connection. */
   destroy(): void;
@@ -80,8 +80,8 @@ class PlainOutlet implements Outlet {
     this.response = response;
   }
 
-  write(text: string): void {
-    if (!this.response.destroyed) this.response.write(text);
+  write(bytes: Buffer): void {
+    if (!this.response.destroyed) this.response.write(bytes);
   }
 
   end(): void {
@@ -110,10 +110,10 @@ class CappedOutlet extends PlainOutlet {
     this.#left = fault.afterBytes;
   }
 
-  override write(text: string): void {
-    const bytes = Buffer.from(text).subarray(0, this.#left);
-    this.#left -= bytes.length;
-    if (bytes.length > 0 && !this.response.destroyed) this.response.write(bytes);
+  override write(bytes: Buffer): void {
+    const sent = bytes.subarray(0, this.#left);
+    this.#left -= sent.length;
+    if (sent.length > 0 && !this.response.destroyed) this.response.write(sent);
     // The bytes must be sent first, or the client would see only the closed connection.
     if (this.#left === 0 && this.#cut) setImmediate(() => this.destroy());
   }
@@ -136,8 +136,8 @@ class TricklingOutlet extends PlainOutlet {
     response.on('close', () => clearInterval(this.#timer));
   }
 
-  override write(text: string): void {
-    this.#waiting = Buffer.concat([this.#waiting, Buffer.from(text)]);
+  override write(bytes: Buffer): void {
+    this.#waiting = Buffer.concat([this.#waiting, bytes]);
   }
 
   override end(): void {

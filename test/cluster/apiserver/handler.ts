@@ -1,12 +1,14 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { TLSSocket } from 'node:tls';
-import { gzipSync } from 'node:zlib';
-import { type Fault, type FaultPlan, outletFor } from './faults.ts';
-import { mergePatch, readObject, sendJson } from './json.ts';
-import { Lister, type ListOptions } from './list.ts';
+import type { TypedObject } from './encoding.ts';
+import type { Fault, FaultPlan } from './faults.ts';
+import { mergePatch, readObject } from './json.ts';
+import { Lister } from './list.ts';
+import type { ProtobufSupport } from './negotiation.ts';
+import { gzipAboveBytes, Reply } from './reply.ts';
 import { type Location, locate, resources, type ServedResource } from './resources.ts';
 import { fieldSelector, labelSelector, type Selector, SelectorError } from './selectors.ts';
-import { ApiFault, statusOf } from './status.ts';
+import { ApiFault } from './status.ts';
 import { keyOf, type RawObject, type Store } from './store.ts';
 import { Watch } from './watch.ts';
 
@@ -31,12 +33,14 @@ export interface HandlerOptions {
   readonly streamingLists?: StreamingLists;
   readonly bookmarkMs?: number;
   readonly reportsExpiry?: 'status' | 'event';
-  readonly gzip?: boolean;
+  readonly gzipAbove?: number;
+  readonly protobuf?: ProtobufSupport;
 }
 
 /** Answers requests. */
 export class ApiHandler {
   readonly requests: RecordedRequest[] = [];
+  protobuf: ProtobufSupport;
   readonly #store: Store;
   readonly #faults: FaultPlan;
   readonly #options: HandlerOptions;
@@ -53,6 +57,7 @@ export class ApiHandler {
     this.#store = store;
     this.#faults = faults;
     this.#options = options;
+    this.protobuf = options.protobuf ?? 'served';
     this.#isAllowed = isAllowed;
     this.#lister = new Lister(store);
   }
@@ -72,88 +77,58 @@ export class ApiHandler {
       port: request.socket.remotePort,
     });
     const fault = this.#faults.take(target);
-    this.#answer(request, response, url, fault).catch((error: unknown) => {
+    const reply = new Reply(response, fault, this.#options.gzipAbove ?? gzipAboveBytes);
+    this.#answer(request, reply, url, fault).catch((error: unknown) => {
       if (response.headersSent) response.destroy();
-      else if (error instanceof ApiFault) sendJson(response, error.code, statusOf(error));
-      else if (error instanceof SelectorError)
-        sendJson(response, 400, statusOf(new ApiFault(400, 'BadRequest', error.message)));
-      else sendJson(response, 500, statusOf(new ApiFault(500, 'InternalError', String(error))));
+      else reply.status(faultOf(error));
     });
   }
 
-  async #answer(
-    request: IncomingMessage,
-    response: ServerResponse,
-    url: URL,
-    fault: Fault | undefined,
-  ): Promise<void> {
-    if (fault !== undefined && isTotal(fault)) return failTotally(response, fault);
+  async #answer(request: IncomingMessage, reply: Reply, url: URL, fault: Fault | undefined): Promise<void> {
+    reply.negotiate(request, this.protobuf);
+    if (fault !== undefined && isTotal(fault)) return failTotally(reply, fault);
     if (!this.#isAllowed(request)) throw new ApiFault(401, 'Unauthorized', 'Unauthorized');
     const location = locate(url.pathname);
     if (location === undefined)
       throw new ApiFault(404, 'NotFound', 'the server could not find the requested resource');
-    if (request.method === 'POST') return this.#create(response, location, await readObject(request));
-    if (request.method === 'PATCH') return this.#patch(response, location, await readObject(request));
+    if (request.method === 'POST') return this.#create(reply, location, await readObject(request));
+    if (request.method === 'PATCH') return this.#patch(reply, location, await readObject(request));
     if (request.method !== 'GET')
       throw new ApiFault(405, 'MethodNotAllowed', 'the server does not allow this method');
-    if (location.name !== '') return this.#get(response, location);
+    if (location.name !== '') return this.#get(reply, location);
     const matches = selectorOf(url.searchParams, location.namespace);
     if (['true', '1'].includes(url.searchParams.get('watch') ?? '')) {
-      return this.#watch(response, location.resource, url.searchParams, matches, fault);
+      return this.#watch(reply, location.resource, url.searchParams, matches);
     }
-    return this.#list(request, response, { location, matches, query: url.searchParams }, fault);
+    const list = { location, matches, query: url.searchParams };
+    reply.list(this.#lister.list(list, reply.encoding));
   }
 
-  #get(response: ServerResponse, { resource, namespace, name }: Location): void {
+  #get(reply: Reply, { resource, namespace, name }: Location): void {
     const found = this.#store.get(resource, keyOf(namespace, name));
     if (found === undefined) throw notFound(name);
-    sendJson(response, 200, withKind(resource, found.raw));
+    reply.object(200, withKind(resource, found.raw));
   }
 
-  #create(response: ServerResponse, { resource, namespace }: Location, object: RawObject): void {
+  #create(reply: Reply, { resource, namespace }: Location, object: RawObject): void {
     const { name } = object.metadata;
     if (this.#store.get(resource, keyOf(namespace, name)) !== undefined) {
       throw new ApiFault(409, 'AlreadyExists', `"${name}" already exists`);
     }
     const metadata = namespace === '' ? object.metadata : { ...object.metadata, namespace };
     const stored = this.#store.put(resource, { ...object, metadata });
-    sendJson(response, 201, withKind(resource, stored.raw));
+    reply.object(201, withKind(resource, stored.raw));
   }
 
-  #patch(response: ServerResponse, { resource, namespace, name }: Location, patch: RawObject): void {
+  #patch(reply: Reply, { resource, namespace, name }: Location, patch: RawObject): void {
     const found = this.#store.get(resource, keyOf(namespace, name));
     if (found === undefined) throw notFound(name);
     const merged = mergePatch(found.raw, patch) as RawObject;
     const stored = this.#store.put(resource, { ...merged, metadata: { ...merged.metadata, name } });
-    sendJson(response, 200, withKind(resource, stored.raw));
+    reply.object(200, withKind(resource, stored.raw));
   }
 
-  #list(
-    request: IncomingMessage,
-    response: ServerResponse,
-    options: ListOptions,
-    fault: Fault | undefined,
-  ): void {
-    const pieces = this.#lister.list(options);
-    const wantsGzip = /\bgzip\b/.test(String(request.headers['accept-encoding'] ?? ''));
-    if (this.#options.gzip && wantsGzip && fault === undefined) {
-      response.writeHead(200, { 'content-type': 'application/json', 'content-encoding': 'gzip' });
-      response.end(gzipSync(pieces.join(''), { level: 1 }));
-      return;
-    }
-    response.writeHead(200, { 'content-type': 'application/json' });
-    const outlet = outletFor(response, fault);
-    for (const piece of pieces) outlet.write(piece);
-    outlet.end();
-  }
-
-  #watch(
-    response: ServerResponse,
-    resource: ServedResource,
-    query: URLSearchParams,
-    matches: Selector,
-    fault: Fault | undefined,
-  ): void {
+  #watch(reply: Reply, resource: ServedResource, query: URLSearchParams, matches: Selector): void {
     const { streamingLists = 'supported', bookmarkMs = 60_000, reportsExpiry = 'status' } = this.#options;
     const wantsInitial = query.get('sendInitialEvents') === 'true' && streamingLists !== 'ignored';
     if (wantsInitial && streamingLists === 'refused') {
@@ -171,10 +146,9 @@ export class ApiHandler {
     const expired = since !== undefined && since < this.#store.compactedAt;
     const message = `too old resource version: ${since} (${this.#store.compactedAt})`;
     if (expired && reportsExpiry === 'status') throw new ApiFault(410, 'Expired', message);
-    response.writeHead(200, { 'content-type': 'application/json' });
-    response.flushHeaders();
-    const watch = new Watch(this.#store, outletFor(response, fault), {
+    const watch = new Watch(this.#store, reply.stream(), {
       resource,
+      encoding: reply.encoding,
       matches,
       since,
       marksInitialEvents: wantsInitial,
@@ -212,23 +186,25 @@ function isTotal(fault: Fault): fault is TotalFault {
   return ['status', 'reset', 'hang', 'garbage'].includes(fault.kind);
 }
 
-function failTotally(response: ServerResponse, fault: TotalFault): void {
-  if (fault.kind === 'hang') return;
-  if (fault.kind === 'reset') return void response.destroy();
-  if (fault.kind === 'garbage') {
-    response.writeHead(200, { 'content-type': 'application/json' });
-    return void response.end(Buffer.from([0x16, 0x03, 0x01, 0x00, 0x7b, 0xff, 0xfe]));
-  }
+function failTotally(reply: Reply, fault: TotalFault): void {
+  if (fault.kind === 'reset') reply.cut();
+  if (fault.kind === 'garbage') reply.bytes(200, Buffer.from('160301007bfffe', 'hex'));
+  if (fault.kind !== 'status') return;
   const { status, reason = '', message = `injected ${status}`, retryAfter } = fault;
-  if (retryAfter !== undefined) response.setHeader('retry-after', String(retryAfter));
-  sendJson(response, status, statusOf(new ApiFault(status, reason, message)));
+  reply.status(new ApiFault(status, reason, message), retryAfter);
+}
+
+function faultOf(error: unknown): ApiFault {
+  if (error instanceof ApiFault) return error;
+  if (error instanceof SelectorError) return new ApiFault(400, 'BadRequest', error.message);
+  return new ApiFault(500, 'InternalError', String(error));
 }
 
 function notFound(name: string): ApiFault {
   return new ApiFault(404, 'NotFound', `"${name}" not found`);
 }
 
-function withKind(resource: ServedResource, raw: RawObject): RawObject {
+function withKind(resource: ServedResource, raw: RawObject): TypedObject {
   const { kind, apiVersion } = resources[resource];
   return { kind, apiVersion, ...raw };
 }

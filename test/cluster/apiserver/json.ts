@@ -1,4 +1,5 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage } from 'node:http';
+import { unsupportedMediaType } from './negotiation.ts';
 import { ApiFault } from './status.ts';
 import type { RawObject } from './store.ts';
 
@@ -17,8 +18,10 @@ function isMap(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** The JSON body of a request. */
+/** The JSON body of a request. Rejects with `ApiFault` for another type or text. */
 export async function readObject(request: IncomingMessage): Promise<RawObject> {
+  const type = request.headers['content-type'] ?? 'application/json';
+  if (!/^application\/([\w.-]+\+)?json\b/.test(type)) throw unsupportedMediaType;
   const pieces: Buffer[] = [];
   for await (const piece of request) pieces.push(piece);
   try {
@@ -26,10 +29,4 @@ export async function readObject(request: IncomingMessage): Promise<RawObject> {
   } catch {
     throw new ApiFault(400, 'BadRequest', 'the object provided is not JSON');
   }
-}
-
-export function sendJson(response: ServerResponse, code: number, body: unknown): void {
-  const text = JSON.stringify(body);
-  response.writeHead(code, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) });
-  response.end(text);
 }

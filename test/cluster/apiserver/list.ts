@@ -1,4 +1,5 @@
-import { type Location, resources } from './resources.ts';
+import type { Encoding } from './encoding.ts';
+import type { Location } from './resources.ts';
 import type { Selector } from './selectors.ts';
 import { ApiFault } from './status.ts';
 import type { Store, StoredObject } from './store.ts';
@@ -16,7 +17,6 @@ interface Snapshot {
 }
 
 const maxSnapshots = 100;
-const itemsPerPiece = 200;
 
 /** Serves lists, in pages if the request has a limit. */
 export class Lister {
@@ -28,21 +28,15 @@ export class Lister {
     this.#store = store;
   }
 
-  /** The text of a list, in pieces. */
-  list({ location, matches, query }: ListOptions): string[] {
+  list({ location, matches, query }: ListOptions, encoding: Encoding): Buffer {
     const snapshot = this.#snapshot(location, matches, query.get('continue') ?? '');
     const limit = Number(query.get('limit') ?? '0') || Number.POSITIVE_INFINITY;
     const page = snapshot.objects.slice(0, limit);
     const rest = snapshot.objects.slice(page.length);
-    const { kind, apiVersion } = resources[location.resource];
     const more =
       rest.length === 0 ? {} : { continue: this.#remember(snapshot, rest), remainingItemCount: rest.length };
-    const metadata = JSON.stringify({ resourceVersion: String(snapshot.version), ...more });
-    return [
-      `{"kind":"${kind}List","apiVersion":"${apiVersion}","metadata":${metadata},"items":[`,
-      ...itemPieces(page),
-      ']}\n',
-    ];
+    const metadata = { resourceVersion: String(snapshot.version), ...more };
+    return encoding.list(location.resource, metadata, page);
   }
 
   #snapshot(location: Location, matches: Selector, token: string): Snapshot {
@@ -67,12 +61,5 @@ export class Lister {
     const [oldest] = this.#snapshots.keys();
     if (this.#snapshots.size > maxSnapshots && oldest !== undefined) this.#snapshots.delete(oldest);
     return token;
-  }
-}
-
-function* itemPieces(objects: readonly StoredObject[]): Generator<string> {
-  for (let i = 0; i < objects.length; i += itemsPerPiece) {
-    const texts = objects.slice(i, i + itemsPerPiece).map((object) => object.json);
-    yield (i === 0 ? '' : ',') + texts.join(',');
   }
 }

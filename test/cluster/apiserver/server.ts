@@ -5,6 +5,7 @@ import { TLSSocket } from 'node:tls';
 import type { KeyPair } from './certificates.ts';
 import { FaultPlan } from './faults.ts';
 import { ApiHandler, type RecordedRequest, type StreamingLists } from './handler.ts';
+import type { ProtobufSupport } from './negotiation.ts';
 import type { ServedResource } from './resources.ts';
 import { type RawObject, Store } from './store.ts';
 import type { Watch } from './watch.ts';
@@ -20,8 +21,9 @@ export interface ApiServerOptions {
   readonly bookmarkMs?: number;
   /** How the server reports an expired version to a new watch. */
   readonly reportsExpiry?: 'status' | 'event';
-  /** Compresses lists as the real server does. */
-  readonly gzip?: boolean;
+  /** Lists of more bytes are compressed if the client asks for that; without it, as in the real server. */
+  readonly gzipAbove?: number;
+  readonly protobuf?: ProtobufSupport;
   readonly host?: string;
 }
 
@@ -36,6 +38,8 @@ export interface ApiServer {
   delete(resource: ServedResource, namespace: string, name: string): boolean;
   /** The open watches. */
   watches(resource?: ServedResource): Watch[];
+  /** Treats requests for protobuf like this from now on. */
+  setProtobuf(support: ProtobufSupport): void;
   /** Cuts all connections at once. */
   disconnect(): void;
   /** Presents this certificate to new connections. */
@@ -64,6 +68,9 @@ export async function startApiServer(options: ApiServerOptions = {}): Promise<Ap
     put: (resource, object) => void store.put(resource, object),
     delete: (resource, namespace, name) => store.delete(resource, namespace, name),
     watches: (resource) => handler.watches(resource),
+    setProtobuf: (support) => {
+      handler.protobuf = support;
+    },
     disconnect: () => server.closeAllConnections(),
     useCertificate: ({ cert, key }) => {
       if (server instanceof https.Server) server.setSecureContext({ cert, key, ...trusting(options) });

@@ -1,3 +1,5 @@
+import type { TypedObject } from './encoding.ts';
+
 /** An error of the API: it becomes a response of kind Status. */
 export class ApiFault extends Error {
   readonly code: number;
@@ -10,6 +12,6 @@ export class ApiFault extends Error {
   }
 }
 
-export function statusOf({ code, reason, message }: ApiFault): object {
+export function statusOf({ code, reason, message }: ApiFault): TypedObject {
   return { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Failure', message, reason, code };
 }

@@ -1,3 +1,4 @@
+import { encodeContent } from '../protobuf/envelope.ts';
 import { resources, type ServedResource } from './resources.ts';
 
 /** An object as clients send and receive it. */
@@ -12,14 +13,40 @@ export interface RawObject {
   readonly [field: string]: unknown;
 }
 
-/** One version of an object. */
-export interface StoredObject {
-  readonly key: string;
+/** One version of an object. Each encoding is made once for all clients, without kind and apiVersion, as in a list. */
+export class StoredObject {
+  readonly resource: ServedResource;
   readonly namespace: string;
   readonly version: number;
   readonly raw: RawObject;
-  /** Without kind and apiVersion, as in a list. Serialised once for all clients. */
-  readonly json: string;
+  #json: string | undefined;
+  #protobuf: Buffer | undefined;
+
+  constructor(resource: ServedResource, namespace: string, version: number, raw: RawObject) {
+    this.resource = resource;
+    this.namespace = namespace;
+    this.version = version;
+    this.raw = { ...raw, metadata: { ...raw.metadata, resourceVersion: String(version) } };
+  }
+
+  get key(): string {
+    return keyOf(this.namespace, this.raw.metadata.name);
+  }
+
+  get json(): string {
+    this.#json ??= JSON.stringify(this.raw);
+    return this.#json;
+  }
+
+  get protobuf(): Buffer {
+    this.#protobuf ??= encodeContent(resources[this.resource].kind, this.raw);
+    return this.#protobuf;
+  }
+
+  /** A deletion carries the last form of the object under the version of the deletion. */
+  at(version: number): StoredObject {
+    return new StoredObject(this.resource, this.namespace, version, this.raw);
+  }
 }
 
 /** One change of an object: its versions before and after. */
@@ -65,13 +92,8 @@ export class Store {
     const namespace = resources[resource].namespaced ? (metadata.namespace ?? 'default') : '';
     const key = keyOf(namespace, metadata.name);
     const version = ++this.#version;
-    const named = {
-      ...metadata,
-      ...(namespace === '' ? {} : { namespace }),
-      resourceVersion: String(version),
-    };
-    const raw: RawObject = { metadata: named, ...rest };
-    const after = { key, namespace, version, raw, json: JSON.stringify(raw) };
+    const raw: RawObject = { metadata: { ...metadata, ...(namespace !== '' && { namespace }) }, ...rest };
+    const after = new StoredObject(resource, namespace, version, raw);
     const before = this.#all(resource).get(key);
     this.#all(resource).set(key, after);
     this.#record({ resource, version, before, after });

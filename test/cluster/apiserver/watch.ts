@@ -1,10 +1,13 @@
+import type { Encoding } from './encoding.ts';
 import type { Outlet } from './faults.ts';
 import { resources, type ServedResource } from './resources.ts';
 import type { Selector } from './selectors.ts';
+import { ApiFault, statusOf } from './status.ts';
 import type { Change, Store, StoredObject } from './store.ts';
 
 export interface WatchOptions {
   readonly resource: ServedResource;
+  readonly encoding: Encoding;
   /** Whether the watch selects an object. */
   readonly matches: Selector;
   /** The watch sends changes after this version; if undefined, it first sends all objects. */
@@ -18,17 +21,18 @@ export interface WatchOptions {
 
 type EventType = 'ADDED' | 'MODIFIED' | 'DELETED';
 
-const chunkLength = 65_536;
+const eventsPerChunk = 50;
 
 /** One open watch. Tests can make it fail in many ways. */
 export class Watch {
   readonly resource: ServedResource;
   readonly #store: Store;
   readonly #options: WatchOptions;
+  readonly #encoding: Encoding;
   readonly #outlet: Outlet;
   readonly #timers: NodeJS.Timeout[] = [];
   #unsubscribe: () => void = () => {};
-  #last: string | undefined;
+  #last: Buffer | undefined;
   #stalled = false;
   #closed = false;
 
@@ -37,6 +41,7 @@ export class Watch {
     this.#store = store;
     this.#outlet = outlet;
     this.#options = options;
+    this.#encoding = options.encoding;
     outlet.onClose(() => this.#finish());
   }
 
@@ -56,7 +61,7 @@ export class Watch {
   }
 
   bookmark(): void {
-    this.#write(bookmarkFrame(this.resource, this.#store.version, false));
+    this.#write(this.#bookmark(false));
   }
 
   /** Ends the watch as a time-out does. */
@@ -73,13 +78,14 @@ export class Watch {
 
   /** Cuts the connection inside an event. */
   cutInsideEvent(): void {
-    this.#write('{"type":"MODIFIED","object":{"metadata":{"na');
+    const event = this.#bookmark(false);
+    this.#write(event.subarray(0, event.length / 2));
     this.#finish();
     setImmediate(() => this.#outlet.destroy());
   }
 
   garbage(): void {
-    this.#write('\u0000\u0001 not JSON at all }{\n');
+    this.#write(this.#encoding.garbage);
   }
 
   /** Sends nothing from now on, and leaves the connection open. */
@@ -95,60 +101,67 @@ export class Watch {
   /** Sends an earlier event once more. */
   replay(change: Change): void {
     const event = this.#eventOf(change);
-    if (event !== undefined) this.#write(frame(this.resource, ...event));
+    if (event !== undefined) this.#write(event);
   }
 
   /** Reports an error the way the server does inside a watch, and ends. */
   error(code: number, reason: string, message: string): void {
-    const object = {
-      kind: 'Status',
-      apiVersion: 'v1',
-      metadata: {},
-      status: 'Failure',
-      message,
-      reason,
-      code,
-    };
-    this.#write(`${JSON.stringify({ type: 'ERROR', object })}\n`);
+    const status = statusOf(new ApiFault(code, reason, message));
+    this.#write(this.#encoding.anyEvent('ERROR', status));
     this.end();
   }
 
-  /** Sends any text as an event. */
-  raw(text: string): void {
-    this.#write(text);
+  /** Sends an event of any type with any object of this resource, or with none. */
+  send(type: string, object?: object): void {
+    this.#write(this.#encoding.anyEvent(type, object && { ...this.#type, ...object }));
   }
 
   #sendInitial(): void {
     const { matches, marksInitialEvents } = this.#options;
-    let chunk = '';
-    for (const object of this.#store.list(this.resource)) {
-      if (!matches(object.raw)) continue;
-      chunk += frame(this.resource, 'ADDED', object);
-      if (chunk.length < chunkLength) continue;
-      this.#write(chunk);
-      chunk = '';
+    const objects = this.#store.list(this.resource).filter(({ raw }) => matches(raw));
+    for (let i = 0; i < objects.length; i += eventsPerChunk) {
+      const chunk = objects.slice(i, i + eventsPerChunk);
+      this.#write(Buffer.concat(chunk.map((object) => this.#event('ADDED', object))));
     }
-    if (chunk !== '') this.#write(chunk);
-    if (marksInitialEvents) this.#write(bookmarkFrame(this.resource, this.#store.version, true));
+    if (marksInitialEvents) this.#write(this.#bookmark(true));
   }
 
   #send(change: Change): void {
     const event = this.#eventOf(change);
     if (event === undefined) return;
-    this.#last = frame(this.resource, ...event);
-    this.#write(this.#last);
+    this.#last = event;
+    this.#write(event);
   }
 
   /** The event for a change, as the selector of this watch sees it; undefined when it does not concern the watch. */
-  #eventOf({ before, after, version }: Change): [EventType, StoredObject] | undefined {
+  #eventOf({ before, after, version }: Change): Buffer | undefined {
     const was = before !== undefined && this.#options.matches(before.raw) ? before : undefined;
     const is = after !== undefined && this.#options.matches(after.raw) ? after : undefined;
-    if (is !== undefined) return [was === undefined ? 'ADDED' : 'MODIFIED', is];
-    return was === undefined ? undefined : ['DELETED', atVersion(was, version)];
+    if (is !== undefined) return this.#event(was === undefined ? 'ADDED' : 'MODIFIED', is);
+    return was === undefined ? undefined : this.#event('DELETED', was.at(version));
   }
 
-  #write(text: string): void {
-    if (!this.#stalled && !this.#closed) this.#outlet.write(text);
+  #event(type: EventType, object: StoredObject): Buffer {
+    return this.#encoding.event(type, this.resource, object);
+  }
+
+  #bookmark(initialEventsEnd: boolean): Buffer {
+    const annotations = initialEventsEnd ? { annotations: { 'k8s.io/initial-events-end': 'true' } } : {};
+    const metadata = {
+      resourceVersion: String(this.#store.version),
+      creationTimestamp: null,
+      ...annotations,
+    };
+    return this.#encoding.anyEvent('BOOKMARK', { ...this.#type, metadata });
+  }
+
+  get #type(): { kind: string; apiVersion: string } {
+    const { kind, apiVersion } = resources[this.resource];
+    return { kind, apiVersion };
+  }
+
+  #write(bytes: Buffer): void {
+    if (!this.#stalled && !this.#closed) this.#outlet.write(bytes);
   }
 
   #finish(): void {
@@ -156,22 +169,4 @@ export class Watch {
     this.#unsubscribe();
     for (const timer of this.#timers) clearTimeout(timer);
   }
-}
-
-/** A deletion carries the last form of the object under the version of the deletion. */
-function atVersion(object: StoredObject, version: number): StoredObject {
-  const raw = { ...object.raw, metadata: { ...object.raw.metadata, resourceVersion: String(version) } };
-  return { ...object, version, raw, json: JSON.stringify(raw) };
-}
-
-function frame(resource: ServedResource, type: EventType, object: StoredObject): string {
-  const { kind, apiVersion } = resources[resource];
-  return `{"type":"${type}","object":{"kind":"${kind}","apiVersion":"${apiVersion}",${object.json.slice(1)}}\n`;
-}
-
-function bookmarkFrame(resource: ServedResource, version: number, initialEventsEnd: boolean): string {
-  const { kind, apiVersion } = resources[resource];
-  const annotations = initialEventsEnd ? { annotations: { 'k8s.io/initial-events-end': 'true' } } : {};
-  const metadata = { resourceVersion: String(version), creationTimestamp: null, ...annotations };
-  return `${JSON.stringify({ type: 'BOOKMARK', object: { kind, apiVersion, metadata } })}\n`;
 }

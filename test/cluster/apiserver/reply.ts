@@ -1,0 +1,74 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { gzipSync } from 'node:zlib';
+import { type Encoding, jsonEncoding, type TypedObject } from './encoding.ts';
+import { type Fault, type Outlet, outletFor } from './faults.ts';
+import { negotiate, type ProtobufSupport } from './negotiation.ts';
+import { type ApiFault, statusOf } from './status.ts';
+
+/** The real server compresses lists of more bytes. */
+export const gzipAboveBytes = 128 * 1024;
+
+/** The answer to one request, in the encoding that the request asks for. */
+export class Reply {
+  readonly #response: ServerResponse;
+  readonly #fault: Fault | undefined;
+  readonly #gzipAbove: number;
+  /** JSON until `negotiate` succeeds. */
+  #encoding = jsonEncoding;
+  #acceptsGzip = false;
+
+  constructor(response: ServerResponse, fault: Fault | undefined, gzipAbove: number) {
+    this.#response = response;
+    this.#fault = fault;
+    this.#gzipAbove = gzipAbove;
+  }
+
+  get encoding(): Encoding {
+    return this.#encoding;
+  }
+
+  /** Chooses the encoding. Throws `ApiFault` if the client accepts none that the server has. */
+  negotiate({ headers }: IncomingMessage, support: ProtobufSupport): void {
+    this.#encoding = negotiate(headers.accept ?? '', support);
+    this.#acceptsGzip = /\bgzip\b/.test(String(headers['accept-encoding'] ?? ''));
+  }
+
+  object(code: number, object: TypedObject): void {
+    this.bytes(code, this.#encoding.object(object));
+  }
+
+  status(fault: ApiFault, retryAfter?: number): void {
+    if (retryAfter !== undefined) this.#response.setHeader('retry-after', String(retryAfter));
+    this.object(fault.code, statusOf(fault));
+  }
+
+  bytes(code: number, bytes: Buffer): void {
+    this.#response.writeHead(code, {
+      'content-type': this.#encoding.mediaType,
+      'content-length': bytes.length,
+    });
+    this.#response.end(bytes);
+  }
+
+  list(bytes: Buffer): void {
+    const packs = this.#acceptsGzip && bytes.length > this.#gzipAbove && this.#fault === undefined;
+    this.#response.writeHead(200, {
+      'content-type': this.#encoding.mediaType,
+      ...(packs && { 'content-encoding': 'gzip' }),
+    });
+    const outlet = outletFor(this.#response, this.#fault);
+    outlet.write(packs ? gzipSync(bytes, { level: 1 }) : bytes);
+    outlet.end();
+  }
+
+  /** Begins the answer to a watch. */
+  stream(): Outlet {
+    this.#response.writeHead(200, { 'content-type': this.#encoding.watchType });
+    this.#response.flushHeaders();
+    return outletFor(this.#response, this.#fault);
+  }
+
+  cut(): void {
+    this.#response.destroy();
+  }
+}
