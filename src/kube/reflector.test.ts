@@ -27,6 +27,8 @@ class FakeClient implements RestClient {
 
   async stream({ query = {}, signal }: StreamRequest): Promise<AsyncIterable<Uint8Array>> {
     signal?.throwIfAborted();
+    // Without this end, a reflector that asks without pause would never let the clock go on.
+    if (this.queries.length >= 2000) return silence(this.#clock, 600_000);
     this.queries.push(query);
     this.times.push(this.#clock.now());
     return this.#answer(query);
@@ -52,6 +54,12 @@ const bookmark = (version: string, end = false) => ({
     },
   },
 });
+
+const addedAt = (resourceVersion: string) => ({
+  type: 'ADDED',
+  object: { metadata: { name: 'a', namespace: 'b', resourceVersion } },
+});
+const added = addedAt('4');
 
 function reflect(
   answer: (query: Query, clock: FakeClock) => AsyncIterable<Uint8Array>,
@@ -112,8 +120,8 @@ describe('waits between attempts', () => {
     await finished;
   });
 
-  test('start short again after an event, but not after a list alone', async () => {
-    const withNews = [frames(bookmark('5', true)), frames(bookmark('6')), frames(bookmark('7'))];
+  test('start short again after an object, but not after a list alone', async () => {
+    const withNews = [frames(bookmark('5', true)), frames(added), frames(added)];
     let calls = 0;
     const { clock, client, reflector, finished } = reflect(() => {
       calls++;
@@ -121,10 +129,10 @@ describe('waits between attempts', () => {
       return withNews.shift() ?? frames();
     });
     await clock.advance(60_000);
-    // Three failures, a list (after which the watch is tried at once), three failures, news, three failures, …
+    // Three failures, a list (after which the watch is tried at once), three failures, an object, three failures, …
     assert.deepEqual(
       gaps(client.times).slice(0, 11),
-      [800, 1600, 3200, 0, 6400, 12_800, 25_600, 0, 800, 1600, 3200],
+      [800, 1600, 3200, 0, 6400, 12_800, 25_600, 1000, 800, 1600, 3200],
     );
     reflector.stop();
     await finished;
@@ -138,6 +146,29 @@ describe('waits between attempts', () => {
     assert.deepEqual(gaps(client.times), [0, 800, 1600]);
     reflector.stop();
     await finished;
+  });
+
+  test('follow a watch that brings one bookmark and ends, and grow', async () => {
+    let version = 5;
+    const { clock, client, reflector, finished } = reflect((query) =>
+      frames(bookmark(String(version++), 'sendInitialEvents' in query)),
+    );
+    await clock.advance(6000);
+    assert.deepEqual(gaps(client.times), [0, 800, 1600, 3200]);
+    reflector.stop();
+    await finished;
+  });
+
+  test('let watches that bring objects and end at once begin once per second', async () => {
+    let version = 5;
+    const { clock, client, reflector, finished } = reflect((query) =>
+      'sendInitialEvents' in query ? frames(bookmark('5', true)) : frames(addedAt(String(++version))),
+    );
+    await clock.advance(3500);
+    assert.deepEqual(gaps(client.times), [0, 1000, 1000, 1000]);
+    reflector.stop();
+    await finished;
+    assert.equal(clock.pending, 0);
   });
 });
 
@@ -340,8 +371,6 @@ async function* failing(error: Error, ...events: unknown[]): AsyncGenerator<Uint
 }
 
 describe('a streamed list that fails', () => {
-  const added = { type: 'ADDED', object: { metadata: { name: 'a', namespace: 'b', resourceVersion: '4' } } };
-
   /** The requests of the first two seconds, and when each was sent. */
   const requestsAfter = async (stream: () => AsyncIterable<Uint8Array>) => {
     const { clock, client, reflector, finished } = reflect((query, clock) => {
@@ -525,7 +554,6 @@ test('a watch asks for a random time-out between five and ten minutes', async ()
 });
 
 test('a sink that throws ends the run with its error', async () => {
-  const added = { type: 'ADDED', object: { metadata: { name: 'a', namespace: 'b', resourceVersion: '4' } } };
   const { finished } = reflect(() => frames(added), {
     upsert: () => {
       throw new Error('defect');

@@ -57,7 +57,7 @@ export interface ReflectorOptions<R extends ResourceName> extends ObjectIntakeOp
   readonly tuning?: Partial<ReflectorTuning>;
 }
 
-/** After this many refused watches in a row, temporary errors not counted, the reflector lists again. */
+/** After this many watches in a row that were refused, the reflector lists again. */
 const maxRefusals = 3;
 
 /**
@@ -106,8 +106,12 @@ export class Reflector<R extends ResourceName> {
       this.#state.ended(failure?.error);
       if (this.#stop.signal.aborted) return;
       // A connection that lasted this long was healthy.
-      if (clock.monotonic() - startedAt >= this.#tuning.backoff.maxMs) this.#backoff.reset();
+      const lasted = clock.monotonic() - startedAt;
+      if (lasted >= this.#tuning.backoff.maxMs) this.#backoff.reset();
       if (failure !== undefined) await this.#recover(failure.error);
+      else if (!this.#isStreaming && lasted < shortWatchMs) {
+        await sleep(clock, shortWatchMs - lasted, this.#stop.signal);
+      }
     }
   }
 
@@ -148,11 +152,8 @@ export class Reflector<R extends ResourceName> {
     }
     // A server that was restored from a backup sends no events after a version that it has not reached.
     if (error instanceof IdleError && !this.#hasEvents) this.#version = undefined;
-    if (error instanceof ApiError) {
-      // Do not list on temporary errors: lists from every node would burden a busy or starting server.
-      if (!error.temporary) this.#refusals++;
-      if (error.expired || this.#refusals >= maxRefusals) this.#version = undefined;
-    }
+    if (isRefusal(error)) this.#refusals++;
+    if (isExpiry(error) || this.#refusals >= maxRefusals) this.#version = undefined;
     const asked = error instanceof ApiError ? (error.retryAfterSeconds ?? 0) * 1000 : 0;
     const delay = Math.max(asked, this.#backoff.next());
     this.#state.failed(error);
@@ -175,7 +176,7 @@ export class Reflector<R extends ResourceName> {
 
   /** Whether to list at once: a restarted server has no history, and the reflector has waited for it already. */
   #isFreshListDue(error: unknown): boolean {
-    if (!(error instanceof ApiError && error.expired) || this.#version === undefined) return false;
+    if (!isExpiry(error) || this.#version === undefined) return false;
     const now = this.#options.clock.monotonic();
     if (now < this.#freshListAt) return false;
     this.#freshListAt = now + this.#tuning.backoff.maxMs;
@@ -208,7 +209,7 @@ export class Reflector<R extends ResourceName> {
     try {
       this.#startFrom(await this.#listPages(this.#tuning.pageSize, timeSlice));
     } catch (error) {
-      if (!(error instanceof ApiError && error.expired)) throw error;
+      if (!isExpiry(error)) throw error;
       // The list took longer than the server keeps its history; a list without pages cannot expire.
       this.#startFrom(await this.#listPages(0, timeSlice));
     }
@@ -237,7 +238,7 @@ export class Reflector<R extends ResourceName> {
     const { clock, random } = this.#options;
     const { watchSeconds, idleMs, listIdleMs, listMs } = this.#tuning;
     const [min, max] = watchSeconds;
-    if (this.#version === undefined) this.#intake.beginListing();
+    if (this.#isStreaming) this.#intake.beginListing();
     const parameters = {
       version: this.#version,
       seconds: Math.round(min + (max - min) * random()),
@@ -251,15 +252,17 @@ export class Reflector<R extends ResourceName> {
     const startedAt = clock.monotonic();
     const timeSlice = new TimeSlice(clock);
     this.#hasEvents = false;
+    let hasObjects = false;
     for await (const event of this.#server.watch(parameters, timeSlice)) {
       await this.#apply(event, timeSlice);
       this.#hasEvents = true;
+      hasObjects ||= event.type !== 'bookmark';
       if (this.#version === undefined && clock.monotonic() - startedAt > listMs) {
         throw new TransportError(`the list was not complete after ${listMs / 1000} s`);
       }
     }
     if (this.#version === undefined) throw new TransportError('the watch ended before its list was complete');
-    if (!this.#hasEvents && clock.monotonic() - startedAt < shortWatchMs) {
+    if (!this.#isStreaming && !hasObjects && clock.monotonic() - startedAt < shortWatchMs) {
       throw new TransportError('the server closed the watch at once');
     }
   }
@@ -270,6 +273,8 @@ export class Reflector<R extends ResourceName> {
     if (event.type === 'upsert') this.#intake.upsert(event.object);
     if (event.type === 'delete') this.#intake.remove(event.object, event.version);
     if (this.#version !== undefined) {
+      // An object proves that the server is healthy again; a list or a bookmark alone does not.
+      if (event.type !== 'bookmark') this.#backoff.reset();
       this.#advanceTo(event.version, this.#version);
     } else if (event.type === 'bookmark' && event.initialEventsEnd) {
       await this.#intake.endListing(event.version, timeSlice);
@@ -286,13 +291,24 @@ export class Reflector<R extends ResourceName> {
     this.#refusals = 0;
   }
 
-  /** Notes an event after the list: only that proves that the server is healthy again. */
   #advanceTo(version: string, known: string): void {
-    this.#backoff.reset();
-    this.#refusals = 0;
     // Late and repeated events do not move the start of the next watch.
-    if (version !== '' && (compareVersions(version, known) ?? 1) > 0) this.#version = version;
+    if (version === '' || (compareVersions(version, known) ?? 1) <= 0) return;
+    this.#version = version;
+    this.#refusals = 0;
   }
+}
+
+/**
+ * Whether the same watch would probably fail again. Temporary errors do not count: lists from every node would burden a
+ * busy or starting server.
+ */
+function isRefusal(error: unknown): boolean {
+  return error instanceof ApiError && !error.temporary;
+}
+
+function isExpiry(error: unknown): boolean {
+  return error instanceof ApiError && error.expired;
 }
 
 function isFaultOfServer(error: unknown): boolean {

@@ -4,7 +4,10 @@ import type { ResourceName } from '../model/objects.ts';
 import type { WatchStatus } from '../model/source-status.ts';
 import { IdleError } from './api-error.ts';
 
-/** A watch that ends sooner than this without an event has failed. */
+/**
+ * A watch that ends sooner than this has failed, unless it brought objects. Then the next one begins when this time is
+ * over.
+ */
 export const shortWatchMs = 1000;
 /** A watch that has not been connected for this long is broken. Longer than a streamed list may be silent. */
 const brokenAfterMs = 15_000;
