@@ -2,6 +2,9 @@ import { isFields } from './fields.ts';
 
 const temporaryStatuses: readonly number[] = [401, 403, 429, 502, 503, 504];
 
+/** A longer wait would leave the node's rules out of date for as long; a proxy in between may ask for a day. */
+const maxRetryAfterSeconds = 60;
+
 /** The API server answered with an error status. */
 export class ApiError extends Error {
   readonly code = 'KPT_API_STATUS';
@@ -10,14 +13,15 @@ export class ApiError extends Error {
   readonly status: number;
   /** Kubernetes' machine-readable reason (`NotFound`, `Expired`, …); empty when the server gave none. */
   readonly reason: string;
-  /** What the server asked for in `Retry-After` or in the Status details. */
+  /** What the server asked for in `Retry-After` or in the Status details, at most a minute. */
   readonly retryAfterSeconds: number | undefined;
 
   constructor(status: number, reason: string, message: string, retryAfterSeconds?: number) {
     super(message);
     this.status = status;
     this.reason = reason;
-    this.retryAfterSeconds = retryAfterSeconds;
+    this.retryAfterSeconds =
+      retryAfterSeconds === undefined ? undefined : Math.min(retryAfterSeconds, maxRetryAfterSeconds);
   }
 
   /** The requested resource version or continue token is too old: a new list is needed. */

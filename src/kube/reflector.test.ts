@@ -120,6 +120,15 @@ describe('waits between attempts', () => {
     await finished;
   });
 
+  test('for more than a minute are not granted to a server', async () => {
+    const busy = new ApiError(429, 'TooManyRequests', 'busy', 86_400);
+    const { clock, client, reflector, finished } = reflect(refuse(busy));
+    await clock.advance(130_000);
+    assert.deepEqual(gaps(client.times), [60_000, 60_000]);
+    reflector.stop();
+    await finished;
+  });
+
   test('start short again after an object, but not after a list alone', async () => {
     const withNews = [frames(bookmark('5', true)), frames(added), frames(added)];
     let calls = 0;
