@@ -304,6 +304,23 @@ test('three refusals in a row that are not expiry lead to a fresh list', async (
   await finished;
 });
 
+test('three watches in a row with an event that cannot be read lead to a fresh list', async () => {
+  async function* garbage(): AsyncGenerator<Uint8Array> {
+    // A repeated event before it changes nothing.
+    yield* frames(bookmark('5'));
+    yield Buffer.from('{"type":"ADDED",\0');
+  }
+  const { clock, client, reflector, finished } = reflect((query) =>
+    'sendInitialEvents' in query ? frames(bookmark('5', true)) : garbage(),
+  );
+  await clock.advance(30_000);
+  const starts = client.queries.map(({ resourceVersion }) => resourceVersion ?? 'list');
+  assert.deepEqual(starts.slice(0, 6), ['list', '5', '5', '5', 'list', '5']);
+  assert.deepEqual(gaps(client.times).slice(0, 5), [0, 800, 1600, 3200, 0]);
+  reflector.stop();
+  await finished;
+});
+
 describe('temporary refusals do not lead to a list', () => {
   const startsOfWatches = async (error: ApiError) => {
     let calls = 0;

@@ -57,7 +57,7 @@ export interface ReflectorOptions<R extends ResourceName> extends ObjectIntakeOp
   readonly tuning?: Partial<ReflectorTuning>;
 }
 
-/** After this many watches in a row that were refused, the reflector lists again. */
+/** After this many watches in a row that were refused or could not be read, the reflector lists again. */
 const maxRefusals = 3;
 
 /**
@@ -304,7 +304,7 @@ export class Reflector<R extends ResourceName> {
  * busy or starting server.
  */
 function isRefusal(error: unknown): boolean {
-  return error instanceof ApiError && !error.temporary;
+  return error instanceof StreamError || (error instanceof ApiError && !error.temporary);
 }
 
 function isExpiry(error: unknown): boolean {
