@@ -39,6 +39,7 @@ export function inspection(answers: Partial<Inspection> = {}): Inspection {
   return {
     ask: async () => ({ fate: { action: 'pass' }, evidence: [], lookedAt: 'nothing' }),
     compare: async () => [],
+    bindings: async () => {},
     close: async () => {},
     ...answers,
   };

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isIP } from 'node:net';
+import { affinityParameters, readAffinityQuestion } from '../inspect/affinity.ts';
 import { API_PATH, API_VERSION, type NodeReport } from '../inspect/api.ts';
 import { type Inspector, NotReadyError } from '../inspect/inspector.ts';
 import { journalParameters } from '../inspect/journal-report.ts';
@@ -32,6 +33,7 @@ const parametersOf: Readonly<Record<string, readonly string[]>> = {
   journal: journalParameters,
   traffic: trafficParameters,
   flows: flowParameters,
+  affinity: affinityParameters,
 };
 
 const jsonHeaders = { ...textHeaders, 'Content-Type': 'application/json', 'Cache-Control': 'no-store' };
@@ -100,6 +102,10 @@ function inspectionPages({ inspector, node, log, clock }: InspectionPagesOptions
       await sendBatches(response, head, isHead ? async () => {} : send).catch((error: unknown) => {
         throw new NotReadyError(messageOf(error));
       });
+    },
+    affinity: async (_request, response, { query }) => {
+      const { head, items } = await inspector.affinity(readAffinityQuestion((name) => query.get(name)));
+      await list(response, head, items);
     },
     journal: async (_request, response, { query }) => {
       const question = { ...selectorOf(query), since: query.get('since') ?? '' };

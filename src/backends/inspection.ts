@@ -1,5 +1,6 @@
 import type { Family } from '../model/ip.ts';
 import type { Protocol } from '../model/objects.ts';
+import type { ServicePlan } from '../plan/service-plan.ts';
 import type { SyncRequest } from './backend.ts';
 
 /** The first packet of a connection, when it reaches this node. Addresses are canonical and of one family. */
@@ -45,6 +46,22 @@ export interface Binding {
   readonly endpoint: string;
   /** When it ends without another connection. */
   readonly secondsLeft: number;
+}
+
+/** A client that affinity binds to an endpoint of a service port. */
+export interface ClientBinding extends Binding {
+  /** Key of the service port. */
+  readonly service: string;
+  readonly client: string;
+  /** The frontend that it holds for, `ip:port`; undefined when it holds for all frontends. */
+  readonly frontend?: string;
+}
+
+/** Receives bindings while they are read. */
+export interface BindingSink {
+  add(binding: ClientBinding): void;
+  /** A change disturbed the reading, and it starts again: forget all bindings so far. */
+  clear(): void;
 }
 
 /** The fate of a packet by the current state of the kernel, or of the forwarder of this process. */
@@ -139,5 +156,7 @@ export interface Inspection {
   ask(packet: Packet): Promise<KernelAnswer>;
   /** Everything that a sync of this request would change; empty when the kernel agrees with the plans. */
   compare(request: Omit<SyncRequest, 'changed'>): Promise<readonly Difference[]>;
+  /** Reads which clients affinity binds to the endpoints of these plans now, without blocking the event loop. */
+  bindings(plans: readonly ServicePlan[], sink: BindingSink): Promise<void>;
   close(): Promise<void>;
 }

@@ -30,6 +30,7 @@ async function run(command: string, ...args: string[]): Promise<{ code: number |
     explain: nothing,
     diff: async () => report,
     traffic: nothing,
+    affinity: nothing,
     flows: nothing,
     watchFlows: nothing,
     journal: nothing,

@@ -1,9 +1,11 @@
 import type { EndpointReport, ListReport, ServiceReport, StatusReport } from '../inspect/api.ts';
 import { isStopped } from '../inspect/explanation-words.ts';
+import { showAffinity } from './affinity.ts';
 import { type Command, type CommandContext, print } from './command.ts';
 import { diffText } from './diff.ts';
 import { explanationText } from './explanation-text.ts';
 import {
+  affinityFlags,
   bundleFlag,
   fileFlag,
   flowFlags,
@@ -150,6 +152,22 @@ Examples:
   kube-proxyctl flows -w -o json`,
   flags: [...flowFlags, ...watchFlags, ...namespaceFlags],
   run: showFlows,
+};
+
+const affinity: Command = {
+  ...named,
+  name: 'affinity',
+  summary: 'clients that are bound to an endpoint by client affinity, and for how long still',
+  details: `${named.details}
+Only Services with sessionAffinity: ClientIP bind clients. TIME LEFT is the time until the binding ends, if the client opens
+no further connection; the clients that called last come first. In ipvs mode a binding holds for one address (FRONTEND).
+
+Examples:
+  kube-proxyctl affinity shop/web
+  kube-proxyctl affinity shop/web --client 10.244.1.7
+  kube-proxyctl affinity --endpoint 10.244.2.9 -o json`,
+  flags: [...affinityFlags, ...namespaceFlags],
+  run: showAffinity,
 };
 
 /** The packet of `explain`; asks for the address when its destination is a Service. */
@@ -344,6 +362,7 @@ export const commands: readonly Command[] = [
   journal,
   top,
   flows,
+  affinity,
   ui,
   bundle,
   version,

@@ -9,3 +9,9 @@ export function errorLines(families: readonly FamilyLook[]): string[] {
     return names.length === families.length ? `${reason}` : `${names.join(', ')}: ${reason}`;
   });
 }
+
+/** Throws the reason when there is nothing, because no family could be read. */
+export function requireLook(families: readonly FamilyLook[], items: readonly unknown[]): void {
+  if (items.length > 0 || families.some(({ error }) => error === null)) return;
+  throw new Error(errorLines(families).join('; '));
+}

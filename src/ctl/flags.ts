@@ -42,6 +42,7 @@ export interface CtlOptions {
   endpoint: string;
   protocol: Protocol | undefined;
   state: FlowState | undefined;
+  limit: number;
   bundle: string;
   file: string;
   port: number;
@@ -81,6 +82,7 @@ export const defaultOptions: Readonly<CtlOptions> = {
   endpoint: '',
   protocol: undefined,
   state: undefined,
+  limit: 1000,
   bundle: '',
   file: '',
   port: 0,
@@ -295,10 +297,18 @@ export const topFlags: readonly CtlFlag[] = [
   ...paceFlags,
 ];
 
+const peerFlags: readonly CtlFlag[] = [
+  flag('client', 'client', string, 'Only this client, as IP or CIDR; of flows also as IP:PORT.'),
+  flag('endpoint', 'endpoint', string, 'Only this endpoint, as IP, IP:PORT or CIDR.'),
+];
+
+const limitFlag = flag('limit', 'limit', int32, 'The most clients to show, up to 10000.');
+
+export const affinityFlags: readonly CtlFlag[] = [...peerFlags, limitFlag];
+
 /** Flags that choose flows. */
 export const flowFlags: readonly CtlFlag[] = [
-  flag('client', 'client', string, 'Only flows of this client, as IP, IP:PORT or CIDR.'),
-  flag('endpoint', 'endpoint', string, 'Only flows to this endpoint, as IP, IP:PORT or CIDR.'),
+  ...peerFlags,
   flag(
     'protocol',
     'protocol',
@@ -372,6 +382,7 @@ export const allFlags: readonly CtlFlag[] = [
   portFlag,
   ...topFlags.filter((flag) => !paceFlags.includes(flag)),
   ...flowFlags,
+  limitFlag,
   ...watchFlags,
   versionFlag,
 ];

@@ -1,7 +1,7 @@
 import { isAddress } from '../inspect/selection.ts';
-import type { FlowItem, FlowList } from '../inspect/traffic-api.ts';
+import type { FlowItem } from '../inspect/traffic-api.ts';
 import { type CommandContext, print } from './command.ts';
-import { errorLines } from './family-errors.ts';
+import { errorLines, requireLook } from './family-errors.ts';
 import { isTable } from './flags.ts';
 import { flowColumns } from './flow-columns.ts';
 import { followFlows } from './flow-events.ts';
@@ -18,7 +18,8 @@ export async function showFlows(context: CommandContext): Promise<ExitCode> {
     await requireService(context);
     return followFlows(context, () => source.watchFlows(question));
   }
-  const report = counted(await source.flows(question));
+  const report = await source.flows(question);
+  requireLook(report.families, report.items);
   const items = sorted(report.items);
   if (items.length === 0) await requireService(context);
   print(
@@ -39,13 +40,6 @@ async function requireService(context: CommandContext): Promise<void> {
   const selector = selectorOf(context);
   if (selector.name === undefined || isAddress(selector.name)) return;
   requireSome((await context.source.services(selector)).items, selector);
-}
-
-/** Throws the reason when no family has flows. */
-function counted(report: FlowList): FlowList {
-  const { families, items } = report;
-  if (items.length > 0 || families.some(({ error }) => error === null)) return report;
-  throw new Error(errorLines(families).join('; '));
 }
 
 function questionOf(context: CommandContext): FlowQuestion {

@@ -116,6 +116,7 @@ function reports(inspector: Inspector, close: () => Promise<void>): ReportSource
       return { ...head, items: [...items] };
     },
     traffic: needsProxy,
+    affinity: needsProxy,
     flows: needsProxy,
     watchFlows: needsProxy,
     journal: needsProxy,

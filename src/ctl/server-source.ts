@@ -38,6 +38,7 @@ export function serverSource(server: string, timeoutMs: number, hint = ''): Repo
     explain: (packet: AskedPacket) => get('explain', { ...packet }),
     diff: () => get('diff'),
     traffic: (question) => get('traffic', { ...question }),
+    affinity: (question) => get('affinity', { ...question }),
     flows: (question) => get('flows', { ...question }),
     watchFlows: async (question) =>
       jsonLines(await openPage(urlOf('flows', { ...question, watch: 'true' }), endless, hint)),

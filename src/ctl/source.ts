@@ -8,7 +8,13 @@ import type {
 } from '../inspect/api.ts';
 import type { JournalQuestion } from '../inspect/journal-report.ts';
 import type { Selector } from '../inspect/selection.ts';
-import type { FlowEvent, FlowList, TrafficGrouping, TrafficReport } from '../inspect/traffic-api.ts';
+import type {
+  AffinityReport,
+  FlowEvent,
+  FlowList,
+  TrafficGrouping,
+  TrafficReport,
+} from '../inspect/traffic-api.ts';
 
 /** A packet to explain, as the API takes it. */
 export interface AskedPacket {
@@ -38,6 +44,13 @@ export interface FlowQuestion extends Selector {
   readonly state?: string;
 }
 
+/** Which clients that are bound to an endpoint to report, as the API takes it. */
+export interface AffinityQuestion extends Selector {
+  readonly client?: string;
+  readonly endpoint?: string;
+  readonly limit?: string;
+}
+
 /** Events as they happen, those that came together as one list. Ends, or throws, when the proxy ends it. */
 export type FlowEvents = AsyncIterable<readonly FlowEvent[]>;
 
@@ -59,6 +72,7 @@ export interface ReportSource {
   explain(packet: AskedPacket): Promise<ExplanationReport>;
   diff(): Promise<DiffReport>;
   traffic(question: TrafficQuestion): Promise<TrafficReport>;
+  affinity(question?: AffinityQuestion): Promise<AffinityReport>;
   flows(question?: FlowQuestion): Promise<FlowList>;
   /** Resolves when the proxy has begun to watch. */
   watchFlows(question?: FlowQuestion): Promise<FlowEvents>;

@@ -171,6 +171,31 @@ describe('client affinity', () => {
     assert.equal(balancer.preview('10.1.0.1').bound, undefined);
   });
 
+  test('all bindings are found page by page, the last callers first, without those that have expired', async () => {
+    const { clock, balancer, ask } = sticky(1);
+    await clock.advance(1_000);
+    const callers: string[] = [];
+    for (let i = 0; i < 5000; i++) {
+      if (i % 100 === 0) await clock.advance(1);
+      callers.push(`10.2.${i >> 8}.${i & 255}`);
+      ask(callers[i] ?? '');
+    }
+    const found: string[] = [];
+    let pages = 0;
+    for (let start: number | undefined = Number.POSITIVE_INFINITY; start !== undefined; pages++) {
+      const page = balancer.bindings(start);
+      found.push(...page.bindings.map(({ client }) => client));
+      start = page.next;
+    }
+    assert.deepEqual(found, callers.toReversed());
+    assert.equal(pages, 3);
+    assert.deepEqual(balancer.bindings().bindings[0], {
+      client: callers.at(-1),
+      endpoint: balancer.preview(callers.at(-1) ?? '').bound?.endpoint,
+      secondsLeft: 1,
+    });
+  });
+
   test('a changed affinity timeout applies to clients already bound', async () => {
     const { clock, balancer, ask, bound } = sticky(600);
     await clock.advance(599_000);

@@ -1,5 +1,5 @@
 import type { Clock } from '../lib/clock.ts';
-import type { Outlook } from './forwarder.ts';
+import type { BindingPage, Outlook } from './forwarder.ts';
 import { RecentMap } from './recent-map.ts';
 
 export interface BalancerOptions {
@@ -41,6 +41,9 @@ export interface Call {
  * IPv6 addresses, each remembered for hours.
  */
 export const maxRememberedClients = 1 << 16;
+
+/** Bindings per page: few enough that the traffic of the thread does not wait for them noticeably. */
+const pageSize = 2048;
 
 interface Remembered {
   readonly endpoint: string;
@@ -113,12 +116,29 @@ export class Balancer {
     return {
       turns: [...this.#endpoints.slice(this.#index), ...this.#endpoints.slice(0, this.#index)],
       bound: isBound
-        ? {
-            endpoint: remembered.endpoint,
-            secondsLeft: this.#affinitySeconds - (now - remembered.usedAt) / 1000,
-          }
+        ? { endpoint: remembered.endpoint, secondsLeft: this.#secondsLeft(remembered, now) }
         : undefined,
     };
+  }
+
+  /**
+   * A page of the clients that are bound now, those that called last first: from the one that called at `start` on.
+   * Clients that called at the same moment are on one page. Changes nothing.
+   */
+  bindings(start = Number.POSITIVE_INFINITY): BindingPage {
+    const bindings: BindingPage['bindings'][number][] = [];
+    const now = this.#options.clock.monotonic();
+    let last = start;
+    for (const [client, remembered] of this.#clients.newestFirst()) {
+      const { endpoint, usedAt } = remembered;
+      if (usedAt > start) continue;
+      if (!this.#isFresh(remembered, now)) break;
+      if (bindings.length >= pageSize && usedAt < last) return { bindings, next: usedAt };
+      last = usedAt;
+      // With `random`, all clients share one choice.
+      if (client !== '') bindings.push({ client, endpoint, secondsLeft: this.#secondsLeft(remembered, now) });
+    }
+    return { bindings, next: undefined };
   }
 
   /** Forgets clients whose affinity has expired. */
@@ -147,6 +167,10 @@ export class Balancer {
   #isFresh({ usedAt }: Remembered, now: number): boolean {
     if (this.#choice === 'random') return now - usedAt <= this.#affinitySeconds * 1000;
     return Math.floor((now - usedAt) / 1000) < this.#affinitySeconds;
+  }
+
+  #secondsLeft({ usedAt }: Remembered, now: number): number {
+    return this.#affinitySeconds - (now - usedAt) / 1000;
   }
 
   #shuffled(endpoints: readonly string[]): string[] {

@@ -3,6 +3,7 @@ import type { Sockets } from '../native/sockets.ts';
 import { Admission, type Limits, type Occupancy } from './admission.ts';
 import { EventLoop } from './event-loop.ts';
 import type {
+  BindingPage,
   ForwardedService,
   ForwarderOptions,
   ListenerState,
@@ -124,6 +125,10 @@ export class Engine {
         (at.ip === to.ip || (anyAddresses.has(at.ip) && at.ip.includes(':') === to.ip.includes(':'))),
     );
     return open && { listener: this.#stateOf(open), ...open.listener.service.outlook(client) };
+  }
+
+  bindings(key: string, start?: number): BindingPage {
+    return this.#services.get(key)?.balancer.bindings(start) ?? { bindings: [], next: undefined };
   }
 
   close(): void {

@@ -61,6 +61,11 @@ export class ForwarderPool implements Forwarder {
     return outlooks.find((outlook) => outlook !== undefined);
   }
 
+  async bindings(...args: Parameters<Forwarder['bindings']>): ReturnType<Forwarder['bindings']> {
+    const [key] = args;
+    return this.#homes.get(key)?.bindings(...args) ?? { bindings: [], next: undefined };
+  }
+
   async close(): Promise<void> {
     await Promise.all(this.#members.map((member) => member.close()));
   }

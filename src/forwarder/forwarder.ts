@@ -38,6 +38,17 @@ export interface Outlook {
   readonly bound: { readonly endpoint: string; readonly secondsLeft: number } | undefined;
 }
 
+/** Clients that affinity binds to endpoints of a service, those that called last first. */
+export interface BindingPage {
+  readonly bindings: readonly {
+    readonly client: string;
+    readonly endpoint: string;
+    readonly secondsLeft: number;
+  }[];
+  /** Where the next page begins; undefined after the last one. */
+  readonly next: number | undefined;
+}
+
 /** Traffic by service key. */
 export type TrafficReport = ReadonlyMap<string, ServiceTraffic>;
 
@@ -59,6 +70,8 @@ export interface Forwarder {
   listeners(): Promise<ReadonlyMap<string, ListenerState>>;
   /** Resolves to undefined when no listener accepts traffic to this address. */
   outlook(protocol: Listening['protocol'], to: SocketAddress, client: string): Promise<Outlook | undefined>;
+  /** A page of the bindings of a service, the first one without `start`. Clients that call meanwhile may be missing. */
+  bindings(key: string, start?: number): Promise<BindingPage>;
   /** Closes all listeners and connections. */
   close(): Promise<void>;
 }

@@ -15,6 +15,7 @@ export function localForwarder(options: EngineOptions): Forwarder {
     traffic: async () => engine.traffic(),
     listeners: async () => engine.listeners(),
     outlook: async (protocol, to, client) => engine.outlook(protocol, to, client),
+    bindings: async (key, start) => engine.bindings(key, start),
     close: async () => engine.close(),
   };
 }

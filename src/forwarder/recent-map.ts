@@ -67,6 +67,11 @@ export class RecentMap<K, V> {
     for (let entry = this.#oldest; entry; entry = entry.newer) yield [entry.key, entry.value];
   }
 
+  /** The loop must not change the map. */
+  *newestFirst(): Generator<[K, V]> {
+    for (let entry = this.#newest; entry; entry = entry.older) yield [entry.key, entry.value];
+  }
+
   #append(entry: Entry<K, V>): void {
     entry.older = this.#newest;
     entry.newer = undefined;

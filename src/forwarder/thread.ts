@@ -113,6 +113,10 @@ export class ForwarderThread implements Forwarder {
     return this.#call('outlook', ...args);
   }
 
+  bindings(...args: Parameters<Forwarder['bindings']>): ReturnType<Forwarder['bindings']> {
+    return this.#call('bindings', ...args);
+  }
+
   async close(): Promise<void> {
     if (this.#isClosed) return;
     this.#isClosed = true;

@@ -5,6 +5,7 @@ import { FakeClock } from '../../test/fake-clock.ts';
 import { idle, inspection, testInspector } from '../../test/inspected-proxy.ts';
 import type { Difference, KernelAnswer } from '../backends/inspection.ts';
 import { type Problem, STARTING } from '../model/problem.ts';
+import { readAffinityQuestion } from './affinity.ts';
 import { NotReadyError } from './inspector.ts';
 import { QuestionError, readQuestion } from './question.ts';
 
@@ -177,4 +178,34 @@ test('a comparison gets a copy of the plans, and its differences name their fami
   assert.deepEqual(wanted, { plans: new Map(plans), serviceCIDRs: ['10.96.0.0/16'], totalEndpoints: 3 });
   assert.deepEqual(head.families, [{ family: 'IPv4', error: null, settled: true, differences: 1 }]);
   assert.deepEqual([...items], [{ ...found, service: null, family: 'IPv4' }]);
+});
+
+test('bindings of affinity are asked for only of Services that have it, and errors are told by family', async () => {
+  const sticky = planOf({ clusterIP: '10.96.0.3', namespace: 'shop', name: 'cart', affinitySeconds: 600 });
+  const asked: string[][] = [];
+  const question = (name: string) => readAffinityQuestion((field) => (field === 'name' ? name : null));
+  const kernel = inspection({
+    bindings: async (plans, sink) => {
+      asked.push(plans.map(({ port }) => port.name));
+      sink.add({
+        service: sticky.port.key,
+        client: '10.0.0.1',
+        endpoint: '10.244.1.21:8080',
+        secondsLeft: 7,
+      });
+    },
+  });
+  const inspector = testInspector({ plans: plansByKey(web, api, sticky), kernel }, new FakeClock());
+  const { head, items } = await inspector.affinity(question(''));
+  assert.deepEqual(asked, [['cart']]);
+  assert.deepEqual([head.leftOut, head.families], [0, [{ family: 'IPv4', error: null }]]);
+  assert.deepEqual(
+    [...items].map(({ client, secondsLeft, frontend }) => [client, secondsLeft, frontend]),
+    [['10.0.0.1', 7, null]],
+  );
+  assert.deepEqual([...(await inspector.affinity(question('shop/api'))).items], []);
+  assert.equal(asked.length, 1);
+  const blind = testInspector({ plans: plansByKey(sticky), kernel: 'no CAP_NET_ADMIN' }, new FakeClock());
+  const { families } = (await blind.affinity(question(''))).head;
+  assert.deepEqual(families, [{ family: 'IPv4', error: 'no CAP_NET_ADMIN' }]);
 });

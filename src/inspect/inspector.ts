@@ -10,6 +10,7 @@ import { ANOTHER_COPY_RUNS, isServing, type Problem, stateOf } from '../model/pr
 import type { ProxyMode } from '../model/proxy-mode.ts';
 import type { SourceStatus } from '../model/source-status.ts';
 import type { PlannedPort } from '../plan/plan.ts';
+import { type AffinityQuestion, LongestBindings, longest } from './affinity.ts';
 import {
   API_VERSION,
   type DifferenceReport,
@@ -47,7 +48,7 @@ import {
   type TrafficQuestion,
   type TrafficSource,
 } from './traffic.ts';
-import type { FlowEvent, FlowItem, FlowList, TrafficReport } from './traffic-api.ts';
+import type { AffinityReport, FlowEvent, FlowItem, FlowList, TrafficReport } from './traffic-api.ts';
 
 /** The proxy has no plans yet. */
 export class NotReadyError extends Error {}
@@ -235,6 +236,48 @@ export class Inspector {
     );
     if (!answer) throw new NotReadyError(error);
     return answer;
+  }
+
+  /** The clients that affinity binds to endpoints now. */
+  async affinity(question: AffinityQuestion): Promise<LongReport<AffinityReport>> {
+    const { mode, families, clock } = this.#options;
+    const isSelected = await this.#isPlanSelected(question);
+    const looks = await Promise.all(families.map((family) => this.#bindingsOf(family, isSelected, question)));
+    const items = longest(
+      looks.flatMap(({ bindings }) => bindings.items),
+      question.limit,
+    );
+    const found = looks.reduce((sum, { bindings }) => sum + bindings.found, 0);
+    return {
+      head: {
+        apiVersion: API_VERSION,
+        kind: 'AffinityList',
+        mode,
+        time: timeText(clock.now()),
+        leftOut: found - items.length,
+        families: looks.map(({ look }) => look),
+      },
+      items,
+    };
+  }
+
+  async #bindingsOf(
+    { view, kernel }: InspectedFamily,
+    isSelected: (plan: PlannedPort) => boolean,
+    question: AffinityQuestion,
+  ): Promise<{ look: FamilyLook; bindings: LongestBindings }> {
+    const { family } = view;
+    const bindings = new LongestBindings(family, question);
+    const missing = this.#whyNoPlans({ view });
+    if (missing !== undefined) return { look: { family, error: missing }, bindings };
+    const plans = [...view.plans.values()].filter(
+      (plan) => plan.port.affinitySeconds > 0 && isSelected(plan),
+    );
+    if (plans.length === 0) return { look: { family, error: null }, bindings };
+    const { error } = await this.#look(kernel, (held) =>
+      held.ask((inspection) => inspection.bindings(plans, bindings)),
+    );
+    return { look: { family, error }, bindings };
   }
 
   #looks(error: string | null): FamilyLook[] {

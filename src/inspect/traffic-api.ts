@@ -114,3 +114,26 @@ export interface FlowEvent extends TypeMeta<'FlowEvent'> {
   /** 1, or the number of lost events. */
   readonly count: number;
 }
+
+/** A client that affinity binds to an endpoint of a service port. */
+export interface AffinityItem {
+  readonly service: string;
+  readonly family: Family;
+  /** An address. */
+  readonly client: string;
+  /** `ip:port`. */
+  readonly endpoint: string;
+  /** Until the binding ends, if the client opens no further connection. */
+  readonly secondsLeft: number;
+  /** The frontend that the binding holds for, `ip:port`; null when it holds for all of the service port. */
+  readonly frontend: string | null;
+}
+
+/** `items` are those with the most time left, in this order: the clients that called last. */
+export interface AffinityReport extends ListReport<'AffinityList', AffinityItem> {
+  readonly mode: ProxyMode;
+  readonly time: string;
+  /** Bindings that are not in the answer, because there are more than the limit. */
+  readonly leftOut: number;
+  readonly families: readonly FamilyLook[];
+}

@@ -115,7 +115,7 @@ export function flowFilter(question: FlowQuestion, isSelected: (plan: PlannedPor
 }
 
 /** Whether `ip:port` is at this address, at this address and port, or in this range; undefined for no condition. */
-function addressFilter(field: string, text: string): ((place: string | null) => boolean) | undefined {
+export function addressFilter(field: string, text: string): ((place: string | null) => boolean) | undefined {
   if (text === '') return undefined;
   const ip = canonicalIP(text.replace(/^\[(.*)\]$/, '$1'));
   if (ip !== undefined) {

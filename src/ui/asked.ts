@@ -10,10 +10,10 @@ export interface Answer<T> {
 }
 
 const noAnswer = { report: undefined, error: undefined };
-const everyMs = 2_000;
+const usualMs = 2_000;
 
 /** Asks a question of the API again and again while the view is shown; not while `page` is undefined. */
-export function useAsked<T>(page: string | undefined, query: Query): Answer<T> {
+export function useAsked<T>(page: string | undefined, query: Query, everyMs = usualMs): Answer<T> {
   const key = JSON.stringify([page, query]);
   const [answer, setAnswer] = useState<Answer<T> & { readonly key: string }>({ ...noAnswer, key });
   useEffect(() => {

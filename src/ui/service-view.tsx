@@ -3,6 +3,7 @@ import type { EndpointList, EndpointReport, ServiceList, ServiceReport } from '.
 import type { TrafficItem, TrafficReport } from '../inspect/traffic-api.ts';
 import { spanText } from '../lib/quantity-text.ts';
 import { useAsked } from './asked.ts';
+import { BoundClients } from './bound-clients.tsx';
 import { Clients } from './clients.tsx';
 import { Copies } from './copies.tsx';
 import { ExplainView } from './explain-view.tsx';
@@ -60,6 +61,7 @@ export function ServiceView({ live, namespace, name, question }: ServiceProps) {
         />
       ))}
       {traffic.report && <Clients name={query.name} ask={ask} ports={ports} />}
+      {ports.some(({ affinitySeconds }) => affinitySeconds > 0) && <BoundClients name={query.name} />}
       {report && (
         <section aria-labelledby="events">
           <h2 id="events">Last hour</h2>

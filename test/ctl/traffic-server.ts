@@ -3,6 +3,8 @@ import type { ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { API_PATH, API_VERSION } from '../../src/inspect/api.ts';
 import type {
+  AffinityItem,
+  AffinityReport,
   FlowEvent,
   FlowItem,
   FlowList,
@@ -18,8 +20,10 @@ export class TrafficServer {
   /** The next answers; the last one stays. */
   readings: TrafficReport[] = [trafficReport([])];
   flows: FlowList = flowList([]);
+  affinity: AffinityReport = affinityReport([]);
   /** What services are found by any name. */
   services: readonly string[] = ['shop/web:http/TCP'];
+  affinitySeconds = 0;
   readonly #server = http.createServer((request, response) => this.#answer(request.url ?? '', response));
   readonly #watchers = new Set<ServerResponse>();
   #port = 0;
@@ -63,7 +67,8 @@ export class TrafficServer {
     const { pathname, searchParams } = new URL(url, this.url);
     const page = pathname.slice(API_PATH.length);
     if (page === 'services') {
-      const items = this.services.map((service) => ({ service }));
+      const { affinitySeconds } = this;
+      const items = this.services.map((service) => ({ service, affinitySeconds }));
       response.end(JSON.stringify({ apiVersion: API_VERSION, kind: 'ServiceList', items }));
       return;
     }
@@ -71,6 +76,8 @@ export class TrafficServer {
     if (page === 'traffic') {
       const next = this.readings.length > 1 ? this.readings.shift() : this.readings[0];
       response.end(JSON.stringify(next));
+    } else if (page === 'affinity') {
+      response.end(JSON.stringify(this.affinity));
     } else if (searchParams.get('watch') === 'true') {
       response.flushHeaders();
       this.#watchers.add(response);
@@ -145,6 +152,22 @@ export function flowList(items: readonly FlowItem[], fields: Partial<FlowList> =
     kind: 'FlowList',
     mode: 'nftables',
     time: '2026-01-01T00:00:00Z',
+    families: [{ family: 'IPv4', error: null }],
+    items,
+    ...fields,
+  };
+}
+
+export function affinityReport(
+  items: readonly AffinityItem[],
+  fields: Partial<AffinityReport> = {},
+): AffinityReport {
+  return {
+    apiVersion: API_VERSION,
+    kind: 'AffinityList',
+    mode: 'nftables',
+    time: '2026-01-01T00:00:00Z',
+    leftOut: 0,
     families: [{ family: 'IPv4', error: null }],
     items,
     ...fields,

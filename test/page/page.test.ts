@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createServer, request } from 'node:http';
+import { connect } from 'node:net';
 import { resolve } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { gzipSync } from 'node:zlib';
@@ -184,13 +185,28 @@ describe('the page of kube-proxyctl ui', { skip: skip ?? false, timeout: paced(2
     await first.locator('polyline').waitFor();
   });
 
+  it('shows which clients affinity binds to which endpoint, and for how long', async () => {
+    await show(webView, 'No client is bound now.');
+    // Nobody answers there; the first packet binds the client.
+    const socket = connect(80, '10.96.0.10').on('error', () => {});
+    try {
+      const bound = page.getByRole('region', { name: 'Bound by affinity' });
+      const row = /^192\.0\.2\.1 shop\/web:http\/TCP 10\.244\.0\.[56]:8080 (2h59m|3h)$/;
+      await bound.getByRole('row', { name: row }).waitFor();
+      await bound.getByText('kube-proxyctl affinity shop/web').waitFor();
+    } finally {
+      socket.destroy();
+    }
+  });
+
   it('copies the command and the JSON of a view', async () => {
     await show(webView, 'shop/web:http/TCP');
     const clipboard = () => page.evaluate('navigator.clipboard.readText()');
-    await page.getByRole('button', { name: 'Copy command' }).click();
+    // The last one is that of the whole view.
+    await page.getByRole('button', { name: 'Copy command' }).last().click();
     await page.getByText('Command copied').waitFor();
     assert.equal(await clipboard(), 'kube-proxyctl services shop/web');
-    await page.getByRole('button', { name: 'Copy JSON' }).click();
+    await page.getByRole('button', { name: 'Copy JSON' }).last().click();
     await page.getByText('JSON copied').waitFor();
     const { kind, items } = JSON.parse(String(await clipboard()));
     assert.deepEqual([kind, items.length], ['ServiceList', 1]);

@@ -24,6 +24,7 @@ import { Scene } from '../contract/scene.ts';
 import type { Packet, ServiceSpec } from '../contract/story.ts';
 import { eventually, eventuallyEqual } from '../eventually.ts';
 import { inspect, METRICS_URL } from '../program/served-pages.ts';
+import { checkBindings, checkExpiry } from './bindings.ts';
 
 export interface TrafficOptions {
   /** `--proxy-mode`. */
@@ -34,6 +35,8 @@ export interface TrafficOptions {
   readonly forwardsItself?: boolean;
   /** Under policy Local, endpoints elsewhere are used when there are none here. */
   readonly bendsPolicyLocal?: boolean;
+  /** A client stays bound while the kernel remembers one of its connections. */
+  readonly bindingsOutlastTheirTime?: boolean;
 }
 
 const FLOWS_URL = `${METRICS_URL.replace(/\/metrics$/, '')}${API_PATH}flows`;
@@ -80,7 +83,7 @@ const failing: readonly (Packet & {
  * real program gets objects from an API server and programs a real kernel.
  */
 export function runTraffic(options: TrafficOptions): void {
-  const { mode, module, forwardsItself = false } = options;
+  const { mode, module, forwardsItself = false, bindingsOutlastTheirTime = false } = options;
   const unavailable = labUnavailable();
   if (unavailable !== undefined) {
     test(`traffic in ${mode} mode`, { skip: unavailable }, () => {});
@@ -125,6 +128,12 @@ export function runTraffic(options: TrafficOptions): void {
           timeout: TIMEOUT_MS,
         }, async () => {
           await checkFlows(scene, forwardsItself);
+        });
+        test('clients with affinity are told with their endpoint and the time left', {
+          timeout: TIMEOUT_MS,
+        }, async () => {
+          await checkBindings(scene);
+          if (!bindingsOutlastTheirTime) await checkExpiry(scene);
         });
         test('who watches flows sees openings, and refusals with their reason', {
           timeout: TIMEOUT_MS,

@@ -6,10 +6,19 @@ import { openRecentClients, type RecentClients } from '../../kernel/xtables/rece
 import type { Clock } from '../../lib/clock.ts';
 import { CoalescedRead } from '../../lib/coalesced-read.ts';
 import type { Logger } from '../../obs/log.ts';
+import type { ServicePlan } from '../../plan/service-plan.ts';
 import type { SyncRequest } from '../backend.ts';
-import { answered, type Difference, type Inspection, type KernelAnswer, type Packet } from '../inspection.ts';
+import {
+  answered,
+  type BindingSink,
+  type Difference,
+  type Inspection,
+  type KernelAnswer,
+  type Packet,
+} from '../inspection.ts';
 import type { RuleNode } from '../rule-path.ts';
 import { ask } from './ask.ts';
+import { readBindings } from './bindings.ts';
 import { compare } from './compare.ts';
 import { PacketCounters } from './counters.ts';
 import { nodeLines } from './node-lines.ts';
@@ -91,6 +100,10 @@ export class IptablesInspection implements Inspection {
       mangle: await this.#tables.read('mangle'),
     };
     return compare(request, { settings, tables, node, counters, clock });
+  }
+
+  bindings(plans: readonly ServicePlan[], sink: BindingSink): Promise<void> {
+    return readBindings(this.#node.recent, plans, sink, this.#options.clock);
   }
 
   async close(): Promise<void> {

@@ -1,14 +1,23 @@
 import type { Commands } from '../../kernel/iptables/commands.ts';
 import { TableReader } from '../../kernel/iptables/table-reader.ts';
 import { formatVirtualServer, isForeign, type VirtualServer } from '../../kernel/ipvs/objects.ts';
-import { readPersistence } from '../../kernel/ipvs/persistence.ts';
+import { readPersistence, readTemplates } from '../../kernel/ipvs/persistence.ts';
 import type { SystemFiles } from '../../kernel/system-files.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { CoalescedRead } from '../../lib/coalesced-read.ts';
+import type { ServicePlan } from '../../plan/service-plan.ts';
 import type { SyncRequest } from '../backend.ts';
-import { answered, type Difference, type Inspection, type KernelAnswer, type Packet } from '../inspection.ts';
+import {
+  answered,
+  type BindingSink,
+  type Difference,
+  type Inspection,
+  type KernelAnswer,
+  type Packet,
+} from '../inspection.ts';
 import type { JumpTable } from '../jumps.ts';
 import { type AskedNode, ask, isPersistent } from './ask.ts';
+import { readBindings } from './bindings.ts';
 import { compare } from './compare.ts';
 import { isAbsent } from './errors.ts';
 import type { IpvsKernel } from './kernel.ts';
@@ -68,6 +77,10 @@ export class IpvsInspection implements Inspection {
   async compare(request: Omit<SyncRequest, 'changed'>): Promise<readonly Difference[]> {
     const { settings, kernel, clock } = this.#options;
     return compare(request, settings, { kernel, tables: await this.#tables(), clock });
+  }
+
+  bindings(plans: readonly ServicePlan[], sink: BindingSink): Promise<void> {
+    return readBindings(readTemplates(), plans, sink);
   }
 
   async close(): Promise<void> {

@@ -1,10 +1,12 @@
 import type { KernelInterfaces } from '../../kernel/open.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { isLoopback, joinHostPort, toIP } from '../../model/ip.ts';
+import type { ServicePlan } from '../../plan/service-plan.ts';
 import type { SyncRequest } from '../backend.ts';
 import { forwardedAnswer } from '../forwarded-fate.ts';
 import {
   answered,
+  type BindingSink,
   type Difference,
   type FollowedPacket,
   type Inspection,
@@ -12,6 +14,7 @@ import {
   type Packet,
 } from '../inspection.ts';
 import { answerOf } from '../nft-answer.ts';
+import { readBindings } from './bindings.ts';
 import { tableDifferences } from './differences.ts';
 import { isSetName, setDefinition, tableOf } from './layout.ts';
 import type { LoopbackProxy } from './loopback-proxy.ts';
@@ -56,6 +59,11 @@ export class NftablesInspection implements Inspection {
     const { kernel, settings, clock } = this.#options;
     const addresses = settings.nodePortAddresses.matchAll ? [] : await kernel.addresses.list();
     return tableDifferences({ client: kernel.nft, settings, clock }, { ...request, addresses });
+  }
+
+  bindings(plans: readonly ServicePlan[], sink: BindingSink): Promise<void> {
+    const { kernel, settings } = this.#options;
+    return readBindings(kernel.nft, settings.family, plans, sink);
   }
 
   async close(): Promise<void> {

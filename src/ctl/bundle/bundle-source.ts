@@ -65,6 +65,7 @@ export async function bundleSource(path: string): Promise<ReportSource> {
       );
     },
     traffic: elsewhere,
+    affinity: elsewhere,
     flows: elsewhere,
     watchFlows: elsewhere,
     async close() {},

@@ -27,6 +27,7 @@ export function nodeSource(
     explain: (packet) => way.ask((source) => source.explain(packet)),
     diff: () => way.ask((source) => source.diff()),
     traffic: (question) => way.ask((source) => source.traffic(question)),
+    affinity: (question) => way.ask((source) => source.affinity(question)),
     flows: (question) => way.ask((source) => source.flows(question)),
     watchFlows: (question) => way.ask((source) => source.watchFlows(question)),
     journal: (question) => way.ask((source) => source.journal(question)),

@@ -1,3 +1,4 @@
+import { createReadStream } from 'node:fs';
 import { formatIP, parseIP } from '../../model/ip.ts';
 import type { Protocol } from '../../model/objects.ts';
 import type { SystemFiles } from '../system-files.ts';
@@ -21,6 +22,11 @@ export interface PersistentCall {
   readonly port: number;
 }
 
+/** A persistence template: a client, the virtual server that it called, and where it goes again. */
+export interface PersistenceTemplate extends Persistence {
+  readonly call: PersistentCall;
+}
+
 /** The persistence template of a client; undefined when there is none or the file cannot be read. */
 export function readPersistence(
   files: Pick<SystemFiles, 'read'>,
@@ -33,31 +39,59 @@ export function readPersistence(
   }
 }
 
-/**
- * Finds a line such as `TCP 0A000001 0000 0A600001 0050 0AF40115 1F90 NONE        10799`: in a template the port of the
- * client is 0.
- */
-export function findPersistence(text: string, call: PersistentCall): Persistence | undefined {
+/** All persistence templates of this network namespace. The file may have millions of connections besides. */
+export async function* readTemplates(): AsyncGenerator<PersistenceTemplate> {
+  let rest = '';
+  for await (const piece of createReadStream(path, 'latin1')) {
+    const lines = `${rest}${piece}`.split('\n');
+    rest = lines.pop() ?? '';
+    for (const line of lines) {
+      const template = templateOf(line);
+      if (template) yield template;
+    }
+  }
+}
+
+export function findPersistence(text: string, wanted: PersistentCall): Persistence | undefined {
   for (const line of text.split('\n')) {
-    const [
-      protocol,
-      client = '',
-      clientPort,
-      virtual = '',
-      virtualPort = '',
-      real = '',
-      realPort = '',
-      ,
-      left,
-    ] = line.trim().split(/\s+/);
-    if (clientPort !== '0000' || protocol !== call.protocol) continue;
-    if (Number.parseInt(virtualPort, 16) !== call.port) continue;
-    if (addressOf(client) !== call.client || addressOf(virtual) !== call.address) continue;
-    const address = addressOf(real);
-    if (address === undefined) continue;
-    return { address, port: Number.parseInt(realPort, 16), secondsLeft: Number(left) };
+    const template = templateOf(line);
+    if (!template) continue;
+    const { call, ...persistence } = template;
+    if (call.protocol !== wanted.protocol || call.port !== wanted.port) continue;
+    if (call.client === wanted.client && call.address === wanted.address) return persistence;
   }
   return undefined;
+}
+
+/**
+ * Reads a line such as `TCP 0A000001 0000 0A600001 0050 0AF40115 1F90 NONE        10799`; undefined for a connection: in a
+ * template the port of the client is 0.
+ */
+function templateOf(line: string): PersistenceTemplate | undefined {
+  const [
+    protocol,
+    client = '',
+    clientPort,
+    virtual = '',
+    virtualPort = '',
+    real = '',
+    realPort = '',
+    ,
+    left = '',
+  ] = line.trim().split(/\s+/);
+  if (clientPort !== '0000' || !isProtocol(protocol)) return undefined;
+  const [from, to, address] = [client, virtual, real].map(addressOf);
+  if (from === undefined || to === undefined || address === undefined) return undefined;
+  return {
+    call: { protocol, client: from, address: to, port: Number.parseInt(virtualPort, 16) },
+    address,
+    port: Number.parseInt(realPort, 16),
+    secondsLeft: Number(left),
+  };
+}
+
+function isProtocol(text: string | undefined): text is Protocol {
+  return text === 'TCP' || text === 'UDP' || text === 'SCTP';
 }
 
 /** Eight hexadecimal digits, or an IPv6 address that is written out. */

@@ -30,6 +30,15 @@ test('a client that is in no list, or in a list that is not there, was not seen'
   assert.equal(recent.secondsSince('../../x', toIP('10.0.0.1')), undefined);
 });
 
+test('a list has every client that it remembers', () => {
+  const recent = recentClients(files, 250, () => 1_012.5);
+  assert.deepEqual(recent.list('KUBE-SEP-A'), [
+    { address: '10.0.0.1', secondsSince: 12.5 },
+    { address: 'fd00:244:1::5', secondsSince: 812.5 },
+  ]);
+  assert.deepEqual(recent.list('KUBE-SEP-B'), []);
+});
+
 test('the tick rate is one that kernels have', { skip: process.platform !== 'linux' }, async () => {
   const rate = await tickRate();
   assert.ok(rate >= 24 && rate <= 1200, String(rate));

@@ -1,10 +1,13 @@
 import type { Forwarder } from '../../../forwarder/forwarder.ts';
 import type { KernelInterfaces } from '../../../kernel/open.ts';
+import type { ServicePort } from '../../../model/service-port.ts';
+import type { EndpointList, ServicePlan } from '../../../plan/service-plan.ts';
 import type { SyncRequest } from '../../backend.ts';
-import type { Difference, Inspection, KernelAnswer, Packet } from '../../inspection.ts';
+import type { BindingSink, Difference, Inspection, KernelAnswer, Packet } from '../../inspection.ts';
 import type { Uncaptured } from '../capture.ts';
 import { DirectDriver } from '../direct-driver.ts';
 import type { PortalDriver } from '../portal-driver.ts';
+import { serviceName } from '../proxy-sockets.ts';
 import type { UserspaceSettings } from '../settings.ts';
 import { askListeners, compareListeners, type DirectInspectionOptions } from './direct-inspection.ts';
 import { askPortals, comparePortals, type PortalInspectionOptions } from './portal-inspection.ts';
@@ -45,6 +48,17 @@ export class UserspaceInspection implements Inspection {
     return kind === 'portals' ? comparePortals(request, options) : compareListeners(request, options);
   }
 
+  /** Rejects when the proxy does not run in this process. */
+  async bindings(plans: readonly ServicePlan[], sink: BindingSink): Promise<void> {
+    const running = this.#options.running();
+    if (!running) throw new Error('only the process of kube-proxy knows its clients');
+    for (const { port } of plans) {
+      for (const list of ['cluster', 'local'] as const) {
+        await readBindings(running.forwarder, port, list, sink);
+      }
+    }
+  }
+
   async close(): Promise<void> {
     this.#options.kernel.close();
   }
@@ -69,4 +83,21 @@ export class UserspaceInspection implements Inspection {
     if ('reason' in kernel) throw new Error(`the kernel cannot be read: ${kernel.reason}`);
     return { kind: 'portals', options: { settings, kernel, running } };
   }
+}
+
+/** Reads page by page, so that the traffic of the forwarder goes on meanwhile. */
+async function readBindings(
+  forwarder: Pick<Forwarder, 'bindings'>,
+  port: ServicePort,
+  list: EndpointList,
+  sink: BindingSink,
+): Promise<void> {
+  let start: number | undefined;
+  do {
+    const page = await forwarder.bindings(serviceName(port, list), start);
+    for (const { client, endpoint, secondsLeft } of page.bindings) {
+      sink.add({ service: port.key, client, endpoint, secondsLeft: Math.round(secondsLeft) });
+    }
+    start = page.next;
+  } while (start !== undefined);
 }
