@@ -8,8 +8,11 @@ export class RunningCtl {
   stdout = '';
   stderr = '';
 
-  constructor(args: readonly string[]) {
-    this.#child = spawn(kubeProxyctl, args, { stdio: ['ignore', 'pipe', 'pipe'] });
+  constructor(args: readonly string[], env: NodeJS.ProcessEnv = {}) {
+    this.#child = spawn(kubeProxyctl, args, {
+      env: { ...process.env, ...env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
     this.#child.stdout?.setEncoding('utf8').on('data', (text: string) => {
       this.stdout += text;
     });
@@ -23,11 +26,13 @@ export class RunningCtl {
     return this.stdout.split('\n').slice(0, -1);
   }
 
-  /** Interrupts it and waits for its end. */
-  async interrupt(): Promise<void> {
-    if (this.#child.exitCode !== null) return;
+  /** Interrupts it and waits for its end. Returns the signal that ended it. */
+  async interrupt(): Promise<NodeJS.Signals | null> {
+    const { exitCode, signalCode } = this.#child;
+    if (exitCode !== null || signalCode !== null) return signalCode;
     const ended = once(this.#child, 'exit');
     this.#child.kill('SIGINT');
     await ended;
+    return this.#child.signalCode;
   }
 }
