@@ -62,6 +62,7 @@ const allowed: Record<string, readonly string[]> = {
     'inspect/api.ts',
     'inspect/traffic-api.ts',
     'inspect/explanation-words.ts',
+    'inspect/pod-text.ts',
     'inspect/journal-words.ts',
     'trace/page-protocol.ts',
     'trace/report.ts',

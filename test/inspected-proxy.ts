@@ -7,6 +7,7 @@ import { Journal } from '../src/inspect/journal.ts';
 import { KernelView } from '../src/inspect/kernel-view.ts';
 import type { Clock } from '../src/lib/clock.ts';
 import { nodePortAddresses } from '../src/model/node-port-addresses.ts';
+import type { Placement } from '../src/model/placement.ts';
 import type { PlannedPort } from '../src/plan/plan.ts';
 
 /** Facts of a node whose kernel serves node ports at all addresses. */
@@ -47,13 +48,21 @@ export function inspection(answers: Partial<Inspection> = {}): Inspection {
 
 export interface TestFamily {
   readonly plans?: ReadonlyMap<string, PlannedPort>;
+  /** By endpoint. */
+  readonly placements?: ReadonlyMap<string, Placement>;
   readonly activity?: SyncActivity;
   readonly isInitialised?: boolean;
   readonly kernel?: Inspection | string;
 }
 
 export function inspectedFamily(
-  { plans = new Map(), activity = idle(), isInitialised = true, kernel = inspection() }: TestFamily,
+  {
+    plans = new Map(),
+    placements = new Map(),
+    activity = idle(),
+    isInitialised = true,
+    kernel = inspection(),
+  }: TestFamily,
   clock: Clock,
 ): InspectedFamily {
   return {
@@ -61,6 +70,7 @@ export function inspectedFamily(
       family: 'IPv4',
       isInitialised,
       plans,
+      placements: () => ({ byEndpoint: placements, slices: [] }),
       serviceCIDRs: ['10.96.0.0/16'],
       totalEndpoints: 3,
       pending: { services: 0, slices: 0 },

@@ -69,6 +69,14 @@ No other nf_tables chain is on the way
   );
 });
 
+test('an explanation shows pods and zones of endpoints as far as they are known', () => {
+  const placements = { '10.244.1.21:8080': { pod: 'shop/web-1' }, '10.244.2.21:8080': { pod: 'blog/x' } };
+  const text = explanationText(report({ placements }), plain);
+  assert.match(text, /^ {2}ENDPOINT +POD +CHANCE /m);
+  assert.match(text, /^ {2}10\.244\.1\.21:8080 +web-1 +50/m);
+  assert.match(text, /^ {2}10\.244\.2\.21:8080 +blog\/x +50/m);
+});
+
 test('an explanation warns when the kernel disagrees, and shows its answer', () => {
   const text = explanationText(
     report({

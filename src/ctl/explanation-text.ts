@@ -1,4 +1,4 @@
-import type { Fate } from '../backends/inspection.ts';
+import type { Fate, Target } from '../backends/inspection.ts';
 import type { ExplanationReport } from '../inspect/api.ts';
 import {
   boundBy,
@@ -10,6 +10,7 @@ import {
   packetText,
   seenText,
 } from '../inspect/explanation-words.ts';
+import { podText } from '../inspect/pod-text.ts';
 import type { Paint } from './terminal.ts';
 import { percentText, tableText } from './text.ts';
 
@@ -26,7 +27,7 @@ export function explanationText(report: ExplanationReport, paint: Paint): string
     ...obstacleHeadlines(report, paint),
     '\nWhy\n',
     ...reasons,
-    targetsText(boundBy(report) ? (report.kernel?.fate ?? planned.fate) : planned.fate),
+    targetsText(boundBy(report) ? (report.kernel?.fate ?? planned.fate) : planned.fate, report),
     `\n${kernelText(report, paint)}`,
     otherRulesText(report, paint),
   ].join('');
@@ -60,14 +61,23 @@ function otherRulesText({ otherRules, otherRulesUnknown, kernel }: ExplanationRe
   return `\n${heading}\n${passed.join('')}${missing}`;
 }
 
-function targetsText(fate: Fate): string {
+/** The endpoints of a fate. Pods and zones have columns when at least one is known. */
+function targetsText(fate: Fate, { planned, placements = {} }: ExplanationReport): string {
   if (fate.action !== 'forward') return '';
-  const rows = fate.targets.map((target) => [
-    target.endpoint,
-    percentText(target.probability),
-    seenText(target),
-  ]);
-  const table = tableText(['ENDPOINT', 'CHANCE', 'SEES AS SOURCE'], rows);
+  const service = planned.service ?? '';
+  const columns = [
+    ['ENDPOINT', ({ endpoint }: Target) => endpoint],
+    ['POD', ({ endpoint }: Target) => podText({ service, ...placements[endpoint] })],
+    ['ZONE', ({ endpoint }: Target) => placements[endpoint]?.zone ?? '-'],
+    ['CHANCE', ({ probability }: Target) => percentText(probability)],
+    ['SEES AS SOURCE', seenText],
+  ] as const;
+  const shown = columns.filter(([, cell]) => fate.targets.some((target) => cell(target) !== '-'));
+  const rows = fate.targets.map((target) => shown.map(([, cell]) => cell(target)));
+  const table = tableText(
+    shown.map(([heading]) => heading),
+    rows,
+  );
   return `\n${table.replace(/^/gm, '  ').trimEnd()}\n`;
 }
 
@@ -82,6 +92,6 @@ function kernelText(report: ExplanationReport, paint: Paint): string {
   return [
     `${paint('red', 'WARNING: THE KERNEL DISAGREES')}\n${complaints}`,
     `\nThe kernel says: ${fateText(kernel.fate)}\n${evidence}${lookedAt}`,
-    targetsText(kernel.fate),
+    targetsText(kernel.fate, report),
   ].join('');
 }

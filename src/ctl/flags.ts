@@ -40,6 +40,7 @@ export interface CtlOptions {
   sort: SortKey;
   client: string;
   endpoint: string;
+  pod: string;
   protocol: Protocol | undefined;
   state: FlowState | undefined;
   limit: number;
@@ -80,6 +81,7 @@ export const defaultOptions: Readonly<CtlOptions> = {
   sort: 'connections',
   client: '',
   endpoint: '',
+  pod: '',
   protocol: undefined,
   state: undefined,
   limit: 1000,
@@ -309,6 +311,7 @@ export const affinityFlags: readonly CtlFlag[] = [...peerFlags, limitFlag];
 /** Flags that choose flows. */
 export const flowFlags: readonly CtlFlag[] = [
   ...peerFlags,
+  flag('pod', 'pod', string, 'Only flows to this pod, as NAME or NAMESPACE/NAME.'),
   flag(
     'protocol',
     'protocol',

@@ -1,3 +1,4 @@
+import { podText } from '../inspect/pod-text.ts';
 import type { FlowItem } from '../inspect/traffic-api.ts';
 import { amountText, spanText } from '../lib/quantity-text.ts';
 import type { Column } from './table.ts';
@@ -7,6 +8,7 @@ export const flowColumns: readonly Column<FlowItem>[] = [
   { heading: 'FRONTEND', cell: ({ frontend }) => frontend, leaveOut: 2 },
   { heading: 'SERVICE PORT', cell: ({ service }) => service, least: 12 },
   { heading: 'ENDPOINT', cell: ({ endpoint }) => endpoint ?? '-' },
+  { heading: 'POD', cell: podText, least: 12, leaveOut: 5 },
   { heading: 'PROTOCOL', cell: ({ protocol }) => protocol, leaveOut: 1 },
   { heading: 'STATE', cell: ({ state }) => state },
   { heading: 'AGE', cell: ageText, leaveOut: 3 },

@@ -148,6 +148,7 @@ const typicalEvent: FlowEvent = {
     frontend: '10.96.100.100:443',
     service: 'namespace/service:http/TCP',
     endpoint: '10.244.100.100:8080',
+    pod: 'namespace/service-7d4b9c5f6d-x2x9k',
     state: 'ESTABLISHED',
     ageSeconds: 3660,
     packetsToEndpoint: 1000,

@@ -12,6 +12,7 @@ const dns = {
   service: 'kube-system/kube-dns:dns/UDP',
   endpoint: '[fd00:10:244:1::5]:53',
   state: 'UNREPLIED',
+  pod: null,
   ageSeconds: 0.2,
   bytesToEndpoint: null,
   bytesToClient: null,
@@ -40,9 +41,9 @@ describe('kube-proxyctl flows', () => {
     const { text, exitCode } = await flows('');
     assert.equal(
       text.stdout,
-      `CLIENT                    FRONTEND         SERVICE PORT                  ENDPOINT               PROTOCOL  STATE        AGE    BYTES
-[fd00:10:244:2::9]:53124  [fd00:96::a]:53  kube-system/kube-dns:dns/UDP  [fd00:10:244:1::5]:53  UDP       UNREPLIED    200ms  -
-10.244.2.9:40002          10.96.0.10:80    shop/web:http/TCP             10.244.1.5:8080        TCP       ESTABLISHED  1m15s  22k
+      `CLIENT                    FRONTEND         SERVICE PORT                  ENDPOINT               POD                   PROTOCOL  STATE        AGE    BYTES
+[fd00:10:244:2::9]:53124  [fd00:96::a]:53  kube-system/kube-dns:dns/UDP  [fd00:10:244:1::5]:53  -                     UDP       UNREPLIED    200ms  -
+10.244.2.9:40002          10.96.0.10:80    shop/web:http/TCP             10.244.1.5:8080        web-7d4b9c5f6d-x2x9k  TCP       ESTABLISHED  1m15s  22k
 `,
     );
     assert.deepEqual([text.stderr, exitCode], ['', 0]);
@@ -53,15 +54,18 @@ describe('kube-proxyctl flows', () => {
       const { text } = await flows('', columns);
       for (const line of text.stdout.split('\n')) assert.ok(line.length <= columns, line);
       assert.match(text.stdout, /10\.244\.2\.9:40002 .*10\.244\.1\.5:8080 .*ESTABLISHED/);
-      if (columns === 80) assert.match(text.stdout, /\(-o wide also shows FRONTEND, PROTOCOL, AGE, BYTES\)/);
+      if (columns === 80)
+        assert.match(text.stdout, /\(-o wide also shows FRONTEND, POD, PROTOCOL, AGE, BYTES\)/);
       else assert.doesNotMatch(text.stdout, /…|also shows/);
     }
   });
 
   test('passes on what to look for', async () => {
-    await flows('web -n shop --client 10.0.0.1 --endpoint 10.244.1.5:8080 --protocol tcp --state syn_sent');
+    await flows(
+      'web -n shop --client 10.0.0.1 --endpoint 10.244.1.5:8080 --pod web-1 --protocol tcp --state syn_sent',
+    );
     assert.deepEqual(server.asked, [
-      'flows?name=web&namespace=shop&client=10.0.0.1&endpoint=10.244.1.5%3A8080&protocol=TCP&state=SYN_SENT',
+      'flows?name=web&namespace=shop&client=10.0.0.1&endpoint=10.244.1.5%3A8080&pod=web-1&protocol=TCP&state=SYN_SENT',
     ]);
   });
 
@@ -124,9 +128,9 @@ describe('kube-proxyctl flows', () => {
     const { text, exitCode } = await follow([opened, ended, rejected, lost]);
     assert.equal(
       noTimes(text.stdout),
-      `TIME      EVENT     CLIENT                FRONTEND           SERVICE PORT                ENDPOINT             PROTOCOL  STATE        AGE    BYTES
-hh:mm:ss  Opened    10.244.2.9:40002      10.96.0.10:80      shop/web:http/TCP           10.244.1.5:8080      TCP       SYN_SENT     0ms    22k
-hh:mm:ss  Ended     10.244.2.9:40002      10.96.0.10:80      shop/web:http/TCP           10.244.1.5:8080      TCP       TIME_WAIT    1m15s  22k
+      `TIME      EVENT     CLIENT                FRONTEND           SERVICE PORT                ENDPOINT             POD                       PROTOCOL  STATE        AGE    BYTES
+hh:mm:ss  Opened    10.244.2.9:40002      10.96.0.10:80      shop/web:http/TCP           10.244.1.5:8080      web-7d4b9c5f6d-x2x9k      TCP       SYN_SENT     0ms    22k
+hh:mm:ss  Ended     10.244.2.9:40002      10.96.0.10:80      shop/web:http/TCP           10.244.1.5:8080      web-7d4b9c5f6d-x2x9k      TCP       TIME_WAIT    1m15s  22k
 hh:mm:ss  Rejected  10.244.2.9:40003      10.96.0.10:80      shop/web:http/TCP  shop/web:http/TCP has no ready endpoint
 hh:mm:ss  The kernel lost 31 events about connections: they came too fast.
 `,

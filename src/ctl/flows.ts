@@ -43,11 +43,12 @@ async function requireService(context: CommandContext): Promise<void> {
 }
 
 function questionOf(context: CommandContext): FlowQuestion {
-  const { client, endpoint, protocol, state } = context.options;
+  const { client, endpoint, pod, protocol, state } = context.options;
   return {
     ...selectorOf(context),
     ...(client !== '' && { client }),
     ...(endpoint !== '' && { endpoint }),
+    ...(pod !== '' && { pod }),
     ...(protocol !== undefined && { protocol }),
     ...(state !== undefined && { state }),
   };

@@ -135,12 +135,13 @@ function proxyOptions({ manifests, kubeconfig, config, node, proxyMode }: CtlOpt
 
 /** Plans that were made without a proxy, as the view of a proxy that does nothing. */
 export function viewOfPlans(
-  planned: Pick<PlannedFamily, 'family' | 'plans' | 'serviceCIDRs' | 'totalEndpoints'>,
+  planned: Pick<PlannedFamily, 'family' | 'plans' | 'placements' | 'serviceCIDRs' | 'totalEndpoints'>,
 ): FamilyView {
   return {
     family: planned.family,
     isInitialised: true,
     plans: planned.plans,
+    placements: (port, known) => planned.placements(port, known),
     serviceCIDRs: planned.serviceCIDRs,
     totalEndpoints: planned.totalEndpoints,
     pending: { services: 0, slices: 0 },

@@ -1,4 +1,5 @@
 import type { DecisionReport, EndpointReport, ServiceReport } from '../inspect/api.ts';
+import { podText } from '../inspect/pod-text.ts';
 import { count } from '../lib/count.ts';
 import { joinHostPort } from '../model/ip.ts';
 import { type Column, itemsText, type Layout, unlimited } from './table.ts';
@@ -149,6 +150,9 @@ export function endpointColumns(paint: Paint): readonly Column<EndpointReport>[]
     { heading: 'SERVICE PORT', cell: ({ service }) => service, least: 20 },
     { heading: 'FAMILY', cell: ({ family }) => family, isExtra: true },
     { heading: 'ENDPOINT', cell: ({ endpoint }) => endpoint },
+    { heading: 'POD', cell: podText, least: 12, leaveOut: 3 },
+    { heading: 'NODE', cell: ({ node }) => node ?? '-', isExtra: true },
+    { heading: 'ZONE', cell: ({ zone }) => zone ?? '-', leaveOut: 0 },
     { heading: 'STATE', cell: stateText },
     { heading: 'THIS NODE', cell: ({ local }) => (local ? 'yes' : 'no'), leaveOut: 2 },
     { heading: 'HINTS', cell: hintsText, least: 8, leaveOut: 1 },

@@ -40,6 +40,7 @@ export interface TrafficQuestion extends Selector {
 export interface FlowQuestion extends Selector {
   readonly client?: string;
   readonly endpoint?: string;
+  readonly pod?: string;
   readonly protocol?: string;
   readonly state?: string;
 }

@@ -90,7 +90,13 @@ shop/a-service-with-a-long-name:metrics/TCP  IPv4    0      3     0           0 
 
   test('with a NAME shows its endpoints, with the expected and the measured share', async () => {
     const endpoint = (last: number, opened: number) =>
-      trafficItem(web, { endpoint: `10.244.0.${last}:8080`, opened, expectedShare: 0.5 });
+      trafficItem(web, {
+        endpoint: `10.244.0.${last}:8080`,
+        pod: `shop/web-${last}`,
+        zone: 'za',
+        opened,
+        expectedShare: 0.5,
+      });
     server.readings = [
       trafficReport([endpoint(1, 0), endpoint(2, 0)], { by: 'endpoint' }),
       trafficReport([endpoint(1, 900), endpoint(2, 100)], { by: 'endpoint', ...later }),
@@ -98,9 +104,9 @@ shop/a-service-with-a-long-name:metrics/TCP  IPv4    0      3     0           0 
     const { text } = await top('shop/web -n shop');
     assert.equal(
       text.stdout,
-      `SERVICE PORT       FAMILY  ENDPOINT         EXPECTED  MEASURED     NEW/S  OPEN  BYTES IN/S  BYTES OUT/S  NEW  FAILED
-shop/web:http/TCP  IPv4    10.244.0.1:8080  50.0 %    90.0 % high  450    0     0           0            900  -
-shop/web:http/TCP  IPv4    10.244.0.2:8080  50.0 %    10.0 % low   50     0     0           0            100  -
+      `SERVICE PORT       FAMILY  ENDPOINT         POD    ZONE  EXPECTED  MEASURED     NEW/S  OPEN  BYTES IN/S  BYTES OUT/S  NEW  FAILED
+shop/web:http/TCP  IPv4    10.244.0.1:8080  web-1  za    50.0 %    90.0 % high  450    0     0           0            900  -
+shop/web:http/TCP  IPv4    10.244.0.2:8080  web-2  za    50.0 %    10.0 % low   50     0     0           0            100  -
 `,
     );
     assert.equal(server.asked[0], 'traffic?by=endpoint&name=shop%2Fweb&namespace=shop');

@@ -1,3 +1,4 @@
+import { podText } from '../inspect/pod-text.ts';
 import type { FailedConnections, TrafficGrouping } from '../inspect/traffic-api.ts';
 import { count } from '../lib/count.ts';
 import { amountText, percentText } from '../lib/quantity-text.ts';
@@ -58,6 +59,8 @@ function subjectColumns(by: TrafficGrouping, paint: Paint): readonly Column<Rate
     case 'endpoint':
       return [
         { heading: 'ENDPOINT', cell: ({ endpoint }) => endpoint ?? 'none' },
+        { heading: 'POD', cell: podText, least: 12, leaveOut: 6 },
+        { heading: 'ZONE', cell: ({ zone }) => zone ?? '-', leaveOut: 0 },
         { heading: 'EXPECTED', cell: ({ expectedShare }) => shareText(expectedShare) },
         { heading: 'MEASURED', cell: (item) => measuredText(item, paint) },
       ];

@@ -2,6 +2,7 @@ import type { Difference, Fate, KernelAnswer, OtherRules, Packet } from '../back
 import type { ConfigOnDisk, LastConfigChange } from '../model/config-file-status.ts';
 import type { Family } from '../model/ip.ts';
 import type { Protocol } from '../model/objects.ts';
+import type { Placement } from '../model/placement.ts';
 import type { ProxyState } from '../model/problem.ts';
 import type { ProxyMode } from '../model/proxy-mode.ts';
 import type { SourceStatus, WatchStatus } from '../model/source-status.ts';
@@ -216,8 +217,8 @@ export interface ServiceReport {
   };
 }
 
-/** One endpoint of one service port, and why it takes traffic or does not. */
-export interface EndpointReport {
+/** One endpoint of one service port, where it runs, and why it takes traffic or does not. */
+export interface EndpointReport extends Placement {
   readonly service: string;
   readonly family: Family;
   readonly endpoint: string;
@@ -251,6 +252,8 @@ export interface ExplanationReport extends TypeMeta<'Explanation'> {
     readonly fate: Fate;
     readonly reasons: readonly string[];
   };
+  /** Where the endpoints of both fates run, by `ip:port`, as far as it is known. */
+  readonly placements?: Readonly<Record<string, Placement>>;
   /** Null when the kernel did not answer; `kernelUnknown` then says why. */
   readonly kernel: KernelAnswer | null;
   readonly kernelUnknown: string | null;

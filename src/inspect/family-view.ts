@@ -1,5 +1,7 @@
 import type { RepairRecord } from '../backends/backend.ts';
 import type { Family } from '../model/ip.ts';
+import type { Placements } from '../model/placement.ts';
+import type { ServicePort } from '../model/service-port.ts';
 import type { PlannedPort } from '../plan/plan.ts';
 
 /** One completed sync. Times are milliseconds since the Unix epoch. */
@@ -31,6 +33,8 @@ export interface FamilyView {
   /** Services and EndpointSlices have been listed. */
   readonly isInitialised: boolean;
   readonly plans: ReadonlyMap<string, PlannedPort>;
+  /** Where the endpoints of a service port run; `known` when that earlier answer still holds. */
+  placements(port: ServicePort, known?: Placements): Placements;
   readonly serviceCIDRs: readonly string[];
   readonly totalEndpoints: number;
   /** Changed Services and slices that wait for the next sync. */

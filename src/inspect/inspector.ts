@@ -32,7 +32,7 @@ import { isServiceNamed, type JournalQuestion, journalReport, selectFromJournal 
 import type { KernelView } from './kernel-view.ts';
 import { packetOf, type Question, QuestionError } from './question.ts';
 import { isAddress, type Selection, type Selector, selectionOf } from './selection.ts';
-import { directReports, endpointReports, serviceReport } from './service-report.ts';
+import { directReports, endpointReports, fatePlacements, serviceReport } from './service-report.ts';
 import { compareSettled } from './settled.ts';
 import {
   configurationReport,
@@ -145,10 +145,11 @@ export class Inspector {
   }
 
   endpoints(selector: Selector = {}): Promise<Iterable<EndpointReport>> {
-    return this.#selected(selector, (plan, selection) =>
+    return this.#selected(selector, (plan, selection, view) =>
       endpointReports(
         plan,
         plan.endpoints.filter((endpoint) => selection.endpoint(plan, endpoint)),
+        view.placements(plan.port),
       ),
     );
   }
@@ -334,19 +335,20 @@ export class Inspector {
   /** Reports about the selected plans. Reads the plans when the caller iterates, piece by piece. */
   async #selected<Report>(
     selector: Selector,
-    reportsOf: (plan: PlannedPort, selection: Selection) => Iterable<Report>,
+    reportsOf: (plan: PlannedPort, selection: Selection, view: FamilyView) => Iterable<Report>,
   ): Promise<Iterable<Report>> {
     const waiting = this.#waitsForCopy();
     if (waiting !== undefined) throw new NotReadyError(waiting);
     const selected = await Promise.all(
       this.#options.families.map(async ({ view, facts, rules }) => ({
-        plans: view.plans,
+        view,
         selection: await selectionOf(selector, { family: view.family, facts, direct: rules.direct?.() }),
       })),
     );
     return (function* () {
-      for (const { plans, selection } of selected) {
-        for (const plan of plans.values()) if (selection.port(plan)) yield* reportsOf(plan, selection);
+      for (const { view, selection } of selected) {
+        for (const plan of view.plans.values())
+          if (selection.port(plan)) yield* reportsOf(plan, selection, view);
       }
     })();
   }
@@ -396,6 +398,7 @@ export class Inspector {
         fate: planned.fate,
         reasons: planned.reasons,
       },
+      placements: fatePlacements(view, planned.service, [planned.fate, found.answer?.fate]),
       kernel: found.answer ?? null,
       kernelUnknown: found.error,
       differences: found.answer

@@ -1,10 +1,13 @@
+import type { Fate } from '../backends/inspection.ts';
 import type { DirectService } from '../backends/packet-rules.ts';
 import type { Endpoint } from '../model/endpoint.ts';
+import type { Placement, Placements } from '../model/placement.ts';
 import { lostFrontends } from '../plan/frontend.ts';
 import type { PlannedPort } from '../plan/plan.ts';
 import { endpointReason } from '../plan/reasons.ts';
 import type { Decision, ServicePlan } from '../plan/service-plan.ts';
 import type { DecisionReport, EndpointReport, ServiceReport } from './api.ts';
+import type { FamilyView } from './family-view.ts';
 import { timeText } from './status-report.ts';
 
 /**
@@ -70,13 +73,18 @@ function decisionReport(decision: Decision): DecisionReport {
 }
 
 /** Each of these endpoints of one service port, used or not, with the reason. */
-export function endpointReports(plan: PlannedPort, endpoints: readonly Endpoint[]): EndpointReport[] {
+export function endpointReports(
+  plan: PlannedPort,
+  endpoints: readonly Endpoint[],
+  { byEndpoint }: Placements,
+): EndpointReport[] {
   const cluster = new Set(plan.cluster);
   const local = new Set(plan.local);
   return endpoints.map((endpoint) => ({
     service: plan.port.key,
     family: plan.port.family,
     endpoint: endpoint.id,
+    ...byEndpoint.get(endpoint.id),
     local: endpoint.isLocal,
     ready: endpoint.ready,
     serving: endpoint.serving,
@@ -89,4 +97,17 @@ export function endpointReports(plan: PlannedPort, endpoints: readonly Endpoint[
     ],
     reason: endpointReason(plan, endpoint),
   }));
+}
+
+/** Where the endpoints of these fates run, as the slices of the service port say it. */
+export function fatePlacements(
+  view: Pick<FamilyView, 'plans' | 'placements'>,
+  service: string | undefined,
+  fates: readonly (Fate | undefined)[],
+): Readonly<Record<string, Placement>> {
+  const plan = service === undefined ? undefined : view.plans.get(service);
+  if (!plan) return {};
+  const { byEndpoint } = view.placements(plan.port);
+  const targets = fates.flatMap((fate) => (fate?.action === 'forward' ? fate.targets : []));
+  return Object.fromEntries(targets.map(({ endpoint }) => [endpoint, byEndpoint.get(endpoint) ?? {}]));
 }

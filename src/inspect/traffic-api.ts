@@ -42,6 +42,9 @@ export interface TrafficItem extends TrafficFigures {
   readonly family: Family;
   /** `ip:port`; null unless grouped by endpoint, and for connections that never got one. */
   readonly endpoint: string | null;
+  /** The pod of the endpoint, `namespace/name`, and its zone; null when it is not known. */
+  readonly pod: string | null;
+  readonly zone: string | null;
   /** The share of new connections that the plan gives it, 0 to 1; null unless grouped by endpoint. */
   readonly expectedShare: number | null;
   /** An address; null unless grouped by client. */
@@ -88,6 +91,8 @@ export interface FlowItem {
   readonly service: string;
   /** `ip:port`; null when the connection got none. */
   readonly endpoint: string | null;
+  /** The pod of the endpoint, `namespace/name`; null when it is not known. */
+  readonly pod: string | null;
   readonly state: FlowState;
   /** Null when the kernel does not say. */
   readonly ageSeconds: number | null;

@@ -13,6 +13,7 @@ const flow: FlowItem = {
   frontend: '10.96.0.1:80',
   service: plan.port.key,
   endpoint: '10.244.0.5:8080',
+  pod: 'shop/web-7d4b9c5f6d-x2x9k',
   state: 'ESTABLISHED',
   ageSeconds: null,
   packetsToEndpoint: null,
@@ -29,7 +30,7 @@ function isWanted(query: string, isSelected = true): boolean {
   )(flow, plan);
 }
 
-test('flows are selected by Service, namespace, client, endpoint, protocol and state', () => {
+test('flows are selected by Service, namespace, client, endpoint, pod, protocol and state', () => {
   for (const query of [
     '',
     'name=web&namespace=shop',
@@ -37,6 +38,8 @@ test('flows are selected by Service, namespace, client, endpoint, protocol and s
     'client=10.1.0.9:40000',
     'client=10.1.0.0/16',
     'endpoint=10.244.0.5',
+    'pod=web-7d4b9c5f6d-x2x9k',
+    'pod=shop/web-7d4b9c5f6d-x2x9k',
     'endpoint=10.244.0.5:8080&protocol=tcp&state=established',
     // An address is that of a client, a frontend or an endpoint.
     'name=10.1.0.9',
@@ -52,6 +55,8 @@ test('flows are selected by Service, namespace, client, endpoint, protocol and s
     'client=10.1.0.9:4000',
     'client=10.2.0.0/16',
     'endpoint=10.244.0.50',
+    'pod=x2x9k',
+    'pod=other/web-7d4b9c5f6d-x2x9k',
     'protocol=udp',
     'state=TIME_WAIT',
     'name=10.1.0.99',

@@ -15,6 +15,7 @@ export const flowParameters = [
   ...selectorParameters,
   'client',
   'endpoint',
+  'pod',
   'protocol',
   'state',
   'watch',
@@ -75,6 +76,8 @@ export interface FlowQuestion extends Selector {
   /** Filters besides those of the selector; empty when not asked for. */
   readonly client: string;
   readonly endpoint: string;
+  /** `name` or `namespace/name`. */
+  readonly pod: string;
   readonly protocol: string;
   readonly state: string;
 }
@@ -86,6 +89,7 @@ export function readFlowQuestion(read: (name: string) => string | null): FlowQue
     namespace: text('namespace'),
     client: text('client'),
     endpoint: text('endpoint'),
+    pod: text('pod'),
     protocol: text('protocol').toUpperCase(),
     state: text('state').toUpperCase(),
   };
@@ -93,7 +97,7 @@ export function readFlowQuestion(read: (name: string) => string | null): FlowQue
 
 /** The filter of a question. `isSelected` answers for its name, unless that is an address. */
 export function flowFilter(question: FlowQuestion, isSelected: (plan: PlannedPort) => boolean): FlowFilter {
-  const { name = '', namespace = '', protocol, state } = question;
+  const { name = '', namespace = '', pod, protocol, state } = question;
   if (protocol !== '' && !['TCP', 'UDP', 'SCTP'].includes(protocol)) {
     throw new QuestionError(`protocol ${JSON.stringify(protocol)} is none of TCP, UDP, SCTP`);
   }
@@ -109,6 +113,7 @@ export function flowFilter(question: FlowQuestion, isSelected: (plan: PlannedPor
     (namespace === '' || plan.port.namespace === namespace) &&
     (isFromClient?.(flow.client) ?? true) &&
     (isToEndpoint?.(flow.endpoint) ?? true) &&
+    (pod === '' || flow.pod === pod || (flow.pod?.endsWith(`/${pod}`) ?? false)) &&
     (isAnywhere
       ? isAnywhere(flow.client) || isAnywhere(flow.frontend) || isAnywhere(flow.endpoint)
       : isSelected(plan));

@@ -8,7 +8,9 @@ import { TimeSlice } from '../lib/time-slice.ts';
 import type { Family } from '../model/ip.ts';
 import type { ObjectProblem } from '../model/object-problem.ts';
 import type { EndpointSliceObject, ServiceObject } from '../model/objects.ts';
+import type { Placements } from '../model/placement.ts';
 import { type Problem, STARTING } from '../model/problem.ts';
+import type { ServicePort } from '../model/service-port.ts';
 import type { Logger } from '../obs/log.ts';
 import type { ProxyMetrics } from '../obs/proxy-metrics.ts';
 import type { PlannedPort } from '../plan/plan.ts';
@@ -245,6 +247,10 @@ export class FamilyProxier implements FamilyView, FamilySink {
   followPlans(listener: (keys: Iterable<string>) => void): () => void {
     this.#planListeners.add(listener);
     return () => void this.#planListeners.delete(listener);
+  }
+
+  placements(port: ServicePort, known?: Placements): Placements {
+    return this.#state.placements(port, known);
   }
 
   get serviceCIDRs(): readonly string[] {

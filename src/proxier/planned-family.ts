@@ -3,6 +3,8 @@ import { TimeSlice } from '../lib/time-slice.ts';
 import type { Family } from '../model/ip.ts';
 import type { ObjectProblem } from '../model/object-problem.ts';
 import type { EndpointSliceObject, ServiceObject } from '../model/objects.ts';
+import type { Placements } from '../model/placement.ts';
+import type { ServicePort } from '../model/service-port.ts';
 import type { PlanContext, PlannedPort } from '../plan/plan.ts';
 import { Planner } from '../plan/planner.ts';
 import { FamilyState } from '../state/family-state.ts';
@@ -31,6 +33,10 @@ export class PlannedFamily implements FamilySink {
 
   get plans(): ReadonlyMap<string, PlannedPort> {
     return this.#planner.plans;
+  }
+
+  placements(port: ServicePort, known?: Placements): Placements {
+    return this.#state.placements(port, known);
   }
 
   get serviceCIDRs(): readonly string[] {

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { numbers, service, slice } from '../../test/cluster/objects.ts';
+import { numbers, service, slice, webPort } from '../../test/cluster/objects.ts';
 import { endpointsOf, portsOf } from '../../test/plan/state-queries.ts';
 import { describeProblem } from '../model/object-problem.ts';
 import type { EndpointSliceObject, ServiceObject } from '../model/objects.ts';
+import { packNames } from '../model/pod-names.ts';
 import { FamilyState } from './family-state.ts';
 
 const startTime = Date.UTC(2026, 0, 1);
@@ -175,6 +176,19 @@ test('any write of a slice of this family is a change, a repetition is not', () 
     assert.deepEqual(sync(state), changed ? ['a/web'] : [], name);
     assert.equal(numbers(endpointsOf(state, 'a/web:http/TCP')), left, name);
   }
+});
+
+test('a pod with another name is shown without a sync', () => {
+  const { state } = newState();
+  const named = (pod: string) => ({ ...slice('s', '1R@n1'), pods: packNames([pod]) ?? '' });
+  const podOf = () => state.placements(webPort()).byEndpoint.get('10.1.0.1:80')?.pod;
+  state.updateService(undefined, service());
+  state.updateSlice(named('web-1'), false);
+  sync(state);
+  assert.equal(podOf(), 'a/web-1');
+  assert.equal(state.updateSlice(named('web-2'), false), false);
+  assert.equal(podOf(), 'a/web-2');
+  assert.deepEqual(sync(state), []);
 });
 
 test('a slice is compared with its pending version first', () => {

@@ -2,9 +2,11 @@ import type { Endpoint } from '../model/endpoint.ts';
 import type { Family } from '../model/ip.ts';
 import type { ObjectProblem } from '../model/object-problem.ts';
 import type { EndpointSliceObject, ServiceObject } from '../model/objects.ts';
+import type { Placements } from '../model/placement.ts';
 import { type ServicePort, sameServicePort } from '../model/service-port.ts';
 import { servicePortsOf } from '../model/service-ports.ts';
 import { type Delta, Ledger } from './ledger.ts';
+import { placementsOf } from './placements.ts';
 import { ServiceRecord } from './service-record.ts';
 import { SliceTracker, takeFirst } from './slice-tracker.ts';
 
@@ -109,6 +111,12 @@ export class FamilyState {
   /** The Service of this `namespace/name`; undefined when it has neither a port nor a slice. */
   service(name: string): ServiceView | undefined {
     return this.#records.get(name);
+  }
+
+  /** Where the endpoints of a service port run; `known` when that earlier answer still holds. */
+  placements(port: ServicePort, known?: Placements): Placements {
+    const slices = this.#records.get(`${port.namespace}/${port.name}`)?.sliceObjects() ?? [];
+    return placementsOf(slices, port, known);
   }
 
   /** Health check node ports, by `namespace/name`. */

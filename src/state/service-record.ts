@@ -1,5 +1,5 @@
 import type { Endpoint } from '../model/endpoint.ts';
-import type { Protocol } from '../model/objects.ts';
+import type { EndpointSliceObject, Protocol } from '../model/objects.ts';
 import type { ServicePort } from '../model/service-port.ts';
 import { isSamePort, type PortEndpoints, type SliceEntry } from './slice-entry.ts';
 import { mergeLists, noEndpoints, patchList, type SortedEndpoints } from './sorted-endpoints.ts';
@@ -33,6 +33,11 @@ export class ServiceRecord {
 
   endpoints(port: PortIdentity): SortedEndpoints {
     return listFor(this.#lists, port);
+  }
+
+  /** The slices as received, sorted by name. */
+  sliceObjects(): readonly EndpointSliceObject[] {
+    return this.#slices.map(({ object }) => object);
   }
 
   /** Endpoints of the Service's own ports, usable or not. */

@@ -3,10 +3,10 @@ import type { FlowFilter, TrafficAnswer, TrafficSource, TrafficWish } from '../i
 import type { FailedConnections, TrafficFigures, TrafficItem } from '../inspect/traffic-api.ts';
 import { messageOf } from '../lib/thrown.ts';
 import type { PlanFeed } from './observation.ts';
-import { expectedShares } from './report.ts';
+import { endpointFields, expectedShares, noEndpoint } from './report.ts';
 
 export interface ForwardedTrafficOptions {
-  readonly feeds: readonly Pick<PlanFeed, 'family' | 'plans'>[];
+  readonly feeds: readonly Pick<PlanFeed, 'family' | 'plans' | 'placements'>[];
   /** What the process counted since it began. */
   readonly forwarded: () => Promise<readonly ForwardedPort[]>;
   /** Milliseconds since the Unix epoch. */
@@ -33,19 +33,21 @@ export class ForwardedTraffic implements TrafficSource {
     if (wish.by === 'client') return kernel.figures(wish);
     const counted = new Map((await forwarded()).map((port) => [`${port.family} ${port.key}`, port]));
     const refused = await this.#refused(wish);
-    const items = this.#options.feeds.flatMap(({ family, plans }) =>
-      [...plans.values()].flatMap((plan) => {
+    const items = this.#options.feeds.flatMap((feed) =>
+      [...feed.plans.values()].flatMap((plan) => {
+        const { family } = feed;
         const id = `${family} ${plan.port.key}`;
         const port = counted.get(id);
         const failed = refused.failures.get(id);
         if (!wish.isWanted(plan) || (!hasTraffic(port) && !failed && !wish.withIdle)) return [];
-        const base = { service: plan.port.key, family, endpoint: null, expectedShare: null, client: null };
+        const base = { service: plan.port.key, family, ...noEndpoint, client: null };
         const failures = { ...noFailures, ...failed };
         if (wish.by === 'service') {
           const rejected = failures.rejected + (port?.unserved ?? 0);
           return [{ ...base, ...figuresOf(port, { ...failures, rejected }) }];
         }
         const shares = expectedShares(plan);
+        const { byEndpoint } = feed.placements(plan.port);
         const endpoints = new Map(port?.endpoints.map((each) => [each.endpoint, each]));
         const ids = new Set([
           ...endpoints.keys(),
@@ -54,8 +56,8 @@ export class ForwardedTraffic implements TrafficSource {
         return [...ids].map((endpoint): TrafficItem => {
           const found = endpoints.get(endpoint);
           const reset = found?.dialFailures ?? 0;
-          const expectedShare = shares.get(endpoint) ?? 0;
-          return { ...base, endpoint, expectedShare, ...figuresOf(found, { ...noFailures, reset }) };
+          const fields = endpointFields(endpoint, byEndpoint.get(endpoint) ?? {}, shares);
+          return { ...base, ...fields, ...figuresOf(found, { ...noFailures, reset }) };
         });
       }),
     );

@@ -9,6 +9,8 @@ import { asError, messageOf } from '../lib/thrown.ts';
 import { TimeSlice } from '../lib/time-slice.ts';
 import type { AddressKey } from '../model/address-key.ts';
 import type { Family } from '../model/ip.ts';
+import type { Placements } from '../model/placement.ts';
+import type { ServicePort } from '../model/service-port.ts';
 import type { PlannedPort } from '../plan/plan.ts';
 import type { Accounting } from './accounting.ts';
 import { endpointKey, type PlaceKey } from './destination.ts';
@@ -22,6 +24,8 @@ import { type ObservedService, ServiceIndex, type ServiceTraffic } from './servi
 export interface PlanFeed {
   readonly family: Family;
   readonly plans: ReadonlyMap<string, PlannedPort>;
+  /** Where the endpoints of a service port run; `known` when that earlier answer still holds. */
+  placements(port: ServicePort, known?: Placements): Placements;
   /** Calls back with the keys of plans that changed; the function returned ends that. */
   followPlans(listener: (keys: Iterable<string>) => void): () => void;
 }
@@ -108,9 +112,7 @@ export class Observation {
 
   constructor(options: ObservationOptions) {
     this.#options = options;
-    this.indexes = new Map(
-      options.feeds.map(({ family, plans }) => [family, new ServiceIndex(family, plans)]),
-    );
+    this.indexes = new Map(options.feeds.map((feed) => [feed.family, new ServiceIndex(feed)]));
     this.#accounting = options.kernel.switchOnAccounting();
   }
 

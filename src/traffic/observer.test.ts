@@ -6,6 +6,7 @@ import type { FlowEvent, TrafficGrouping } from '../inspect/traffic-api.ts';
 import type { FlowListener } from '../kernel/ct/events.ts';
 import { IPS_ASSURED, IPS_SEEN_REPLY, TrackedFlow } from '../kernel/ct/tracked-flow.ts';
 import { addressKeyFrom } from '../model/address-key.ts';
+import type { Placement } from '../model/placement.ts';
 import type { PlannedPort } from '../plan/plan.ts';
 import type { ObservedKernel } from './observation.ts';
 import { TrafficObserver } from './observer.ts';
@@ -120,6 +121,7 @@ class FakeKernel implements ObservedKernel {
 function setUp(plans = plansByKey(web, other)) {
   const clock = new FakeClock();
   const kernel = new FakeKernel();
+  const placements = new Map<string, Placement>();
   const listeners = new Set<(keys: Iterable<string>) => void>();
   const change = async (key: string, plan: PlannedPort | undefined) => {
     if (plan) plans.set(key, plan);
@@ -132,6 +134,7 @@ function setUp(plans = plansByKey(web, other)) {
       {
         family: 'IPv4',
         plans,
+        placements: () => ({ byEndpoint: placements, slices: [] }),
         followPlans: (listener) => {
           listeners.add(listener);
           return () => void listeners.delete(listener);
@@ -153,7 +156,7 @@ function setUp(plans = plansByKey(web, other)) {
       items.map((item) => [item.client ?? item.endpoint ?? item.service.split('/')[1], item] as const),
     );
   };
-  return { clock, kernel, observer, figures, change, listeners };
+  return { clock, kernel, observer, figures, change, listeners, placements };
 }
 
 suite('figures', () => {
@@ -269,6 +272,25 @@ test('an observation ends some time after the last question, and gives back ever
   assert.equal(kernel.isClosed, false);
   await clock.advance(2_000);
   assert.deepEqual([kernel.isAccounting, kernel.isClosed, listeners.size], [false, true, 0]);
+});
+
+test('a flow has the pod of its endpoint, also when it ends after the pod is gone', async () => {
+  const { kernel, observer, placements } = setUp();
+  const seen: (string | null | undefined)[] = [];
+  const end = await observer.watch(
+    () => true,
+    ({ flow }) => seen.push(flow?.pod),
+    () => assert.fail('it ends too early'),
+  );
+  placements.set('10.244.0.5:8080', { pod: 'shop/web-1', zone: 'za' });
+  kernel.opened({ id: 1 });
+  kernel.opened({ id: 2, endpoint: '10.244.0.6' });
+  placements.set('10.244.0.5:8080', { pod: 'shop/web-2' });
+  kernel.opened({ id: 3 });
+  placements.clear();
+  kernel.ended(1);
+  end();
+  assert.deepEqual(seen, ['shop/web-1', null, 'shop/web-2', 'shop/web-2']);
 });
 
 test('a watcher is told of openings and ends, and keeps the observation going', async () => {

@@ -68,7 +68,7 @@ export class TrafficObserver implements TrafficSource {
       const { clock } = this.#options;
       await observation.forEachFlow({
         flow: (flow, service) => {
-          const item = flowItem(flow, service.key, clock.now());
+          const item = flowItem(flow, service, clock.now());
           if (isWanted(item, service.plan)) found.push(item);
         },
         pause: flush,
@@ -87,7 +87,7 @@ export class TrafficObserver implements TrafficSource {
       const tell = (event: Event['event'], flow: FlowItem | null, reason: string | null, count = 1) =>
         onEvent({ time: new Date(clock.now()).toISOString(), event, flow, reason, count });
       const pass = (event: 'Opened' | 'Ended') => (flow: TrackedFlow, service: ObservedService) => {
-        const item = flowItem(flow, service.key, clock.now());
+        const item = flowItem(flow, service, clock.now());
         if (isWanted(item, service.plan)) tell(event, item, null);
       };
       const watcher = {

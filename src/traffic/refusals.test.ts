@@ -39,7 +39,11 @@ function packet(to: string, from = '203.0.113.200', more: Partial<LoggedPacket> 
 }
 
 async function setUp() {
-  const index = new ServiceIndex('IPv4', plansByKey(lonely, ranged, local));
+  const index = new ServiceIndex({
+    family: 'IPv4',
+    plans: plansByKey(lonely, ranged, local),
+    placements: () => ({ byEndpoint: new Map(), slices: [] }),
+  });
   const clock = new FakeClock();
   await index.build(new TimeSlice(clock));
   index.setOwnAddresses(['192.0.2.1']);

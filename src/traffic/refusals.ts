@@ -121,6 +121,7 @@ function flowOf(packet: LoggedPacket, service: string): FlowItem {
     frontend: joinHostPort(keyText(packet.destination), packet.destinationPort),
     service,
     endpoint: null,
+    pod: null,
     state: protocol === 'TCP' ? 'SYN_SENT' : 'UNREPLIED',
     ageSeconds: null,
     packetsToEndpoint: null,

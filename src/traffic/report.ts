@@ -44,8 +44,7 @@ function itemsOf(
   const item = (figures: Figures, of: Partial<TrafficItem> = {}): TrafficItem => ({
     service: service.key,
     family: plan.port.family,
-    endpoint: null,
-    expectedShare: null,
+    ...noEndpoint,
     client: null,
     ...of,
     ...figures.at(look, isCounted, maxAgeMs !== undefined),
@@ -57,19 +56,32 @@ function itemsOf(
     );
   }
   const shares = expectedShares(plan);
+  const placed = (endpoint: string) => endpointFields(endpoint, service.placements.of(endpoint), shares);
   const items = [...(traffic?.endpoints ?? [])].map(([key, figures]) => {
     const { address, port } = endpointOf(key);
     const endpoint = joinHostPort(keyText(address), port);
-    return item(figures, { endpoint, expectedShare: shares.get(endpoint) ?? 0 });
+    return item(figures, placed(endpoint));
   });
   if (withIdle) {
     for (const { id, ip, port } of plan.endpoints) {
       const key = addressKeyFrom(ip);
       if (key === undefined || traffic?.endpoints.has(endpointKey(key, port))) continue;
-      items.push(item(noTraffic, { endpoint: id, expectedShare: shares.get(id) ?? 0 }));
+      items.push(item(noTraffic, placed(id)));
     }
   }
   return traffic?.refused ? [...items, item(traffic.refused)] : items;
+}
+
+/** The fields of an item that is not about one endpoint. */
+export const noEndpoint = { endpoint: null, pod: null, zone: null, expectedShare: null } as const;
+
+/** The fields of an item that is about one endpoint. */
+export function endpointFields(
+  endpoint: string,
+  { pod = null, zone = null }: Partial<Pick<TrafficItem, 'pod' | 'zone'>>,
+  shares: ReadonlyMap<string, number>,
+): Pick<TrafficItem, keyof typeof noEndpoint> {
+  return { endpoint, pod, zone, expectedShare: shares.get(endpoint) ?? 0 };
 }
 
 /** The share of new connections of each endpoint: of those to the cluster IP, or where these get none, from outside. */

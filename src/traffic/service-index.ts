@@ -14,6 +14,8 @@ import {
   protocolRank,
 } from './destination.ts';
 import type { Figures } from './figures.ts';
+import type { PlanFeed } from './observation.ts';
+import { SeenPlacements } from './seen-placements.ts';
 
 /** Ends of flows come up to three minutes after the last packet. */
 const keepGoneMs = 300_000;
@@ -37,8 +39,18 @@ export class ObservedService {
   /** Milliseconds by the monotonic clock; undefined while the service port exists. */
   goneAt: number | undefined;
 
-  constructor(plan: PlannedPort) {
+  readonly #read: PlanFeed['placements'];
+  #placements: SeenPlacements | undefined;
+
+  constructor(plan: PlannedPort, placements: PlanFeed['placements']) {
     this.plan = plan;
+    this.#read = placements;
+  }
+
+  /** Made with the first question. */
+  get placements(): SeenPlacements {
+    this.#placements ??= new SeenPlacements((known) => this.#read(this.plan.port, known));
+    return this.#placements;
   }
 
   get key(): string {
@@ -53,15 +65,17 @@ export class ObservedService {
 export class ServiceIndex {
   readonly family: Family;
   readonly #plans: ReadonlyMap<string, PlannedPort>;
+  readonly #placements: PlanFeed['placements'];
   readonly #services = new Map<string, ObservedService>();
   readonly #byDestination = new Map<PlaceKey, ObservedService>();
   /** Destinations that their service port has no more, the oldest first. */
   #retired: { readonly key: PlaceKey; readonly service: ObservedService; readonly at: number }[] = [];
   #ownAddresses: ReadonlySet<AddressKey> = new Set();
 
-  constructor(family: Family, plans: ReadonlyMap<string, PlannedPort>) {
-    this.family = family;
-    this.#plans = plans;
+  constructor(feed: Pick<PlanFeed, 'family' | 'plans' | 'placements'>) {
+    this.family = feed.family;
+    this.#plans = feed.plans;
+    this.#placements = (port, known) => feed.placements(port, known);
   }
 
   /** Reads every plan, in slices of time. */
@@ -76,7 +90,7 @@ export class ServiceIndex {
   update(key: string, now: number): void {
     const plan = this.#plans.get(key);
     const known = this.#services.get(key);
-    const service = known ?? (plan && new ObservedService(plan));
+    const service = known ?? (plan && new ObservedService(plan, this.#placements));
     if (!service) return;
     if (!known) this.#services.set(key, service);
     const before = service.destinations;

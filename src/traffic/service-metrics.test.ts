@@ -18,6 +18,8 @@ function itemsOf(wish: TrafficWish): TrafficItem[] {
       service: port.key,
       family,
       endpoint: null,
+      pod: null,
+      zone: null,
       expectedShare: null,
       client: null,
       opened: 10 * (i + 1),

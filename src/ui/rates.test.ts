@@ -16,8 +16,8 @@ function item(opened: number, bytes: number | null): TrafficItem {
     bytesToClient: bytes,
     failed,
   };
-  const subject = { service: 'shop/web:http/TCP', family: 'IPv4', endpoint: null, client: null } as const;
-  return { ...subject, expectedShare: null, ...figures };
+  const subject = { service: 'shop/web:http/TCP', family: 'IPv4', client: null } as const;
+  return { ...subject, endpoint: null, pod: null, zone: null, expectedShare: null, ...figures };
 }
 
 function report(second: number, items: readonly TrafficItem[], since = 'then'): TrafficReport {

@@ -223,9 +223,15 @@ export function apiSlice(serviceName: string, addresses: readonly string[], inde
       conditions: conditions.ready,
       nodeName: 'node-a',
       zone: 'za',
+      targetRef: { kind: 'Pod', namespace: 'shop', name: podName(serviceName, address) },
     })),
     ports: [{ name: 'http', port: 8080, protocol: 'TCP' }],
   };
+}
+
+/** The pod that `apiSlice` puts at an address. */
+export function podName(serviceName: string, address: string): string {
+  return `${serviceName}-7d4b9c5f6d-${address.replaceAll('.', '-')}`;
 }
 
 /** A Node with one address, as the API server returns it. */

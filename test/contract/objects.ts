@@ -139,6 +139,7 @@ function endpointObject({ at, state, zoneHints, nodeHints }: EndpointSpec, book:
     conditions: state === 'silent' ? {} : conditions[state ?? 'ready'],
     nodeName: isHere ? thisNode : otherNode,
     zone: isHere ? zones.here : zones.there,
+    targetRef: { kind: 'Pod', namespace, name: podName(at) },
     ...((zoneHints || nodeHints) && {
       hints: {
         ...(zoneHints && { forZones: zoneHints.map((name) => ({ name })) }),
@@ -146,6 +147,10 @@ function endpointObject({ at, state, zoneHints, nodeHints }: EndpointSpec, book:
       },
     }),
   };
+}
+
+export function podName(at: EndpointPlace): string {
+  return `pod-${at.toLowerCase()}`;
 }
 
 function addressOf(at: EndpointPlace, book: AddressBook): string {

@@ -5,9 +5,15 @@ import { text } from 'node:stream/consumers';
 import { after, before, describe, it } from 'node:test';
 import { parse as parseYaml } from 'yaml';
 import type { LiveReport } from '../../src/ctl/live/live.ts';
-import type { DiffReport, ExplanationReport, ServiceList, StatusReport } from '../../src/inspect/api.ts';
+import type {
+  DiffReport,
+  EndpointList,
+  ExplanationReport,
+  ServiceList,
+  StatusReport,
+} from '../../src/inspect/api.ts';
 import { enterNamespace, hasProgram, labUnavailable, run as sh } from '../cluster/lab/namespace.ts';
-import { apiService, apiSlice } from '../cluster/objects.ts';
+import { apiService, apiSlice, podName } from '../cluster/objects.ts';
 import { Fighter } from '../program/fighter.ts';
 import { Site } from '../program/started.ts';
 import { complaint, ctl, eventuallyReported, printed } from './ctl.ts';
@@ -117,11 +123,39 @@ describe('kube-proxyctl and a proxy in nftables mode', { skip: skip ?? false }, 
     const table = await printed('endpoints web');
     assert.match(
       table,
-      /^shop\/web:http\/TCP +10\.244\.0\.5:8080 +ready +yes +- +used under policy Cluster$/m,
+      /^shop\/web:http\/TCP +10\.244\.0\.5:8080 +web-7d4b9c5f6d-10-244-0-5 +za +ready +yes +- +used under policy Cluster$/m,
     );
     assert.equal(table.trimEnd().split('\n').length, 3);
     assert.match(await printed('endpoints lonely'), /^SERVICE PORT.*\n$/);
     assert.match(await complaint('endpoints nobody'), /no service port is called "nobody"/);
+  });
+
+  it('endpoints shows the new pod behind an address, which changes no rule', async () => {
+    const rules = sh('nft', '--stateless', 'list', 'ruleset');
+    const addresses = ['10.244.0.5', '10.244.0.6'];
+    const { endpoints, ...slice } = apiSlice('web', addresses);
+    const renamed = addresses.map((address, i) => ({
+      ...(Array.isArray(endpoints) ? endpoints[i] : undefined),
+      targetRef: { kind: 'Pod', namespace: 'shop', name: podName('next', address) },
+    }));
+    const podsOf = async () => (await json<EndpointList>('endpoints web')).items.map(({ pod }) => pod);
+    try {
+      site.api.put('endpointSlices', { ...slice, endpoints: renamed });
+      await eventuallyReported('the new pods', async () => {
+        assert.deepEqual(
+          await podsOf(),
+          addresses.map((address) => `shop/${podName('next', address)}`),
+        );
+        return true;
+      });
+      assert.equal(sh('nft', '--stateless', 'list', 'ruleset'), rules);
+    } finally {
+      site.api.put('endpointSlices', { ...slice, endpoints });
+    }
+    await eventuallyReported(
+      'the old pods',
+      async () => (await podsOf())[0]?.startsWith('shop/web-') ?? false,
+    );
   });
 
   it('explain gets the same answer from policy and kernel for any packet', async () => {
@@ -130,7 +164,7 @@ describe('kube-proxyctl and a proxy in nftables mode', { skip: skip ?? false }, 
     assert.deepEqual(report.differences, []);
     const text = await printed('explain node 10.96.0.1:80');
     assert.match(text, /^TCP from 192\.0\.2\.1 to 10\.96\.0\.1:80, sent by the node itself/);
-    assert.match(text, /10\.244\.0\.6:8080 +50\.0 % /);
+    assert.match(text, /10\.244\.0\.6:8080 +web-7d4b9c5f6d-10-244-0-6 +za +50\.0 % /);
     assert.match(text, /\nThe kernel agrees\n {2}\S/);
     assert.match(await printed('explain 198.51.100.7 10.96.0.2:80/tcp'), /\nRejected: .*The kernel agrees/s);
     assert.match(await printed('explain 198.51.100.7 203.0.113.1:80'), /\nIgnored: .*The kernel agrees/s);

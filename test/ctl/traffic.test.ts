@@ -8,7 +8,7 @@ import type { StatusReport } from '../../src/inspect/api.ts';
 import type { FlowEvent, FlowList } from '../../src/inspect/traffic-api.ts';
 import { enterNamespace, labUnavailable, run as sh } from '../cluster/lab/namespace.ts';
 import { paced } from '../cluster/lab/pace.ts';
-import { apiService, apiSlice } from '../cluster/objects.ts';
+import { apiService, apiSlice, podName } from '../cluster/objects.ts';
 import { Site } from '../program/started.ts';
 import { complaint, eventuallyReported, printed } from './ctl.ts';
 import { RunningCtl } from './running-ctl.ts';
@@ -104,8 +104,10 @@ for (const { mode, knowsEndpoints } of [
         );
         const { items } = await json<RatesReport>('top shop/web --interval 1ms');
         assert.deepEqual(
-          items.map(({ endpoint, expectedShare }) => [endpoint, expectedShare]).toSorted(),
-          endpoints.map((ip) => [`${ip}:8080`, 0.5]),
+          items
+            .map(({ endpoint, pod, zone, expectedShare }) => [endpoint, pod, zone, expectedShare])
+            .toSorted(),
+          endpoints.map((ip) => [`${ip}:8080`, `shop/${podName('web', ip)}`, 'za', 0.5]),
         );
         assert.equal(
           items.reduce((sum, { opened }) => sum + opened, 0),
@@ -119,7 +121,10 @@ for (const { mode, knowsEndpoints } of [
       } finally {
         await follower.interrupt();
       }
-      assert.match(await printed('top shop/web --interval 1ms'), /10\.244\.0\.5:8080 +50\.0 % +\d+\.\d % /);
+      assert.match(
+        await printed('top shop/web --interval 1ms'),
+        /10\.244\.0\.5:8080 +web-\S+-5 +za +50\.0 % +\d+\.\d % /,
+      );
       assert.match(await complaint('top shop/wbe'), /no service port is called "shop\/wbe"/);
     });
 
@@ -139,6 +144,8 @@ for (const { mode, knowsEndpoints } of [
         assert.deepEqual(await flows(`--client ${clients[0]}`), [clients[0]]);
         assert.deepEqual(await flows('-n blog'), []);
         assert.deepEqual(await flows('--endpoint 10.244.0.0/24'), knowsEndpoints ? clients : []);
+        const byPod = await Promise.all(endpoints.map((ip) => flows(`--pod ${podName('web', ip)}`)));
+        assert.deepEqual(byPod.flat().toSorted(), knowsEndpoints ? clients : []);
         await eventuallyReported('three open connections', async () => {
           const [item] = (await json<RatesReport>('top shop/web --by service --interval 1ms')).items;
           return item?.open === 3;

@@ -58,7 +58,7 @@ for (const mode of ['nftables', 'iptables']) {
         assert.match(await printed(`diff ${source}`), /^IPv4: no difference$/m);
         assert.match(await printed(`${toWeb} ${source}`), /to 10\.244\.0\.5:8080 .*The kernel agrees/s);
         assert.match(await printed(`services ${source}`), /^shop\/web:http\/TCP /m);
-        assert.match(await printed(`endpoints web ${source}`), /10\.244\.0\.5:8080 +ready /);
+        assert.match(await printed(`endpoints web ${source}`), /10\.244\.0\.5:8080 +web-\S+ +za +ready /);
       }
       assert.equal(sh('nft', '--stateless', 'list', 'ruleset'), rules);
       assert.ok(site.api.requests.slice(requests).every(({ method }) => method === 'GET'));

@@ -19,7 +19,7 @@ import { paced } from '../cluster/lab/pace.ts';
 import { type AddressBook, addressBooks } from '../contract/address-book.ts';
 import { Cluster } from '../contract/cluster.ts';
 import { Landscape } from '../contract/landscape.ts';
-import { namespace, nodePortOf, podPort, serviceName } from '../contract/objects.ts';
+import { namespace, nodePortOf, podName, podPort, serviceName } from '../contract/objects.ts';
 import { Scene } from '../contract/scene.ts';
 import type { Packet, ServiceSpec } from '../contract/story.ts';
 import { eventually, eventuallyEqual } from '../eventually.ts';
@@ -327,7 +327,9 @@ function checkFlow(flow: FlowItem, book: AddressBook, n: number, by: string | un
   assert.equal(host(flow.client), book.clients.client);
   assert.equal(host(flow.frontend), book.node);
   assert.ok(flow.frontend.endsWith(`:${nodePortOf(n)}`), flow.frontend);
-  assert.equal(host(flow.endpoint), by && book.hosts[by === 'A' ? 'A' : 'B']);
+  const at = by === 'A' ? 'A' : 'B';
+  assert.equal(host(flow.endpoint), by && book.hosts[at]);
+  assert.equal(flow.pod, by === undefined ? null : `${namespace}/${podName(at)}`);
   assert.equal(flow.service, `${namespace}/${serviceName(n)}:tcp/TCP`);
   assert.ok(flow.ageSeconds !== null && flow.bytesToClient !== null && flow.bytesToClient > 0);
 }

@@ -12,6 +12,7 @@ import { TimeSlice } from '../../lib/time-slice.ts';
 import type { Endpoint } from '../../model/endpoint.ts';
 import { type Family, formatIP, splitIPPort } from '../../model/ip.ts';
 import { detectNodeAddresses } from '../../model/node-ips.ts';
+import type { Placement, Placements } from '../../model/placement.ts';
 import type { ServicePort } from '../../model/service-port.ts';
 import { silentLogger } from '../../obs/log.ts';
 import { Planner, type PlannerInput } from '../../plan/planner.ts';
@@ -56,7 +57,13 @@ export async function replan(recorded: Recorded): Promise<InspectedFamily[]> {
       const planner = new Planner();
       await planner.apply('all', inputOf(recorded, family), context, new TimeSlice(systemClock));
       return {
-        view: viewOfPlans({ family, plans: planner.plans, serviceCIDRs, totalEndpoints: endpoints }),
+        view: viewOfPlans({
+          family,
+          plans: planner.plans,
+          placements: (port) => recordedPlacements(recorded, port),
+          serviceCIDRs,
+          totalEndpoints: endpoints,
+        }),
         nodeIP: addresses.ips[family],
         rules: mode.packetRules(modeContext(family, start)),
         facts: () => nodeFactsOf(family, start, node.addresses, serviceCIDRs),
@@ -92,6 +99,19 @@ function inputOf({ services, endpoints }: Recorded, family: Family): PlannerInpu
       endpoints: ({ key }) =>
         (byPort.get(key) ?? []).map(endpointOf).sort((a, b) => (a.id < b.id ? -1 : a.id > b.id ? 1 : 0)),
     }),
+  };
+}
+
+function recordedPlacements({ endpoints }: Recorded, { key, family }: ServicePort): Placements {
+  const ofPort = endpoints.filter((each) => each.service === key && each.family === family);
+  return { byEndpoint: new Map(ofPort.map((each) => [each.endpoint, placementOf(each)])), slices: [] };
+}
+
+function placementOf({ pod, node, zone }: EndpointReport): Placement {
+  return {
+    ...(pod !== undefined && { pod }),
+    ...(node !== undefined && { node }),
+    ...(zone !== undefined && { zone }),
   };
 }
 
