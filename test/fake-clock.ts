@@ -3,6 +3,8 @@ import type { Clock, Timer } from '../src/lib/clock.ts';
 /** A clock that moves only through `advance`, which runs due timers in the order of their time. */
 export class FakeClock implements Clock {
   #now: number;
+  /** How far the wall clock was set. */
+  #wallStep = 0;
   #timers: { at: number; run: () => void }[] = [];
 
   constructor(start = Date.UTC(2026, 0, 1)) {
@@ -10,7 +12,7 @@ export class FakeClock implements Clock {
   }
 
   now(): number {
-    return this.#now;
+    return this.#now + this.#wallStep;
   }
 
   monotonic(): number {
@@ -25,6 +27,11 @@ export class FakeClock implements Clock {
         this.#timers = this.#timers.filter((t) => t !== timer);
       },
     };
+  }
+
+  /** Sets the wall clock forward, or back if negative. Timers and the monotonic clock do not notice. */
+  setWall(byMs: number): void {
+    this.#wallStep += byMs;
   }
 
   /** Moves time forward, running due timers and letting promises settle after each. */

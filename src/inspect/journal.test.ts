@@ -42,6 +42,19 @@ test('the journal forgets what is older than an hour, and says since when it is 
   assert.equal(journal.completeSince, start + 1 * MINUTE);
 });
 
+test('the journal forgets after an hour also when the clock was set back by a day', async () => {
+  const { clock, journal } = setup();
+  journal.note({ event: 'Start', text: 'started' });
+  clock.setWall(-24 * 60 * MINUTE);
+  await clock.advance(30 * MINUTE);
+  journal.note(sync(['shop/web']));
+  await clock.advance(31 * MINUTE);
+  assert.deepEqual(
+    journal.entries().map(({ event }) => event),
+    ['Sync'],
+  );
+});
+
 test('syncs of one second share an entry with the longest times and the first few Services', async () => {
   const { clock, journal } = setup();
   for (let i = 0; i < 500; i++) {

@@ -55,6 +55,8 @@ export interface JournalNote {
 export interface JournalEntry {
   /** Of the first, in milliseconds since the Unix epoch. */
   readonly time: number;
+  /** The same by the monotonic clock, which nobody sets. */
+  readonly notedAt: number;
   readonly event: JournalEvent;
   readonly family: Family | undefined;
   count: number;
@@ -99,25 +101,26 @@ export class Journal {
   }
 
   note(note: JournalNote): void {
-    const now = this.#clock.now();
+    const time = this.#clock.now();
+    const notedAt = this.#clock.monotonic();
     const key = `${note.event} ${note.family} ${note.sync?.kind}`;
     const latest = this.#latest.get(key);
-    if (latest && now >= latest.time && now - latest.time < SAME_ENTRY_MS) {
+    if (latest && notedAt - latest.notedAt < SAME_ENTRY_MS) {
       this.#bytes -= sizeOf(latest);
       add(latest, note);
       this.#bytes += sizeOf(latest);
     } else {
-      const entry = newEntry(now, note);
+      const entry = newEntry({ time, notedAt }, note);
       this.#latest.set(key, entry);
       this.#entries.push(entry);
       this.#bytes += sizeOf(entry);
     }
-    this.#forget(now);
+    this.#forget();
   }
 
   /** The entries, the oldest first. */
   entries(): readonly JournalEntry[] {
-    this.#forget(this.#clock.now());
+    this.#forget();
     return this.#entries;
   }
 
@@ -126,21 +129,22 @@ export class Journal {
     return Math.max(this.#completeSince, this.#clock.now() - KEPT_MS);
   }
 
-  #forget(now: number): void {
+  #forget(): void {
+    const now = this.#clock.monotonic();
     for (let first = this.#entries[0]; first; first = this.#entries[0]) {
       const isTooMuch = this.#bytes > this.#keptBytes;
-      if (!isTooMuch && now - first.time < KEPT_MS) return;
+      if (!isTooMuch && now - first.notedAt < KEPT_MS) return;
       this.#entries.shift();
       this.#bytes -= sizeOf(first);
-      if (isTooMuch) this.#completeSince = this.#entries[0]?.time ?? now;
+      if (isTooMuch) this.#completeSince = this.#entries[0]?.time ?? this.#clock.now();
     }
   }
 }
 
-function newEntry(time: number, note: JournalNote): JournalEntry {
+function newEntry(times: Pick<JournalEntry, 'time' | 'notedAt'>, note: JournalNote): JournalEntry {
   const { event, family } = note;
   const entry: JournalEntry = {
-    time,
+    ...times,
     event,
     family,
     count: 0,

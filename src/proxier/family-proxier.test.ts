@@ -311,6 +311,20 @@ test('after an hour without a full sync the next sync is full', async () => {
   assert.equal(last?.changed, 'all');
 });
 
+test('the next full sync comes after an hour also when the clock was set back by a day', async () => {
+  const { clock, backend, proxier } = harness();
+  proxier.start();
+  listed(proxier);
+  await clock.advance(10 * SECOND);
+  clock.setWall(-24 * 3600 * SECOND);
+  const before = backend.requests.length;
+  await clock.advance(3601 * SECOND);
+  assert.deepEqual(
+    backend.requests.slice(before).map(({ changed }) => changed),
+    ['all'],
+  );
+});
+
 test('a backend that skips the hourly full sync still gets repairs', async () => {
   const { clock, backend, proxier } = harness();
   proxier.start();

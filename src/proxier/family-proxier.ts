@@ -98,8 +98,9 @@ export class FamilyProxier implements FamilyView, FamilySink {
   #needsFullSync = true;
   /** The backend asked for a sync. */
   #isRepairDue = false;
+  /** Both times are by the monotonic clock: somebody may set the other one back. */
   #lastFullSync = 0;
-  /** When the first sync was asked for that has not succeeded, by the monotonic clock. */
+  /** When the first sync was asked for that has not succeeded. */
   #requestedAt: number | undefined;
   /** Service ports that the kernel refused in the last sync; undefined when that failed. */
   #refused: ReadonlySet<string> | undefined = new Set();
@@ -330,7 +331,7 @@ export class FamilyProxier implements FamilyView, FamilySink {
     const { metrics, clock } = this.#options;
     const { backend } = this.#settings;
     const started = clock.monotonic();
-    const isHourUp = clock.now() - this.#lastFullSync >= HOUR_MS && backend.skipsHourlySync !== true;
+    const isHourUp = started - this.#lastFullSync >= HOUR_MS && backend.skipsHourlySync !== true;
     const scope = this.#needsFullSync || isHourUp ? 'all' : 'changes';
     const isFull = scope === 'all' || this.#isRepairDue;
     this.#needsFullSync = false;
@@ -341,8 +342,8 @@ export class FamilyProxier implements FamilyView, FamilySink {
     try {
       const { changed, delta } = await this.#write(scope);
       const now = clock.now();
-      if (isFull) this.#lastFullSync = now;
       const finished = clock.monotonic();
+      if (isFull) this.#lastFullSync = finished;
       const kind = isFull ? 'full' : 'partial';
       this.#log.succeeded(
         { finishedAt: now, durationMs: finished - started, kind, changed: changed.size },
