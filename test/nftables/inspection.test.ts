@@ -334,7 +334,7 @@ inNamespace(import.meta.url, () => {
         service: undefined,
         kind: 'table',
         object: 'ip kube-proxy',
-        wanted: 'kube-proxy-ts layout 2',
+        wanted: 'kube-proxy-ts layout 3',
         found: undefined,
       });
       assert.ok(differences.some(({ service }) => service === 'default/web/TCP'));

@@ -5,7 +5,7 @@ import { planOf } from '../../../test/cluster/plans.ts';
 import { describeElement } from '../../kernel/nft/describe-element.ts';
 import { nodePortAddresses } from '../../model/node-port-addresses.ts';
 import { distinctFrontends } from '../../plan/frontend.ts';
-import { wordBytes } from './bytes.ts';
+import { portBytes, wordBytes } from './bytes.ts';
 import { chainsOf, elementsOf } from './compile.ts';
 import { encodeElement } from './element-codec.ts';
 import { HandlerNumbers } from './handler-numbers.ts';
@@ -60,7 +60,7 @@ describe('cluster IP', () => {
   test('a cluster IP with policy Local serves from the local list', () => {
     assert.deepEqual(elements({ ...web, internalPolicyLocal: true, protocol: 'UDP', port: 53 }, [a, b]), [
       'frontends 10.96.0.41 . udp . 53 : cluster-pick-local-1',
-      'endpoints 10.96.0.41 . udp . 53 . 100000 : 10.244.1.21 . 8080',
+      'endpoints 10.96.0.41 . udp . 53 . 1000000000 : 10.244.1.21 . 8080',
     ]);
   });
 
@@ -96,8 +96,22 @@ describe('external addresses', () => {
       'nodeports tcp . 30080 : split-nodeport-2-or-nodeport-local-1',
       'nodeport-endpoints tcp . 30080 . 0 : 10.244.1.21 . 8080',
       'nodeport-endpoints tcp . 30080 . 1 : 10.244.2.21 . 8080',
-      'nodeport-endpoints tcp . 30080 . 100000 : 10.244.1.21 . 8080',
+      'nodeport-endpoints tcp . 30080 . 1000000000 : 10.244.1.21 . 8080',
     ]);
+  });
+
+  test('no key repeats when there are more than 100,000 endpoints and a list of local ones', () => {
+    const plan = planOf({ ...external, externalPolicyLocal: true }, [a, b]);
+    const target = (n: number) => wordBytes(n) + portBytes(8080);
+    const cluster = Array.from({ length: 100_001 }, (_, i) => target(i));
+    const placement = { plan, frontends: distinctFrontends(plan), cluster, local: [target(0)] };
+    const keys = new Set<string>();
+    let count = 0;
+    elementsOf(placement, settings, new HandlerNumbers(), (set, key) => {
+      keys.add(`${set} ${key}`);
+      count++;
+    });
+    assert.equal(keys.size, count);
   });
 
   test('an external address with policy Local and no local endpoint serves pods and the node only', () => {

@@ -9,10 +9,13 @@ export const tableComment = 'rules for kube-proxy';
  * Marks a table as written in this layout: comment of the map `frontends`. A table without it is replaced as a
  * whole, so any change of names, types or meaning of sets needs a new number.
  */
-export const layoutStamp = 'kube-proxy-ts layout 2';
+export const layoutStamp = 'kube-proxy-ts layout 3';
 
-/** Slots of a frontend's endpoints on this node start here, where it has a second list for them. */
-export const localSlotBase = 100_000;
+/**
+ * Slots of a frontend's endpoints on this node start here, where it has a second list for them. No memory holds enough
+ * endpoints for the first list to reach this slot.
+ */
+export const localSlotBase = 1_000_000_000;
 
 /** Records of client affinity that a node can hold per family. The kernel sizes the hash table by it. */
 export const maxClients = 1 << 20;

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { assignSlots } from './slots.ts';
@@ -19,6 +20,19 @@ test('a replacement takes the slot of what it replaces', () => {
 
 test('an earlier order with duplicates is repaired', () => {
   assert.deepEqual(assignSlots(['a', 'a', 'b'], ['a', 'b']), ['a', 'b']);
+});
+
+test('replacing a million items ends', () => {
+  const script = `
+    import { assignSlots } from ${JSON.stringify(import.meta.resolve('./slots.ts'))};
+    const from = (first) => Array.from({ length: 1e6 }, (_, i) => first + i);
+    console.log(assignSlots(from(0), from(1e6)).at(-1));`;
+  // If the work grows with the square of the number, this takes many minutes, otherwise a second.
+  const { stdout } = spawnSync(process.execPath, ['--input-type=module', '-e', script], {
+    timeout: 120_000,
+    encoding: 'utf8',
+  });
+  assert.equal(stdout, '1999999\n');
 });
 
 test('every wanted item has one slot, and no more slots change than items came or went', () => {

@@ -7,11 +7,11 @@ export function assignSlots<T>(previous: readonly T[], wanted: readonly T[]): re
   if (isSame(previous, wanted)) return previous;
   const fresh = new Set(wanted);
   const slots = previous.map((item): T | undefined => (fresh.delete(item) ? item : undefined));
-  const incoming = [...fresh];
+  const incoming = fresh.values();
   for (const [slot, item] of slots.entries()) {
-    if (item === undefined && incoming.length > 0) slots[slot] = incoming.shift();
+    if (item === undefined) slots[slot] = incoming.next().value;
   }
-  return closeHoles(slots).concat(incoming);
+  return closeHoles(slots).concat([...incoming]);
 }
 
 function closeHoles<T>(slots: readonly (T | undefined)[]): T[] {
