@@ -13,18 +13,24 @@ export interface Delta {
 
 type TriggerTime = { readonly sequence: number; readonly time: number };
 
+/** At most this many trigger times are kept, the oldest ones: while syncs fail, every change would add one. */
+const MAX_TRIGGER_TIMES = 50_000;
+
 /** Changes that no successful sync has programmed yet. */
 export class Ledger {
   /** Number of the next take. */
   #sequence = 1;
   readonly #changed = new Map<string, number>();
   readonly #times = new Map<string, TriggerTime[]>();
+  #timeCount = 0;
 
   recordChange(service: string): void {
     this.#changed.set(service, this.#sequence);
   }
 
   recordTriggerTime(service: string, time: number): void {
+    if (this.#timeCount >= MAX_TRIGGER_TIMES) return;
+    this.#timeCount++;
     const entry = { sequence: this.#sequence, time };
     const times = this.#times.get(service);
     if (times) times.push(entry);
@@ -33,6 +39,7 @@ export class Ledger {
 
   /** Called on a removal: the programming latency of earlier changes is then no longer measured. */
   discardTriggerTimes(service: string): void {
+    this.#timeCount -= this.#times.get(service)?.length ?? 0;
     this.#times.delete(service);
   }
 
@@ -56,6 +63,7 @@ export class Ledger {
     for (const [service, last] of this.#changed) if (last <= sequence) this.#changed.delete(service);
     for (const [service, times] of this.#times) {
       const later = times.filter((entry) => entry.sequence > sequence);
+      this.#timeCount -= times.length - later.length;
       if (later.length > 0) this.#times.set(service, later);
       else this.#times.delete(service);
     }
