@@ -1,12 +1,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { slice } from '../../test/cluster/objects.ts';
+import { LogRecorder } from '../../test/log-recorder.ts';
 import { families } from '../model/ip.ts';
-import { silentLogger } from '../obs/log.ts';
+import type { EndpointSliceObject } from '../model/objects.ts';
+import { type Logger, silentLogger } from '../obs/log.ts';
 import { type FamilySink, Router } from './router.ts';
 import { SetAside } from './set-aside.ts';
 
-function harness() {
+function harness(logger: Logger = silentLogger) {
   const updates: string[] = [];
   const sinks = families.map((family): FamilySink => {
     return {
@@ -18,7 +20,7 @@ function harness() {
     };
   });
   const setAside = new SetAside({ announce: () => {}, logger: silentLogger });
-  return { router: new Router(sinks, setAside, silentLogger), updates };
+  return { router: new Router(sinks, setAside, logger), updates };
 }
 
 test('slices go to the family of their address type', () => {
@@ -38,4 +40,22 @@ test('a slice with a new address type moves to the other family', () => {
   router.upsert('endpointSlices', after, before);
   router.upsert('endpointSlices', slice('s', '', { addressType: 'FQDN' }), after);
   assert.deepEqual(updates, ['IPv4 +s', 'IPv4 -s', 'IPv6 +s', 'IPv6 -s']);
+});
+
+test('a slice of domain names is logged once, not at every update and not at its removal', () => {
+  const log = new LogRecorder();
+  const { router } = harness(log);
+  const versions = ['1', '2', '3'].map((resourceVersion) =>
+    slice('s', '', { addressType: 'FQDN', resourceVersion }),
+  );
+  let previous: EndpointSliceObject | undefined;
+  for (const version of versions) {
+    router.upsert('endpointSlices', version, previous);
+    previous = version;
+  }
+  router.remove('endpointSlices', slice('s', '', { addressType: 'FQDN' }));
+  assert.deepEqual(
+    log.lines.map(({ message }) => message),
+    ['EndpointSlice ignored'],
+  );
 });

@@ -75,17 +75,22 @@ export class Router implements ObjectHandler {
     previous: EndpointSliceObject | undefined,
     removed: boolean,
   ): void {
-    const { addressType, namespace, name } = slice;
+    const { addressType } = slice;
+    const isOfNewType = previous?.addressType !== addressType;
     // Happens when a slice is deleted and created again while no watch runs, or when a manifest is edited.
-    if (previous && previous.addressType !== addressType) this.#updateFamily(previous, true);
+    if (previous && isOfNewType) this.#updateFamily(previous, true);
     if (addressType !== 'IPv4' && addressType !== 'IPv6') {
-      const error = new Error(`addressType ${JSON.stringify(addressType)} is neither IPv4 nor IPv6`);
-      this.#logger.error(error, 'EndpointSlice ignored', { endpointSlice: `${namespace}/${name}` });
+      if (isOfNewType) this.#logIgnored(slice);
       return;
     }
     this.#read('EndpointSlice', previous, removed ? undefined : slice, () =>
       this.#updateFamily(slice, removed),
     );
+  }
+
+  #logIgnored({ addressType, namespace, name }: EndpointSliceObject): void {
+    const error = new Error(`addressType ${JSON.stringify(addressType)} is neither IPv4 nor IPv6`);
+    this.#logger.error(error, 'EndpointSlice ignored', { endpointSlice: `${namespace}/${name}` });
   }
 
   #updateFamily(slice: EndpointSliceObject, removed: boolean): void {
