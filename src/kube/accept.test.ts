@@ -5,16 +5,17 @@ import { acceptHeader } from './accept.ts';
 const protobuf = 'application/vnd.kubernetes.protobuf';
 
 test('the Accept header has only types that the client can read', () => {
-  const cases: [accept: string, contentType: string, header: string, dropped: string[]][] = [
+  const cases: [accept: string, contentType: string, header: string, unreadable: string[]][] = [
     ['', 'application/json', 'application/json, */*', []],
-    ['', protobuf, 'application/json, */*', [protobuf]],
-    [`${protobuf},application/json`, protobuf, 'application/json', [protobuf]],
+    ['', protobuf, `${protobuf}, */*`, []],
+    [`${protobuf},application/json`, protobuf, `${protobuf}, application/json`, []],
     ['application/json;as=Table, text/plain', 'x', 'application/json;as=Table', ['text/plain']],
+    ['', 'application/cbor', 'application/json, */*', ['application/cbor']],
     ['*/*', '', 'application/json, */*', []],
-    [protobuf, protobuf, 'application/json', [protobuf]],
+    [protobuf, protobuf, protobuf, []],
     [' , ', '', 'application/json', []],
   ];
-  for (const [accept, contentType, header, dropped] of cases) {
-    assert.deepEqual(acceptHeader({ accept, contentType }), { header, dropped });
+  for (const [accept, contentType, header, unreadable] of cases) {
+    assert.deepEqual(acceptHeader({ accept, contentType }), { header, unreadable });
   }
 });

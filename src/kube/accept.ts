@@ -1,3 +1,5 @@
+import { jsonType, mediaTypeOf, protobufType } from './media-type.ts';
+
 export interface ContentTypes {
   /** `clientConnection.acceptContentTypes`. */
   readonly accept: string;
@@ -5,25 +7,24 @@ export interface ContentTypes {
   readonly contentType: string;
 }
 
+const readableTypes: readonly string[] = [jsonType, protobufType];
+const wildcards: readonly string[] = ['application/*', '*/*'];
+
 /**
- * The Accept header for the configured content types. This client reads JSON only: other types are left out and
- * returned as `dropped`, for the log.
+ * The Accept header for the configured content types. Types that this client cannot read are left out and returned as
+ * `unreadable`, for the log.
  */
 export function acceptHeader(types: ContentTypes): {
   readonly header: string;
-  readonly dropped: readonly string[];
+  readonly unreadable: readonly string[];
 } {
   const wanted = types.accept.trim() === '' ? `${types.contentType}, */*` : types.accept;
   const entries = wanted.split(',').map((entry) => entry.trim());
+  const isReadable = (entry: string) => [...readableTypes, ...wildcards].includes(mediaTypeOf(entry));
   const readable = entries.filter(isReadable);
-  const dropped = entries.filter((entry) => entry !== '' && !isReadable(entry));
-  const named = readable.some((entry) => entry.startsWith('application/json'));
+  const unreadable = entries.filter((entry) => entry !== '' && !isReadable(entry));
+  const isNamed = readable.some((entry) => readableTypes.includes(mediaTypeOf(entry)));
   // With a wildcard alone, a later server might prefer another encoding.
-  const header = named ? readable.join(', ') : ['application/json', ...readable].join(', ');
-  return { header, dropped };
-}
-
-function isReadable(entry: string): boolean {
-  const type = entry.split(';')[0]?.trim().toLowerCase();
-  return type === 'application/json' || type === 'application/*' || type === '*/*';
+  const header = (isNamed ? readable : [jsonType, ...readable]).join(', ');
+  return { header, unreadable };
 }

@@ -43,7 +43,7 @@ export function objectName(raw: unknown): string {
   const metadata = isFields(raw) ? raw.metadata : undefined;
   if (!isFields(metadata)) return '';
   const { namespace, name } = metadata;
-  if (typeof name !== 'string') return '';
+  if (typeof name !== 'string' || name === '') return '';
   return typeof namespace === 'string' && namespace !== '' ? `${namespace}/${name}` : name;
 }
 

@@ -27,22 +27,30 @@ import {
   within,
 } from './fields.ts';
 
-const serviceNameLabel = 'kubernetes.io/service-name';
-const triggerTimeAnnotation = 'endpoints.kubernetes.io/last-change-trigger-time';
-const maxPort = 65_535;
-const maxInt32 = 2_147_483_647;
+export const serviceNameLabel = 'kubernetes.io/service-name';
+export const triggerTimeAnnotation = 'endpoints.kubernetes.io/last-change-trigger-time';
+export const maxPort = 65_535;
+export const maxInt32 = 2_147_483_647;
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
+
+export const kinds: { readonly [R in ResourceName]: string } = {
+  services: 'Service',
+  endpointSlices: 'EndpointSlice',
+  nodes: 'Node',
+  serviceCIDRs: 'ServiceCIDR',
+};
 
 /**
  * Decoders from raw JSON to the types of model/objects.ts. They read only the fields that kube-proxy uses, and throw
  * an `ObjectError` when a field has the wrong type or the object has no name.
  */
 export const decoders: { readonly [R in ResourceName]: (raw: unknown, intern: Intern) => Resources[R] } = {
-  services: (raw, intern) => decodeObject('Service', raw, (o, meta) => serviceOf(o, meta, intern)),
-  endpointSlices: (raw, intern) => decodeObject('EndpointSlice', raw, (o, meta) => sliceOf(o, meta, intern)),
-  nodes: (raw, intern) => decodeObject('Node', raw, (o, meta) => nodeOf(o, meta, intern)),
-  serviceCIDRs: (raw) => decodeObject('ServiceCIDR', raw, serviceCIDROf),
+  services: (raw, intern) => decodeObject(kinds.services, raw, (o, meta) => serviceOf(o, meta, intern)),
+  endpointSlices: (raw, intern) =>
+    decodeObject(kinds.endpointSlices, raw, (o, meta) => sliceOf(o, meta, intern)),
+  nodes: (raw, intern) => decodeObject(kinds.nodes, raw, (o, meta) => nodeOf(o, meta, intern)),
+  serviceCIDRs: (raw) => decodeObject(kinds.serviceCIDRs, raw, serviceCIDROf),
 };
 
 function serviceOf(object: Fields, meta: Metadata, intern: Intern): ServiceObject {
@@ -187,11 +195,15 @@ function nodeOf(object: Fields, meta: Metadata, intern: Intern): NodeObject {
     name: intern(meta.name),
     resourceVersion: meta.resourceVersion,
     labels: Object.fromEntries(labels),
-    addresses: addresses.filter(({ type }) => type === 'InternalIP' || type === 'ExternalIP'),
+    addresses: addresses.filter(isNodeIP),
     podCIDRs: stringsAt(spec, 'podCIDRs'),
     taintKeys: listAt(spec, 'taints', (taint) => intern(stringAt(fieldsOf(taint), 'key'))),
     deleting: meta.deleting,
   }));
+}
+
+export function isNodeIP({ type }: { readonly type: string }): boolean {
+  return type === 'InternalIP' || type === 'ExternalIP';
 }
 
 function serviceCIDROf(object: Fields, meta: Metadata): ServiceCIDRObject {

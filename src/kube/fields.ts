@@ -108,7 +108,8 @@ export function integerAt(from: Fields, key: string, max: number): number | unde
   return raw;
 }
 
-const nothing: readonly never[] = Object.freeze([]);
+/** The empty list that objects share. */
+export const nothing: readonly never[] = Object.freeze([]);
 
 /** Decodes every item of an array; null and absent give the empty list. */
 export function listAt<T>(from: Fields, key: string, decode: (item: unknown) => T): readonly T[] {

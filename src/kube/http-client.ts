@@ -7,9 +7,12 @@ import { acceptHeader, type ContentTypes } from './accept.ts';
 import { ApiError, apiErrorOf, TransportError, transportErrorOf } from './api-error.ts';
 import type { ClusterAccess } from './cluster-access.ts';
 import type { Credential } from './credentials.ts';
-import { exchange, readBody, readText } from './http-exchange.ts';
+import { encodingOf } from './encodings.ts';
+import { exchange, readBody, readBytes } from './http-exchange.ts';
+import { jsonEncoding } from './json-encoding.ts';
+import { jsonType } from './media-type.ts';
 import { type RateLimiter, rateLimiterFor } from './rate-limiter.ts';
-import type { ApiRequest, ApiResponse, RestClient, StreamRequest } from './rest-client.ts';
+import type { AnswerBody, ApiRequest, ApiResponse, RestClient, StreamRequest } from './rest-client.ts';
 import { type RestMetrics, silentRestMetrics } from './rest-metrics.ts';
 import { TimeLimit } from './time-limit.ts';
 import { Transport } from './transport.ts';
@@ -54,6 +57,9 @@ class HttpClient implements HttpRestClient {
   /** The `host` label of metrics. */
   readonly #host: string;
   #headers: Readonly<Record<string, string | readonly string[]>> = {};
+  #accept = jsonType;
+  /** Paths that the server refused to serve in the configured content types. */
+  readonly #jsonPaths = new Set<string>();
   readonly #closing = new AbortController();
 
   constructor(options: HttpClientOptions) {
@@ -69,11 +75,12 @@ class HttpClient implements HttpRestClient {
     const { access, userAgent, clock, logger } = this.#options;
     this.#limiter = rateLimiterFor(qps, burst, clock);
     const accept = acceptHeader(contentTypes);
-    if (accept.dropped.length > 0) {
-      logger.info('Requesting JSON only from the API server', { insteadOf: accept.dropped.join(', ') });
+    if (accept.unreadable.length > 0) {
+      logger.info('Ignoring content types that cannot be read', { types: accept.unreadable.join(', ') });
     }
+    this.#accept = accept.header;
+    this.#jsonPaths.clear();
     this.#headers = {
-      accept: accept.header,
       'accept-encoding': access.disableCompression ? 'identity' : 'gzip',
       'user-agent': userAgent,
       ...access.headers,
@@ -93,13 +100,14 @@ class HttpClient implements HttpRestClient {
     }
   }
 
-  async stream(request: StreamRequest): Promise<AsyncIterable<Uint8Array>> {
+  async stream(request: StreamRequest): Promise<AnswerBody> {
     const { clock } = this.#options;
     if (!request.unthrottled) await this.#throttle(request);
     const limit = new TimeLimit(clock, request.timeoutMs ?? defaultTimeoutMs, [this.#signals(request)]);
     try {
       const answer = await this.#open(request, limit.signal, !request.unthrottled);
-      return readBody(answer, { idleMs: request.idleMs, clock, signal: limit.signal });
+      const body = readBody(answer, { idleMs: request.idleMs, clock, signal: limit.signal });
+      return Object.assign(body, { contentType: contentTypeOf(answer) });
     } finally {
       limit.lift();
     }
@@ -118,15 +126,19 @@ class HttpClient implements HttpRestClient {
     try {
       const answer = await this.#open(request, limit.signal, true);
       const body = readBody(answer, { idleMs: () => timeoutMs, clock, signal: limit.signal });
-      const text = await readText(body, maxBodyBytes);
-      this.#metrics.responseSize.observe(text.length, this.#labels(request));
-      return { status: answer.statusCode ?? 0, body: parseJson(text) };
+      const bytes = await readBytes(body, maxBodyBytes);
+      this.#metrics.responseSize.observe(bytes.length, this.#labels(request));
+      const isJson = encodingOf(contentTypeOf(answer)) === jsonEncoding;
+      return { status: answer.statusCode ?? 0, body: isJson ? parseJson(bytes.toString('utf8')) : undefined };
     } finally {
       limit.lift();
     }
   }
 
-  /** Sends a request, again with a new credential after a 401. Rejects unless the status is 2xx. */
+  /**
+   * Sends a request; again with a new credential after a 401, and for JSON if the server has no other content type.
+   * Rejects unless the status is 2xx.
+   */
   async #open(request: ApiRequest, signal: AbortSignal, timed: boolean): Promise<IncomingMessage> {
     const { access, clock } = this.#options;
     const startedAt = clock.monotonic();
@@ -137,11 +149,30 @@ class HttpClient implements HttpRestClient {
       credential = await this.#credential();
       answer = await this.#send(request, credential, signal);
     }
+    if (this.#fallsBackToJson(request, answer.statusCode)) {
+      answer.destroy();
+      answer = await this.#send(request, credential, signal);
+    }
     if (timed) this.#metrics.duration.observe((clock.monotonic() - startedAt) / 1000, this.#labels(request));
     const status = answer.statusCode ?? 0;
     if (status >= 200 && status < 300) return answer;
     const body = readBody(answer, { idleMs: () => defaultTimeoutMs, clock, signal });
-    throw apiErrorOf(status, parseAny(await readText(body, maxErrorBytes)), retryAfterOf(answer));
+    const refusal = encodingOf(contentTypeOf(answer)).refusal(await readBytes(body, maxErrorBytes));
+    throw apiErrorOf(status, refusal, retryAfterOf(answer));
+  }
+
+  /** Whether to repeat a request for JSON. That is remembered, so that later requests ask for JSON at once. */
+  #fallsBackToJson(request: ApiRequest, status: number | undefined): boolean {
+    if ((status !== 406 && status !== 415) || this.#acceptFor(request) === jsonType) return false;
+    this.#jsonPaths.add(request.path);
+    const { path } = request;
+    this.#options.logger.info('The API server refused the content type; using JSON', { path, status });
+    return true;
+  }
+
+  /** Of the answer to a write only the status is in use. */
+  #acceptFor({ method, path }: ApiRequest): string {
+    return method !== 'GET' || this.#jsonPaths.has(path) ? jsonType : this.#accept;
   }
 
   async #send(request: ApiRequest, credential: Credential, signal: AbortSignal): Promise<IncomingMessage> {
@@ -180,13 +211,13 @@ class HttpClient implements HttpRestClient {
     { token }: Credential,
     body: Buffer | undefined,
   ): Record<string, string | string[]> {
-    const headers: Record<string, string | string[]> = {};
+    const headers: Record<string, string | string[]> = { accept: this.#acceptFor(request) };
     for (const [name, value] of Object.entries(this.#headers)) {
       headers[name] = typeof value === 'string' ? value : [...value];
     }
     if (token !== undefined) headers.authorization = `Bearer ${token}`;
     if (body !== undefined) {
-      headers['content-type'] = 'application/json';
+      headers['content-type'] = jsonType;
       headers['content-length'] = String(body.length);
     }
     for (const [name, value] of Object.entries(request.headers ?? {})) headers[name.toLowerCase()] = value;
@@ -227,6 +258,10 @@ function urlFor(server: URL, { path, query }: ApiRequest): URL {
   return url;
 }
 
+function contentTypeOf(answer: IncomingMessage): string {
+  return answer.headers['content-type'] ?? '';
+}
+
 function retryAfterOf(answer: IncomingMessage): number | undefined {
   const seconds = Number.parseInt(answer.headers['retry-after'] ?? '', 10);
   return seconds >= 0 ? seconds : undefined;
@@ -238,14 +273,5 @@ function parseJson(text: string): unknown {
     return JSON.parse(text);
   } catch {
     throw new TransportError(`the answer is not JSON: ${JSON.stringify(text.slice(0, 60))}`);
-  }
-}
-
-/** The body of an error may come from a proxy and need not be JSON. */
-function parseAny(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return text;
   }
 }

@@ -81,8 +81,8 @@ function decompressed(answer: IncomingMessage): Readable {
   return pipeline(answer, createGunzip({ chunkSize: 65_536 }), () => {});
 }
 
-/** The whole body as text; fails when it is longer than `limit` bytes. */
-export async function readText(chunks: AsyncIterable<Uint8Array>, limit: number): Promise<string> {
+/** The whole body; fails when it is longer than `limit` bytes. */
+export async function readBytes(chunks: AsyncIterable<Uint8Array>, limit: number): Promise<Buffer> {
   const pieces: Uint8Array[] = [];
   let length = 0;
   for await (const chunk of chunks) {
@@ -90,5 +90,5 @@ export async function readText(chunks: AsyncIterable<Uint8Array>, limit: number)
     if (length > limit) throw new TransportError(`the answer is larger than ${limit} bytes`);
     pieces.push(chunk);
   }
-  return Buffer.concat(pieces).toString('utf8');
+  return Buffer.concat(pieces);
 }

@@ -1,8 +1,4 @@
-/** The API server's answer is not the expected JSON, or too large. */
-export class StreamError extends Error {
-  readonly code = 'KPT_STREAM_INVALID';
-  override readonly name = 'StreamError';
-}
+import { StreamError } from './stream-error.ts';
 
 const quote = 0x22;
 const backslash = 0x5c;

@@ -1,38 +1,15 @@
-import type { TimeSlice } from '../lib/time-slice.ts';
-import { ByteGatherer, isSpace, StreamError, ValueScanner } from './json-scanner.ts';
+import { maxEnvelopeBytes, maxObjectBytes } from './encoding.ts';
+import { ByteGatherer, isSpace, ValueScanner } from './json-scanner.ts';
+import { StreamError } from './stream-error.ts';
 
-/**
- * etcd accepts 1.5 MiB per object by default, in a denser encoding than JSON. Anything larger than this is not an
- * object.
- */
-const maxObjectBytes = 16 * 1024 * 1024;
-const maxEnvelopeBytes = 1024 * 1024;
 const openBrace = 0x7b;
 const closeBracket = 0x5d;
 const comma = 0x2c;
 
-type Chunks = AsyncIterable<Uint8Array>;
-
 /**
- * Yields the objects of a watch answer: JSON objects in a row, with or without white space between them. Fails with
- * `StreamError` on anything else, also when the stream ends inside an object.
+ * Splits a watch answer: JSON objects in a row, with or without white space between them. Fails with `StreamError` on
+ * anything else.
  */
-export async function* watchFrames(
-  chunks: Chunks,
-  timeSlice: TimeSlice,
-  limit = maxObjectBytes,
-): AsyncGenerator<unknown> {
-  const splitter = new FrameSplitter(limit);
-  for await (const chunk of chunks) {
-    for (const frame of splitter.push(chunk)) {
-      yield frame;
-      if (timeSlice.isSpent) await timeSlice.yield();
-    }
-  }
-  splitter.end();
-}
-
-/** Splits concatenated JSON objects; chunk borders may fall anywhere. */
 export class FrameSplitter {
   readonly #gathered: ByteGatherer;
   #scanner: ValueScanner | undefined;
@@ -66,26 +43,6 @@ export class FrameSplitter {
   end(): void {
     if (this.#scanner !== undefined) throw new StreamError('the stream ended inside a watch event');
   }
-}
-
-/**
- * Reads a list answer and calls `onItem` for each member of `items` as it arrives; neither the body nor the list is
- * ever in memory as a whole. Resolves with the envelope: the list without its items (`kind`, `metadata`, …).
- */
-export async function readList(
-  chunks: Chunks,
-  timeSlice: TimeSlice,
-  onItem: (raw: unknown) => void,
-  limit = maxObjectBytes,
-): Promise<Readonly<Record<string, unknown>>> {
-  const splitter = new ListSplitter(limit);
-  for await (const chunk of chunks) {
-    for (const item of splitter.push(chunk)) {
-      onItem(item);
-      if (timeSlice.isSpent) await timeSlice.yield();
-    }
-  }
-  return splitter.end();
 }
 
 /** Where a `ListSplitter` is: in the envelope, between items, inside one, or past the end. */

@@ -1,10 +1,9 @@
 import type { Clock } from '../lib/clock.ts';
 import type { TimeSlice } from '../lib/time-slice.ts';
-import { type ApiError, apiErrorOf } from './api-error.ts';
-import { type Fields, isFields, printValue } from './fields.ts';
-import { StreamError } from './json-scanner.ts';
-import { readList, watchFrames } from './json-stream.ts';
-import type { RestClient, StreamRequest } from './rest-client.ts';
+import type { ListPage, ReceivedObject, WatchEvent } from './encoding.ts';
+import { encodingOf } from './encodings.ts';
+import { readAnswer } from './read-answer.ts';
+import type { AnswerBody, RestClient, StreamRequest } from './rest-client.ts';
 import { TimeLimit } from './time-limit.ts';
 
 /** What to list and watch; the server filters by the selectors. */
@@ -12,13 +11,6 @@ export interface WatchTarget {
   readonly path: string;
   readonly labelSelector?: string;
   readonly fieldSelector?: string;
-}
-
-/** One page of a list, without its items. */
-export interface ListPage {
-  readonly version: string;
-  /** Token for the next page; empty after the last. */
-  readonly next: string;
 }
 
 export interface PageParameters {
@@ -40,13 +32,6 @@ export interface WatchParameters {
   /** Called when the server has accepted the watch. */
   readonly onOpen: () => void;
 }
-
-/** One event of a watch. */
-export type WatchEvent =
-  | { readonly type: 'upsert' | 'delete'; readonly object: Fields; readonly version: string }
-  /** Everything up to `version` has been sent; `initialEventsEnd` closes the list that began a streaming watch. */
-  | { readonly type: 'bookmark'; readonly version: string; readonly initialEventsEnd: boolean }
-  | { readonly type: 'error'; readonly error: ApiError };
 
 /**
  * Tells waiting reflectors that the server answers again: after an outage the first successful request ends the
@@ -93,7 +78,7 @@ export class ListWatch {
   /** Reads one page and calls `onItem` for each item as it arrives. */
   async page(
     parameters: PageParameters,
-    onItem: (raw: unknown) => void,
+    onItem: (object: ReceivedObject) => void,
     timeSlice: TimeSlice,
   ): Promise<ListPage> {
     const { limit, position, idleMs, signal } = parameters;
@@ -108,14 +93,21 @@ export class ListWatch {
         timeoutMs: answerTimeoutMs,
         signal: timeLimit.signal,
       });
-      return pageOf(await readList(body, timeSlice, onItem));
+      return await readAnswer(body, encodingOf(body.contentType).list(), timeSlice, (item) => {
+        onItem(item);
+        return undefined;
+      });
     } finally {
       timeLimit.lift();
     }
   }
 
-  /** Yields changes until the server ends the watch. */
-  async *watch(parameters: WatchParameters, timeSlice: TimeSlice): AsyncGenerator<WatchEvent> {
+  /** Calls `onEvent` for each event until the server ends the watch; waits for a promise that it returns. */
+  async watch(
+    parameters: WatchParameters,
+    onEvent: (event: WatchEvent) => Promise<void> | undefined,
+    timeSlice: TimeSlice,
+  ): Promise<void> {
     const { version, seconds, idleMs, signal, onOpen } = parameters;
     const timeLimit = new TimeLimit(this.#options.clock, seconds * 1000 + watchGraceMs, [signal]);
     const start =
@@ -129,16 +121,18 @@ export class ListWatch {
         idleMs,
         timeoutMs: version === undefined ? streamAnswerTimeoutMs : answerTimeoutMs,
         unthrottled: true,
+        // Each event is small and waited for.
+        headers: { 'accept-encoding': 'identity' },
         signal: timeLimit.signal,
       });
       onOpen();
-      for await (const frame of watchFrames(body, timeSlice)) yield watchEventOf(frame);
+      await readAnswer(body, encodingOf(body.contentType).watch(), timeSlice, onEvent);
     } finally {
       timeLimit.lift();
     }
   }
 
-  async #open(request: Omit<StreamRequest, 'method' | 'path'>): Promise<AsyncIterable<Uint8Array>> {
+  async #open(request: Omit<StreamRequest, 'method' | 'path'>): Promise<AnswerBody> {
     const { client, presence, target } = this.#options;
     const { path, labelSelector, fieldSelector } = target;
     const query: Record<string, string> = { ...request.query };
@@ -148,55 +142,4 @@ export class ListWatch {
     presence.answered();
     return body;
   }
-}
-
-function pageOf(list: Readonly<Record<string, unknown>>): ListPage {
-  const { resourceVersion: version, continue: next = '' } = isFields(list.metadata) ? list.metadata : {};
-  if (typeof version !== 'string' || version === '') {
-    throw new StreamError(`a list whose metadata.resourceVersion is ${printValue(version)}`);
-  }
-  if (typeof next !== 'string')
-    throw new StreamError(`a list whose metadata.continue is ${printValue(next)}`);
-  return { version, next };
-}
-
-/** Reads one frame of a watch stream. Throws `StreamError` for an unknown form. */
-export function watchEventOf(frame: unknown): WatchEvent {
-  const fields = isFields(frame) ? frame : {};
-  const { type, object } = fields;
-  if (!isFields(object)) throw new StreamError(`a watch event of type ${printValue(type)} without an object`);
-  switch (type) {
-    case 'ADDED':
-    case 'MODIFIED':
-      return { type: 'upsert', object, version: versionOf(object) };
-    case 'DELETED':
-      return { type: 'delete', object, version: versionOf(object) };
-    case 'BOOKMARK':
-      return bookmarkOf(object);
-    case 'ERROR':
-      return { type: 'error', error: apiErrorOf(0, object) };
-    default:
-      throw new StreamError(`a watch event of the unknown type ${printValue(type)}`);
-  }
-}
-
-function bookmarkOf(object: Fields): WatchEvent {
-  const version = versionOf(object);
-  if (version === '') throw new StreamError('a bookmark without a resourceVersion');
-  return { type: 'bookmark', version, initialEventsEnd: endsInitialEvents(object) };
-}
-
-/** Empty when absent; the decoder checks the object. */
-function versionOf(object: Fields): string {
-  const version = metadataOf(object).resourceVersion;
-  return typeof version === 'string' ? version : '';
-}
-
-function endsInitialEvents(object: Fields): boolean {
-  const annotations = metadataOf(object).annotations;
-  return isFields(annotations) && annotations['k8s.io/initial-events-end'] === 'true';
-}
-
-function metadataOf(object: Fields): Fields {
-  return isFields(object.metadata) ? object.metadata : {};
 }

@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import { FakeClock } from '../../test/fake-clock.ts';
 import { TimeSlice } from '../lib/time-slice.ts';
 import { silentLogger } from '../obs/log.ts';
+import { JsonObject } from './json-encoding.ts';
 import { ObjectIntake } from './object-intake.ts';
 
 function setup() {
@@ -22,7 +23,8 @@ function setup() {
   return { intake, list, logged };
 }
 
-const misshapen = (name: string) => ({ metadata: { name, namespace: 'n', resourceVersion: '1' }, spec: 5 });
+const misshapen = (name: string) =>
+  new JsonObject({ metadata: { name, namespace: 'n', resourceVersion: '1' }, spec: 5 });
 
 test('an object that cannot be decoded is logged once, also over several lists', async () => {
   const { intake, list, logged } = setup();

@@ -2,8 +2,7 @@ import type { Intern } from '../lib/intern.ts';
 import type { TimeSlice } from '../lib/time-slice.ts';
 import type { ResourceName, Resources } from '../model/objects.ts';
 import type { Logger } from '../obs/log.ts';
-import { decoders } from './decode.ts';
-import { objectName } from './decode-object.ts';
+import type { ReceivedObject } from './encoding.ts';
 import { ObjectError } from './fields.ts';
 import { ObjectCache } from './object-cache.ts';
 
@@ -29,7 +28,7 @@ interface IgnoredObject {
 }
 
 /**
- * Decodes raw objects and delivers those that are new or changed. An object that cannot be decoded is ignored and
+ * Decodes received objects and delivers those that are new or changed. An object that cannot be decoded is ignored and
  * logged; its last usable form stays in force, and other objects are not affected.
  */
 export class ObjectIntake<R extends ResourceName> {
@@ -63,33 +62,30 @@ export class ObjectIntake<R extends ResourceName> {
     this.#options.sink.synced();
   }
 
-  upsert(raw: unknown): void {
-    const key = objectName(raw);
-    const object = this.#decode(key, raw);
-    if (object === undefined) {
-      this.#cache.keep(key);
-      return;
-    }
+  upsert(received: ReceivedObject): void {
+    const object = this.#decode(received);
+    if (object === undefined) return;
+    const key = keyOf(object);
+    this.#ignored.delete(key);
     const result = this.#cache.put(key, object);
     if (result.stored) this.#options.sink.upsert(object, result.previous);
   }
 
-  remove(raw: unknown, version: string): void {
-    const key = objectName(raw);
+  remove(received: ReceivedObject): void {
+    const key = received.name;
     this.#ignored.delete(key);
-    const last = this.#cache.delete(key, version);
+    const last = this.#cache.delete(key, received.version);
     if (last !== undefined) this.#options.sink.remove(last);
   }
 
-  #decode(key: string, raw: unknown): Resources[R] | undefined {
+  #decode(received: ReceivedObject): Resources[R] | undefined {
     const { resource, intern } = this.#options;
     try {
-      const object = decoders[resource](raw, intern);
-      this.#ignored.delete(key);
-      return object;
+      return received.decode(resource, intern);
     } catch (error) {
       if (!(error instanceof ObjectError)) throw error;
-      this.#ignore(key, error);
+      this.#ignore(error.object, error);
+      this.#cache.keep(error.object);
       return undefined;
     }
   }
@@ -104,4 +100,9 @@ export class ObjectIntake<R extends ResourceName> {
       object: key,
     });
   }
+}
+
+/** As `ReceivedObject.name`. */
+function keyOf(object: { readonly namespace?: string; readonly name: string }): string {
+  return object.namespace ? `${object.namespace}/${object.name}` : object.name;
 }

@@ -5,7 +5,7 @@ import { silentLogger } from '../obs/log.ts';
 import { ApiError, apiErrorOf, ConnectError, IdleError, TransportError } from './api-error.ts';
 import { ServerPresence } from './list-watch.ts';
 import { Reflector, type ReflectorTuning } from './reflector.ts';
-import type { RestClient, StreamRequest } from './rest-client.ts';
+import type { AnswerBody, RestClient, StreamRequest } from './rest-client.ts';
 
 type Query = Readonly<Record<string, string>>;
 
@@ -25,13 +25,16 @@ class FakeClient implements RestClient {
     return Promise.reject(new Error('not used'));
   }
 
-  async stream({ query = {}, signal }: StreamRequest): Promise<AsyncIterable<Uint8Array>> {
+  async stream({ query = {}, signal }: StreamRequest): Promise<AnswerBody> {
     signal?.throwIfAborted();
     // Without this end, a reflector that asks without pause would never let the clock go on.
-    if (this.queries.length >= 2000) return silence(this.#clock, 600_000);
-    this.queries.push(query);
-    this.times.push(this.#clock.now());
-    return this.#answer(query);
+    const isEndless = this.queries.length >= 2000;
+    if (!isEndless) {
+      this.queries.push(query);
+      this.times.push(this.#clock.now());
+    }
+    const body = isEndless ? silence(this.#clock, 600_000) : this.#answer(query);
+    return Object.assign(body, { contentType: 'application/json' });
   }
 
   close(): void {}

@@ -5,13 +5,13 @@ import type { ResourceName } from '../model/objects.ts';
 import type { WatchStatus } from '../model/source-status.ts';
 import { ApiError, ConnectError, IdleError, TransportError } from './api-error.ts';
 import { Backoff, type BackoffOptions, defaultBackoff } from './backoff.ts';
-import { StreamError } from './json-scanner.ts';
+import type { ReceivedObject, WatchEvent } from './encoding.ts';
 import { ListMethod } from './list-method.ts';
-import type { ServerPresence, WatchEvent } from './list-watch.ts';
-import { ListWatch, type WatchTarget } from './list-watch.ts';
+import { ListWatch, type ServerPresence, type WatchTarget } from './list-watch.ts';
 import { compareVersions } from './object-cache.ts';
 import { ObjectIntake, type ObjectIntakeOptions } from './object-intake.ts';
 import type { RestClient } from './rest-client.ts';
+import { StreamError } from './stream-error.ts';
 import { shortWatchMs, WatchState } from './watch-state.ts';
 
 export interface ReflectorTuning {
@@ -216,7 +216,7 @@ export class Reflector<R extends ResourceName> {
   }
 
   async #listPages(limit: number, timeSlice: TimeSlice): Promise<string> {
-    const take = (raw: unknown) => this.#intake.upsert(raw);
+    const take = (object: ReceivedObject) => this.#intake.upsert(object);
     const signal = this.#stop.signal;
     const idleMs = this.#tuning.pageIdleMs;
     this.#intake.beginListing();
@@ -253,36 +253,45 @@ export class Reflector<R extends ResourceName> {
     const timeSlice = new TimeSlice(clock);
     this.#hasEvents = false;
     let hasObjects = false;
-    for await (const event of this.#server.watch(parameters, timeSlice)) {
-      await this.#apply(event, timeSlice);
+    const take = (event: WatchEvent) => {
+      const applied = this.#apply(event, timeSlice);
       this.#hasEvents = true;
       hasObjects ||= event.type !== 'bookmark';
-      if (this.#version === undefined && clock.monotonic() - startedAt > listMs) {
+      const isListing = this.#version === undefined && applied === undefined;
+      if (isListing && clock.monotonic() - startedAt > listMs) {
         throw new TransportError(`the list was not complete after ${listMs / 1000} s`);
       }
-    }
+      return applied;
+    };
+    await this.#server.watch(parameters, take, timeSlice);
     if (this.#version === undefined) throw new TransportError('the watch ended before its list was complete');
     if (!this.#isStreaming && !hasObjects && clock.monotonic() - startedAt < shortWatchMs) {
       throw new TransportError('the server closed the watch at once');
     }
   }
 
-  async #apply(event: WatchEvent, timeSlice: TimeSlice): Promise<void> {
+  /** Returns a promise only for the end of a streamed list, which removes objects in time slices. */
+  #apply(event: WatchEvent, timeSlice: TimeSlice): Promise<void> | undefined {
     if (event.type === 'error') throw event.error;
     this.#state.received();
     if (event.type === 'upsert') this.#intake.upsert(event.object);
-    if (event.type === 'delete') this.#intake.remove(event.object, event.version);
+    if (event.type === 'delete') this.#intake.remove(event.object);
     if (this.#version !== undefined) {
       // An object proves that the server is healthy again; a list or a bookmark alone does not.
       if (event.type !== 'bookmark') this.#backoff.reset();
-      this.#advanceTo(event.version, this.#version);
+      this.#advanceTo(event.type === 'bookmark' ? event.version : event.object.version, this.#version);
     } else if (event.type === 'bookmark' && event.initialEventsEnd) {
-      await this.#intake.endListing(event.version, timeSlice);
-      this.#listMethod.streamCompleted();
-      this.#startFrom(event.version);
-      this.#state.opened();
-      this.#state.received();
+      return this.#endStreamedList(event.version, timeSlice);
     }
+    return undefined;
+  }
+
+  async #endStreamedList(version: string, timeSlice: TimeSlice): Promise<void> {
+    await this.#intake.endListing(version, timeSlice);
+    this.#listMethod.streamCompleted();
+    this.#startFrom(version);
+    this.#state.opened();
+    this.#state.received();
   }
 
   #startFrom(version: string): void {

@@ -14,7 +14,7 @@ export interface ApiRequest {
 
 export interface ApiResponse {
   readonly status: number;
-  /** Parsed JSON; undefined when the answer has no body. */
+  /** Parsed JSON; undefined when the answer has no body or is not JSON. Writers need only the status. */
   readonly body: unknown;
 }
 
@@ -29,6 +29,12 @@ export interface StreamRequest extends ApiRequest {
   readonly unthrottled?: boolean;
 }
 
+/** The decompressed body of an answer. Leaving the loop closes the connection. */
+export interface AnswerBody extends AsyncIterable<Uint8Array> {
+  /** The Content-Type of the answer; empty when it has none. */
+  readonly contentType: string;
+}
+
 /**
  * Access to one API server. Every failure is an `ApiError` (the server refused: status, reason, message), a
  * `TransportError` (no usable answer) or the reason of the request's own abort signal.
@@ -36,8 +42,8 @@ export interface StreamRequest extends ApiRequest {
 export interface RestClient {
   /** Sends a request and parses the whole answer. Rejects unless the status is 2xx. */
   request(request: ApiRequest): Promise<ApiResponse>;
-  /** Resolves with the decompressed body when a 2xx answer begins. Leaving the loop closes the connection. */
-  stream(request: StreamRequest): Promise<AsyncIterable<Uint8Array>>;
+  /** Resolves with the body when a 2xx answer begins. */
+  stream(request: StreamRequest): Promise<AnswerBody>;
   /** Aborts all requests and closes all connections. */
   close(): void;
 }

@@ -1,5 +1,5 @@
 /** An object that an endpoint refers to; the fields are empty when they are absent. */
-interface Target {
+export interface Target {
   readonly kind: string;
   readonly namespace: string;
   readonly name: string;

@@ -22,7 +22,8 @@ interface Pair {
 async function pair(options: Partial<HttpClientOptions> = {}, serving: ApiServerOptions = {}): Promise<Pair> {
   const server = await startApiServer(serving);
   const log = new LogRecorder();
-  const client = testClient(plainAccess(server.url), { logger: log, ...options });
+  const contentTypes = { accept: '', contentType: 'application/json' };
+  const client = testClient(plainAccess(server.url), { logger: log, contentTypes, ...options });
   return {
     server,
     client,
@@ -35,6 +36,7 @@ async function pair(options: Partial<HttpClientOptions> = {}, serving: ApiServer
 }
 
 const nodes = { method: 'GET', path: '/api/v1/nodes' } as const;
+const protobuf = 'application/vnd.kubernetes.protobuf';
 const eventsPath = '/apis/events.k8s.io/v1/namespaces/default/events';
 
 async function textOf(chunks: AsyncIterable<Uint8Array>): Promise<string> {
@@ -42,6 +44,8 @@ async function textOf(chunks: AsyncIterable<Uint8Array>): Promise<string> {
   for await (const chunk of chunks) pieces.push(chunk);
   return Buffer.concat(pieces).toString();
 }
+
+const linesBut = (log: LogRecorder, message: string) => log.lines.filter((line) => line.message !== message);
 
 describe('a request', () => {
   test('reads, creates and patches', async () => {
@@ -65,17 +69,57 @@ describe('a request', () => {
 
   test('has a User-Agent and an Accept header', async () => {
     await using p = await pair({
-      contentTypes: { accept: '', contentType: 'application/vnd.kubernetes.protobuf' },
+      contentTypes: { accept: '', contentType: protobuf },
     });
     await p.client.request({ ...nodes, query: { labelSelector: '!a/b', fieldSelector: 'metadata.name=a' } });
     const [asked] = p.server.requests;
     assert.equal(asked?.headers['user-agent'], 'kube-proxy/test');
-    assert.equal(asked?.headers.accept, 'application/json, */*');
+    assert.equal(asked?.headers.accept, `${protobuf}, */*`);
     assert.equal(asked?.headers['accept-encoding'], 'gzip');
     assert.equal(asked?.query.get('labelSelector'), '!a/b');
-    const lines = p.log.lines.filter(({ message }) => message.includes('JSON only'));
-    assert.deepEqual(lines[0]?.attributes, { insteadOf: 'application/vnd.kubernetes.protobuf' });
-    assert.equal(lines.length, 1);
+    assert.deepEqual(linesBut(p.log, 'Response'), []);
+  });
+
+  test('names content types that the client cannot read in the log', async () => {
+    await using p = await pair({
+      contentTypes: { accept: 'application/cbor,application/json', contentType: '' },
+    });
+    await p.client.request(nodes);
+    assert.equal(p.server.requests[0]?.headers.accept, 'application/json');
+    assert.deepEqual(
+      linesBut(p.log, 'Response').map(({ message, attributes }) => [message, attributes]),
+      [['Ignoring content types that cannot be read', { types: 'application/cbor' }]],
+    );
+  });
+
+  for (const status of [406, 415] as const) {
+    test(`asks for JSON after status ${status}, and from then on at once`, async () => {
+      const contentTypes = { accept: '', contentType: protobuf };
+      await using p = await pair({ contentTypes }, { protobuf: status });
+      const list = { ...nodes, idleMs: () => 1000 };
+      for (let i = 0; i < 3; i++) {
+        const body = await p.client.stream(list);
+        assert.equal(body.contentType, 'application/json');
+        assert.match(await textOf(body), /NodeList/);
+      }
+      const accepted = p.server.requests.map(({ headers }) => headers.accept);
+      const json = 'application/json';
+      assert.deepEqual(accepted, [`${protobuf}, */*`, json, json, json]);
+      await p.client.request({ method: 'POST', path: eventsPath, body: { metadata: { name: 'x' } } });
+      assert.equal(p.server.requests.at(-1)?.headers.accept, json);
+      assert.equal(p.log.lines.filter(({ message }) => message.includes('using JSON')).length, 1);
+    });
+  }
+
+  test('that is refused in protobuf carries status, reason and message', async () => {
+    await using p = await pair({ contentTypes: { accept: '', contentType: protobuf } });
+    const none = { ...nodes, path: '/api/v1/nodes/none', idleMs: () => 1000 };
+    await assert.rejects(p.client.stream(none), {
+      name: 'ApiError',
+      status: 404,
+      reason: 'NotFound',
+      message: '"none" not found',
+    });
   });
 
   test('keeps the path of the server URL', async () => {

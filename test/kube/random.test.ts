@@ -5,21 +5,11 @@ import type { Fault } from '../cluster/apiserver/faults.ts';
 import type { ApiServer } from '../cluster/apiserver/server.ts';
 import type { Watch } from '../cluster/apiserver/watch.ts';
 import { apiNode, apiService, apiServiceCIDR, apiSlice } from '../cluster/objects.ts';
+import { mulberry32 } from '../mulberry32.ts';
 import { testBed, testNode } from './harness.ts';
 
 const operations = 2000;
 const seeds = Number(process.env.KPT_SEEDS ?? 10);
-
-/** Repeatable random numbers in [0, 1). */
-function mulberry32(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let t = Math.imul(state ^ (state >>> 15), 1 | state);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) / 4_294_967_296;
-  };
-}
 
 /** Chooses the next change or fault of a server at random. */
 class Chaos {

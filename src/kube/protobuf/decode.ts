@@ -1,0 +1,348 @@
+/**
+ * Decoders from protobuf to the types of model/objects.ts: the same fields and the same rules as the decoders of JSON.
+ * Each message has one table of its fields in use. The numbers are those of the Kubernetes API.
+ */
+import type {
+  EndpointObject,
+  EndpointSliceObject,
+  NodeObject,
+  ResourceName,
+  Resources,
+  ServiceCIDRObject,
+  ServiceObject,
+  ServicePortObject,
+  SlicePortObject,
+} from '../../model/objects.ts';
+import { packNames, podName, type Target } from '../../model/pod-names.ts';
+import { isNodeIP, maxInt32, maxPort, serviceNameLabel, triggerTimeAnnotation } from '../decode.ts';
+import { FieldFault, nothing } from '../fields.ts';
+import { integer, type Message, part, shared, sharedTexts, text, texts } from './message.ts';
+import type { WireReader } from './wire-reader.ts';
+
+/** Call one when the reader is at the beginning of the object. Throws `FieldFault` for a wrong field. */
+export const decoders: { readonly [R in ResourceName]: (reader: WireReader) => Resources[R] } = {
+  services: serviceOf,
+  endpointSlices: sliceOf,
+  nodes: nodeOf,
+  serviceCIDRs: serviceCIDROf,
+};
+
+/** An object under construction: its lists grow. */
+type Draft<T> = { -readonly [K in keyof T]: T[K] extends readonly (infer Item)[] ? Item[] : T[K] };
+type Mutable<T> = { -readonly [K in keyof T]: T[K] };
+
+function checkName({ name }: { readonly name: string }): void {
+  if (name === '') throw new FieldFault('metadata.name', undefined, 'a name');
+}
+
+/** A list as it is kept: without spare room, and one shared list for all that are empty. */
+function kept<T>(list: readonly T[]): readonly T[] {
+  return list.length === 0 ? nothing : list.slice();
+}
+
+const resourceVersion = { 6: text('resourceVersion') } as const;
+const namespaced = { 3: shared('namespace'), ...resourceVersion } as const;
+
+type ServiceDraft = Draft<ServiceObject>;
+
+const time: Message<{ seconds: number }> = {
+  1: (reader, target) => {
+    target.seconds = reader.long('seconds');
+  },
+};
+
+const serviceMetadata: Message<ServiceDraft> = {
+  1: shared('name'),
+  ...namespaced,
+  5: text('uid'),
+  8: (reader, service) => {
+    service.createdAt = reader.message('creationTimestamp', { seconds: 0 }, time).seconds;
+  },
+};
+
+const servicePort: Message<Mutable<ServicePortObject>> = {
+  1: shared('name'),
+  2: readProtocol,
+  3: integer('port', maxPort),
+  5: integer('nodePort', maxPort),
+};
+
+/** Objects from other servers may lack the protocol; the API's default is TCP. */
+function readProtocol(reader: WireReader, port: { protocol: string }): void {
+  port.protocol = reader.shared('protocol') || 'TCP';
+}
+
+const clientIPConfig: Message<ServiceDraft> = {
+  1: (reader, service) => {
+    service.affinityTimeoutSeconds = reader.integer('timeoutSeconds', maxInt32);
+  },
+};
+
+const serviceSpec: Message<ServiceDraft> = {
+  1: (reader, { ports }) => {
+    const port = { name: '', protocol: 'TCP', port: 0, nodePort: 0 };
+    ports.push(reader.message('ports', port, servicePort, ports.length));
+  },
+  3: text('clusterIP'),
+  4: shared('type'),
+  5: texts('externalIPs'),
+  7: shared('sessionAffinity'),
+  9: sharedTexts('loadBalancerSourceRanges'),
+  11: shared('externalTrafficPolicy'),
+  12: integer('healthCheckNodePort', maxPort),
+  14: part('sessionAffinityConfig', { 1: part('clientIP', clientIPConfig) }),
+  18: texts('clusterIPs'),
+  19: sharedTexts('ipFamilies'),
+  22: shared('internalTrafficPolicy'),
+};
+
+const ingress: Message<Mutable<ServiceObject['loadBalancerIngress'][number]>> = {
+  1: text('ip'),
+  3: (reader, target) => {
+    target.ipMode = reader.shared('ipMode');
+  },
+};
+
+const loadBalancerStatus: Message<ServiceDraft> = {
+  1: (reader, { loadBalancerIngress: list }) => {
+    list.push(reader.message('ingress', { ip: '' }, ingress, list.length));
+  },
+};
+
+const service: Message<ServiceDraft> = {
+  1: part('metadata', serviceMetadata),
+  2: part('spec', serviceSpec),
+  3: part('status', { 1: part('loadBalancer', loadBalancerStatus) }),
+};
+
+function serviceOf(reader: WireReader): ServiceObject {
+  const draft: ServiceDraft = {
+    namespace: '',
+    name: '',
+    resourceVersion: '',
+    uid: '',
+    createdAt: 0,
+    type: '',
+    clusterIP: '',
+    clusterIPs: [],
+    ipFamilies: [],
+    externalIPs: [],
+    loadBalancerIngress: [],
+    loadBalancerSourceRanges: [],
+    externalTrafficPolicy: '',
+    internalTrafficPolicy: '',
+    healthCheckNodePort: 0,
+    sessionAffinity: '',
+    ports: [],
+  };
+  reader.read(draft, service);
+  checkName(draft);
+  return {
+    ...draft,
+    clusterIPs: kept(draft.clusterIPs),
+    ipFamilies: kept(draft.ipFamilies),
+    externalIPs: kept(draft.externalIPs),
+    loadBalancerIngress: kept(draft.loadBalancerIngress),
+    loadBalancerSourceRanges: kept(draft.loadBalancerSourceRanges),
+    ports: kept(draft.ports),
+  };
+}
+
+/** `targets` are the objects that the endpoints refer to, in the same order. */
+type SliceDraft = Omit<Draft<EndpointSliceObject>, 'pods'> & { readonly targets: TargetDraft[] };
+type TargetDraft = Mutable<Target>;
+
+const serviceNameKey = Buffer.from(serviceNameLabel);
+const triggerTimeKey = Buffer.from(triggerTimeAnnotation);
+
+const sliceMetadata: Message<SliceDraft> = {
+  1: text('name'),
+  ...namespaced,
+  11: (reader, slice) => {
+    const name = reader.valueOf('labels', serviceNameKey);
+    if (name !== undefined) slice.serviceName = reader.intern(name);
+  },
+  12: (reader, slice) => {
+    const value = reader.valueOf('annotations', triggerTimeKey);
+    if (value !== undefined) slice.triggerTime = value;
+  },
+};
+
+/** An endpoint under construction, and the object that it refers to. */
+interface EndpointDraft {
+  readonly object: Mutable<EndpointObject>;
+  readonly target: TargetDraft;
+}
+
+const target: Message<TargetDraft> = { 1: shared('kind'), 2: shared('namespace'), 3: text('name') };
+
+const conditions: Message<EndpointDraft> = {
+  1: (reader, { object }) => {
+    object.ready = reader.boolean('ready');
+  },
+  2: (reader, { object }) => {
+    object.serving = reader.boolean('serving');
+  },
+  3: (reader, { object }) => {
+    object.terminating = reader.boolean('terminating');
+  },
+};
+
+/** ForZone and ForNode. */
+const hint: Message<{ name: string }> = { 1: shared('name') };
+
+const hints: Message<EndpointDraft> = {
+  1: (reader, { object }) => {
+    object.zoneHints = withHint(reader, 'forZones', object.zoneHints);
+  },
+  2: (reader, { object }) => {
+    object.nodeHints = withHint(reader, 'forNodes', object.nodeHints);
+  },
+};
+
+/** Most endpoints have one hint. A list that is written as such has no spare room. */
+function withHint(reader: WireReader, name: string, known: readonly string[] = nothing): readonly string[] {
+  const hinted = reader.message(name, { name: '' }, hint, known.length).name;
+  return known.length === 0 ? [hinted] : [...known, hinted];
+}
+
+const endpoint: Message<EndpointDraft> = {
+  1: (reader, { object }) => {
+    if (object.address === undefined) object.address = reader.text('addresses', 0);
+    else reader.skip();
+  },
+  2: part('conditions', conditions),
+  4: (reader, draft) => {
+    reader.message('targetRef', draft.target, target);
+  },
+  6: (reader, { object }) => {
+    object.nodeName = reader.shared('nodeName');
+  },
+  7: (reader, { object }) => {
+    object.zone = reader.shared('zone');
+  },
+  8: part('hints', hints),
+};
+
+const slicePort: Message<Mutable<SlicePortObject>> = {
+  1: (reader, port) => {
+    port.name = reader.shared('name');
+  },
+  2: readProtocol,
+  3: (reader, port) => {
+    port.port = reader.integer('port', maxPort);
+  },
+};
+
+const slice: Message<SliceDraft> = {
+  1: part('metadata', sliceMetadata),
+  2: (reader, { endpoints, targets }) => {
+    const draft = {
+      object: { ready: true, serving: true, terminating: false },
+      target: { kind: '', namespace: '', name: '' },
+    };
+    reader.message('endpoints', draft, endpoint, endpoints.length);
+    endpoints.push(draft.object);
+    targets.push(draft.target);
+  },
+  3: (reader, { ports }) => {
+    const draft: Mutable<SlicePortObject> = { protocol: 'TCP' };
+    ports.push(reader.message('ports', draft, slicePort, ports.length));
+  },
+  4: shared('addressType'),
+};
+
+function sliceOf(reader: WireReader): EndpointSliceObject {
+  const draft: SliceDraft = {
+    namespace: '',
+    name: '',
+    resourceVersion: '',
+    serviceName: '',
+    addressType: '',
+    endpoints: [],
+    ports: [],
+    targets: [],
+  };
+  const { targets, ...object } = reader.read(draft, slice);
+  checkName(object);
+  const pods = packNames(targets.map((target) => podName(target, object.namespace)));
+  return {
+    ...object,
+    endpoints: kept(object.endpoints),
+    ports: kept(object.ports),
+    ...(pods !== undefined && { pods }),
+  };
+}
+
+type NodeDraft = Omit<Draft<NodeObject>, 'labels'> & { readonly labels: [key: string, value: string][] };
+
+const label: Message<{ key: string; value: string }> = { 1: shared('key'), 2: shared('value') };
+
+const nodeMetadata: Message<NodeDraft> = {
+  1: shared('name'),
+  ...resourceVersion,
+  9: (reader, node) => {
+    reader.skip();
+    node.deleting = true;
+  },
+  11: (reader, { labels }) => {
+    const { key, value } = reader.message('labels', { key: '', value: '' }, label);
+    labels.push([key, value]);
+  },
+};
+
+const taint: Message<{ key: string }> = { 1: shared('key') };
+
+const nodeSpec: Message<NodeDraft> = {
+  5: (reader, { taintKeys }) => {
+    taintKeys.push(reader.message('taints', { key: '' }, taint, taintKeys.length).key);
+  },
+  7: texts('podCIDRs'),
+};
+
+const nodeAddress: Message<Mutable<NodeObject['addresses'][number]>> = {
+  1: shared('type'),
+  2: text('address'),
+};
+
+const nodeStatus: Message<NodeDraft> = {
+  5: (reader, { addresses }) => {
+    addresses.push(reader.message('addresses', { type: '', address: '' }, nodeAddress, addresses.length));
+  },
+};
+
+const node: Message<NodeDraft> = {
+  1: part('metadata', nodeMetadata),
+  2: part('spec', nodeSpec),
+  3: part('status', nodeStatus),
+};
+
+function nodeOf(reader: WireReader): NodeObject {
+  const draft: NodeDraft = {
+    name: '',
+    resourceVersion: '',
+    labels: [],
+    addresses: [],
+    podCIDRs: [],
+    taintKeys: [],
+    deleting: false,
+  };
+  reader.read(draft, node);
+  checkName(draft);
+  return { ...draft, labels: Object.fromEntries(draft.labels), addresses: draft.addresses.filter(isNodeIP) };
+}
+
+type ServiceCIDRDraft = Draft<ServiceCIDRObject>;
+
+const serviceCIDRMetadata: Message<ServiceCIDRDraft> = { 1: text('name'), ...resourceVersion };
+
+const serviceCIDR: Message<ServiceCIDRDraft> = {
+  1: part('metadata', serviceCIDRMetadata),
+  2: part('spec', { 1: texts('cidrs') }),
+};
+
+function serviceCIDROf(reader: WireReader): ServiceCIDRObject {
+  const draft = reader.read<ServiceCIDRDraft>({ name: '', resourceVersion: '', cidrs: [] }, serviceCIDR);
+  checkName(draft);
+  return draft;
+}
