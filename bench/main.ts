@@ -24,6 +24,7 @@ const parts: Readonly<Record<string, () => Promise<Part>>> = {
   ipvs: () => import('./ipvs.ts'),
   userspace: () => import('./userspace.ts'),
   observe: () => import('./observe.ts'),
+  api: () => import('./api.ts'),
 };
 
 interface Options {

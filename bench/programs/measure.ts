@@ -63,7 +63,7 @@ export async function measureProgram(
   changes: number,
 ): Promise<Figures> {
   return withProgram(subject, size, probe, async (cluster, program, coldSeconds) => {
-    const firstSyncSeconds = await firstSync(program);
+    const firstSyncSeconds = await firstSync(() => program.hasEnded, metricsURL);
     // The CPU time of a child process counts only after it has ended.
     await sleep(settledMs);
     const coldCpu = program.cpu();
@@ -97,9 +97,13 @@ export async function measureProgram(
   });
 }
 
-async function firstSync(program: Program): Promise<number> {
-  for (let waited = 0; waited < patienceMs && !program.hasEnded; waited += pollMs) {
-    const page = await (await fetch(metricsURL)).text();
+/** Waits until the first sync has ended. Returns the seconds that it took, from the program's metrics. */
+export async function firstSync(hasEnded: () => boolean, metrics: string): Promise<number> {
+  for (let waited = 0; waited < patienceMs && !hasEnded(); waited += pollMs) {
+    const page = await fetch(metrics).then(
+      (answer) => answer.text(),
+      () => '',
+    );
     const [count, sum] = ['count', 'sum'].map((suffix) => {
       const sample = `kubeproxy_sync_proxy_rules_duration_seconds_${suffix}{ip_family="IPv4"} `;
       const line = page.split('\n').find((each) => each.startsWith(sample)) ?? '';

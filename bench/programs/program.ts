@@ -17,8 +17,12 @@ export const ownProgram = resolve(import.meta.dirname, '../../bin/kube-proxy');
 export class Program {
   readonly #child: ChildProcess;
 
-  constructor(path: string, config: string, args: readonly string[] = []) {
-    this.#child = spawn(path, ['--config', config, ...args], { stdio: 'ignore' });
+  /** Runs in the named network namespace, or in that of this process. */
+  constructor(path: string, config: string, args: readonly string[] = [], namespace?: string) {
+    const command = [path, '--config', config, ...args];
+    const entered = namespace === undefined ? [] : ['nsenter', `--net=/run/netns/${namespace}`];
+    const [program = '', ...rest] = [...entered, ...command];
+    this.#child = spawn(program, rest, { stdio: 'ignore' });
   }
 
   get hasEnded(): boolean {
@@ -26,10 +30,7 @@ export class Program {
   }
 
   cpu(): Cpu {
-    const fields = readFileSync(`/proc/${this.#child.pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
-    // utime, stime, cutime, cstime. The first two fields, pid and name, were cut off at the parenthesis.
-    const [user = 0, system = 0, childUser = 0, childSystem = 0] = fields.slice(11, 15).map(Number);
-    return { own: (user + childUser) * msPerTick, kernel: (system + childSystem) * msPerTick };
+    return cpuOf(this.#child.pid);
   }
 
   /** Resident memory in MB: now, and the peak so far. */
@@ -46,6 +47,13 @@ export class Program {
     this.#child.kill('SIGKILL');
     await once(this.#child, 'close');
   }
+}
+
+export function cpuOf(pid: number | undefined): Cpu {
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
+  // utime, stime, cutime, cstime. The first two fields, pid and name, were cut off at the parenthesis.
+  const [user = 0, system = 0, childUser = 0, childSystem = 0] = fields.slice(11, 15).map(Number);
+  return { own: (user + childUser) * msPerTick, kernel: (system + childSystem) * msPerTick };
 }
 
 /** Removes the rules of an earlier program in any mode. */
