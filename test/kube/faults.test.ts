@@ -1,17 +1,17 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { describe } from 'node:test';
 import type { Fault } from '../cluster/apiserver/faults.ts';
 import type { ApiServerOptions } from '../cluster/apiserver/server.ts';
 import type { Watch } from '../cluster/apiserver/watch.ts';
 import { apiService } from '../cluster/objects.ts';
-import { soon, type TestBed, testBed } from './harness.ts';
+import { type StartTestBed, soon, type TestBed, testBoth } from './harness.ts';
 
 function fill({ put }: TestBed['server']): void {
   for (let i = 0; i < 20; i++) put('services', apiService(`svc-${i}`));
 }
 
-function watchedServices(server: ApiServerOptions = {}): Promise<TestBed> {
-  return testBed({ server, seed: fill, watch: ['services'] });
+function watchedServices(start: StartTestBed, server: ApiServerOptions = {}): Promise<TestBed> {
+  return start({ server, seed: fill, watch: ['services'] });
 }
 
 async function watchOf({ server }: TestBed): Promise<Watch> {
@@ -46,8 +46,8 @@ const disturbances: Record<string, (watch: Watch) => void> = {
 
 describe('a watch survives', () => {
   for (const [name, disturb] of Object.entries(disturbances)) {
-    test(name, async () => {
-      await using bed = await watchedServices();
+    testBoth(name, async (testBed) => {
+      await using bed = await watchedServices(testBed);
       await bed.converge();
       disturb(await watchOf(bed));
       change(bed);
@@ -79,8 +79,8 @@ const answers: Record<string, Fault> = {
 describe('connecting again survives', () => {
   for (const streamingLists of ['supported', 'refused'] as const) {
     for (const [name, fault] of Object.entries(answers)) {
-      test(`${name} (streaming lists ${streamingLists})`, async () => {
-        await using bed = await watchedServices({ streamingLists });
+      testBoth(`${name} (streaming lists ${streamingLists})`, async (testBed) => {
+        await using bed = await watchedServices(testBed, { streamingLists });
         await bed.converge();
         const errors = bed.log.lines.length;
         const watch = await watchOf(bed);
@@ -97,8 +97,8 @@ describe('connecting again survives', () => {
 });
 
 describe('a client that was away', () => {
-  test('resumes from its last version, without a list', async () => {
-    await using bed = await watchedServices();
+  testBoth('resumes from its last version, without a list', async (testBed) => {
+    await using bed = await watchedServices(testBed);
     await bed.converge();
     const version = String(bed.server.store.version);
     (await watchOf(bed)).drop();
@@ -110,8 +110,8 @@ describe('a client that was away', () => {
     assert.equal(bed.mirror.upserts, 22);
   });
 
-  test('resumes from a bookmark when no object has changed', async () => {
-    await using bed = await watchedServices();
+  testBoth('resumes from a bookmark when no object has changed', async (testBed) => {
+    await using bed = await watchedServices(testBed);
     await bed.converge();
     bed.server.put('nodes', { metadata: { name: 'elsewhere' } });
     const requests = bed.server.requests.length;
@@ -124,30 +124,33 @@ describe('a client that was away', () => {
 
   for (const reportsExpiry of ['status', 'event'] as const) {
     for (const streamingLists of ['supported', 'refused'] as const) {
-      test(`learns of deletions it missed (expiry as ${reportsExpiry}, streaming ${streamingLists})`, async () => {
-        await using bed = await watchedServices({ reportsExpiry, streamingLists });
-        await bed.converge();
-        const version = String(bed.server.store.version);
-        (await watchOf(bed)).drop();
-        change(bed);
-        bed.server.delete('services', 'shop', 'svc-3');
-        bed.server.store.compact();
-        await bed.converge();
-        assert.equal(bed.mirror.removals, 2);
-        assert.equal(bed.mirror.upserts, 22, 'what did not change is not delivered again');
-        const resumed = bed.server.requests.filter(({ query }) => query.get('resourceVersion') === version);
-        // After a list in pages the first watch begins at the same version.
-        assert.equal(
-          resumed.length,
-          streamingLists === 'refused' ? 2 : 1,
-          'an expired version is tried once',
-        );
-      });
+      testBoth(
+        `learns of deletions it missed (expiry as ${reportsExpiry}, streaming ${streamingLists})`,
+        async (testBed) => {
+          await using bed = await watchedServices(testBed, { reportsExpiry, streamingLists });
+          await bed.converge();
+          const version = String(bed.server.store.version);
+          (await watchOf(bed)).drop();
+          change(bed);
+          bed.server.delete('services', 'shop', 'svc-3');
+          bed.server.store.compact();
+          await bed.converge();
+          assert.equal(bed.mirror.removals, 2);
+          assert.equal(bed.mirror.upserts, 22, 'what did not change is not delivered again');
+          const resumed = bed.server.requests.filter(({ query }) => query.get('resourceVersion') === version);
+          // After a list in pages the first watch begins at the same version.
+          assert.equal(
+            resumed.length,
+            streamingLists === 'refused' ? 2 : 1,
+            'an expired version is tried once',
+          );
+        },
+      );
     }
   }
 
-  test('removes nothing while the server is away', async () => {
-    const bed = await watchedServices();
+  testBoth('removes nothing while the server is away', async (testBed) => {
+    const bed = await watchedServices(testBed);
     await bed.converge();
     await bed.server.close();
     const isRefused = ({ error = '' }) => error.includes('ECONNREFUSED');
@@ -158,7 +161,7 @@ describe('a client that was away', () => {
     bed.client.close();
   });
 
-  test('retries as soon as another resource succeeds', async () => {
+  testBoth('retries as soon as another resource succeeds', async (testBed) => {
     const backoff = { initialMs: 60_000, maxMs: 60_000, jitter: 0 };
     await using bed = await testBed({ seed: fill, watch: ['services'], tuning: { backoff } });
     await bed.converge();
@@ -169,7 +172,7 @@ describe('a client that was away', () => {
     await bed.converge();
   });
 
-  test('keeps trying a server that does not answer at first', async () => {
+  testBoth('keeps trying a server that does not answer at first', async (testBed) => {
     await using bed = await testBed({
       seed: (server) => {
         fill(server);
@@ -183,8 +186,8 @@ describe('a client that was away', () => {
 });
 
 describe('events', () => {
-  test('that arrive twice are delivered once', async () => {
-    await using bed = await watchedServices();
+  testBoth('that arrive twice are delivered once', async (testBed) => {
+    await using bed = await watchedServices(testBed);
     await bed.converge();
     const watch = await watchOf(bed);
     for (let i = 0; i < 10; i++) {
@@ -200,8 +203,8 @@ describe('events', () => {
     assert.equal(bed.mirror.removals, 1);
   });
 
-  test('that are older change nothing and do not restore deleted objects', async () => {
-    await using bed = await watchedServices();
+  testBoth('that are older change nothing and do not restore deleted objects', async (testBed) => {
+    await using bed = await watchedServices(testBed);
     await bed.converge();
     for (let i = 0; i < 5; i++) bed.server.put('services', apiService('svc-1', 1000 + i));
     bed.server.delete('services', 'shop', 'svc-1');
@@ -216,8 +219,8 @@ describe('events', () => {
     assert.equal(bed.mirror.removals, removals);
   });
 
-  test('that are older do not restore objects deleted during an outage', async () => {
-    await using bed = await watchedServices();
+  testBoth('that are older do not restore objects deleted during an outage', async (testBed) => {
+    await using bed = await watchedServices(testBed);
     await bed.converge();
     const old = bed.server.store.changesSince('services', 0);
     (await watchOf(bed)).drop();
@@ -232,7 +235,7 @@ describe('events', () => {
   });
 });
 
-test('a refused resource does not delay the others', async () => {
+testBoth('a refused resource does not delay the others', async (testBed) => {
   const isRefused = ({ path }: { path: string }) => path.includes('servicecidrs');
   await using bed = await testBed({
     seed: (server) => {

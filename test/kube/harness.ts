@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
+import { test } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
+import type { ContentTypes } from '../../src/kube/accept.ts';
 import type { ClusterAccess } from '../../src/kube/cluster-access.ts';
 import { fixedCredentials } from '../../src/kube/credentials.ts';
 import { decoders } from '../../src/kube/decode.ts';
@@ -114,7 +116,29 @@ export interface TestBed {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
+export const encodings = ['json', 'protobuf'] as const;
+export type Encoding = (typeof encodings)[number];
+
+export const contentTypes: Readonly<Record<Encoding, ContentTypes>> = {
+  json: { accept: '', contentType: 'application/json' },
+  protobuf: { accept: '', contentType: 'application/vnd.kubernetes.protobuf' },
+};
+
+export type StartTestBed = (options?: TestBedOptions) => Promise<TestBed>;
+
+/** Declares a test for each encoding of the API. */
+export function testBoth(
+  name: string,
+  run: (testBed: StartTestBed, encoding: Encoding) => Promise<void>,
+): void {
+  for (const encoding of encodings) {
+    test(`${name} (${encoding})`, () => run((options) => testBed({ ...options, encoding }), encoding));
+  }
+}
+
 export interface TestBedOptions {
+  /** What the client asks for. Default `protobuf`. */
+  readonly encoding?: Encoding;
   readonly server?: ApiServerOptions;
   readonly client?: Partial<HttpClientOptions>;
   readonly tuning?: Partial<ReflectorTuning>;
@@ -129,7 +153,12 @@ export async function testBed(options: TestBedOptions = {}): Promise<TestBed> {
   const server = await startApiServer(options.server);
   options.seed?.(server);
   const log = new LogRecorder();
-  const client = createRestClient({ ...clientDefaults(server.url), logger: log, ...options.client });
+  const client = createRestClient({
+    ...clientDefaults(server.url),
+    contentTypes: contentTypes[options.encoding ?? 'protobuf'],
+    logger: log,
+    ...options.client,
+  });
   const mirror = new Mirror();
   const source = kubeSource({
     client,
@@ -172,7 +201,7 @@ function clientDefaults(url: string): HttpClientOptions {
     userAgent: 'kube-proxy/test',
     qps: -1,
     burst: 0,
-    contentTypes: { accept: '', contentType: 'application/json' },
+    contentTypes: contentTypes.json,
     clock: systemClock,
     logger: new LogRecorder(),
   };

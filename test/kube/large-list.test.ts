@@ -8,15 +8,15 @@ import type { EndpointSliceObject } from '../../src/model/objects.ts';
 import { kubeSource } from '../../src/sources/kube.ts';
 import { eventually } from '../eventually.ts';
 import { LogRecorder } from '../log-recorder.ts';
-import { Mirror, plainAccess, testClient } from './harness.ts';
+import { contentTypes, type Encoding, encodings, Mirror, plainAccess, testClient } from './harness.ts';
 
 const services = 10_000;
 const endpointsEach = 10;
 
 /** The server runs in a thread of its own, or its work would be measured too. */
-async function startServerThread(streamingLists: 'supported' | 'refused') {
+async function startServerThread(encoding: Encoding, streamingLists: 'supported' | 'refused') {
   const file = new URL('./large-server.ts', import.meta.url);
-  const worker = new Worker(file, { workerData: { services, endpointsEach, streamingLists } });
+  const worker = new Worker(file, { workerData: { services, endpointsEach, encoding, streamingLists } });
   const [{ url, bytes }] = (await once(worker, 'message')) as [{ url: string; bytes: number }];
   return {
     url,
@@ -29,14 +29,22 @@ async function startServerThread(streamingLists: 'supported' | 'refused') {
   };
 }
 
+const cases = encodings.flatMap(
+  (encoding) =>
+    [
+      [encoding, 'supported'],
+      [encoding, 'refused'],
+    ] as const,
+);
+
 const fixed = (n: number) => n.toFixed(1);
 const mebibytes = (n: number) => fixed(n / 2 ** 20);
 
 describe(`${services * endpointsEach} endpoints`, () => {
-  for (const streamingLists of ['supported', 'refused'] as const) {
-    test(`are listed without blocking the event loop (streaming lists ${streamingLists})`, async (t) => {
-      const server = await startServerThread(streamingLists);
-      const client = testClient(plainAccess(server.url));
+  for (const [encoding, streamingLists] of cases) {
+    test(`are listed without blocking the event loop (${encoding}, streaming lists ${streamingLists})`, async (t) => {
+      const server = await startServerThread(encoding, streamingLists);
+      const client = testClient(plainAccess(server.url), { contentTypes: contentTypes[encoding] });
       const source = kubeSource({
         client,
         location: '',

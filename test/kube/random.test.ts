@@ -111,6 +111,8 @@ for (let seed = 1; seed <= seeds; seed++) {
   test(`after ${operations} random changes and faults the copy equals the server (seed ${seed})`, async () => {
     const random = mulberry32(seed);
     await using bed = await testBed({
+      // Each kind of server is asked for both.
+      encoding: seed % 8 < 4 ? 'json' : 'protobuf',
       server: {
         streamingLists: (['supported', 'refused', 'supported', 'broken'] as const)[seed % 4] ?? 'supported',
         reportsExpiry: seed % 3 === 0 ? 'event' : 'status',

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { describe } from 'node:test';
 import { apiNode, apiService, apiServiceCIDR, apiSlice } from '../cluster/objects.ts';
-import { soon, type TestBed, testBed, testNode } from './harness.ts';
+import { soon, type TestBed, testBoth, testNode } from './harness.ts';
 
 const proxyNameLabel = 'service.kubernetes.io/service-proxy-name';
 
@@ -16,31 +16,35 @@ function fill({ put }: TestBed['server']): void {
 }
 
 describe('requests', () => {
-  test('go to the path of each resource, with selectors, as streaming lists', async () => {
-    await using bed = await testBed({ seed: fill });
-    await bed.converge();
-    const asked = bed.server.requests.map(({ path, query }) => [
-      path,
-      query.get('labelSelector'),
-      query.get('fieldSelector'),
-    ]);
-    assert.deepEqual(asked.sort(), [
-      ['/api/v1/nodes', null, `metadata.name=${testNode}`],
-      ['/api/v1/services', `!${proxyNameLabel}`, 'spec.clusterIP!=None'],
-      ['/apis/discovery.k8s.io/v1/endpointslices', '!service.kubernetes.io/headless', null],
-      ['/apis/networking.k8s.io/v1/servicecidrs', null, null],
-    ]);
-    for (const { query } of bed.server.requests) {
-      assert.equal(query.get('watch'), 'true');
-      assert.equal(query.get('sendInitialEvents'), 'true');
-      assert.equal(query.get('resourceVersionMatch'), 'NotOlderThan');
-      assert.equal(query.get('allowWatchBookmarks'), 'true');
-      const seconds = Number(query.get('timeoutSeconds'));
-      assert.ok(seconds >= 5 && seconds <= 10);
-    }
-  });
+  testBoth(
+    'go to the path of each resource, with selectors, as streaming lists',
+    async (testBed, encoding) => {
+      await using bed = await testBed({ seed: fill });
+      await bed.converge();
+      const asked = bed.server.requests.map(({ path, query }) => [
+        path,
+        query.get('labelSelector'),
+        query.get('fieldSelector'),
+      ]);
+      assert.deepEqual(asked.sort(), [
+        ['/api/v1/nodes', null, `metadata.name=${testNode}`],
+        ['/api/v1/services', `!${proxyNameLabel}`, 'spec.clusterIP!=None'],
+        ['/apis/discovery.k8s.io/v1/endpointslices', '!service.kubernetes.io/headless', null],
+        ['/apis/networking.k8s.io/v1/servicecidrs', null, null],
+      ]);
+      for (const { query, headers } of bed.server.requests) {
+        assert.equal(headers.accept?.includes('protobuf'), encoding === 'protobuf');
+        assert.equal(query.get('watch'), 'true');
+        assert.equal(query.get('sendInitialEvents'), 'true');
+        assert.equal(query.get('resourceVersionMatch'), 'NotOlderThan');
+        assert.equal(query.get('allowWatchBookmarks'), 'true');
+        const seconds = Number(query.get('timeoutSeconds'));
+        assert.ok(seconds >= 5 && seconds <= 10);
+      }
+    },
+  );
 
-  test('for a resource cannot be started twice; another resource can be added', async () => {
+  testBoth('for a resource cannot be started twice; another resource can be added', async (testBed) => {
     await using bed = await testBed({ seed: fill, watch: ['nodes'] });
     await bed.converge();
     assert.throws(() => bed.source.start(['nodes'], bed.mirror), /nodes are already being watched/);
@@ -50,7 +54,7 @@ describe('requests', () => {
 });
 
 describe('objects', () => {
-  test('are added, changed and removed', async () => {
+  testBoth('are added, changed and removed', async (testBed) => {
     await using bed = await testBed({ seed: fill });
     await bed.converge();
     bed.server.put('services', apiService('svc-1', 8080));
@@ -63,7 +67,7 @@ describe('objects', () => {
     assert.equal(bed.mirror.removals, 3);
   });
 
-  test('are removed and added as they match the selector', async () => {
+  testBoth('are removed and added as they match the selector', async (testBed) => {
     await using bed = await testBed({ seed: fill });
     await bed.converge();
     bed.server.put('services', apiService('svc-1', 80, { labels: { [proxyNameLabel]: 'other' } }));
@@ -76,42 +80,52 @@ describe('objects', () => {
     assert.ok(bed.mirror.of('services').has('shop/svc-1'));
   });
 
-  test('that cannot be decoded are ignored and logged once; the others are delivered', async () => {
-    const seed = (server: TestBed['server']) => {
-      fill(server);
-      server.put('services', { metadata: { namespace: 'shop', name: 'odd' }, spec: { ports: 'none' } });
-    };
-    await using bed = await testBed({ seed, watch: ['services'] });
-    await soon('synced', () => bed.mirror.syncedResources.length === 1);
-    assert.equal(bed.mirror.of('services').size, 5);
-    bed.server.disconnect();
-    bed.server.put('services', apiService('after'));
-    bed.server.store.compact();
-    await soon('after is there', () => bed.mirror.of('services').has('shop/after'));
-    const lines = bed.log.lines.filter(({ message }) => message.startsWith('Object ignored'));
-    assert.equal(lines.length, 1);
-    assert.match(lines[0]?.error ?? '', /Service shop\/odd: spec\.ports: want an array, got "none"/);
-  });
+  testBoth(
+    'that cannot be decoded are ignored and logged once; the others are delivered',
+    async (testBed, encoding) => {
+      const seed = (server: TestBed['server']) => {
+        fill(server);
+        server.put('services', { metadata: { namespace: 'shop', name: 'odd' }, spec: { ports: 'none' } });
+      };
+      await using bed = await testBed({ seed, watch: ['services'] });
+      await soon('synced', () => bed.mirror.syncedResources.length === 1);
+      assert.equal(bed.mirror.of('services').size, 5);
+      bed.server.disconnect();
+      bed.server.put('services', apiService('after'));
+      bed.server.store.compact();
+      await soon('after is there', () => bed.mirror.of('services').has('shop/after'));
+      const lines = bed.log.lines.filter(({ message }) => message.startsWith('Object ignored'));
+      assert.equal(lines.length, 1);
+      const fault = {
+        json: 'spec.ports: want an array, got "none"',
+        protobuf: 'spec.ports[0]: want a protobuf message, got "a field of the unknown wire type 6"',
+      };
+      assert.equal(lines[0]?.error, `ObjectError: Service shop/odd: ${fault[encoding]}`);
+    },
+  );
 
-  test('that become invalid keep their last good form until they are corrected or deleted', async () => {
-    await using bed = await testBed({ seed: fill, watch: ['services'] });
-    await bed.converge();
-    const before = bed.mirror.of('services').get('shop/svc-1');
-    bed.server.put('services', { metadata: { namespace: 'shop', name: 'svc-1' }, spec: 5 });
-    bed.server.put('services', apiService('after'));
-    await soon('after is there', () => bed.mirror.of('services').has('shop/after'));
-    assert.equal(bed.mirror.of('services').get('shop/svc-1'), before);
-    bed.server.disconnect();
-    bed.server.put('services', apiService('later'));
-    bed.server.store.compact();
-    await soon('later is there', () => bed.mirror.of('services').has('shop/later'));
-    assert.equal(bed.mirror.of('services').get('shop/svc-1'), before);
-    bed.server.put('services', apiService('svc-1', 99));
-    await bed.converge();
-    bed.server.put('services', { metadata: { namespace: 'shop', name: 'svc-1' }, spec: 5 });
-    bed.server.delete('services', 'shop', 'svc-1');
-    await bed.converge();
-  });
+  testBoth(
+    'that become invalid keep their last good form until they are corrected or deleted',
+    async (testBed) => {
+      await using bed = await testBed({ seed: fill, watch: ['services'] });
+      await bed.converge();
+      const before = bed.mirror.of('services').get('shop/svc-1');
+      bed.server.put('services', { metadata: { namespace: 'shop', name: 'svc-1' }, spec: 5 });
+      bed.server.put('services', apiService('after'));
+      await soon('after is there', () => bed.mirror.of('services').has('shop/after'));
+      assert.equal(bed.mirror.of('services').get('shop/svc-1'), before);
+      bed.server.disconnect();
+      bed.server.put('services', apiService('later'));
+      bed.server.store.compact();
+      await soon('later is there', () => bed.mirror.of('services').has('shop/later'));
+      assert.equal(bed.mirror.of('services').get('shop/svc-1'), before);
+      bed.server.put('services', apiService('svc-1', 99));
+      await bed.converge();
+      bed.server.put('services', { metadata: { namespace: 'shop', name: 'svc-1' }, spec: 5 });
+      bed.server.delete('services', 'shop', 'svc-1');
+      await bed.converge();
+    },
+  );
 });
 
 describe('lists', () => {
@@ -119,7 +133,7 @@ describe('lists', () => {
     for (let i = 0; i < 1200; i++) server.put('services', apiService(`svc-${i}`));
   };
 
-  test('come in pages of 500 from a server that does not stream them', async () => {
+  testBoth('come in pages of 500 from a server that does not stream them', async (testBed) => {
     await using bed = await testBed({
       server: { streamingLists: 'refused' },
       seed: many,
@@ -141,7 +155,7 @@ describe('lists', () => {
     assert.equal(watches.at(-1)?.query.get('sendInitialEvents'), null);
   });
 
-  test('come in pages from a server that ignores sendInitialEvents', async () => {
+  testBoth('come in pages from a server that ignores sendInitialEvents', async (testBed) => {
     await using bed = await testBed({
       server: { streamingLists: 'ignored' },
       seed: many,
@@ -151,7 +165,7 @@ describe('lists', () => {
     assert.ok(bed.log.lines.some(({ message }) => message.startsWith('Failed to stream a list')));
   });
 
-  test('whose continue token expires are repeated without pages', async () => {
+  testBoth('whose continue token expires are repeated without pages', async (testBed) => {
     await using bed = await testBed({
       server: { streamingLists: 'refused' },
       seed: (server) => {
@@ -170,7 +184,7 @@ describe('lists', () => {
     );
   });
 
-  test('that break off are repeated, and nothing is lost or delivered twice', async () => {
+  testBoth('that break off are repeated, and nothing is lost or delivered twice', async (testBed) => {
     for (const streamingLists of ['supported', 'refused'] as const) {
       await using bed = await testBed({
         server: { streamingLists },
@@ -190,7 +204,7 @@ describe('lists', () => {
   });
 });
 
-test('stop ends every watch', async () => {
+testBoth('stop ends every watch', async (testBed) => {
   // Long idle times, so that no watch is reopened because of silence.
   await using bed = await testBed({ seed: fill, tuning: { idleMs: 60_000, listIdleMs: 60_000 } });
   await bed.converge();

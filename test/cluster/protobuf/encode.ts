@@ -13,7 +13,15 @@ export function encodeMessage(message: Message, object: unknown): Buffer {
 
 function writeFields(writer: BackwardWriter, message: Message, object: unknown): void {
   const values = isMap(object) ? object : {};
-  for (const [name, field] of Object.entries(message).reverse()) writeField(writer, field, values[name]);
+  for (const [name, field] of lastFieldFirst(message)) writeField(writer, field, values[name]);
+}
+
+const fieldsInReverse = new WeakMap<Message, readonly [string, Field][]>();
+
+function lastFieldFirst(message: Message): readonly [string, Field][] {
+  const known = fieldsInReverse.get(message) ?? Object.entries(message).reverse();
+  fieldsInReverse.set(message, known);
+  return known;
 }
 
 function writeField(writer: BackwardWriter, { number, type, written }: Field, value: unknown): void {

@@ -15,10 +15,11 @@ export class BackwardWriter {
 
   /** A negative number takes ten bytes, as in two's complement of 64 bits. */
   varint(value: number): void {
-    const bytes: number[] = [];
-    let rest = BigInt.asUintN(64, BigInt(value));
-    for (; rest > 0x7fn; rest >>= 7n) bytes.push(Number(rest & 0x7fn) | 0x80);
-    this.raw(Uint8Array.from([...bytes, Number(rest)]));
+    if (value < 0 || value > 0x7f) this.raw(longVarint(value));
+    else {
+      this.#reserve(1);
+      this.#buffer[--this.#start] = value;
+    }
   }
 
   raw(bytes: Uint8Array): void {
@@ -52,4 +53,11 @@ export class BackwardWriter {
     this.#buffer = grown;
     this.#start = start;
   }
+}
+
+function longVarint(value: number): Uint8Array {
+  const bytes: number[] = [];
+  let rest = BigInt.asUintN(64, BigInt(value));
+  for (; rest > 0x7fn; rest >>= 7n) bytes.push(Number(rest & 0x7fn) | 0x80);
+  return Uint8Array.from([...bytes, Number(rest)]);
 }
