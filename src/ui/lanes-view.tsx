@@ -11,7 +11,7 @@ import {
   geometryOf,
   type Lanes,
 } from './lanes.ts';
-import { shortNumber } from './rates.ts';
+import { figuresText, openedToEndpoints } from './rates.ts';
 import type { Asked } from './route.ts';
 
 /** More endpoints than this are not drawn until somebody asks for them. */
@@ -48,7 +48,7 @@ export function LanesView({ lanes: all, family, traffic, question, ask }: LanesP
     const decision = lanes.endpoints[e]?.shares.findIndex((share) => share > 0);
     askAbout(lanes.frontends.find((frontend) => frontend.decision === decision));
   };
-  const opened = traffic?.reduce((sum, item) => sum + (item.endpoint === null ? 0 : item.opened), 0) ?? 0;
+  const opened = openedToEndpoints(traffic ?? []);
   const figuresOf = (endpoint: string) => traffic?.find((item) => item.endpoint === endpoint);
   const at = (column: 'frontends' | 'decisions' | 'endpoints', i: number) =>
     isWide ? { top: `${geometry[column][i] ?? 0}px` } : {};
@@ -170,13 +170,6 @@ function Endpoint({ node, top, figures, opened, onAsk }: EndpointProps) {
       )}
     </li>
   );
-}
-
-/** `12 open, measured 34.1 %`. */
-function figuresText({ opened, open, failed }: TrafficItem, all: number): string {
-  const measured = all === 0 ? '' : `, measured ${percentText(opened / all)} of ${shortNumber(all)}`;
-  const failures = failed.reset + failed.unanswered;
-  return `${open} open${measured}${failures === 0 ? '' : `, ${failures} failed`}`;
 }
 
 function stateText({ ready, serving, terminating }: EndpointReport): string {

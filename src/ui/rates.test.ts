@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { TrafficItem, TrafficReport } from '../inspect/traffic-api.ts';
-import { Rates, shortNumber } from './rates.ts';
+import { figuresText, openedToEndpoints, Rates, shortNumber } from './rates.ts';
 
 const failed = { rejected: 0, dropped: 0, filtered: 0, reset: 1, unanswered: 2 };
 
@@ -67,6 +67,21 @@ test('endpoints fail while refused and unanswered connections become more', () =
   assert.equal(rates.update(report(2, [worse])).get(key)?.failing, 2);
   for (let i = 2; i <= 31; i++) rates.update(report(2 * i, [worse]));
   assert.equal(rates.update(report(64, [worse])).get(key)?.failing, 0);
+});
+
+test('failures of a Service that had no traffic before are new ones', () => {
+  const rates = new Rates();
+  rates.update(report(0, []));
+  assert.equal(rates.update(report(2, [item(3, null)])).get(key)?.failing, 3);
+});
+
+test('an endpoint is told with its share of the connections that got one', () => {
+  const got = { ...item(3, null), endpoint: '10.244.0.5:8080', failed: { ...failed, unanswered: 0 } };
+  const none = { ...item(7, null), endpoint: null };
+  const other = { ...item(9, null), endpoint: '10.244.0.6:8080' };
+  assert.equal(openedToEndpoints([got, none, other]), 12);
+  assert.equal(figuresText(got, 12), '1 open, measured 25.0 % of 12, 1 failed');
+  assert.equal(figuresText({ ...got, failed: { ...failed, reset: 0, unanswered: 0 } }, 0), '1 open');
 });
 
 test('numbers are short', () => {

@@ -27,11 +27,10 @@ export async function readBindings(
 
 /** Finds the plan that a virtual server belongs to; a node port has one at many addresses of the node. */
 function planFinder(plans: readonly ServicePlan[]): (call: PersistentCall) => ServicePlan | undefined {
-  const nowhere = { address: '' };
   const owners = new Map<string, ServicePlan>();
   for (const plan of plans) {
     for (const frontend of distinctFrontends(plan)) owners.set(formatVirtualServer(frontend), plan);
   }
   return (call) =>
-    owners.get(formatVirtualServer(call)) ?? owners.get(formatVirtualServer({ ...call, ...nowhere }));
+    owners.get(formatVirtualServer(call)) ?? owners.get(formatVirtualServer({ ...call, address: '' }));
 }
