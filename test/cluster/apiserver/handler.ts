@@ -146,7 +146,7 @@ export class ApiHandler {
     const expired = since !== undefined && since < this.#store.compactedAt;
     const message = `too old resource version: ${since} (${this.#store.compactedAt})`;
     if (expired && reportsExpiry === 'status') throw new ApiFault(410, 'Expired', message);
-    const watch = new Watch(this.#store, reply.stream(), {
+    const watch = new Watch(this.#store, reply.stream(wantsInitial), {
       resource,
       encoding: reply.encoding,
       matches,

@@ -99,4 +99,16 @@ describe('an answer', () => {
     assert.deepEqual([small.packed, large.packed, plain.packed], [false, true, false]);
     assert.deepEqual(gunzipSync(large.body), plain.body);
   });
+
+  test('that begins with a list is compressed event by event if the client asks for it', async () => {
+    const server = await startApiServer();
+    server.put('services', apiService('svc-0'));
+    const watch = `${server.url}/api/v1/services?watch=true&timeoutSeconds=0`;
+    const headers = { 'accept-encoding': 'gzip' };
+    const list = await get(`${watch}&sendInitialEvents=true&resourceVersionMatch=NotOlderThan`, headers);
+    const changes = await get(`${watch}&resourceVersion=1000`, headers);
+    await server.close();
+    assert.deepEqual([list.packed, changes.packed], [true, false]);
+    assert.equal(gunzipSync(list.body).toString().trim().split('\n').length, 2);
+  });
 });

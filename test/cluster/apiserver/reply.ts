@@ -61,14 +61,29 @@ export class Reply {
     outlet.end();
   }
 
-  /** Begins the answer to a watch. */
-  stream(): Outlet {
-    this.#response.writeHead(200, { 'content-type': this.#encoding.watchType });
+  /** Begins the answer to a watch. One that begins with a list is compressed if the client asks for that. */
+  stream(beginsWithList: boolean): Outlet {
+    const packs = this.#acceptsGzip && beginsWithList && this.#fault === undefined;
+    this.#response.writeHead(200, {
+      'content-type': this.#encoding.watchType,
+      ...(packs && { 'content-encoding': 'gzip' }),
+    });
     this.#response.flushHeaders();
-    return outletFor(this.#response, this.#fault);
+    const outlet = outletFor(this.#response, this.#fault);
+    return packs ? packing(outlet) : outlet;
   }
 
   cut(): void {
     this.#response.destroy();
   }
+}
+
+/** Compresses every write for itself, as the real server does, so that no event is held back. */
+function packing(outlet: Outlet): Outlet {
+  return {
+    write: (bytes) => outlet.write(gzipSync(bytes, { level: 1 })),
+    end: () => outlet.end(),
+    destroy: () => outlet.destroy(),
+    onClose: (run) => outlet.onClose(run),
+  };
 }
