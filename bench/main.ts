@@ -25,6 +25,7 @@ const parts: Readonly<Record<string, () => Promise<Part>>> = {
   userspace: () => import('./userspace.ts'),
   observe: () => import('./observe.ts'),
   api: () => import('./api.ts'),
+  flood: () => import('./flood.ts'),
 };
 
 interface Options {

@@ -69,6 +69,13 @@ export class Cluster {
     this.#api.put('endpointSlices', sliceObject(index, addresses, generation, this.#protocol));
   }
 
+  /** Adds a Service with a health check node port. */
+  addHealthCheckPort(port: number): void {
+    const spec = { type: 'LoadBalancer', externalTrafficPolicy: 'Local', healthCheckNodePort: port };
+    this.#api.put('services', serviceObject(this.size.services, this.#protocol, spec));
+    this.set(this.size.services, 'silent');
+  }
+
   async close(): Promise<void> {
     await this.#api.close();
     rmSync(this.#directory, { recursive: true });
@@ -99,7 +106,7 @@ function address(second: number, number: number): string {
   return [10, second + (number >> 16), (number >> 8) & 255, number & 255].join('.');
 }
 
-function serviceObject(index: number, protocol: string): RawObject {
+function serviceObject(index: number, protocol: string, spec: object = {}): RawObject {
   const clusterIP = serviceIP(index);
   const { namespace, name } = serviceName(index);
   return {
@@ -113,6 +120,7 @@ function serviceObject(index: number, protocol: string): RawObject {
       internalTrafficPolicy: 'Cluster',
       sessionAffinity: 'None',
       ports: [{ name: 'http', port: 80, protocol, targetPort: endpointPort }],
+      ...spec,
     },
     status: { loadBalancer: {} },
   };

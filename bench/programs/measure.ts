@@ -73,9 +73,9 @@ export async function measureProgram(
     const rescaled: number[] = [];
     for (let i = 0; i < changes; i++) {
       const index = (1 + i * 37) % (size.services - 1);
-      await patiently(program, changed(cluster, probe, index, 'refusing', 'refused'));
-      rescaled.push(await patiently(program, changed(cluster, probe, index, 'listener', 'connected')));
-      replaced.push(await patiently(program, changed(cluster, probe, index, 'one-refusing', 'refused')));
+      await patiently(program, changeEffect(cluster, probe, index, 'refusing', 'refused'));
+      rescaled.push(await patiently(program, changeEffect(cluster, probe, index, 'listener', 'connected')));
+      replaced.push(await patiently(program, changeEffect(cluster, probe, index, 'one-refusing', 'refused')));
       cluster.set(index, 'silent');
     }
     await sleep(settledMs);
@@ -146,7 +146,7 @@ export async function measureRate(
       isListening = !isListening;
       const outcome = isListening ? 'connected' : 'refused';
       const who = isListening ? 'listener' : 'one-refusing';
-      effects.push(changed(cluster, probe, size.services - 1, who, outcome));
+      effects.push(changeEffect(cluster, probe, size.services - 1, who, outcome));
     };
     let last: Promise<number> = Promise.resolve(0);
     while (sharedClock() - begun < seconds * 1000) {
@@ -195,7 +195,7 @@ export async function withProgram<T>(
 }
 
 /** The time in ms from a change until a connection sees it. */
-async function changed(
+export async function changeEffect(
   cluster: Cluster,
   probe: Probe,
   index: number,
@@ -208,7 +208,8 @@ async function changed(
   return (await seen) - begun;
 }
 
-async function patiently<T>(program: Program, promise: Promise<T>): Promise<T> {
+/** Rejects when the program ends, or after minutes. */
+export async function patiently<T>(program: Program, promise: Promise<T>): Promise<T> {
   const given = new AbortController();
   const impatience = (async () => {
     for (let waited = 0; waited < patienceMs; waited += 500) {
@@ -234,7 +235,7 @@ function perChange({ own, kernel }: Cpu, changes: number): Cpu {
   return { own: own / changes, kernel: kernel / changes };
 }
 
-function spread(samples: readonly number[]): Spread {
+export function spread(samples: readonly number[]): Spread {
   const sorted = [...samples].sort((a, b) => a - b);
   const at = (share: number): number =>
     sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0;
