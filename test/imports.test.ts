@@ -54,7 +54,8 @@ const allowed: Record<string, readonly string[]> = {
   forwarder: ['native', 'model', 'lib'],
   backends: ['forwarder', 'plan', 'model', 'kernel', 'config/types.ts', 'obs', 'lib'],
   conntrack: ['model', 'kernel', 'obs', 'lib'],
-  health: ['model', 'obs', 'lib'],
+  health: ['http', 'model', 'obs', 'lib'],
+  http: ['obs', 'lib'],
   kernel: ['native', 'model', 'obs', 'lib'],
   native: ['lib'],
   obs: ['lib'],
@@ -71,7 +72,7 @@ const allowed: Record<string, readonly string[]> = {
     'model/ip.ts',
     'lib',
   ],
-  admin: ['inspect', 'obs', 'health', 'state', 'plan', 'config', 'lib'],
+  admin: ['http', 'inspect', 'obs', 'health', 'state', 'plan', 'config', 'lib'],
   lib: [],
 };
 

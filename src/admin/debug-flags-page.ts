@@ -1,9 +1,6 @@
-import type { IncomingMessage } from 'node:http';
+import { type Handler, type Routes, textHeaders } from '../http/router.ts';
 import { reply } from '../lib/http.ts';
-import { type Handler, type Routes, textHeaders } from './http.ts';
 
-/** Longest body that is kept; the rest is read and ignored. */
-const maxBody = 64;
 const maxLevel = 2 ** 31 - 1;
 
 const index = `<html>
@@ -25,7 +22,7 @@ export function debugFlagRoutes(setVerbosity: (level: number) => void): Routes {
     '/debug/flags/v': async (request, response) => {
       const plain = { ...textHeaders, 'Content-Type': 'text/plain' };
       if (request.method !== 'PUT') return reply(response, 406, plain, 'unsupported http method');
-      const text = await readBody(request);
+      const text = (await request.body()).trim();
       const level = Number(text);
       if (!/^\d+$/.test(text) || level > maxLevel) {
         const message = `failed set klog.logging.verbosity ${JSON.stringify(text)}: not a number from 0 to ${maxLevel}`;
@@ -35,12 +32,4 @@ export function debugFlagRoutes(setVerbosity: (level: number) => void): Routes {
       reply(response, 200, plain, `successfully set klog.logging.verbosity to ${level}`);
     },
   };
-}
-
-async function readBody(request: IncomingMessage): Promise<string> {
-  let text = '';
-  for await (const chunk of request) {
-    if (text.length < maxBody) text += String(chunk).slice(0, maxBody);
-  }
-  return text.trim();
 }

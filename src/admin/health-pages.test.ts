@@ -4,11 +4,12 @@ import { test } from 'node:test';
 import { healthzRoutes } from '../health/healthz-server.ts';
 import { Problems } from '../health/problems.ts';
 import { ProxyHealth } from '../health/proxy-health.ts';
+import { Capacity } from '../http/capacity.ts';
+import { createRouter } from '../http/router.ts';
 import { systemClock } from '../lib/clock.ts';
 import { families } from '../model/ip.ts';
 import { silentLogger } from '../obs/log.ts';
 import { ignoredMetric } from '../obs/metrics.ts';
-import { createRouter } from './http.ts';
 import { serveWithRetry } from './listen.ts';
 
 const vectors = new URL('../../test/vectors/pages/iptables.json', import.meta.url);
@@ -34,6 +35,7 @@ test('the health server answers every recorded path and method like upstream', a
     hardFail: true,
     onHardFail: assert.fail,
     handler: createRouter(routes, silentLogger),
+    capacity: new Capacity(systemClock),
     clock: systemClock,
     logger: silentLogger,
     onListening: resolve,

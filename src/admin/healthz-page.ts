@@ -1,9 +1,9 @@
+import { type Handler, type Routes, textHeaders } from '../http/router.ts';
 import type { Clock } from '../lib/clock.ts';
 import { reply } from '../lib/http.ts';
 import type { Counter, Gauge } from '../obs/metrics.ts';
 import { registerStartTime } from '../obs/process-metrics.ts';
 import { Registry, type RegistryOptions } from '../obs/registry.ts';
-import { type Handler, type Routes, textHeaders } from './http.ts';
 import { metricsHandler } from './metrics-page.ts';
 
 /** The labels of this server's only check. */

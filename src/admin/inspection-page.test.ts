@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { createServer, type IncomingMessage, request } from 'node:http';
-import { type AddressInfo, connect } from 'node:net';
+import { type IncomingMessage, request } from 'node:http';
+import { connect } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { planOf, plansByKey } from '../../test/cluster/plans.ts';
 import { FakeClock } from '../../test/fake-clock.ts';
 import { type TestFamily, testInspector } from '../../test/inspected-proxy.ts';
+import { serveHttp } from '../../test/serve-http.ts';
+import { createRouter } from '../http/router.ts';
 import {
   API_VERSION,
   type EndpointList,
@@ -16,7 +18,6 @@ import {
 import { systemClock } from '../lib/clock.ts';
 import { silentLogger } from '../obs/log.ts';
 import type { PlannedPort } from '../plan/plan.ts';
-import { createRouter } from './http.ts';
 import { inspectionHandler } from './inspection-page.ts';
 
 const web = planOf({ clusterIP: '10.96.0.1' }, [{ ip: '10.244.1.21' }]);
@@ -31,11 +32,8 @@ async function serve(t: TestContext, family: TestFamily, admits = () => true): P
     log: () => ['started with token: abc\n'],
     clock: systemClock,
   });
-  const server = createServer(createRouter({ [`${BASE}*`]: handler }, silentLogger)).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  t.after(() => server.close());
-  t.after(() => server.closeAllConnections());
-  return (server.address() as AddressInfo).port;
+  const { port } = await serveHttp(t, createRouter({ [`${BASE}*`]: handler }, silentLogger));
+  return port;
 }
 
 async function ask(port: number, page: string, method = 'GET', headers = {}) {

@@ -1,5 +1,7 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isIP } from 'node:net';
+import type { HttpRequest } from '../http/exchange.ts';
+import type { HttpResponse } from '../http/response.ts';
+import { type Handler, notFound, type Routes, replyError, textHeaders } from '../http/router.ts';
 import { affinityParameters, readAffinityQuestion } from '../inspect/affinity.ts';
 import { API_PATH, API_VERSION, type NodeReport } from '../inspect/api.ts';
 import { type Inspector, NotReadyError } from '../inspect/inspector.ts';
@@ -9,10 +11,9 @@ import { type Selector, selectorParameters } from '../inspect/selection.ts';
 import { flowParameters, readFlowQuestion, readGrouping, trafficParameters } from '../inspect/traffic.ts';
 import type { FlowEvent } from '../inspect/traffic-api.ts';
 import type { Clock } from '../lib/clock.ts';
-import { reply } from '../lib/http.ts';
+import { type Replier, reply } from '../lib/http.ts';
 import { redact } from '../lib/redact.ts';
 import { messageOf } from '../lib/thrown.ts';
-import { type Handler, notFound, type Routes, replyError, textHeaders } from './http.ts';
 import { LineStream, sendBatches, sendList } from './json-stream.ts';
 
 export interface InspectionPagesOptions {
@@ -58,9 +59,9 @@ export function inspectionHandler(options: InspectionPagesOptions): Handler {
 
 /** Pages by the part of the path after API_PATH; API_PATH itself lists them. */
 function inspectionPages({ inspector, node, log, clock }: InspectionPagesOptions): Routes {
-  const list = async (response: ServerResponse, head: object, items: Iterable<object>) => {
+  const list = async (response: HttpResponse, head: object, items: Iterable<object>) => {
     response.writeHead(200, jsonHeaders);
-    await sendList(response, head, response.req.method === 'HEAD' ? [] : items, clock);
+    await sendList(response, head, response.request.method === 'HEAD' ? [] : items, clock);
   };
   const listOf = (kind: string) => ({ apiVersion: API_VERSION, kind });
   const pages: Routes = {
@@ -98,7 +99,7 @@ function inspectionPages({ inspector, node, log, clock }: InspectionPagesOptions
         return;
       }
       const { head, send } = await inspector.flows(question);
-      response.setHeaders(new Map(Object.entries(jsonHeaders)));
+      response.setFields(jsonHeaders);
       await sendBatches(response, head, isHead ? async () => {} : send).catch((error: unknown) => {
         throw new NotReadyError(messageOf(error));
       });
@@ -151,17 +152,17 @@ function selectorOf(query: URLSearchParams): Selector {
 
 /** Replies 403 or 405 to a disallowed request; returns whether it replied. */
 function replyIfForbidden(
-  request: IncomingMessage,
-  response: ServerResponse,
+  request: HttpRequest,
+  response: Replier,
   admits: InspectionPagesOptions['admits'],
 ): boolean {
-  const { remoteAddress } = request.socket;
+  const { remoteAddress } = request;
   if (!admits(remoteAddress)) {
     const who = remoteAddress?.replace(/^::ffff:/, '') ?? 'an unknown address';
     replyError(response, 403, `${API_PATH} is not open to ${who}; start kube-proxy with --inspection-from`);
     return true;
   }
-  const { host } = request.headers;
+  const host = request.header('host');
   if (host !== undefined && !isTrustedHost(host)) {
     const which = JSON.stringify(host);
     replyError(
@@ -186,6 +187,6 @@ function isTrustedHost(header: string): boolean {
   return host.toLowerCase() === 'localhost' || isIP(host.replace(/^\[(.*)\]$/, '$1')) !== 0;
 }
 
-function replyJSON(response: ServerResponse, body: object): void {
+function replyJSON(response: Replier, body: object): void {
   reply(response, 200, jsonHeaders, `${JSON.stringify(body)}\n`);
 }

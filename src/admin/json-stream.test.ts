@@ -1,26 +1,18 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { createServer, get, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { get, type IncomingMessage } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
 import { eventually } from '../../test/eventually.ts';
+import { serveHttp } from '../../test/serve-http.ts';
+import type { HttpResponse } from '../http/response.ts';
 import { LineStream, sendBatches } from './json-stream.ts';
 
-async function answerOf(
-  t: TestContext,
-  handle: (response: ServerResponse) => void,
-): Promise<IncomingMessage> {
-  const server = createServer((_request, response) => handle(response)).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
+async function answerOf(t: TestContext, handle: (response: HttpResponse) => void): Promise<IncomingMessage> {
+  const { port } = await serveHttp(t, (_request, response) => handle(response));
   const request = get({ host: '127.0.0.1', port, agent: false });
   request.on('error', () => {});
-  t.after(() => {
-    request.destroy();
-    server.closeAllConnections();
-    server.close();
-  });
+  t.after(() => request.destroy());
   const [response] = (await once(request, 'response')) as [IncomingMessage];
   return response;
 }
@@ -53,7 +45,7 @@ test('an answer that fails before anything was sent can still be an error', asyn
     const failing = sendBatches(to, {}, async () => {
       throw new Error('the kernel does not answer');
     });
-    failing.catch((error: Error) => to.writeHead(503).end(error.message));
+    failing.catch((error: Error) => to.writeHead(503, {}).end(error.message));
   });
   assert.deepEqual([response.statusCode, await text(response)], [503, 'the kernel does not answer']);
 });

@@ -1,4 +1,4 @@
-import type { ServerResponse } from 'node:http';
+import type { HttpResponse } from '../http/response.ts';
 import type { Clock } from '../lib/clock.ts';
 import { TimeSlice } from '../lib/time-slice.ts';
 
@@ -10,7 +10,7 @@ const pieceLength = 64 * 1024;
  * the client reads. Stops when the client disconnects.
  */
 export async function sendList(
-  response: ServerResponse,
+  response: HttpResponse,
   head: object,
   items: Iterable<object>,
   clock: Clock,
@@ -31,7 +31,7 @@ export async function sendList(
 }
 
 /** Resolves when there is room for more; to false when the client has disconnected. */
-function write(response: ServerResponse, piece: string): boolean | Promise<boolean> {
+function write(response: HttpResponse, piece: string): boolean | Promise<boolean> {
   if (response.destroyed) return false;
   if (response.write(piece)) return true;
   return new Promise((resolve) => {
@@ -48,7 +48,7 @@ function write(response: ServerResponse, piece: string): boolean | Promise<boole
  * fails before anything was sent: the caller can still answer with an error.
  */
 export async function sendBatches(
-  response: ServerResponse,
+  response: HttpResponse,
   head: object,
   produce: (send: (items: readonly object[]) => Promise<void>) => Promise<void>,
 ): Promise<void> {
@@ -80,11 +80,11 @@ const maxWaiting = 4 << 20;
 
 /** Sends one object per line, as they come. A reader that is too slow misses some, and is told how many. */
 export class LineStream {
-  readonly #response: ServerResponse;
+  readonly #response: HttpResponse;
   readonly #lostLine: (count: number) => object;
   #lost = 0;
 
-  constructor(response: ServerResponse, lostLine: (count: number) => object) {
+  constructor(response: HttpResponse, lostLine: (count: number) => object) {
     this.#response = response;
     this.#lostLine = lostLine;
     response.on('drain', () => this.#report());

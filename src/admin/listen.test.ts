@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict';
 import { EventEmitter, on, once } from 'node:events';
-import type { Server } from 'node:http';
 import { type AddressInfo, createServer } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { type TestContext, test } from 'node:test';
 import { FakeClock } from '../../test/fake-clock.ts';
+import { Capacity } from '../http/capacity.ts';
+import { HttpServer } from '../http/server.ts';
+import { systemClock } from '../lib/clock.ts';
 import { silentLogger } from '../obs/log.ts';
-import { createHttpServer } from './http.ts';
 import { listenTargets, parseListenAddress, type ServeOptions, serveWithRetry } from './listen.ts';
 
 function start(t: TestContext, overrides: Partial<ServeOptions>) {
@@ -24,6 +25,7 @@ function start(t: TestContext, overrides: Partial<ServeOptions>) {
       events.emit('failure', error);
     },
     handler: (_request, response) => response.end('ok'),
+    capacity: new Capacity(systemClock),
     clock,
     logger: {
       ...silentLogger,
@@ -98,9 +100,9 @@ for (const address of ['0.0.0.0:0', '[::]:0']) {
 test('a port in use is tried again every five seconds', async (t) => {
   const holder = await occupy(t);
   let attempts = 0;
-  const makeServer: typeof createHttpServer = (handler) => {
+  const makeServer: ServeOptions['makeServer'] = (...args) => {
     attempts++;
-    return createHttpServer(handler);
+    return new HttpServer(...args);
   };
   const address = `127.0.0.1:${holder.port}`;
   const { serving, clock, failures, listening, nextFailure } = start(t, { address, makeServer });
@@ -132,9 +134,9 @@ test('with hardFail the first failure is reported once and not retried', async (
 });
 
 test('a listener that fails while serving is reopened', async (t) => {
-  const servers: Server[] = [];
-  const makeServer: typeof createHttpServer = (handler) => {
-    const server = createHttpServer(handler);
+  const servers: HttpServer[] = [];
+  const makeServer: ServeOptions['makeServer'] = (...args) => {
+    const server = new HttpServer(...args);
     servers.push(server);
     return server;
   };
@@ -145,14 +147,14 @@ test('a listener that fails while serving is reopened', async (t) => {
   assert.equal(serving.port, undefined);
   await clock.advance(5000);
   assert.equal(servers.length, 2);
-  if (!servers[1]?.listening) await once(servers[1] as Server, 'listening');
+  if (!servers[1]?.listening) await once(servers[1] as HttpServer, 'listening');
   assert.equal(await (await fetch(`http://127.0.0.1:${serving.port}/`)).text(), 'ok');
 });
 
 test('without IPv6 in the kernel a wildcard listens on IPv4', async (t) => {
   const tried: unknown[] = [];
-  const makeServer: typeof createHttpServer = (handler) => {
-    const server = createHttpServer(handler);
+  const makeServer: ServeOptions['makeServer'] = (...args) => {
+    const server = new HttpServer(...args);
     const listen = server.listen.bind(server);
     t.mock.method(server, 'listen', (target: { host: string }) => {
       tried.push(target.host);

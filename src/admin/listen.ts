@@ -1,9 +1,10 @@
-import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { isIP } from 'node:net';
+import type { Capacity } from '../http/capacity.ts';
+import type { RequestListener } from '../http/exchange.ts';
+import { backlog, HttpServer } from '../http/server.ts';
 import type { Clock, Timer } from '../lib/clock.ts';
 import { listenErrorText } from '../lib/listen-error.ts';
 import type { Logger } from '../obs/log.ts';
-import { closeServer, createHttpServer } from './http.ts';
 
 const retryMs = 5000;
 
@@ -15,12 +16,14 @@ export interface ServeOptions {
   /** Call `onHardFail` on the first failure instead of trying again every five seconds. */
   readonly hardFail: boolean;
   readonly onHardFail: (error: Error) => void;
-  readonly handler: (request: IncomingMessage, response: ServerResponse) => void;
+  readonly handler: RequestListener;
+  /** The bounds that it shares with other servers. */
+  readonly capacity: Capacity;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly onListening?: (port: number) => void;
   /** Tests replace it to provoke failures. */
-  readonly makeServer?: typeof createHttpServer;
+  readonly makeServer?: (...args: ConstructorParameters<typeof HttpServer>) => HttpServer;
 }
 
 export interface Serving {
@@ -74,7 +77,7 @@ const noIPv6 = new Set(['EAFNOSUPPORT', 'EADDRNOTAVAIL', 'EPROTONOSUPPORT']);
 class Listening implements Serving {
   readonly #options: ServeOptions;
   readonly #targets: readonly [ListenAddress, ListenAddress?];
-  #server: Server | undefined;
+  #server: HttpServer | undefined;
   #retry: Timer | undefined;
   #closed = false;
 
@@ -97,11 +100,12 @@ class Listening implements Serving {
     this.#retry?.cancel();
     const server = this.#server;
     this.#server = undefined;
-    if (server) await closeServer(server, this.#options.clock);
+    if (server) await server.stop(this.#options.clock);
   }
 
   #listen(target: ListenAddress, fallback?: ListenAddress): void {
-    const server = (this.#options.makeServer ?? createHttpServer)(this.#options.handler);
+    const { handler, capacity, makeServer } = this.#options;
+    const server = makeServer?.(handler, capacity) ?? new HttpServer(handler, capacity);
     this.#server = server;
     server.once('listening', () => this.#listening(server));
     server.on('error', (error: NodeJS.ErrnoException) => {
@@ -109,10 +113,10 @@ class Listening implements Serving {
       if (fallback && !server.listening && noIPv6.has(error.code ?? '')) this.#listen(fallback);
       else this.#failed(server, error);
     });
-    server.listen(target);
+    server.listen({ ...target, backlog });
   }
 
-  #listening(server: Server): void {
+  #listening(server: HttpServer): void {
     const port = this.port;
     if (this.#closed || port === undefined) {
       // Closed while the bind was under way.
@@ -124,7 +128,7 @@ class Listening implements Serving {
     onListening?.(port);
   }
 
-  #failed(server: Server, cause: NodeJS.ErrnoException): void {
+  #failed(server: HttpServer, cause: NodeJS.ErrnoException): void {
     const { name, address, hardFail, onHardFail, clock, logger } = this.#options;
     this.#server = undefined;
     server.close();

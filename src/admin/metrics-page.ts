@@ -1,10 +1,9 @@
-import type { ServerResponse } from 'node:http';
-import { reply } from '../lib/http.ts';
+import type { Handler } from '../http/router.ts';
+import { type Replier, reply } from '../lib/http.ts';
 import { encodeDelimited } from '../obs/protobuf-exposition.ts';
 import type { Registry } from '../obs/registry.ts';
 import { formatText } from '../obs/text-exposition.ts';
 import { negotiateEncoding, parseAccept } from './accept.ts';
-import type { Handler } from './http.ts';
 
 const protobufType = 'application/vnd.google.protobuf';
 const protobufMessage = 'io.prometheus.client.MetricFamily';
@@ -21,13 +20,13 @@ export function metricsHandler(registry: Registry, startTime: number): Handler {
   return async (request, response, { query }) => {
     const names = query.getAll('name[]');
     const families = await registry.gather(names.length > 0 ? new Set(names) : undefined);
-    const format = chooseFormat(request.headers.accept);
+    const format = chooseFormat(request.header('accept'));
     const body = format.kind === 'text' ? Buffer.from(formatText(families)) : encodeDelimited(families);
     const headers = {
       'Content-Type': format.contentType,
       'Process-Start-Time-Unix': String(Math.trunc(startTime)),
     };
-    await replyEncoded(response, request.headers['accept-encoding']?.toString(), headers, body);
+    await replyEncoded(response, request.header('accept-encoding'), headers, body);
   };
 }
 
@@ -56,7 +55,7 @@ function text(suffix: string): Format {
 }
 
 async function replyEncoded(
-  response: ServerResponse,
+  response: Replier,
   accepted: string | undefined,
   headers: Readonly<Record<string, string>>,
   body: Uint8Array,

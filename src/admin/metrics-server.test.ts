@@ -1,16 +1,16 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { createServer, type IncomingMessage, request } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type IncomingMessage, request } from 'node:http';
 import { type TestContext, test } from 'node:test';
 import { gunzipSync, zstdDecompressSync } from 'node:zlib';
 import { parse as parseYaml } from 'yaml';
 import { FakeClock } from '../../test/fake-clock.ts';
+import { serveHttp } from '../../test/serve-http.ts';
+import { notFound } from '../http/router.ts';
 import { silentLogger } from '../obs/log.ts';
 import { createProxyMetrics } from '../obs/proxy-metrics.ts';
 import { Registry } from '../obs/registry.ts';
-import { notFound } from './http.ts';
 import { type MetricsServerOptions, metricsServerHandler } from './metrics-server.ts';
 
 const started = Date.UTC(2026, 10, 15, 3, 56, 49) / 1000;
@@ -48,14 +48,8 @@ async function setup(t: TestContext, overrides: Partial<MetricsServerOptions> = 
     random: () => 0,
     ...overrides,
   });
-  const server = createServer(handler).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  t.after(() => {
-    server.close();
-    server.closeAllConnections();
-  });
-  const { port } = server.address() as AddressInfo;
-  return { clock, metrics, levels, get: client(port), url: `http://127.0.0.1:${port}` };
+  const { port, url } = await serveHttp(t, handler);
+  return { clock, metrics, levels, get: client(port), url };
 }
 
 /** node:http rather than fetch: it neither decompresses nor adds headers of its own. */

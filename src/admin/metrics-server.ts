@@ -1,4 +1,5 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { RequestListener } from '../http/exchange.ts';
+import { createRouter, type Handler, type Routes, textHeaders } from '../http/router.ts';
 import { API_PATH } from '../inspect/api.ts';
 import type { Clock } from '../lib/clock.ts';
 import { reply } from '../lib/http.ts';
@@ -6,7 +7,6 @@ import type { Logger } from '../obs/log.ts';
 import type { Registry } from '../obs/registry.ts';
 import { debugFlagRoutes } from './debug-flags-page.ts';
 import { pingRoutes } from './healthz-page.ts';
-import { createRouter, type Handler, type Routes, textHeaders } from './http.ts';
 import { metricsHandler } from './metrics-page.ts';
 import { pprofRoutes } from './pprof-page.ts';
 import { flagzHandler, type Status, statuszHandler } from './z-pages.ts';
@@ -36,9 +36,7 @@ export interface MetricsServerOptions {
 }
 
 /** The request listener behind the metrics port. */
-export function metricsServerHandler(
-  options: MetricsServerOptions,
-): (request: IncomingMessage, response: ServerResponse) => void {
+export function metricsServerHandler(options: MetricsServerOptions): RequestListener {
   const { clock, logger, startTime, registry } = options;
   const onCollectError = (error: unknown) => logger.error(error, 'Failed to read metrics');
   return createRouter(

@@ -4,6 +4,7 @@ import { createServer } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { eventually } from '../../test/eventually.ts';
 import { freePort } from '../../test/free-port.ts';
+import { Capacity } from '../http/capacity.ts';
 import { systemClock } from '../lib/clock.ts';
 import { silentLogger } from '../obs/log.ts';
 import { MovableServer } from './movable-server.ts';
@@ -23,6 +24,7 @@ async function serving(t: TestContext) {
     name: 'metrics server',
     onHardFail: (error: Error) => failures.push(error),
     handler: (_request: unknown, response: { end(text: string): void }) => response.end('ok'),
+    capacity: new Capacity(systemClock),
     clock: systemClock,
     logger: silentLogger,
   };

@@ -1,14 +1,12 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { gunzipSync } from 'node:zlib';
 import { eventually } from '../../test/eventually.ts';
 import { FakeClock } from '../../test/fake-clock.ts';
+import { serveHttp } from '../../test/serve-http.ts';
+import { createRouter } from '../http/router.ts';
 import { type Clock, systemClock } from '../lib/clock.ts';
 import { silentLogger } from '../obs/log.ts';
-import { createRouter } from './http.ts';
 import { cpuProfileToPprof, heapProfileToPprof } from './pprof-format.ts';
 import { pprofRoutes } from './pprof-page.ts';
 
@@ -152,13 +150,7 @@ test('a heap profile becomes stacks with bytes', () => {
 });
 
 async function serve(t: TestContext, clock: Clock): Promise<string> {
-  const server = createServer(createRouter(pprofRoutes(clock), silentLogger)).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  t.after(() => {
-    server.close();
-    server.closeAllConnections();
-  });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return (await serveHttp(t, createRouter(pprofRoutes(clock), silentLogger))).url;
 }
 
 function busyWork(n: number): number {

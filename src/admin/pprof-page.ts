@@ -1,6 +1,6 @@
+import { type Handler, type Routes, replyError, textHeaders } from '../http/router.ts';
 import type { Clock } from '../lib/clock.ts';
 import { reply } from '../lib/http.ts';
-import { type Handler, type Routes, replyError, textHeaders } from './http.ts';
 import { type ProfileKind, Profiler, ProfilerBusyError } from './profiler.ts';
 
 const defaultSeconds: Readonly<Record<ProfileKind, number>> = { profile: 30, heap: 10, allocs: 10 };

@@ -1,8 +1,7 @@
-import type { ServerResponse } from 'node:http';
 import { writeYaml } from '../config/write-yaml.ts';
-import { reply } from '../lib/http.ts';
+import { type Handler, replyError, textHeaders } from '../http/router.ts';
+import { type Replier, reply } from '../lib/http.ts';
 import { type MediaRange, parseAccept } from './accept.ts';
-import { type Handler, replyError, textHeaders } from './http.ts';
 
 /** Separators of name and value. One is drawn at random, as upstream does, so that no program relies on the text. */
 const separators = [':', ': ', '=', ' '] as const;
@@ -40,7 +39,7 @@ export function flagzHandler(flags: () => ReadonlyMap<string, string>, random: (
     },
     fields: () => ({ flags: Object.fromEntries(sorted()) }),
   };
-  return (request, response) => replyPage(response, request.headers.accept, page, separator);
+  return (request, response) => replyPage(response, request.header('accept'), page, separator);
 }
 
 export interface Status {
@@ -63,7 +62,7 @@ export function statuszHandler(status: () => Status, random: () => number): Hand
       return { startTime: new Date(startTime).toISOString().replace(/\.\d+Z$/, 'Z'), ...rest };
     },
   };
-  return (request, response) => replyPage(response, request.headers.accept, page, drawSeparator(random));
+  return (request, response) => replyPage(response, request.header('accept'), page, drawSeparator(random));
 }
 
 function statusLines(status: Status, separator: Separator): string {
@@ -86,12 +85,7 @@ function unixDate(ms: number): string {
   return `${week} ${month} ${day.replace(/^0/, ' ')} ${time} UTC ${year}`;
 }
 
-function replyPage(
-  response: ServerResponse,
-  accept: string | undefined,
-  page: ZPage,
-  separator: Separator,
-): void {
+function replyPage(response: Replier, accept: string | undefined, page: ZPage, separator: Separator): void {
   for (const range of accept ? parseAccept(accept) : [everything]) {
     if (isText(range)) {
       reply(response, 200, { 'Content-Type': textHeaders['Content-Type'] }, page.text(separator));
@@ -120,7 +114,7 @@ function requestedVersion({ type, params }: MediaRange, kind: string): Version |
   return versions.find((version) => version === params.get('v'));
 }
 
-function replyObject(response: ServerResponse, type: string, page: ZPage, version: Version): void {
+function replyObject(response: Replier, type: string, page: ZPage, version: Version): void {
   const object = {
     kind: page.kind,
     apiVersion: `${group}/${version}`,

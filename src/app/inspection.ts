@@ -1,7 +1,7 @@
-import type { Handler } from '../admin/http.ts';
 import { inspectionHandler } from '../admin/inspection-page.ts';
 import { buildInfo } from '../cli/version.ts';
 import type { Problems } from '../health/problems.ts';
+import type { Handler } from '../http/router.ts';
 import { Inspector } from '../inspect/inspector.ts';
 import type { Journal } from '../inspect/journal.ts';
 import { peerCheck } from '../inspect/peers.ts';

@@ -6,6 +6,7 @@ import { ConntrackReconciler } from '../conntrack/reconciler.ts';
 import type { Problems } from '../health/problems.ts';
 import type { ProxyHealth } from '../health/proxy-health.ts';
 import { ServiceHealthServers } from '../health/service-health.ts';
+import type { Capacity } from '../http/capacity.ts';
 import type { Journalist } from '../inspect/journal.ts';
 import { cpuMs } from '../kernel/cpu-time.ts';
 import { openConntrackClient } from '../kernel/ct/client.ts';
@@ -34,6 +35,7 @@ export interface ProxiersOptions extends Start {
   readonly problems: Problems;
   readonly recorder: EventRecorder;
   readonly journal: Journalist;
+  readonly capacity: Capacity;
 }
 
 export interface Proxiers {
@@ -141,7 +143,8 @@ async function createProxier(
   setAside: SetAside,
   options: ProxiersOptions & Pick<BackendContext, 'budget'>,
 ): Promise<FamilyProxier> {
-  const { completed, mode, nodeName, metrics, health, problems, recorder, journal, budget } = options;
+  const { completed, mode, nodeName, metrics, health, problems, recorder, journal, budget, capacity } =
+    options;
   const logger = options.logger.named(family);
   const requestSync = () => proxier.repair();
   const settings = await openSettings(family, options, { metrics, budget, requestSync });
@@ -157,6 +160,7 @@ async function createProxier(
       nodeName,
       proxyHealthy: () => stateOf(problems.list()) !== 'unhealthy',
       onBindFailure: (failure) => recorder.event(healthCheckFailed(failure)),
+      capacity,
       logger,
     }),
     flows: await openFlows(family, settings.backend, metrics, logger),

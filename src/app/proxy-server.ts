@@ -1,5 +1,3 @@
-import type { RequestListener } from 'node:http';
-import { createRouter, type Handler } from '../admin/http.ts';
 import { metricsServerHandler } from '../admin/metrics-server.ts';
 import { MovableServer, type Place } from '../admin/movable-server.ts';
 import { flagTexts } from '../cli/options.ts';
@@ -11,6 +9,9 @@ import { CONFIG_CHANGED, type ConfigWatch, watchConfigFile } from '../config/wat
 import { healthzRoutes } from '../health/healthz-server.ts';
 import type { Problems } from '../health/problems.ts';
 import type { ProxyHealth } from '../health/proxy-health.ts';
+import type { Capacity } from '../http/capacity.ts';
+import type { RequestListener } from '../http/exchange.ts';
+import { createRouter, type Handler } from '../http/router.ts';
 import type { Journal } from '../inspect/journal.ts';
 import type { TrafficSource } from '../inspect/traffic.ts';
 import { hasNetAdmin } from '../kernel/capabilities.ts';
@@ -49,6 +50,7 @@ export interface ProxyServerParts extends Start {
   readonly journal: Journal;
   readonly metrics: Metrics;
   readonly proxiers: Proxiers;
+  readonly capacity: Capacity;
   readonly logger: RootLogger;
 }
 
@@ -318,8 +320,8 @@ export class ProxyServer {
     handler: RequestListener,
     onHardFail: (error: Error) => void,
   ): void {
-    const { logger } = this.#parts;
-    const options = { name, handler, onHardFail, clock: systemClock, logger };
+    const { capacity, logger } = this.#parts;
+    const options = { name, handler, onHardFail, capacity, clock: systemClock, logger };
     this.#servers.set(field, new MovableServer(options, placeOf(field, this.#live.start)));
   }
 

@@ -2,6 +2,7 @@ import { hostname } from 'node:os';
 import { buildInfo } from '../cli/version.ts';
 import { Problems } from '../health/problems.ts';
 import { ProxyHealth } from '../health/proxy-health.ts';
+import { Capacity } from '../http/capacity.ts';
 import { Journal } from '../inspect/journal.ts';
 import { EventRecorder } from '../kube/events/recorder.ts';
 import { systemClock } from '../lib/clock.ts';
@@ -25,6 +26,7 @@ export async function buildServer(input: StartInput & { readonly logger: RootLog
   const { options, completed, mode, logger } = input;
   const { config, gates } = completed;
   const journal = new Journal(systemClock);
+  const capacity = new Capacity(systemClock);
   const metrics = createMetrics(mode, gates, buildInfo(options.version.gitVersion), logger);
   const connected = await connectAndLoadNode(input, metrics.restClient);
   const recorder = new EventRecorder({
@@ -49,6 +51,7 @@ export async function buildServer(input: StartInput & { readonly logger: RootLog
     problems,
     recorder,
     journal,
+    capacity,
   });
   return new ProxyServer({
     ...start,
@@ -60,6 +63,7 @@ export async function buildServer(input: StartInput & { readonly logger: RootLog
     journal,
     metrics,
     proxiers,
+    capacity,
   });
 }
 

@@ -1,10 +1,8 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { FakeClock } from '../../test/fake-clock.ts';
+import { serveHttp } from '../../test/serve-http.ts';
 import type { Problem } from '../model/problem.ts';
 import { createProxyMetrics } from '../obs/proxy-metrics.ts';
 import { Registry } from '../obs/registry.ts';
@@ -31,18 +29,11 @@ async function setup(t: TestContext) {
     healthzTotal,
     livezTotal,
   });
-  const server = createServer((request, response) =>
+  const { url } = await serveHttp(t, (request, response) =>
     routes[request.url === '/livez' ? '/livez' : '/healthz'](request, response),
   );
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  t.after(() => {
-    server.close();
-    server.closeAllConnections();
-  });
-  const { port } = server.address() as AddressInfo;
   const get = async (path: '/healthz' | '/livez') => {
-    const response = await fetch(`http://127.0.0.1:${port}${path}`);
+    const response = await fetch(url + path);
     return { status: response.status, headers: response.headers, body: await response.text() };
   };
   return { clock, health, problems, registry, node, get };

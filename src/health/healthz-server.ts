@@ -1,6 +1,5 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock } from '../lib/clock.ts';
-import { jsonHeaders, reply } from '../lib/http.ts';
+import { jsonHeaders, type Replier, reply } from '../lib/http.ts';
 import { isServing, type Problem } from '../model/problem.ts';
 import type { Counter } from '../obs/metrics.ts';
 import type { Problems } from './problems.ts';
@@ -17,7 +16,7 @@ interface HealthzOptions {
   readonly livezTotal: Counter;
 }
 
-type Handler = (request: IncomingMessage, response: ServerResponse) => void;
+type Handler = (request: unknown, response: Replier) => void;
 
 /**
  * The pages of the health server. `/healthz` says whether traffic should come to this node; `/livez` says only whether
@@ -37,7 +36,7 @@ export function healthzRoutes(options: HealthzOptions): {
 
 /** An undefined `nodeEligible` is not shown and does not count. */
 function answer(
-  response: ServerResponse,
+  response: Replier,
   { health, clock }: HealthzOptions,
   total: Counter,
   problems: readonly Problem[],

@@ -1,13 +1,16 @@
-import { createServer, type Server, type Socket } from 'node:net';
+import type { Capacity } from '../http/capacity.ts';
+import type { RequestListener } from '../http/exchange.ts';
+import { backlog, HttpServer } from '../http/server.ts';
 
 /** Listens at one port on several addresses of a family. */
 export class PortListener {
-  readonly #onConnection: (socket: Socket) => void;
-  readonly #servers: Server[] = [];
-  readonly #sockets = new Set<Socket>();
+  readonly #listener: RequestListener;
+  readonly #capacity: Capacity;
+  readonly #servers: HttpServer[] = [];
 
-  constructor(onConnection: (socket: Socket) => void) {
-    this.#onConnection = onConnection;
+  constructor(listener: RequestListener, capacity: Capacity) {
+    this.#listener = listener;
+    this.#capacity = capacity;
   }
 
   /** Rejects when an address cannot be bound; the others stay open until `close`. */
@@ -20,25 +23,21 @@ export class PortListener {
 
   /** Closes the port and its connections at once. */
   close(): void {
-    for (const server of this.#servers) server.close();
-    for (const socket of this.#sockets) socket.destroy();
+    for (const server of this.#servers) {
+      server.close();
+      server.closeAllConnections();
+    }
   }
 
   #listen(host: string, port: number): Promise<void> {
-    const server = createServer((socket) => this.#accept(socket));
+    const server = new HttpServer(this.#listener, this.#capacity);
     this.#servers.push(server);
     return new Promise((resolve, reject) => {
       server.once('listening', resolve);
       // Stays after the bind: a failing accept then loses only its connection.
       server.on('error', reject);
       // The other family has its own listener on this port.
-      server.listen({ host, port, ipv6Only: true });
+      server.listen({ host, port, ipv6Only: true, backlog });
     });
-  }
-
-  #accept(socket: Socket): void {
-    this.#sockets.add(socket);
-    socket.once('close', () => this.#sockets.delete(socket));
-    this.#onConnection(socket);
   }
 }

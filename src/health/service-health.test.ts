@@ -3,7 +3,11 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { eventually } from '../../test/eventually.ts';
+import { FakeClock } from '../../test/fake-clock.ts';
 import { freePort } from '../../test/free-port.ts';
+import { Capacity } from '../http/capacity.ts';
+import { systemClock } from '../lib/clock.ts';
 import { silentLogger } from '../obs/log.ts';
 import { type BindFailure, type ServiceHealthOptions, ServiceHealthServers } from './service-health.ts';
 
@@ -19,6 +23,7 @@ function setup(
   const servers = new ServiceHealthServers({
     nodeName: 'node-a',
     onBindFailure: (failure) => failures.push(failure),
+    capacity: new Capacity(systemClock),
     logger: silentLogger,
     ...overrides,
   });
@@ -233,4 +238,19 @@ test('a load balancer can probe every few seconds on one connection, in HTTP/1.0
   const old = connect(port, home).setEncoding('latin1');
   old.write('OPTIONS / HTTP/1.0\n\n');
   assert.match(String((await once(old, 'data'))[0]), /^HTTP\/1\.0 200 OK\r\n/);
+});
+
+test('half a request on a health-check port is ended after a while', async (t) => {
+  const clock = new FakeClock();
+  const { servers } = setup(t, { capacity: new Capacity(clock) });
+  const port = await freePort(home);
+  await servers.sync(new Map([['n/x', port]]), new Map([['n/x', 1]]));
+  const socket = connect(port, home).on('error', () => socket.destroy());
+  t.after(() => socket.destroy());
+  socket.write('GET / HTTP/1.1\r\nHo');
+  await once(socket, 'connect');
+  await eventually('its end', async () => {
+    await clock.advance(5_000);
+    return socket.closed;
+  });
 });

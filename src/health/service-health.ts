@@ -1,5 +1,5 @@
-import { jsonHeaders } from '../lib/http.ts';
-import { type HttpAnswer, respond } from '../lib/http-responder.ts';
+import type { Capacity } from '../http/capacity.ts';
+import { jsonHeaders, type Replier, reply } from '../lib/http.ts';
 import { listenErrorText } from '../lib/listen-error.ts';
 import { joinHostPort } from '../model/ip.ts';
 import { sameStrings } from '../model/same-strings.ts';
@@ -20,6 +20,7 @@ export interface ServiceHealthOptions {
   /** Whether the proxy works; true if absent. */
   readonly proxyHealthy?: () => boolean;
   readonly onBindFailure: (failure: BindFailure) => void;
+  readonly capacity: Capacity;
   readonly logger: Logger;
 }
 
@@ -88,9 +89,9 @@ export class ServiceHealthServers {
   }
 
   async #open(key: string, port: number): Promise<void> {
-    const { logger } = this.#options;
+    const { logger, capacity } = this.#options;
     const addresses = this.#addresses;
-    const listener = new PortListener((socket) => respond(socket, () => this.#answer(key)));
+    const listener = new PortListener((_request, response) => this.#answer(key, response), capacity);
     try {
       await listener.open(addresses, port);
       this.#services.set(key, { key, port, addresses, listener });
@@ -108,13 +109,13 @@ export class ServiceHealthServers {
     onBindFailure({ ...splitKey(key), port, note });
   }
 
-  #answer(key: string): HttpAnswer {
+  #answer(key: string, response: Replier): void {
     const localEndpoints = this.#counts.get(key) ?? 0;
     const serviceProxyHealthy = this.#options.proxyHealthy?.() ?? true;
     const body = JSON.stringify({ service: splitKey(key), localEndpoints, serviceProxyHealthy }, null, '\t');
     const isGood = localEndpoints !== 0 && serviceProxyHealthy;
     const headers = { ...jsonHeaders, 'X-Load-Balancing-Endpoint-Weight': String(localEndpoints) };
-    return { status: isGood ? 200 : 503, headers, body };
+    reply(response, isGood ? 200 : 503, headers, body);
   }
 }
 

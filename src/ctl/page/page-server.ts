@@ -1,9 +1,9 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { createHttpServer, replyError } from '../../admin/http.ts';
+import { replyError } from '../../http/router.ts';
 import { API_PATH } from '../../inspect/api.ts';
-import { reply } from '../../lib/http.ts';
+import { http, reply } from '../../lib/http.ts';
 import { messageOf } from '../../lib/thrown.ts';
 import { TRACE_PATH } from '../../trace/page-protocol.ts';
 import type { Pages } from '../source.ts';
@@ -29,7 +29,7 @@ const apiPage = new RegExp(`^${API_PATH}[a-z]*$`);
  */
 export function createPageServer(files: PageFiles, pages: Pages, tracer: PageTracer): Server {
   const trace = traceAnswerer(tracer);
-  const server = createHttpServer((request, response) => {
+  const server = http.createServer((request, response) => {
     for (const [name, value] of Object.entries(safety)) response.setHeader(name, value);
     const refusal = refusalOf(request, portOf(server));
     if (refusal !== undefined) return replyError(response, refusal.status, refusal.text);

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { replyError } from '../../admin/http.ts';
+import { replyError } from '../../http/router.ts';
 import { API_VERSION } from '../../inspect/api.ts';
 import { hasNetAdmin } from '../../kernel/capabilities.ts';
 import { systemFiles } from '../../kernel/system-files.ts';

@@ -1,9 +1,7 @@
-import type { IncomingMessage, Server, ServerResponse } from 'node:http';
-import type { Socket } from 'node:net';
-import type { Clock } from '../lib/clock.ts';
-import { http, reply } from '../lib/http.ts';
-import { idleTimeoutMs, invalidRequestReply, maxHeadBytes } from '../lib/http-responder.ts';
+import { type Replier, reply } from '../lib/http.ts';
 import type { Logger } from '../obs/log.ts';
+import type { HttpRequest, RequestListener } from './exchange.ts';
+import type { HttpResponse } from './response.ts';
 
 /** Path and query of a request. */
 export interface Target {
@@ -12,20 +10,13 @@ export interface Target {
 }
 
 /** Answers one request. If it throws, the client gets a 500. */
-export type Handler = (
-  request: IncomingMessage,
-  response: ServerResponse,
-  target: Target,
-) => void | Promise<void>;
+export type Handler = (request: HttpRequest, response: HttpResponse, target: Target) => void | Promise<void>;
 
 /** Handlers by exact path. A path that ends in `/*` matches everything below it. */
 export type Routes = Readonly<Record<string, Handler>>;
 
 /** Makes a request listener like Go's: exact paths, and `404 page not found` for everything else. */
-export function createRouter(
-  routes: Routes,
-  logger: Logger,
-): (q: IncomingMessage, r: ServerResponse) => void {
+export function createRouter(routes: Routes, logger: Logger): RequestListener {
   const exact = new Map(Object.entries(routes).filter(([path]) => !path.endsWith('/*')));
   const prefixes = Object.entries(routes)
     .filter(([path]) => path.endsWith('/*'))
@@ -33,7 +24,7 @@ export function createRouter(
   const find = (path: string) =>
     exact.get(path) ?? prefixes.find(({ prefix }) => path.startsWith(prefix))?.handler;
   return (request, response) => {
-    const target = parseTarget(request.url ?? '');
+    const target = parseTarget(request.url);
     if (!target) return replyError(response, 400, '400 Bad Request');
     const handler = find(target.path) ?? notFound;
     answer(handler, request, response, target).catch((error: unknown) => {
@@ -49,36 +40,13 @@ async function answer(handler: Handler, ...exchange: Parameters<Handler>): Promi
   await handler(...exchange);
 }
 
-/** Makes an HTTP server with timeouts against slow and silent clients. */
-export function createHttpServer(listener: (q: IncomingMessage, r: ServerResponse) => void): Server {
-  const server = http.createServer(
-    {
-      maxHeaderSize: maxHeadBytes,
-      keepAliveTimeout: idleTimeoutMs,
-      headersTimeout: 15_000,
-      requestTimeout: 30_000,
-    },
-    listener,
-  );
-  server.on('clientError', replyToInvalid);
-  return server;
-}
-
-/** Stops listening and closes connections: idle ones now, the others after their answer or the grace period. */
-export function closeServer(server: Server, clock: Clock, graceMs = 1000): Promise<void> {
-  // Node's close() closes idle connections.
-  const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-  const force = clock.setTimeout(() => server.closeAllConnections(), graceMs);
-  return closed.finally(() => force.cancel());
-}
-
 export const textHeaders = {
   'Content-Type': 'text/plain; charset=utf-8',
   'X-Content-Type-Options': 'nosniff',
 } as const;
 
 /** Replies with an error as Go does: plain text with a line end. */
-export function replyError(response: ServerResponse, status: number, message: string): void {
+export function replyError(response: Replier, status: number, message: string): void {
   reply(response, status, textHeaders, `${message}\n`);
 }
 
@@ -95,15 +63,4 @@ function parseTarget(url: string): Target | undefined {
   } catch {
     return undefined;
   }
-}
-
-/** Replies to bytes that are not an HTTP request. */
-function replyToInvalid(error: NodeJS.ErrnoException, socket: Socket): void {
-  if (error.code === 'ECONNRESET' || !socket.writable) {
-    socket.destroy();
-    return;
-  }
-  const tooLong = error.code === 'HPE_HEADER_OVERFLOW';
-  const status = tooLong ? '431 Request Header Fields Too Large' : '400 Bad Request';
-  socket.end(invalidRequestReply(status), () => socket.destroy());
 }

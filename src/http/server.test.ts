@@ -1,11 +1,15 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { type AddressInfo, connect, type Socket } from 'node:net';
 import { after, before, test } from 'node:test';
-import { respond } from './http-responder.ts';
+import { systemClock } from '../lib/clock.ts';
+import { reply } from '../lib/http.ts';
+import { Capacity } from './capacity.ts';
+import { HttpServer } from './server.ts';
 
-const server = createServer((socket) =>
-  respond(socket, () => ({ status: 200, headers: { 'X-Weight': '1' }, body: 'fine' })),
+const server = new HttpServer(
+  (_request, response) => reply(response, 200, { 'X-Weight': '1' }, 'fine'),
+  new Capacity(systemClock),
 );
 
 before(() => once(server.listen(0, '127.0.0.1'), 'listening'));

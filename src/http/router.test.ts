@@ -1,21 +1,16 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { Agent, type IncomingMessage, request } from 'node:http';
-import { type AddressInfo, connect } from 'node:net';
+import { connect } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { FakeClock } from '../../test/fake-clock.ts';
-import { systemClock } from '../lib/clock.ts';
+import { serveHttp } from '../../test/serve-http.ts';
 import { reply } from '../lib/http.ts';
 import { silentLogger } from '../obs/log.ts';
-import { closeServer, createHttpServer, createRouter, type Routes, textHeaders } from './http.ts';
+import { createRouter, type Routes, textHeaders } from './router.ts';
 
-async function serve(t: TestContext, routes: Routes, logger = silentLogger) {
-  const server = createHttpServer(createRouter(routes, logger));
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  t.after(() => closeServer(server, systemClock, 0));
-  const { port } = server.address() as AddressInfo;
-  return { server, port, url: `http://127.0.0.1:${port}` };
+function serve(t: TestContext, routes: Routes, logger = silentLogger) {
+  return serveHttp(t, createRouter(routes, logger));
 }
 
 /** Sends bytes as they are and reads until the server ends the connection. */
@@ -112,7 +107,7 @@ test('a connection serves several requests, and close ends an idle connection', 
   }
   assert.equal(connections, 1);
   const clock = new FakeClock();
-  await closeServer(server, clock);
+  await server.stop(clock);
   assert.equal(clock.pending, 0);
 });
 
@@ -122,7 +117,7 @@ test('close waits for an answer under way, but only for a limited time', async (
   const cutOff = assert.rejects(fetch(`${url}/hang`));
   await begun.promise;
   const clock = new FakeClock();
-  const closed = closeServer(server, clock, 1000);
+  const closed = server.stop(clock, 1000);
   await clock.advance(999);
   assert.equal(clock.pending, 1);
   await clock.advance(1);

@@ -1,0 +1,263 @@
+import type { Socket } from 'node:net';
+import type { Capacity } from './capacity.ts';
+import type { Tenant } from './connections.ts';
+import type { HttpRequest, RequestListener } from './exchange.ts';
+import {
+  bodyLength,
+  invalidRequestReply,
+  isKeptAlive,
+  maxSkippedBytes,
+  type RequestHead,
+  readHead,
+} from './request-head.ts';
+import { HttpResponse } from './response.ts';
+import type { Line } from './turns.ts';
+
+/** Longer than load balancers and scrapers usually wait between two requests, so that they can keep a connection. */
+const idleMs = 150_000;
+/** For a request, from its first byte or from the beginning of the connection. */
+const requestMs = 15_000;
+/** For the client to read some of an answer. */
+const readMs = 30_000;
+/** Reading stops when this many bytes of further requests are there. */
+const mostPipelinedBytes = 16 * 1024;
+/** Longest part of a request body that is kept. */
+const mostBodyBytes = 4 * 1024;
+/** Sent at once; a client that reads shows it piece by piece. */
+const pieceBytes = 64 * 1024;
+/** An answer that is not complete when its handler returns costs at least this much. */
+const laterMs = 1;
+/** To make and send them. */
+const bytesPerMs = 100_000;
+
+/**
+ * Serves the requests of one connection, one after the other: the next one is looked at when the client has been sent
+ * the answer to the one before. What is not a request gets a 400, and the connection ends.
+ */
+export class Connection implements Tenant {
+  readonly #socket: Socket;
+  readonly #listener: RequestListener;
+  readonly #line: Line;
+  readonly #capacity: Capacity;
+  #unread = '';
+  /** Bytes of a request body still to come that nobody reads. */
+  #skipped = 0;
+  /** Bytes written and not taken by the kernel. */
+  #unsent = 0;
+  #response: HttpResponse | undefined;
+  #onBody: (() => void) | undefined;
+  #isQueued = false;
+  /** Whether the client has sent a request before the answer to the one before. */
+  #hasPipelined = false;
+  /** What the client has to send next: the rest of a request, or another one; undefined while it gets an answer. */
+  #awaited: 'rest' | 'next' | undefined = 'rest';
+  /** No request after the present one is served. */
+  #isLast = false;
+  #hasEnded = false;
+  #hasClientEnded = false;
+  #isGone = false;
+  #bytesAfterEnd = 0;
+
+  constructor(socket: Socket, listener: RequestListener, line: Line, capacity: Capacity) {
+    this.#socket = socket;
+    this.#listener = listener;
+    this.#line = line;
+    this.#capacity = capacity;
+    const { connections } = capacity;
+    connections.add(this);
+    connections.waits(this, requestMs);
+    socket.setEncoding('latin1');
+    socket.on('error', () => this.destroy()).on('close', () => this.destroy());
+    socket.on('data', (text) => this.#read(String(text))).on('end', () => this.#endOfRequests());
+  }
+
+  get bytes(): number {
+    return this.#unread.length + this.#unsent;
+  }
+
+  get #isAwaitingRequest(): boolean {
+    return !this.#response && !this.#isQueued;
+  }
+
+  /** Closes the connection: now, or when the request that is there is answered. */
+  endAfterAnswer(): void {
+    this.#isLast = true;
+    if (this.#isAwaitingRequest) this.destroy();
+  }
+
+  destroy(): void {
+    if (this.#isGone) return;
+    this.#isGone = true;
+    this.#capacity.connections.hold(-this.bytes);
+    this.#capacity.connections.remove(this);
+    this.#line.leave(this);
+    this.#socket.destroy();
+    this.#response?.destroy();
+    this.#onBody?.();
+  }
+
+  #read(text: string): void {
+    if (this.#hasEnded) {
+      this.#discard(text);
+      return;
+    }
+    this.#keep(this.#unread + text);
+    if (this.#onBody) this.#onBody();
+    else if (this.#isAwaitingRequest) this.#queue();
+    else if (this.#unread.length > mostPipelinedBytes) this.#socket.pause();
+  }
+
+  /** A client may not have read the answer yet while it sends the rest of its request. */
+  #discard(text: string): void {
+    this.#bytesAfterEnd += text.length;
+    if (this.#bytesAfterEnd > maxSkippedBytes) this.destroy();
+  }
+
+  #keep(unread: string): void {
+    if (this.#isGone) return;
+    const more = unread.length - this.#unread.length;
+    this.#unread = unread;
+    this.#capacity.connections.hold(more);
+  }
+
+  #queue(): void {
+    if (this.#isGone) return;
+    this.#isQueued = true;
+    // While it waits for its turn, no more is read.
+    if (!this.#capacity.turns.take(this, this.#line, this.#hasPipelined)) this.#socket.pause();
+  }
+
+  /** Serves the next request if it is complete. */
+  work(): void {
+    this.#isQueued = false;
+    const present = Math.min(this.#skipped, this.#unread.length);
+    this.#skipped -= present;
+    if (present > 0) this.#keep(this.#unread.slice(present));
+    const reading = this.#skipped === 0 && this.#unread !== '' ? readHead(this.#unread) : undefined;
+    if (reading === undefined) this.#awaitMore();
+    else if (typeof reading === 'string') this.#refuse(reading);
+    else {
+      this.#keep(this.#unread.slice(reading.length));
+      this.#serve(reading.head);
+    }
+  }
+
+  #awaitMore(): void {
+    if (this.#hasClientEnded) {
+      this.#end();
+      return;
+    }
+    const awaited = this.#unread === '' && this.#skipped === 0 ? 'next' : 'rest';
+    if (awaited !== this.#awaited) {
+      this.#awaited = awaited;
+      this.#capacity.connections.waits(this, awaited === 'next' ? idleMs : requestMs);
+    }
+    this.#socket.resume();
+  }
+
+  #refuse(status: string): void {
+    this.#end(invalidRequestReply(status));
+  }
+
+  #end(lastBytes = ''): void {
+    this.#hasEnded = true;
+    this.#keep('');
+    this.#capacity.connections.waits(this, requestMs);
+    this.#socket.resume();
+    this.#socket.end(lastBytes);
+  }
+
+  #serve(head: RequestHead): void {
+    const { connections, turns } = this.#capacity;
+    connections.isAwaited(this);
+    this.#awaited = undefined;
+    this.#skipped = bodyLength(head);
+    const response = new HttpResponse(head, isKeptAlive(head) && !this.#isLast, {
+      send: (bytes, callback) => this.#send(bytes, callback),
+      ended: (isComplete) => this.#answered(response, isComplete),
+    });
+    this.#response = response;
+    // To notice that the client goes.
+    if (this.#unread.length <= mostPipelinedBytes) this.#socket.resume();
+    this.#listener(this.#requestOf(head), response);
+    if (!response.writableEnded) turns.charge(laterMs);
+  }
+
+  #requestOf(head: RequestHead): HttpRequest {
+    return {
+      method: head.method,
+      url: head.url,
+      remoteAddress: this.#socket.remoteAddress,
+      header: (name) => head.headers.get(name)?.join(', '),
+      body: () => this.#body(head),
+    };
+  }
+
+  #body(head: RequestHead): Promise<string> {
+    const length = Math.min(bodyLength(head), mostBodyBytes);
+    const { promise, resolve, reject } = Promise.withResolvers<string>();
+    this.#capacity.connections.waits(this, requestMs);
+    if (head.headers.has('expect')) this.#send('HTTP/1.1 100 Continue\r\n\r\n', () => {});
+    this.#onBody = () => {
+      if (this.#isGone) reject(new Error('the client disconnected'));
+      else if (this.#unread.length < length) return;
+      else resolve(this.#unread.slice(0, length));
+      this.#onBody = undefined;
+      this.#capacity.connections.isAwaited(this);
+    };
+    this.#onBody();
+    return promise;
+  }
+
+  #send(bytes: string | Uint8Array, callback: (error?: Error | null) => void): void {
+    const { connections, turns } = this.#capacity;
+    if (this.#isGone) {
+      callback(new Error('the client disconnected'));
+      return;
+    }
+    const all = typeof bytes === 'string' && bytes.length > pieceBytes ? Buffer.from(bytes) : bytes;
+    turns.charge(all.length / bytesPerMs);
+    this.#sent(all.length);
+    connections.waits(this, readMs);
+    this.#sendPiece(all, callback);
+  }
+
+  #sendPiece(bytes: string | Uint8Array, callback: (error?: Error | null) => void): void {
+    const isWhole = typeof bytes === 'string' || bytes.length <= pieceBytes;
+    const piece = isWhole ? bytes : bytes.subarray(0, pieceBytes);
+    this.#socket.write(piece, (error) => {
+      if (this.#isGone) return callback(error ?? new Error('the client disconnected'));
+      this.#sent(-piece.length);
+      if (this.#unsent === 0) this.#capacity.connections.isAwaited(this);
+      else this.#capacity.connections.waits(this, readMs);
+      if (error || isWhole) callback(error);
+      else this.#sendPiece(bytes.subarray(pieceBytes), callback);
+    });
+  }
+
+  #sent(bytes: number): void {
+    this.#unsent += bytes;
+    this.#capacity.connections.hold(bytes);
+  }
+
+  #answered(response: HttpResponse, isComplete: boolean): void {
+    this.#response = undefined;
+    this.#onBody = undefined;
+    if (this.#isGone) return;
+    if (!isComplete) this.destroy();
+    else if (!response.isKept || this.#isLast) this.#end();
+    else if (this.#unread === '') this.#awaitMore();
+    else {
+      this.#hasPipelined = true;
+      this.#queue();
+    }
+  }
+
+  /** As Node's server, gives up an answer that is not complete when the client sends its end. */
+  #endOfRequests(): void {
+    this.#hasClientEnded = true;
+    if (this.#hasEnded) return;
+    if (this.#response && !this.#response.writableEnded) this.destroy();
+    else if (this.#isAwaitingRequest) this.#end();
+  }
+}

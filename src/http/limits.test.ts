@@ -1,0 +1,168 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { type TestContext, test } from 'node:test';
+import { eventually } from '../../test/eventually.ts';
+import { FakeClock } from '../../test/fake-clock.ts';
+import { serveHttp } from '../../test/serve-http.ts';
+import { reply } from '../lib/http.ts';
+import { Capacity } from './capacity.ts';
+import type { HttpResponse } from './response.ts';
+import type { HttpServer } from './server.ts';
+
+const get = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n';
+
+function open(t: TestContext, port: number): Socket {
+  const socket = connect(port, '127.0.0.1').on('error', () => socket.destroy());
+  t.after(() => socket.destroy());
+  return socket;
+}
+
+function countConnections(server: HttpServer): Promise<number> {
+  return new Promise((resolve, reject) =>
+    server.getConnections((error, count) => (error ? reject(error) : resolve(count))),
+  );
+}
+
+/** Counts what a socket receives. */
+function received(socket: Socket): { bytes: number; text: string } {
+  const so = { bytes: 0, text: '' };
+  socket.on('data', (data) => {
+    so.bytes += data.length;
+    so.text = String(data);
+  });
+  return so;
+}
+
+test('a client that sends 200 requests at once and does not read has one answer in progress', async (t) => {
+  const body = 'x'.repeat(1 << 18);
+  let begun = 0;
+  let inProgress = 0;
+  let most = 0;
+  const { port, url } = await serveHttp(t, (request, response) => {
+    if (request.url === '/other') return reply(response, 200, {}, 'fine');
+    begun++;
+    most = Math.max(most, ++inProgress);
+    response.on('close', () => inProgress--);
+    reply(response, 200, {}, body);
+  });
+  const socket = open(t, port).pause();
+  socket.write(get.repeat(200));
+  await eventually('the first answer', () => begun > 0);
+  assert.equal(await (await fetch(`${url}/other`)).text(), 'fine');
+  assert.ok(begun < 100, `${begun} answers were made and none was read`);
+  // All are answered when the client reads.
+  const got = received(socket.resume());
+  await eventually('all answers', () => got.bytes > 200 * body.length);
+  assert.deepEqual([begun, most], [200, 1]);
+});
+
+test('a client gets its answer while others hold many connections and send nothing, or half a request', async (t) => {
+  const { server, port, url } = await serveHttp(t, (_request, response) => reply(response, 200, {}, 'fine'));
+  const held = Array.from({ length: 600 }, () => open(t, port));
+  for (const socket of held) socket.write('GET / HT');
+  await Promise.all(held.map((socket) => (socket.connecting ? once(socket, 'connect') : undefined)));
+  assert.equal(await (await fetch(url)).text(), 'fine');
+  await eventually('many are closed', async () => (await countConnections(server)) < 300);
+  assert.equal(await (await fetch(url)).text(), 'fine');
+});
+
+test('an answer that goes on is not cut for new connections, those that are silent are', async (t) => {
+  const streams: HttpResponse[] = [];
+  const { server, port } = await serveHttp(t, (_request, response) => {
+    streams.push(response);
+    response.writeHead(200, {}).flushHeaders();
+  });
+  const reader = open(t, port);
+  const got = received(reader);
+  reader.write(get);
+  await eventually('the head', () => got.text.includes('200 OK'));
+  for (let i = 0; i < 600; i++) open(t, port);
+  await eventually('the server takes them', async () => (await countConnections(server)) > 200);
+  await once(open(t, port), 'connect');
+  streams[0]?.write('still there');
+  await eventually('the line', () => got.text.includes('still there'));
+});
+
+const post = 'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n';
+for (const [name, sent, seconds] of [
+  ['half a request', 'GET / HTTP/1.1\r\n', 15],
+  ['half a request after a whole one', `${get}GET / HTTP/1.1\r\n`, 15],
+  ['half a body', `${post}half`, 15],
+  ['no request after a body', `${post}123456789`, 150],
+] as const) {
+  test(`the client's next bytes are awaited for ${seconds} seconds after ${name}, however slowly they come`, async (t) => {
+    const clock = new FakeClock();
+    const { server, port } = await serveHttp(
+      t,
+      (_request, response) => reply(response, 200, {}, 'fine'),
+      new Capacity(clock),
+    );
+    const socket = open(t, port);
+    const got = received(socket);
+    const closed = once(socket, 'close');
+    socket.write(sent);
+    await eventually('the connection', async () => (await countConnections(server)) === 1);
+    if (sent.startsWith(get) || sent.startsWith(post))
+      await eventually('the answer', () => got.text.endsWith('fine'));
+    await clock.advance((seconds - 6) * 1000);
+    assert.equal(await countConnections(server), 1);
+    if (seconds === 15) socket.write('x');
+    await clock.advance(12_000);
+    await closed;
+    assert.equal(clock.pending, 0);
+  });
+}
+
+test('a client that does not read its answer for 30 seconds is cut off', async (t) => {
+  const clock = new FakeClock();
+  const ends: boolean[] = [];
+  const { port } = await serveHttp(
+    t,
+    (_request, response) => {
+      response.on('close', () => ends.push(response.writableFinished));
+      reply(response, 200, {}, Buffer.alloc(32 << 20));
+    },
+    new Capacity(clock),
+  );
+  open(t, port).pause().write(get);
+  const reader = open(t, port);
+  const got = received(reader);
+  reader.write(get);
+  await eventually('the reader has all', async () => {
+    await clock.advance(1);
+    return got.bytes > 32 << 20;
+  });
+  await eventually('the other one is cut off', async () => {
+    await clock.advance(10_000);
+    return ends.length === 2;
+  });
+  assert.deepEqual(ends, [true, false]);
+});
+
+test('answers that many clients do not read take bounded memory', async (t) => {
+  const clock = new FakeClock();
+  let begun = 0;
+  let cut = 0;
+  const { port } = await serveHttp(
+    t,
+    (_request, response) => {
+      begun++;
+      response.on('close', () => {
+        if (!response.writableFinished) cut++;
+      });
+      reply(response, 200, {}, Buffer.alloc(16 << 20));
+    },
+    new Capacity(clock),
+  );
+  for (let asked = 1; asked <= 10; asked++) {
+    open(t, port).pause().write(get);
+    await eventually('the answer begins', async () => {
+      await clock.advance(1);
+      return begun === asked;
+    });
+    // The next client comes when this one has not read for a while.
+    await clock.advance(1_500);
+  }
+  await eventually('slow readers are cut off', () => cut >= 8);
+});

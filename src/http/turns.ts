@@ -1,0 +1,126 @@
+import type { Clock, Timer } from '../lib/clock.ts';
+
+/** The part of a core that HTTP may use for longer than a moment. */
+const share = 0.25;
+/** HTTP may run ahead of its share by this much time: it bounds how long a sync waits for HTTP in one turn. */
+const aheadMs = 2;
+/** Long answers do not keep others waiting for longer than this. */
+const longestPauseMs = 20;
+
+/** A connection with something to do. */
+export interface Worker {
+  work(): void;
+  destroy(): void;
+}
+
+/**
+ * Shares the event loop between HTTP and the syncs. Work is done at once while HTTP keeps to its share of time. Beyond
+ * that it waits in the line of its port, and the ports take turns.
+ */
+export class Turns {
+  readonly #clock: Clock;
+  /** Lines in which somebody waits. The first one is next. */
+  readonly #busy = new Set<Line>();
+  #timer: Timer | undefined;
+  /** Until then, the share is used up. */
+  #usedUntil = 0;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Has the worker work: now if possible and it is not `isPipelined`, else later. Returns whether it has. */
+  take(worker: Worker, line: Line, isPipelined: boolean): boolean {
+    if (!isPipelined && this.#busy.size === 0 && this.#pauseMs <= 0) {
+      this.#do(worker);
+      return true;
+    }
+    line.join(worker, isPipelined);
+    this.#busy.add(line);
+    this.#schedule();
+    return false;
+  }
+
+  /** The worker that has waited the longest of those that sent many requests at once, in the next line that has some. */
+  get oldestPipelined(): Worker | undefined {
+    for (const { oldestPipelined } of this.#busy) if (oldestPipelined) return oldestPipelined;
+    return undefined;
+  }
+
+  /** Counts time that HTTP uses outside of its turns. */
+  charge(ms: number): void {
+    const now = this.#clock.monotonic();
+    this.#usedUntil = Math.max(this.#usedUntil, now) + ms / share;
+    this.#usedUntil = Math.min(this.#usedUntil, now + aheadMs / share + longestPauseMs);
+  }
+
+  get #pauseMs(): number {
+    return this.#usedUntil - this.#clock.monotonic() - aheadMs / share;
+  }
+
+  #do(worker: Worker): void {
+    const begun = this.#clock.monotonic();
+    worker.work();
+    this.charge(this.#clock.monotonic() - begun);
+  }
+
+  /** Always a timer, never the same turn: what else the event loop has to do comes first. */
+  #schedule(): void {
+    this.#timer ??= this.#clock.setTimeout(() => this.#run(), Math.max(1, Math.ceil(this.#pauseMs)));
+  }
+
+  #run(): void {
+    this.#timer = undefined;
+    do {
+      const worker = this.#next();
+      if (!worker) return;
+      this.#do(worker);
+    } while (this.#pauseMs <= 0);
+    this.#schedule();
+  }
+
+  #next(): Worker | undefined {
+    for (const line of this.#busy) {
+      const worker = line.next();
+      this.#busy.delete(line);
+      if (!worker) continue;
+      this.#busy.add(line);
+      return worker;
+    }
+    return undefined;
+  }
+}
+
+/**
+ * The connections of one port that wait for their turn. Clients that send one request at a time alternate with clients
+ * that send many at once, so that the latter do not delay the former much.
+ */
+export class Line {
+  readonly #prompt = new Set<Worker>();
+  readonly #pipelined = new Set<Worker>();
+  #isPipelinedNext = false;
+
+  join(worker: Worker, isPipelined: boolean): void {
+    (isPipelined ? this.#pipelined : this.#prompt).add(worker);
+  }
+
+  leave(worker: Worker): void {
+    this.#prompt.delete(worker);
+    this.#pipelined.delete(worker);
+  }
+
+  /** The next one, which leaves the line. */
+  next(): Worker | undefined {
+    this.#isPipelinedNext = !this.#isPipelinedNext;
+    const [prompt] = this.#prompt;
+    const pipelined = this.oldestPipelined;
+    const next = this.#isPipelinedNext ? (pipelined ?? prompt) : (prompt ?? pipelined);
+    if (next) this.leave(next);
+    return next;
+  }
+
+  get oldestPipelined(): Worker | undefined {
+    const [oldest] = this.#pipelined;
+    return oldest;
+  }
+}
