@@ -1,7 +1,7 @@
 import type { Backend } from '../backends/backend.ts';
 import type { BackendContext } from '../backends/mode.ts';
 import { RepairBudget } from '../backends/repair-budget.ts';
-import { kernelFlowTable } from '../conntrack/kernel-table.ts';
+import { kernelFlowTable, udpTimeouts } from '../conntrack/kernel-table.ts';
 import { ConntrackReconciler } from '../conntrack/reconciler.ts';
 import type { Problems } from '../health/problems.ts';
 import type { ProxyHealth } from '../health/proxy-health.ts';
@@ -10,6 +10,7 @@ import type { Capacity } from '../http/capacity.ts';
 import type { Journalist } from '../inspect/journal.ts';
 import { cpuMs } from '../kernel/cpu-time.ts';
 import { openConntrackClient } from '../kernel/ct/client.ts';
+import { Sysctl } from '../kernel/sysctl.ts';
 import { systemFiles } from '../kernel/system-files.ts';
 import type { EventRecorder } from '../kube/events/recorder.ts';
 import { systemClock } from '../lib/clock.ts';
@@ -219,9 +220,10 @@ async function openFlows(
 ): Promise<FlowReconciler> {
   if (flows === 'none') return noFlows;
   const client = openConntrackClient(await loadLibc(), { clock: systemClock });
+  const sysctl = new Sysctl(systemFiles);
   const reconciler = new ConntrackReconciler({
     family,
-    table: kernelFlowTable(client, family),
+    table: kernelFlowTable(client, family, () => udpTimeouts(sysctl)),
     ownAddresses: async () => new Set(await ownAddresses()),
     duration: metrics.conntrackSyncDuration,
     deleted: metrics.conntrackDeleted,

@@ -20,6 +20,7 @@ import { kernelFlowTable } from './kernel-table.ts';
 import { ConntrackReconciler } from './reconciler.ts';
 import type { Scope } from './udp-targets.ts';
 
+const unknownTimeouts = () => ({ ordinary: undefined, stream: undefined });
 const EINTR = 4;
 const EPERM = 1;
 const serving = new Set(['10.1.0.5:53']);
@@ -69,6 +70,7 @@ class Table {
 
 function writeEntry(writer: MessageWriter, clientPort: number, answerer: number): void {
   writer.nfgenmsg(2);
+  writer.u32Be(7, clientPort);
   const tuples = [
     [1, [10, 2, 0, 1], [10, 96, 0, 10], clientPort, 53],
     [2, [10, 1, 0, answerer], [10, 2, 0, 1], 53, clientPort],
@@ -94,7 +96,7 @@ function reconcile(table: Table) {
   const state = { passes: 0, deleted: 0, errors: [] as string[] };
   const reconciler = new ConntrackReconciler({
     family: 'IPv4',
-    table: kernelFlowTable(client, 'IPv4'),
+    table: kernelFlowTable(client, 'IPv4', unknownTimeouts),
     ownAddresses: async () => new Set(),
     duration: { observe: () => state.passes++ },
     deleted: {
@@ -105,7 +107,13 @@ function reconcile(table: Table) {
     clock,
     logger: { ...silentLogger, error: (error) => void state.errors.push(String(error)) },
   });
-  reconciler.update('a/dns/UDP', { addresses: ['10.96.0.10'], port: 53, nodePort: 0, serving });
+  reconciler.update('a/dns/UDP', {
+    addresses: ['10.96.0.10'],
+    port: 53,
+    nodePort: 0,
+    serving,
+    answersAfterLeaving: true,
+  });
   reconciler.reconcile();
   return { clock, state, reconciler };
 }
@@ -171,7 +179,7 @@ test('stale entries are deleted during the dump, so that few are in memory', asy
   const client = new NetlinkConntrackClient(() => table.open(), { clock: new FakeClock() });
   let found = 0;
   let mostHeld = 0;
-  await kernelFlowTable(client, 'IPv4').sweep({
+  await kernelFlowTable(client, 'IPv4', unknownTimeouts).sweep({
     isStale: ({ answererIP }) => {
       const isStale = answererIP === '10.1.0.9';
       if (isStale) found++;
@@ -185,6 +193,26 @@ test('stale entries are deleted during the dump, so that few are in memory', asy
   assert.ok(mostHeld <= 300, `${mostHeld} were held`);
 });
 
+test('a flow is quiet when its time-out was last renewed some seconds ago', async () => {
+  const table = new Table();
+  table.flows = Array.from({ length: 40 }, () => 9);
+  const client = new NetlinkConntrackClient(() => table.open(), { clock: new FakeClock() });
+  const quiet = async (ordinary: number | undefined) => {
+    let count = 0;
+    await kernelFlowTable(client, 'IPv4', () => ({ ordinary, stream: undefined })).sweep({
+      isStale: ({ isQuiet }) => {
+        if (isQuiet) count++;
+        return false;
+      },
+      onDeleted: () => {},
+    });
+    return count;
+  };
+  // The number of a flow is also the rest of its time-out.
+  assert.equal(await quiet(30), 28);
+  assert.equal(await quiet(undefined), 0);
+});
+
 test('the kernel filters by changed frontends and node ports, in IPv6 by port only', async () => {
   const scopes = [
     { destinationIP: '10.96.0.10', destinationPort: 53 },
@@ -194,7 +222,11 @@ test('the kernel filters by changed frontends and node ports, in IPv6 by port on
   const walks = async (family: Family, places: readonly Scope[]) => {
     const table = new Table();
     const client = new NetlinkConntrackClient(() => table.open(), { clock: new FakeClock() });
-    await kernelFlowTable(client, family).sweep({ scopes: places, isStale: () => false, onDeleted() {} });
+    await kernelFlowTable(client, family, unknownTimeouts).sweep({
+      scopes: places,
+      isStale: () => false,
+      onDeleted() {},
+    });
     return table.walks;
   };
   assert.equal(await walks('IPv4', scopes), 3);

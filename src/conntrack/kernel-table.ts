@@ -1,5 +1,7 @@
 import type { ConntrackClient } from '../kernel/ct/client.ts';
 import type { Flow, FlowFilter } from '../kernel/ct/flow.ts';
+import { IPS_ASSURED } from '../kernel/ct/tracked-flow.ts';
+import type { Sysctl } from '../kernel/sysctl.ts';
 import { type Family, formatIP, parseIP } from '../model/ip.ts';
 import type { FlowTable, Sweep } from './reconciler.ts';
 import type { Scope, UDPFlow } from './udp-targets.ts';
@@ -8,19 +10,46 @@ const UDP = 17;
 /** Stale entries to collect before they are deleted; the dump pauses meanwhile. */
 const deletedAtOnce = 256;
 
+/** After this many seconds without a packet, no answer is expected. The kernel rounds to seconds. */
+const quietSeconds = 3;
+
+/** Seconds for which the kernel keeps a UDP entry after a packet; undefined when that is not known. */
+export interface UDPTimeouts {
+  readonly ordinary: number | undefined;
+  /** Of entries with packets in both directions for more than two seconds. */
+  readonly stream: number | undefined;
+}
+
+export function udpTimeouts(sysctl: Pick<Sysctl, 'read'>): UDPTimeouts {
+  const name = 'net/netfilter/nf_conntrack_udp_timeout';
+  return { ordinary: sysctl.read(name), stream: sysctl.read(`${name}_stream`) };
+}
+
 /**
  * The UDP entries of one family in the kernel's connection tracking table. Only a few of them are in memory at a time.
  */
-export function kernelFlowTable(client: ConntrackClient, family: Family): FlowTable {
+export function kernelFlowTable(
+  client: ConntrackClient,
+  family: Family,
+  timeoutsNow: () => UDPTimeouts,
+): FlowTable {
   return {
     async sweep(sweep) {
-      for (const filter of filtersOf(family, sweep.scopes)) await sweepTable(client, filter, sweep);
+      const timeouts = timeoutsNow();
+      const isStale = (entry: Flow) => sweep.isStale(new KernelFlow(entry, timeouts));
+      for (const filter of filtersOf(family, sweep.scopes)) {
+        await sweepTable(client, filter, { ...sweep, isStale });
+      }
     },
     close: () => client.close(),
   };
 }
 
-async function sweepTable(client: ConntrackClient, filter: FlowFilter, sweep: Sweep): Promise<void> {
+interface EntrySweep extends Pick<Sweep, 'onDeleted'> {
+  isStale(entry: Flow): boolean;
+}
+
+async function sweepTable(client: ConntrackClient, filter: FlowFilter, sweep: EntrySweep): Promise<void> {
   const refused: Error[] = [];
   let stale: Flow[] = [];
   const removeStale = async (): Promise<void> => {
@@ -33,7 +62,7 @@ async function sweepTable(client: ConntrackClient, filter: FlowFilter, sweep: Sw
   try {
     await client.forEachFlow(filter, {
       flow: (entry) => {
-        if (sweep.isStale(new KernelFlow(entry))) stale.push(entry);
+        if (sweep.isStale(entry)) stale.push(entry);
       },
       pause: () => (stale.length < deletedAtOnce ? undefined : removeStale()),
       // Nothing to undo: entries found so far are stale, and deleting one twice does no harm.
@@ -66,9 +95,11 @@ function filtersOf(family: Family, scopes: readonly Scope[] | undefined): FlowFi
 /** A conntrack entry for the reconciler. Addresses are formatted only when read: most checks need only one. */
 class KernelFlow implements UDPFlow {
   readonly #entry: Flow;
+  readonly #timeouts: UDPTimeouts;
 
-  constructor(entry: Flow) {
+  constructor(entry: Flow, timeouts: UDPTimeouts) {
     this.#entry = entry;
+    this.#timeouts = timeouts;
   }
 
   get destinationIP(): string {
@@ -87,5 +118,11 @@ class KernelFlow implements UDPFlow {
 
   get answererPort(): number {
     return this.#entry.reply.sourcePort;
+  }
+
+  get isQuiet(): boolean {
+    const { status, timeout } = this.#entry;
+    const { ordinary = 0, stream = 0 } = this.#timeouts;
+    return (status & IPS_ASSURED ? stream : ordinary) - timeout >= quietSeconds;
   }
 }

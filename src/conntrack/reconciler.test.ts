@@ -10,10 +10,11 @@ const target: UDPTarget = {
   port: 53,
   nodePort: 0,
   serving: new Set(['10.1.0.5:53']),
+  answersAfterLeaving: true,
 };
 
 function flowTo(answererIP: string): UDPFlow {
-  return { destinationIP: '10.96.0.10', destinationPort: 53, answererIP, answererPort: 53 };
+  return { destinationIP: '10.96.0.10', destinationPort: 53, answererIP, answererPort: 53, isQuiet: false };
 }
 
 function harness(entries: UDPFlow[]) {
@@ -93,15 +94,16 @@ test('a failed pass is repeated with all changes, and its deletions are counted'
   reconciler.reconcile();
   await clock.advance(0);
   state.failure = new Error('EINTR');
+  state.entries = [flowTo('10.1.0.6')];
   reconciler.update('a/dns/UDP', undefined);
   reconciler.reconcile();
-  await clock.advance(1000);
+  await clock.advance(400);
   assert.deepEqual([state.deleted, state.passes], [1, 1]);
   state.failure = undefined;
-  state.entries = [flowTo('10.1.0.5'), flowTo('10.1.0.6')];
+  state.entries = [flowTo('10.1.0.7'), flowTo('10.1.0.8')];
   await clock.advance(5000);
   assert.deepEqual(state.entries, []);
-  assert.deepEqual([state.deleted, state.passes], [3, 2]);
+  assert.deepEqual(state.deleted, 3);
 });
 
 test('a change made during a pass gets another pass once it is programmed', async () => {
@@ -118,8 +120,80 @@ test('a change made during a pass gets another pass once it is programmed', asyn
   state.entries = [flowTo('10.1.0.5')];
   reconciler.reconcile();
   await clock.advance(0);
-  assert.deepEqual(state.entries, []);
   assert.equal(state.passes, 2);
+  await clock.advance(1000);
+  assert.deepEqual(state.entries, []);
+});
+
+test('flows to an endpoint that just left stay for a second, and its other stale flows go at once', async () => {
+  const { clock, state, reconciler } = harness([]);
+  reconciler.update('a/dns/UDP', target);
+  reconciler.reconcile();
+  await clock.advance(0);
+  state.entries = [flowTo('10.1.0.5'), flowTo('10.1.0.9')];
+  reconciler.update('a/dns/UDP', { ...target, serving: new Set(['10.1.0.6:53']) });
+  reconciler.reconcile();
+  await clock.advance(900);
+  assert.deepEqual(state.entries, [flowTo('10.1.0.5')]);
+  await clock.advance(100);
+  assert.deepEqual(state.entries, []);
+  await clock.advance(500);
+  assert.equal(clock.pending, 0);
+});
+
+test('while endpoints come and go without pause, flows stay for half a second at least and a second at most', async () => {
+  const { clock, state, reconciler } = harness([]);
+  const left = new Map<string, number>();
+  let shortest = Number.POSITIVE_INFINITY;
+  let longest = 0;
+  for (let i = 1; i <= 200; i++) {
+    const serving = `10.1.0.${i}`;
+    reconciler.update('a/dns/UDP', { ...target, serving: new Set([`${serving}:53`]) });
+    reconciler.reconcile();
+    left.set(`10.1.0.${i - 1}`, clock.now());
+    state.entries.push(flowTo(serving));
+    await clock.advance(50);
+    const present = new Set(state.entries.map(({ answererIP }) => answererIP));
+    for (const [ip, at] of left) {
+      if (present.has(ip)) longest = Math.max(longest, clock.now() - at);
+      else if (ip !== '10.1.0.0') shortest = Math.min(shortest, clock.now() - at);
+      if (!present.has(ip)) left.delete(ip);
+    }
+  }
+  assert.ok(shortest >= 500, `gone after ${shortest} ms`);
+  assert.ok(longest <= 1000, `still there after ${longest} ms`);
+});
+
+test('a failed pass after the grace is repeated', async () => {
+  const { clock, state, reconciler } = harness([]);
+  reconciler.update('a/dns/UDP', target);
+  reconciler.reconcile();
+  await clock.advance(0);
+  reconciler.update('a/dns/UDP', undefined);
+  reconciler.reconcile();
+  await clock.advance(900);
+  state.failure = new Error('EINTR');
+  await clock.advance(200);
+  state.failure = undefined;
+  state.entries = [flowTo('10.1.0.5')];
+  await clock.advance(5000);
+  assert.deepEqual(state.entries, []);
+  assert.equal(clock.pending, 0);
+});
+
+test('closing the reconciler ends the grace', async () => {
+  const { clock, state, reconciler } = harness([]);
+  reconciler.update('a/dns/UDP', target);
+  reconciler.reconcile();
+  await clock.advance(0);
+  state.entries = [flowTo('10.1.0.5')];
+  reconciler.update('a/dns/UDP', undefined);
+  reconciler.reconcile();
+  await clock.advance(100);
+  assert.deepEqual(state.entries, [flowTo('10.1.0.5')]);
+  await reconciler.close();
+  assert.deepEqual(state.entries, []);
+  assert.equal(clock.pending, 0);
 });
 
 test('closing the reconciler stops retries and closes the table', async () => {

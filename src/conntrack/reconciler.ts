@@ -2,7 +2,7 @@ import type { Clock, Timer } from '../lib/clock.ts';
 import type { Family } from '../model/ip.ts';
 import type { Logger } from '../obs/log.ts';
 import type { Counter, Histogram } from '../obs/metrics.ts';
-import { type Scope, type UDPFlow, type UDPTarget, UDPTargets } from './udp-targets.ts';
+import { type Reach, type Scope, type UDPFlow, type UDPTarget, UDPTargets } from './udp-targets.ts';
 
 /** Says which flows to delete. */
 export interface Sweep {
@@ -36,10 +36,16 @@ interface ReconcilerOptions {
 /** Up to this many scopes, the kernel filters flows for each; above, all UDP flows are read and checked here. */
 const MAX_SCOPES = 8;
 const RETRY_MS = 5000;
+/**
+ * Flows to an endpoint that left stay for one to two of these, so that answers to requests in flight arrive. Longer would
+ * lose more datagrams of clients that go on sending to an endpoint that is gone.
+ */
+const GRACE_STEP_MS = 500;
 
 /**
- * Deletes UDP flows to endpoints that no longer serve, so that the next datagram gets a new endpoint. Passes run one at a
- * time in the background. A failed pass is repeated and then includes later changes.
+ * Deletes UDP flows to endpoints that no longer serve, so that the next datagram gets a new endpoint: at once, or after a
+ * grace if the endpoint just left. Passes run one at a time in the background. A failed pass is repeated and then includes
+ * later changes.
  */
 export class ConntrackReconciler {
   readonly #options: ReconcilerOptions;
@@ -48,6 +54,10 @@ export class ConntrackReconciler {
   #inEffect = 0;
   #running: Promise<void> | undefined;
   #retry: Timer | undefined;
+  #graceStep: Timer | undefined;
+  /** Number of changes that were in effect at the last grace step, and at the one before. */
+  #inEffectAtStep = 0;
+  #graceOver = 0;
   #isClosed = false;
 
   constructor(options: ReconcilerOptions) {
@@ -61,27 +71,48 @@ export class ConntrackReconciler {
 
   /** To be called when all updates so far are programmed. Starts a pass if needed; returns at once. */
   reconcile(): void {
+    this.#targets.programmed();
     this.#inEffect = this.#targets.changes;
     this.#begin();
+    this.#armGrace();
   }
 
-  #begin(): void {
-    if (this.#isClosed || this.#running || this.#targets.isSettled(this.#inEffect)) return;
-    this.#retry?.cancel();
-    this.#running = this.#passes();
-  }
-
-  /** Waits for a pass under way and closes the table. */
+  /** Ends every grace, waits for the pass that follows or is under way, and closes the table. */
   async close(): Promise<void> {
-    this.#isClosed = true;
+    this.#graceStep?.cancel();
     this.#retry?.cancel();
+    await this.#running;
+    this.#graceOver = this.#inEffect;
+    if (this.#targets.isGraceOver(this.#graceOver)) this.#begin();
+    this.#isClosed = true;
     await this.#running;
     this.#options.table.close();
   }
 
+  get #isPassDue(): boolean {
+    return !this.#targets.isSettled(this.#inEffect) || this.#targets.isGraceOver(this.#graceOver);
+  }
+
+  #begin(): void {
+    if (this.#isClosed || this.#running || !this.#isPassDue) return;
+    this.#retry?.cancel();
+    this.#running = this.#passes();
+  }
+
+  #armGrace(): void {
+    if (this.#isClosed || this.#graceStep || !this.#targets.hasDepartures) return;
+    this.#graceStep = this.#options.clock.setTimeout(() => {
+      this.#graceStep = undefined;
+      this.#graceOver = this.#inEffectAtStep;
+      this.#inEffectAtStep = this.#inEffect;
+      this.#begin();
+      this.#armGrace();
+    }, GRACE_STEP_MS);
+  }
+
   async #passes(): Promise<void> {
     try {
-      while (!this.#targets.isSettled(this.#inEffect) && !this.#isClosed) await this.#pass();
+      while (this.#isPassDue && !this.#isClosed) await this.#pass();
       this.#running = undefined;
     } catch (error) {
       this.#running = undefined;
@@ -94,19 +125,19 @@ export class ConntrackReconciler {
   async #pass(): Promise<void> {
     const { family, duration, deleted, table, clock, logger } = this.#options;
     const started = clock.monotonic();
-    const changes = this.#inEffect;
-    const scopes = this.#targets.scopes(MAX_SCOPES);
+    const reach: Reach = { changes: this.#inEffect, graceOver: this.#graceOver };
+    const scopes = this.#targets.scopes(MAX_SCOPES, reach);
     const own = await this.#options.ownAddresses();
     let total = 0;
     const sweep: Sweep = {
-      isStale: (flow) => this.#targets.isStale(flow, (ip) => own.has(ip)),
+      isStale: (flow) => this.#targets.isStale(flow, (ip) => own.has(ip), reach),
       onDeleted: (count) => {
         total += count;
         deleted.inc({ ip_family: family }, count);
       },
     };
     await table.sweep(scopes ? { ...sweep, scopes } : sweep);
-    this.#targets.settle(changes);
+    this.#targets.settle(reach);
     duration.observe((clock.monotonic() - started) / 1000, { ip_family: family });
     logger.v(4).info('Finished reconciling conntrack entries', { ipFamily: family, entriesDeleted: total });
   }

@@ -32,6 +32,7 @@ function udpTarget(
     addresses: frontends.flatMap(({ address }) => (address === '' ? [] : [address])),
     port: plan.port.port,
     nodePort: frontends.find(({ kind }) => kind === 'node port')?.port ?? 0,
+    answersAfterLeaving: repliers === undefined,
     serving: repliers ?? new Set(plan.endpoints.filter(({ serving }) => serving).map(({ id }) => id)),
   };
 }

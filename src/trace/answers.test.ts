@@ -26,6 +26,7 @@ function flow(status: number, tcpState = 0): Flow {
     reply: tuple,
     status,
     tcpState,
+    timeout: 0,
     mark: 0,
     zone: 0,
     id: 1,

@@ -10,19 +10,14 @@ import { type ConntrackClient, openConntrackClient } from '../../src/kernel/ct/c
 import { type KernelInterfaces, openKernel } from '../../src/kernel/open.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { formatIP } from '../../src/model/ip.ts';
-import { nodePortAddresses } from '../../src/model/node-port-addresses.ts';
 import type { EndpointSliceObject, ServiceObject } from '../../src/model/objects.ts';
 import { loadLibc } from '../../src/native/koffi-libc.ts';
 import { silentLogger } from '../../src/obs/log.ts';
-import { createProxyMetrics } from '../../src/obs/proxy-metrics.ts';
-import { Registry } from '../../src/obs/registry.ts';
-import { FamilyProxier } from '../../src/proxier/family-proxier.ts';
-import { reconcileFlows } from '../../src/proxier/flows.ts';
+import type { FamilyProxier } from '../../src/proxier/family-proxier.ts';
 import { inNamespace } from '../cluster/lab/namespace.ts';
-import { conditions, service, slice } from '../cluster/objects.ts';
 import { eventually, eventuallyEqual } from '../eventually.ts';
-import { nftablesEngine } from '../nftables/engine.ts';
 import { clusterIPOf, endpointOf, flowsLeftOf, services, stale, total } from './flow-crowd.ts';
+import { nftablesIn, proxierOf, udpService, udpSlice, udpTimeoutsHere } from './udp-proxier.ts';
 
 const CONNTRACK = '/proc/sys/net/netfilter/nf_conntrack';
 /** Far more than the pass needs, far less than the whole table in memory. */
@@ -51,8 +46,8 @@ inNamespace(import.meta.url, () => {
     };
     flows = openConntrackClient(await loadLibc(), { clock: systemClock, onDatagram });
     proxier = makeProxier();
-    for (let i = 0; i < services; i++) proxier.updateService(undefined, serviceOf(i));
-    for (let i = 0; i < services; i++) proxier.updateSlice(sliceOf(i, [endpointOf(i)]), false);
+    for (let i = 0; i < services; i++) proxier.updateService(undefined, dnsService(i));
+    for (let i = 0; i < services; i++) proxier.updateSlice(dnsSlice(i, [endpointOf(i)]), false);
   });
   after(async () => {
     await proxier?.stop();
@@ -70,7 +65,7 @@ inNamespace(import.meta.url, () => {
     proxier.synced('endpointSlices');
     for (let i = 1; i <= SYNCS_BESIDE; i++) {
       await happened('sync', i);
-      proxier.updateSlice(sliceOf(0, [endpointOf(0), `10.244.9.${i}`]), false);
+      proxier.updateSlice(dnsSlice(0, [endpointOf(0), `10.244.9.${i}`]), false);
     }
     await happened('pass', 1);
     const { turns, growth } = watch.stop();
@@ -91,8 +86,8 @@ inNamespace(import.meta.url, () => {
     skip,
   }, async () => {
     received = 0;
-    proxier.updateSlice(sliceOf(7, []), false);
-    proxier.updateService(serviceOf(8), undefined);
+    proxier.updateSlice(dnsSlice(7, []), false);
+    proxier.updateService(dnsService(8), undefined);
     // Each of the two has a sync of its own, and so a pass.
     await countBecomes(total - stale - 2 * flowsLeftOf);
     assert.ok(received < 1e6, `${received} bytes were read to find ${2 * flowsLeftOf} flows`);
@@ -103,7 +98,7 @@ inNamespace(import.meta.url, () => {
   test('a failed sync loses no clean-up', { skip }, async () => {
     const before = count();
     failure = new Error('refused');
-    proxier.updateService(serviceOf(9), undefined);
+    proxier.updateService(dnsService(9), undefined);
     await happened('failure', 1);
     assert.equal(count(), before, 'flows are removed only after the kernel has the new rules');
     failure = undefined;
@@ -112,10 +107,9 @@ inNamespace(import.meta.url, () => {
   });
 
   function makeProxier(): FamilyProxier {
-    const registry = new Registry({ clock: systemClock, onCollectError: assert.ifError });
     const reconciler = new ConntrackReconciler({
       family: 'IPv4',
-      table: kernelFlowTable(flows, 'IPv4'),
+      table: kernelFlowTable(flows, 'IPv4', udpTimeoutsHere),
       ownAddresses: async () => new Set(['127.0.0.1']),
       duration: { observe: () => log.push('pass') },
       deleted: {
@@ -126,27 +120,7 @@ inNamespace(import.meta.url, () => {
       clock: systemClock,
       logger: silentLogger,
     });
-    return new FamilyProxier({
-      family: 'IPv4',
-      nodeName: 'n1',
-      settings: {
-        backend: observed(backendOn(kernel)),
-        minSyncPeriod: 1,
-        syncPeriod: 50,
-        healthCheckAddresses: [],
-      },
-      allowExternalIPs: true,
-      countsServices: false,
-      metrics: createProxyMetrics(registry, []),
-      health: { queued: () => {}, updated: () => {} },
-      serviceHealth: { listenOn: () => {}, sync: () => {} },
-      flows: reconcileFlows(reconciler),
-      journal: { note: () => {} },
-      onProblem: ({ field }) => assert.fail(field),
-      onRefused: (refused) => assert.deepEqual(refused, []),
-      clock: systemClock,
-      logger: silentLogger,
-    });
+    return proxierOf(observed(nftablesIn(kernel)), reconciler);
   }
 
   /** The backend with its syncs logged; on demand it fails before it writes anything. */
@@ -222,35 +196,10 @@ function watchProcess(): { stop(): { turns: number; growth: number } } {
   };
 }
 
-function backendOn({ nft }: KernelInterfaces): Backend {
-  return nftablesEngine({
-    settings: {
-      family: 'IPv4',
-      masqueradeBit: 14,
-      masqueradeAll: false,
-      localDetector: { kind: 'none' },
-      nodePortAddresses: nodePortAddresses('IPv4', []),
-      nodeIP: '192.0.2.10',
-      localhostNodePorts: false,
-    },
-    client: nft,
-  });
+function dnsService(i: number): ServiceObject {
+  return udpService(`dns-${i}`, clusterIPOf(i));
 }
 
-function serviceOf(i: number): ServiceObject {
-  const clusterIP = clusterIPOf(i);
-  const families = { clusterIP, clusterIPs: [clusterIP], ipFamilies: ['IPv4'] };
-  return service({ namespace: 'default', name: `dns-${i}`, ...families }, [
-    { name: '', protocol: 'UDP', port: 53 },
-  ]);
-}
-
-function sliceOf(i: number, addresses: readonly string[]): EndpointSliceObject {
-  return slice(`dns-${i}-1`, '', {
-    namespace: 'default',
-    resourceVersion: addresses.join(),
-    serviceName: `dns-${i}`,
-    endpoints: addresses.map((address) => ({ address, ...conditions.ready })),
-    ports: [{ name: '', protocol: 'UDP', port: 53 }],
-  });
+function dnsSlice(i: number, addresses: readonly string[]): EndpointSliceObject {
+  return udpSlice(`dns-${i}`, addresses);
 }

@@ -34,6 +34,7 @@ const flow: Flow = {
   reply: tuple([10, 244, 1, 5], 5353, [4, 3, 2, 1], 35786),
   status: 0x8,
   tcpState: 0,
+  timeout: 99,
   mark: 0x4000,
   zone: 7,
   id: 0xf43e59bc,

@@ -53,7 +53,7 @@ export function writeDelete(writer: MessageWriter, flow: Flow): void {
 export function readFlow(message: NetlinkMessage): Flow | undefined {
   const family = nameOf(addressFamilies, message.payload()[0]);
   if (!family) return undefined;
-  const fields = { status: 0, tcpState: 0, mark: 0, zone: 0, id: 0 };
+  const fields = { status: 0, tcpState: 0, timeout: 0, mark: 0, zone: 0, id: 0 };
   let original: ReadTuple | undefined;
   let reply: ReadTuple | undefined;
   for (const reader = message.attributes(nfgenmsgLength); reader.next(); ) {
@@ -61,6 +61,7 @@ export function readFlow(message: NetlinkMessage): Flow | undefined {
     else if (reader.type === CTA.TUPLE_REPLY) reply = readTuple(reader.nested());
     else if (reader.type === CTA.STATUS) fields.status = reader.u32Be();
     else if (reader.type === CTA.PROTOINFO) fields.tcpState = readTCPState(reader.nested());
+    else if (reader.type === CTA.TIMEOUT) fields.timeout = reader.u32Be();
     else if (reader.type === CTA.MARK) fields.mark = reader.u32Be();
     else if (reader.type === CTA.ID) fields.id = reader.u32Be();
     else if (reader.type === CTA.ZONE) fields.zone = reader.u16Be();

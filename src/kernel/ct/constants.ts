@@ -13,6 +13,7 @@ export const CTA = {
   TUPLE_REPLY: 2,
   STATUS: 3,
   PROTOINFO: 4,
+  TIMEOUT: 7,
   MARK: 8,
   COUNTERS_ORIG: 9,
   COUNTERS_REPLY: 10,

@@ -22,6 +22,8 @@ export interface Flow {
   readonly status: number;
   /** TCP_CONNTRACK_* number; 0 for other protocols. */
   readonly tcpState: number;
+  /** Seconds until the kernel forgets it without a further packet; 0 when the message does not tell. */
+  readonly timeout: number;
   readonly mark: number;
   readonly zone: number;
   /** Distinguishes this entry from a later one with the same addresses. */
