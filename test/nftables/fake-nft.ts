@@ -78,6 +78,10 @@ export class FakeNft implements NftClient {
     return this.#state.sets.get(set)?.elements ?? new Map();
   }
 
+  get setNames(): string[] {
+    return [...this.#state.sets.keys()];
+  }
+
   get chainNames(): string[] {
     return [...this.#state.chains.keys()];
   }
@@ -159,6 +163,7 @@ export class FakeNft implements NftClient {
       if (verb === 'flush' && !state.chains.has(name)) return fail('ENOENT');
     } else if (kind === 'set') {
       if (verb === 'flush') state.sets.get(name)?.elements.clear();
+      else if (verb === 'delete') return state.sets.delete(name) ? [] : fail('ENOENT');
       else if (!state.sets.has(name))
         state.sets.set(name, { definition: object as NftSet, elements: new Map() });
     }

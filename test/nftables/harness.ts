@@ -13,6 +13,7 @@ import { expandNodePortAddresses, nodePortAddresses } from '../../src/model/node
 import { type Logger, silentLogger } from '../../src/obs/log.ts';
 import type { ServicePlan } from '../../src/plan/service-plan.ts';
 import { plansByKey } from '../cluster/plans.ts';
+import { FakeClock } from '../fake-clock.ts';
 import { nftablesEngine } from './engine.ts';
 
 export const nodeIPs: Readonly<Record<Family, string>> = { IPv4: '192.0.2.10', IPv6: '2001:db8:0:1::10' };
@@ -36,6 +37,8 @@ export interface Variant extends Partial<Omit<NftablesSettings, 'nodePortAddress
 /** The node under test, in the namespace of this process: a kernel and the backend that programs it. */
 export class NodeUnderTest {
   readonly kernel: KernelInterfaces;
+  /** Of the backend; it moves only when a test says so. */
+  readonly clock = new FakeClock();
   /** Elements added or deleted by the latest commit that had any operation. */
   elementOperations = 0;
   readonly #backends = new Map<string, SyncEngine<Believed>>();
@@ -57,12 +60,14 @@ export class NodeUnderTest {
 
   /** Fails when the backend logged errors that the test has not read. */
   close(): void {
+    this.restart();
     this.kernel.close();
     assert.deepEqual(this.complaints, []);
   }
 
   /** Discards all state of the program, as a restart does. */
   restart(): void {
+    for (const backend of this.#backends.values()) void backend.close();
     this.#backends.clear();
   }
 
@@ -71,13 +76,14 @@ export class NodeUnderTest {
     const key = `${family} ${JSON.stringify(variant)}`;
     const known = this.#backends.get(key);
     if (known) return known;
-    this.#backends.clear();
+    this.restart();
     const settings = settingsOf(family, variant);
     const backend = nftablesEngine({
       settings,
       client: this.#observed(),
       list: () => this.kernel.addresses.list(),
       logger: this.#logger,
+      clock: this.clock,
     });
     this.#backends.set(key, backend);
     return backend;

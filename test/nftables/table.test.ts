@@ -317,6 +317,26 @@ describe('nftables table', { skip }, () => {
     assert.match(listing(), /chain cluster-pick-1/);
   });
 
+  test('shared chains and sets of sources that are unused for a minute are removed', async () => {
+    const guarded = {
+      clusterIP: '10.96.0.1',
+      loadBalancerVIPs: ['198.18.0.1'],
+      externalPolicyLocal: true,
+      sourceRanges: ['203.0.113.0/24'],
+    };
+    await current().program([planOf(guarded, [A, B])]);
+    assert.match(listing(), /chain split-pick-2/);
+    await current().program([planOf({ clusterIP: '10.96.0.1' }, [A])]);
+    assert.match(listing(), /set sources-24/);
+    await eventually('the end of chains, handlers and sets', async () => {
+      await current().clock.advance(1000);
+      return !/pick-2|sources-24/.test(listing());
+    });
+    assert.match(listing(), /chain cluster-pick-1/);
+    await current().program([planOf(guarded, [A, B])]);
+    assert.match(listing(), /198\.18\.0\.1 \. tcp \. 80 \. 203\.0\.113\.0/);
+  });
+
   test('clean-up removes both tables, and succeeds when there are none', async () => {
     await current().program(everything);
     await current().program(everything6);

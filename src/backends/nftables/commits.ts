@@ -1,6 +1,10 @@
 import { NftError } from '../../kernel/nft/errors.ts';
+import type { Bytes } from './bytes.ts';
 import type { NftablesOptions } from './driver.ts';
+import type { SetName } from './layout.ts';
 import type { Prepared } from './prepare.ts';
+import type { SharedChainName } from './shared-chains.ts';
+import type { Idle } from './structure.ts';
 import { Transaction } from './transaction.ts';
 import { TransactionLog } from './transaction-log.ts';
 
@@ -44,23 +48,39 @@ export class Commits {
     }
   }
 
-  /** Removes unused chains. Before kernel 6.2 a chain counts as used a moment longer: it then stays until later. */
-  async removeIdle({ idle }: Prepared): Promise<void> {
-    if (idle.chains.length === 0) return;
+  /** Removes what is unused. Before kernel 6.2 a chain counts as used a moment longer: it then stays until later. */
+  async removeIdle({ handlers, chains, sets }: Idle): Promise<void> {
+    if (await this.removeHandlers(handlers)) await this.removeChains(chains, sets);
+  }
+
+  /** Deletes elements of `handlers` by which no frontend goes. Returns whether they are gone. */
+  removeHandlers(keys: readonly Bytes[]): Promise<boolean> {
+    const transaction = new Transaction(this.#options.settings.family);
+    for (const key of keys) transaction.delete('handlers', key);
+    return this.#cleanUp(transaction);
+  }
+
+  /** Deletes chains to which nothing leads, and sets that only they use. Returns whether they are gone. */
+  removeChains(chains: readonly SharedChainName[], sets: readonly SetName[]): Promise<boolean> {
+    const transaction = new Transaction(this.#options.settings.family);
+    transaction.deleteChains(chains);
+    for (const set of sets) transaction.deleteSet(set);
+    return this.#cleanUp(transaction);
+  }
+
+  async #cleanUp(transaction: Transaction): Promise<boolean> {
+    const batch = transaction.finish();
+    if (batch.operations.length === 0) return true;
     const { settings, client, metrics, logger } = this.#options;
     const { family } = settings;
-    const [elements, chains] = [new Transaction(family), new Transaction(family)];
-    for (const key of idle.handlers) elements.delete('handlers', key);
-    chains.deleteChains(idle.chains);
     try {
-      for (const batch of [elements.finish(), chains.finish()]) {
-        if (batch.operations.length === 0) continue;
-        this.#log.committing(batch);
-        await client.commit(batch);
-      }
+      this.#log.committing(batch);
+      await client.commit(batch);
+      return true;
     } catch (error) {
       metrics.nftablesCleanupFailures.inc({ ip_family: family });
       logger.v(2).info('Unused chains could not be removed yet', { ipFamily: family, error });
+      return false;
     }
   }
 }

@@ -41,7 +41,7 @@ export async function tableDifferences(
     timeSlice,
   );
   const structure = writeStructure(state, placed.chains, settings, new Transaction(settings.family));
-  takeIdle(state, structure.chains, handlers);
+  takeIdle(state, structure, handlers, settings);
   state.elements.delete('clients');
   return [
     ...structureDifferences(state, structure, rules, settings),

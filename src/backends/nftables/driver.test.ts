@@ -14,6 +14,7 @@ import type { Believed } from './prepare.ts';
 
 class Fixture {
   readonly nft = new FakeNft();
+  readonly clock = new FakeClock();
   failures = 0;
   interfaceAddresses: () => Promise<string[]> = async () => ['192.0.2.10', '127.0.0.1', '203.0.113.1'];
   backend = this.newBackend();
@@ -27,7 +28,7 @@ class Fixture {
         nftablesSyncFailures: { inc: () => this.failures++ },
         nftablesCleanupFailures: { inc() {} },
       },
-      clock: new FakeClock(),
+      clock: this.clock,
       ...(endpointsToRead === undefined ? {} : { endpointsToRead }),
     });
   }
@@ -336,6 +337,83 @@ test('chains that are no longer used are removed by a full sync', async () => {
   assert.ok(fixture.nft.chainNames.includes('cluster-pick-1'));
   await fixture.sync(plansByKey(service(1, 1, 2)), ['default/s1/TCP']);
   assert.deepEqual(fixture.chains, ['cluster-pick-2']);
+});
+
+describe('chains that no service port needs', () => {
+  const [one, two] = [service(1, 1), service(1, 1, 2)];
+  const key = ['default/s1/TCP'];
+  /** Without the fixed chains. */
+  const sharedChains = ({ nft }: Fixture) => nft.chainNames.filter((name) => /\d/.test(name)).sort();
+
+  test('are removed a minute later, first from the handlers', async () => {
+    const fixture = new Fixture();
+    await fixture.sync(plansByKey(two));
+    await fixture.sync(plansByKey(one), key);
+    await fixture.clock.advance(59_000);
+    assert.equal(fixture.nft.elementsOf('handlers').size, 2);
+    await fixture.clock.advance(1500);
+    assert.equal(fixture.nft.elementsOf('handlers').size, 1);
+    assert.deepEqual(sharedChains(fixture), ['cluster-pick-1', 'cluster-pick-2']);
+    await fixture.clock.advance(1000);
+    assert.deepEqual(sharedChains(fixture), ['cluster-pick-1']);
+    assert.equal(fixture.clock.pending, 0);
+    await fixture.sync(plansByKey(two), key);
+    assert.deepEqual(fixture.chains, ['cluster-pick-2']);
+  });
+
+  test('stay when one needs them again, also between the two steps', async () => {
+    const fixture = new Fixture();
+    await fixture.sync(plansByKey(two));
+    await fixture.sync(plansByKey(one), key);
+    await fixture.clock.advance(30_000);
+    await fixture.sync(plansByKey(two), key);
+    await fixture.clock.advance(40_000);
+    assert.deepEqual(fixture.chains, ['cluster-pick-2']);
+    await fixture.sync(plansByKey(one), key);
+    await fixture.clock.advance(60_500);
+    assert.equal(fixture.nft.elementsOf('handlers').size, 1);
+    await fixture.sync(plansByKey(two), key);
+    await fixture.clock.advance(10_000);
+    assert.deepEqual(fixture.chains, ['cluster-pick-2']);
+    assert.ok(fixture.nft.chainNames.includes('cluster-pick-2'));
+  });
+
+  test('take with them the chains behind them and the sets of sources', async () => {
+    const fixture = new Fixture();
+    const guarded = planOf(
+      {
+        name: 's1',
+        clusterIP: '10.96.0.1',
+        loadBalancerVIPs: ['198.18.0.1'],
+        externalPolicyLocal: true,
+        sourceRanges: ['203.0.113.0/24'],
+      },
+      [{ ip: '10.244.0.1' }],
+    );
+    await fixture.sync(plansByKey(guarded));
+    assert.deepEqual(sharedChains(fixture), ['cluster-pick-1', 'pick-1', 'sources-24', 'split-pick-1']);
+    await fixture.sync(plansByKey(one), key);
+    await fixture.clock.advance(62_000);
+    assert.deepEqual(sharedChains(fixture), ['cluster-pick-1']);
+    assert.ok(!fixture.nft.setNames.includes('sources-24'));
+    await fixture.sync(plansByKey(guarded), key);
+    assert.equal(fixture.nft.elementsOf('sources-24').size, 1);
+    await fixture.sync(plansByKey(one), 'all');
+    assert.deepEqual(sharedChains(fixture), ['cluster-pick-1']);
+    assert.ok(!fixture.nft.setNames.includes('sources-24'));
+  });
+
+  test('are left alone when a full sync has removed them', async () => {
+    const fixture = new Fixture();
+    await fixture.sync(plansByKey(two));
+    await fixture.sync(plansByKey(one), key);
+    await fixture.clock.advance(60_500);
+    await fixture.sync(plansByKey(one), 'all');
+    const before = fixture.nft.batches.length;
+    await fixture.clock.advance(120_000);
+    assert.equal(fixture.nft.batches.length, before);
+    assert.equal(fixture.clock.pending, 0);
+  });
 });
 
 test('service ports that cannot be prepared are refused with the reason, and the others are programmed', async () => {

@@ -8,6 +8,7 @@ import type { Closable, Driver, EngineSignals, Wanted, WantedChanges, Written } 
 import { TableWatch } from '../table-watch.ts';
 import { Commits, isOutdated } from './commits.ts';
 import { FullTableWrite } from './full-write.ts';
+import { IdleChains } from './idle-chains.ts';
 import { isSetName, tableOf } from './layout.ts';
 import type { LoopbackProxy } from './loopback-proxy.ts';
 import { type Believed, type Prepared, prepareAlone, prepareChanges, writtenBy } from './prepare.ts';
@@ -33,6 +34,7 @@ export class NftablesDriver implements Driver<Believed> {
   readonly subject = 'table kube-proxy';
   readonly #options: NftablesOptions;
   readonly #commits: Commits;
+  #idleChains: IdleChains | undefined;
 
   constructor(options: NftablesOptions) {
     this.#options = options;
@@ -72,11 +74,13 @@ export class NftablesDriver implements Driver<Believed> {
     return error instanceof NftError;
   }
 
-  watch({ changed }: EngineSignals<Believed>): Closable[] {
+  watch({ changed, exclusively }: EngineSignals<Believed>): Closable[] {
     const { client, settings, clock, logger } = this.#options;
     const table = tableOf(settings.family);
+    this.#idleChains = new IdleChains({ settings, commits: this.#commits, clock, exclusively });
     // Which client is bound to which endpoint: packets write it.
-    return [new TableWatch({ client, table, unwatched: 'clients', clock, logger, onChange: changed })];
+    const watch = new TableWatch({ client, table, unwatched: 'clients', clock, logger, onChange: changed });
+    return [watch, this.#idleChains];
   }
 
   async close(): Promise<void> {
@@ -86,6 +90,7 @@ export class NftablesDriver implements Driver<Believed> {
 
   async #write(prepared: Prepared, wanted: WantedChanges): Promise<Written<Believed>> {
     await this.#commits.commit(prepared);
+    this.#idleChains?.released(prepared.released);
     await this.#options.loopback?.update(wanted);
     return writtenBy(prepared);
   }

@@ -41,7 +41,7 @@ export class FullTableWrite implements FullWrite<Believed> {
     if (this.#isReplaced) {
       logger.info('Table could not be put right and was replaced', { ipFamily: settings.family });
     }
-    await commits.removeIdle(prepared);
+    await commits.removeIdle(prepared.idle);
     await loopback?.update({ ...this.#wanted, changed: 'all' });
     return writtenBy(prepared);
   }

@@ -75,7 +75,7 @@ export function isSetName(name: string): name is SetName {
 }
 
 export function valueKindOf(name: SetName): ValueKind {
-  const data = isSources(name) ? undefined : shapes.IPv4[name].data;
+  const data = isSourceSet(name) ? undefined : shapes.IPv4[name].data;
   if (data === undefined) return 'none';
   if (data === 'verdict') return 'verdict';
   return name === 'frontends' || name === 'nodeports' ? 'number' : 'data';
@@ -87,10 +87,10 @@ export function setDefinition(family: Family, name: SetName): NftSet {
 }
 
 function shapeOf(family: Family, name: SetName): Shape {
-  return isSources(name) ? { key: sourcesKey(family) } : shapes[family][name];
+  return isSourceSet(name) ? { key: sourcesKey(family) } : shapes[family][name];
 }
 
-function isSources(name: SetName): name is `sources-${number}` {
+export function isSourceSet(name: SetName): name is `sources-${number}` {
   return name.startsWith('sources-');
 }
 

@@ -5,7 +5,6 @@ import { inGroups } from '../../lib/groups.ts';
 import { TimeSlice } from '../../lib/time-slice.ts';
 import type { ServicePlan } from '../../plan/service-plan.ts';
 import type { Wanted, WantedChanges, Written } from '../driver.ts';
-import { chainsOf } from './compile.ts';
 import { EarlierPlacements } from './earlier.ts';
 import { ElementDiff, type ElementMap, elementsIn } from './element-diff.ts';
 import { HandlerNumbers, handlerElements } from './handler-numbers.ts';
@@ -16,7 +15,14 @@ import { Change, type EarlierOf, Shadow } from './shadow.ts';
 import { type SharedChainName, sharedChain } from './shared-chains.ts';
 import { staticElements, staticSets } from './static-elements.ts';
 import { StickyNumbers } from './sticky-numbers.ts';
-import { extendStructure, type Idle, type Structure, takeIdle, writeStructure } from './structure.ts';
+import {
+  extendStructure,
+  type Idle,
+  nothingIdle,
+  type Structure,
+  takeIdle,
+  writeStructure,
+} from './structure.ts';
 import { Transaction } from './transaction.ts';
 
 /** What the kernel is believed to hold. */
@@ -35,8 +41,10 @@ export interface Prepared {
   readonly elementOperations: number;
   readonly believed: Believed;
   readonly failures: Change['failures'];
-  /** Shared chains that no frontend refers to once this is committed. */
+  /** What no frontend needs once this is committed, and a full sync then removes. */
   readonly idle: Idle;
+  /** Shared chains that a service port needed before this is committed, and none does afterwards. */
+  readonly released: ReadonlySet<SharedChainName>;
 }
 
 export interface PrepareOptions {
@@ -84,7 +92,7 @@ export async function prepareFull(
   const transaction = new Transaction(settings.family);
   const structure = writeStructure(state, placed.chains, settings, transaction);
   for (const set of refilled) transaction.flushSet(set);
-  const idle = takeIdle(state, structure.chains, handlers);
+  const idle = takeIdle(state, structure, handlers, settings);
   state.elements.delete('clients');
   const diff = new ElementDiff(transaction, state.elements);
   handlerElements(structure.chains, handlers, (set, key, value) => diff.wants(set, key, value));
@@ -98,6 +106,7 @@ export async function prepareFull(
     believed: { shadow, structure, statics },
     failures: placed.failures,
     idle,
+    released: new Set(),
   };
 }
 
@@ -118,8 +127,7 @@ export async function prepareChanges(
     shadow.update(keys, wanted.plans, change);
     if (timeSlice.isSpent) await timeSlice.yield();
   }
-  const chains = new Set(change.after.flatMap((placement) => chainsOf(placement, settings)));
-  const made = extendStructure(structure, chains, settings, transaction);
+  const made = extendStructure(structure, change.chains, settings, transaction);
   handlerElements(made, shadow.handlers, (set, key, value) => transaction.add(set, key, value));
   for (const _ of shadow.diff(change, new ElementDiff(transaction))) {
     if (timeSlice.isSpent) await timeSlice.yield();
@@ -131,7 +139,8 @@ export async function prepareChanges(
     elementOperations: transaction.elementOperations,
     believed: { shadow, structure, statics },
     failures: change.failures,
-    idle: { chains: [], handlers: [] },
+    idle: nothingIdle,
+    released: change.released,
   };
 }
 
@@ -142,9 +151,7 @@ export function prepareAlone(plan: ServicePlan, settings: NftablesSettings): voi
   const { key } = plan.port;
   const change = shadow.update([key], new Map([[key, plan]]));
   for (const { error } of change.failures) throw error;
-  for (const placement of change.after) {
-    for (const chain of chainsOf(placement, settings)) transaction.refillChain(sharedChain(chain, settings));
-  }
+  for (const chain of change.chains) transaction.refillChain(sharedChain(chain, settings));
   for (const _ of shadow.diff(change, new ElementDiff(transaction)));
   transaction.finish();
 }
@@ -168,9 +175,7 @@ export async function placeAll(
   const failures: Change['failures'][number][] = [];
   for (const keys of inGroups(plans.keys(), portsPerGroup)) {
     const change = shadow.update(keys, plans, new Change(), earlierOf);
-    for (const placement of change.after) {
-      for (const chain of chainsOf(placement, shadow.settings)) chains.add(chain);
-    }
+    for (const chain of change.chains) chains.add(chain);
     failures.push(...change.failures);
     if (timeSlice.isSpent) await timeSlice.yield();
   }

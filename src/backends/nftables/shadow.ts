@@ -2,13 +2,14 @@ import { asError } from '../../lib/thrown.ts';
 import { distinctFrontends, type Frontend } from '../../plan/frontend.ts';
 import type { ServicePlan } from '../../plan/service-plan.ts';
 import type { Bytes } from './bytes.ts';
-import { type Emit, elementsOf } from './compile.ts';
+import { chainsOf, type Emit, elementsOf } from './compile.ts';
 import type { ElementDiff } from './element-diff.ts';
 import { clusterAddressOf, hairpinsOf } from './frontends.ts';
 import { HandlerNumbers } from './handler-numbers.ts';
 import type { SetName } from './layout.ts';
 import { type EarlierPlacement, nowhere, type Placement, place } from './placement.ts';
 import type { NftablesSettings } from './settings.ts';
+import type { SharedChainName } from './shared-chains.ts';
 import { SharedKeys } from './shared-keys.ts';
 import { StickyNumbers } from './sticky-numbers.ts';
 
@@ -34,6 +35,10 @@ export class Change {
     'cluster-addresses': new Map(),
     hairpins: new Map(),
   };
+  /** Shared chains that the service ports need now. */
+  readonly chains = new Set<SharedChainName>();
+  /** Shared chains that no service port needs any more. */
+  readonly released = new Set<SharedChainName>();
   /** Service ports that cannot be placed. */
   readonly failures: { readonly key: string; readonly error: Error }[] = [];
 }
@@ -52,6 +57,8 @@ export class Shadow {
     'cluster-addresses': new SharedKeys(),
     hairpins: new SharedKeys(),
   };
+  /** The shared chains that service ports need, by name. */
+  readonly #chains = new SharedKeys();
 
   constructor(settings: NftablesSettings, numbers = new StickyNumbers(), handlers = new HandlerNumbers()) {
     this.#settings = settings;
@@ -66,6 +73,11 @@ export class Shadow {
   /** The numbers of the chains that frontends name. */
   get handlers(): HandlerNumbers {
     return this.#handlers;
+  }
+
+  /** Whether a service port needs this shared chain, not counting chains that others lead to. */
+  needsChain(name: SharedChainName): boolean {
+    return this.#chains.has(name);
   }
 
   placements(): Iterable<Placement> {
@@ -93,6 +105,7 @@ export class Shadow {
       this.#updateShared(earlier?.plan, plan, change);
       const onFailure = (error: Error) => change.failures.push({ key, error });
       const placement = plan && this.#place(plan, earlier ? () => earlier : earlierOf, onFailure);
+      this.#updateChains(earlier, placement, change);
       this.#replace(key, placement);
       if (earlier) change.before.push(earlier);
       if (placement) change.after.push(placement);
@@ -152,6 +165,22 @@ export class Shadow {
         note(key);
         keys.add(key);
       }
+    }
+  }
+
+  #updateChains(
+    old: Placement | undefined,
+    placement: Placement | undefined,
+    { chains, released }: Change,
+  ): void {
+    for (const name of placement ? chainsOf(placement, this.#settings) : []) {
+      this.#chains.add(name);
+      chains.add(name);
+      released.delete(name);
+    }
+    for (const name of old ? chainsOf(old, this.#settings) : []) {
+      this.#chains.remove(name);
+      if (!this.#chains.has(name)) released.add(name);
     }
   }
 

@@ -1,6 +1,6 @@
 import type { Bytes } from './bytes.ts';
 
-/** Counts users of keys that several services share; a key exists while it has a user. */
+/** Counts users of keys or names that several services share; each exists while it has a user. */
 export class SharedKeys {
   readonly #counts = new Map<Bytes, number>();
 

@@ -4,7 +4,7 @@ import { elementsIn } from './element-diff.ts';
 import { type ChainBody, fixedChains } from './fixed-chains.ts';
 import { type HandlerNumbers, handlerIn } from './handler-numbers.ts';
 import type { KernelState } from './kernel-state.ts';
-import { fixedSets, type SetName, stickySets } from './layout.ts';
+import { fixedSets, isSourceSet, type SetName, stickySets } from './layout.ts';
 import type { NftablesSettings } from './settings.ts';
 import {
   isSharedChain,
@@ -74,22 +74,27 @@ export function writeStructure(
   return known;
 }
 
-/** Chains that no frontend refers to any more. */
+/** What no frontend needs any more. */
 export interface Idle {
   readonly chains: readonly SharedChainName[];
   /** Keys of the elements of `handlers` that lead to them. */
   readonly handlers: readonly Bytes[];
+  readonly sets: readonly SetName[];
 }
 
+export const nothingIdle: Idle = { chains: [], handlers: [], sets: [] };
+
 /**
- * Removes idle chains from what was read, so that they are deleted after the commit: during it, a packet may be
- * between the lookup that returned a number and the one that uses it.
+ * Removes idle chains from what was read, and idle sets from the structure, so that they are deleted after the commit:
+ * during it, a packet may be between the lookup that returned a number and the one that uses it.
  */
 export function takeIdle(
   state: KernelState,
-  inUse: ReadonlySet<SharedChainName>,
+  structure: Structure,
   numbers: HandlerNumbers,
+  settings: NftablesSettings,
 ): Idle {
+  const inUse = structure.chains;
   const chains = [...state.chains.keys()].filter((name) => isSharedChain(name) && !inUse.has(name));
   for (const chain of chains) numbers.retire(chain);
   const elements = elementsIn(state.elements, 'handlers');
@@ -100,7 +105,15 @@ export function takeIdle(
     elements.delete(key);
     handlers.push(key);
   }
-  return { chains, handlers };
+  const sets = idleSets(structure, settings);
+  for (const set of sets) structure.sets.delete(set);
+  return { chains, handlers, sets };
+}
+
+/** Sets of allowed sources that no chain looks into. */
+export function idleSets({ sets, chains }: Structure, settings: NftablesSettings): SetName[] {
+  const needed = new Set([...chains].flatMap((name) => sharedChainNeeds(name, settings).sets));
+  return [...sets].filter((set) => isSourceSet(set) && !needed.has(set));
 }
 
 function isAttachedAs({ base }: Chain, body: ChainBody): boolean {

@@ -53,6 +53,11 @@ export class Transaction implements ElementSink {
     this.#batch.add('set', setDefinition(this.#family, name));
   }
 
+  /** Deletes a set that no rule uses, with its elements. */
+  deleteSet(name: SetName): void {
+    this.#batch.delete('set', setRef(this.#family, name));
+  }
+
   /** Takes all elements out of a set. */
   flushSet(name: SetName): void {
     this.#batch.flush('set', setRef(this.#family, name));

@@ -44,10 +44,11 @@ suite('verbs', () => {
 
   test('delete and flush send the message of their kind of object', () => {
     const batch = new NftBatch();
-    batch.delete('table', table).delete('chain', chain).flush('chain', chain).flush('set', set);
+    batch.delete('table', table).delete('chain', chain).delete('set', set);
+    batch.flush('chain', chain).flush('set', set);
     assert.deepEqual(
       summary(batch).map(([kind]) => kind),
-      [NFT_MSG.DELTABLE, NFT_MSG.DELCHAIN, NFT_MSG.DELRULE, NFT_MSG.DELSETELEM],
+      [NFT_MSG.DELTABLE, NFT_MSG.DELCHAIN, NFT_MSG.DELSET, NFT_MSG.DELRULE, NFT_MSG.DELSETELEM],
     );
   });
 

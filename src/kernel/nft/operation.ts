@@ -23,6 +23,7 @@ export interface Addable {
 export interface Deletable {
   table: TableRef;
   chain: ChainRef;
+  set: SetRef;
   rule: RuleRef;
 }
 

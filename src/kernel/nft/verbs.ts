@@ -1,6 +1,6 @@
 import type { MessageWriter } from '../netlink/writer.ts';
 import * as objects from './codec/objects.ts';
-import { writeSet } from './codec/set.ts';
+import { writeSet, writeSetRef } from './codec/set.ts';
 import { NFT_MSG, NFTA_SET_ELEM_LIST, type NftMessageKind } from './constants.ts';
 import type { Addable, Deletable, Flushable } from './operation.ts';
 
@@ -31,11 +31,13 @@ export function newWriters(nextSetId: () => number): Writers<Addable> {
 export const deleteMessages: Messages<Deletable> = {
   table: NFT_MSG.DELTABLE,
   chain: NFT_MSG.DELCHAIN,
+  set: NFT_MSG.DELSET,
   rule: NFT_MSG.DELRULE,
 };
 export const deleteWriters: Writers<Deletable> = {
   table: objects.writeTableRef,
   chain: objects.writeChainRef,
+  set: writeSetRef,
   rule: objects.writeRuleRef,
 };
 

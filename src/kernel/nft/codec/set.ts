@@ -14,7 +14,7 @@ import {
   setFlagBits,
 } from '../constants.ts';
 import { concatLength, concatType, type Field, isTypeof } from '../fields.ts';
-import type { NftSet, SetInfo } from '../objects.ts';
+import type { NftSet, SetInfo, SetRef } from '../objects.ts';
 import {
   concatUserdata,
   readUserdataText,
@@ -40,10 +40,14 @@ const EXPR_CONCAT = 13;
 const nothing = new Uint8Array(0);
 
 /** `id` identifies the set within its batch; the kernel requires one. */
-export function writeSet(writer: MessageWriter, set: NftSet, id: number): void {
-  checkDeclaration(set);
+export function writeSetRef(writer: MessageWriter, set: SetRef): void {
   writer.string(NFTA_SET.TABLE, checkName('table', set.table.name));
   writer.string(NFTA_SET.NAME, checkName('set', set.name));
+}
+
+export function writeSet(writer: MessageWriter, set: NftSet, id: number): void {
+  checkDeclaration(set);
+  writeSetRef(writer, set);
   writer.u32Be(NFTA_SET.FLAGS, setFlags(set));
   writer.u32Be(NFTA_SET.KEY_TYPE, concatType(set.key));
   writer.u32Be(NFTA_SET.KEY_LEN, concatLength(set.key));
