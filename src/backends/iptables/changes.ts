@@ -29,8 +29,8 @@ function notifiedChanges(node: IptablesNode, { family }: ChangesOptions): Change
       node.ruleWatch.watch(family, watcher);
       return () => node.ruleWatch.unwatch(family);
     },
-    writerStarted: (pid) => node.ruleWatch.ownWriter(pid),
-    writerEnded: () => {},
+    writerStarted: (pid) => node.ruleWatch.writerStarted(pid),
+    writerEnded: (pid) => node.ruleWatch.writerEnded(pid),
   };
 }
 

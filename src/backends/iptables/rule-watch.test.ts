@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { FakeClock } from '../../../test/fake-clock.ts';
+import { ignorePorts } from '../../kernel/netlink/filter.ts';
 import type { RuleEvent, RuleEventListener } from '../../kernel/nft/rule-events.ts';
 import { silentLogger } from '../../obs/log.ts';
 import { RuleWatch } from './rule-watch.ts';
@@ -9,6 +10,8 @@ function fixture() {
   const clock = new FakeClock();
   const filters: Uint8Array[] = [];
   const reports: unknown[] = [];
+  /** Ends the wait for queued notifications. */
+  let drain = () => {};
   let listener: RuleEventListener | undefined;
   let subscriptions = 0;
   const watch = new RuleWatch({
@@ -17,6 +20,10 @@ function fixture() {
       listener = to;
       return {
         attachFilter: (program) => void filters.push(program),
+        drained: () =>
+          new Promise((resolve) => {
+            drain = resolve;
+          }),
         pause() {},
         resume() {},
         close: () => {
@@ -34,7 +41,19 @@ function fixture() {
       onSuspicion: (by) => void reports.push([family, 'suspicion', by]),
     });
   }
-  return { clock, filters, reports, watch, listener: () => listener, subscriptions: () => subscriptions };
+  const drained = async () => {
+    drain();
+    await clock.advance(0);
+  };
+  return {
+    clock,
+    filters,
+    reports,
+    watch,
+    drained,
+    listener: () => listener,
+    subscriptions: () => subscriptions,
+  };
 }
 
 const deleted: RuleEvent = {
@@ -59,18 +78,29 @@ test('a transaction on our chains is reported once, to its family', () => {
   assert.equal(reports.length, 1);
 });
 
-test('what our own programs write is not reported', async () => {
-  const { watch, listener, reports, filters, clock } = fixture();
-  watch.ownWriter(42);
-  assert.equal(filters.length, 1);
-  listener()?.event(deleted);
-  listener()?.committed(42, { processName: 'iptables-restor', pid: 42 });
+test('what our own programs write is not reported, also when it is read after their end', async () => {
+  const { watch, listener, reports, filters, drained } = fixture();
+  const write = () => {
+    listener()?.event(deleted);
+    listener()?.committed(42, { processName: 'iptables-restor', pid: 42 });
+  };
+  watch.writerStarted(42);
+  write();
+  watch.writerEnded(42);
+  write();
   assert.deepEqual(reports, []);
-  await clock.advance(61_000);
-  watch.ownWriter(77);
+  assert.deepEqual(filters, [ignorePorts([42]), ignorePorts([])]);
+  await drained();
+});
+
+test('a program of another pid namespace with the number of one of ours that has ended is reported', async () => {
+  const { watch, listener, reports, drained } = fixture();
+  watch.writerStarted(42);
+  watch.writerEnded(42);
+  await drained();
   listener()?.event(deleted);
-  listener()?.committed(42, { processName: 'iptables', pid: 42 });
-  assert.equal(reports.length, 1, 'a number that was given out again long after');
+  listener()?.committed(42, { processName: 'iptables', pid: 31_042 });
+  assert.deepEqual(reports, [['IPv4', { 'rule deleted': 1 }, 'iptables[31042]']]);
 });
 
 test('deletions of a table or from a chain with jumps are a suspicion, other things are not', () => {
@@ -103,7 +133,8 @@ test('a lost subscription to rules is opened again, which is a suspicion', async
   const { clock, listener, reports, watch, subscriptions } = fixture();
   listener()?.failed(new Error('socket'));
   assert.equal(listener(), undefined);
-  watch.ownWriter(5);
+  watch.writerStarted(5);
+  watch.writerEnded(5);
   await clock.advance(5_000);
   assert.equal(subscriptions(), 2);
   assert.equal(reports.length, 2);

@@ -29,26 +29,23 @@ const ourTables: ReadonlySet<string> = new Set(['nat', 'filter', 'mangle']);
 const sharedChains: ReadonlySet<string> = new Set(
   jumps.flatMap(({ from, to }) => (to === sharedChain ? [from, to] : [from])),
 );
-/** Number of our latest programs whose notifications the kernel filters out. */
-const filteredWriters = 16;
-/** How long notifications of a program may be delayed. */
-const memoryMs = 60_000;
 
 /**
  * Follows rule changes where iptables uses nf_tables. A program's netlink port is its process id, which distinguishes
- * the programs we started from others.
+ * the programs we started from others. It is the number in the program's own pid namespace, so a program in another one
+ * may have the same port, but not at the same time.
  */
 export class RuleWatch {
-  readonly #options: RuleWatchOptions;
   readonly #watchers = new Map<Family, RuleWatcher>();
-  readonly #writers = new Map<number, number>();
+  /** Programs of ours that run. */
+  readonly #running = new Set<number>();
+  /** Programs of ours that run, or of which a notification may be queued. */
+  readonly #writers = new Set<number>();
   readonly #subscription: LastingSubscription<RuleSubscription>;
   #noted = new Map<Family, Map<string, number>>();
   #suspect = new Set<Family>();
 
-  constructor(options: RuleWatchOptions) {
-    this.#options = options;
-    const { subscribe, clock, logger } = options;
+  constructor({ subscribe, clock, logger }: RuleWatchOptions) {
     const onUnknown = () => this.#suspectAll('unknown');
     this.#subscription = new LastingSubscription({
       topic: 'rule changes',
@@ -78,16 +75,27 @@ export class RuleWatch {
   }
 
   /** We started a program that writes rules. */
-  ownWriter(pid: number): void {
-    const now = this.#options.clock.monotonic();
-    for (const [old, since] of this.#writers) {
-      if (since > now - memoryMs) break;
-      this.#writers.delete(old);
-    }
-    this.#writers.delete(pid);
-    this.#writers.set(pid, now);
-    // The kernel need not queue its notifications, which may be many. A filter that comes too late does no harm.
-    this.#subscription.current?.attachFilter(ignorePorts([...this.#writers.keys()].slice(-filteredWriters)));
+  writerStarted(pid: number): void {
+    this.#running.add(pid);
+    this.#writers.add(pid);
+    this.#filter();
+  }
+
+  /** It has ended. The kernel queues notifications while it writes, so no further ones come. */
+  writerEnded(pid: number): void {
+    this.#running.delete(pid);
+    this.#filter();
+    const forget = () => {
+      if (!this.#running.has(pid)) this.#writers.delete(pid);
+    };
+    const { current } = this.#subscription;
+    if (current) void current.drained().then(forget);
+    else forget();
+  }
+
+  /** The kernel need not queue notifications of our programs, which may be many. A filter that is late does no harm. */
+  #filter(): void {
+    this.#subscription.current?.attachFilter(ignorePorts([...this.#running]));
   }
 
   #take(event: RuleEvent): void {

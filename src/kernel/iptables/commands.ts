@@ -13,7 +13,7 @@ export type AnyTable = 'mangle' | 'nat' | 'filter';
 export interface WriterObserver {
   /** Called before the process can have written anything. */
   writerStarted(pid: number): void;
-  writerEnded(): void;
+  writerEnded(pid: number): void;
 }
 
 export interface CommandsOptions {
@@ -162,9 +162,9 @@ export class Commands {
     options: Pick<ProgramOptions, 'onLine' | 'input'>,
   ): Promise<ProgramEnd> {
     const { run, observer } = this.#options;
-    let hasStarted = false;
+    let writer: number | undefined;
     const onStart = (pid: number) => {
-      hasStarted = true;
+      writer = pid;
       observer?.writerStarted(pid);
     };
     try {
@@ -173,7 +173,7 @@ export class Commands {
       if (isMissing(error)) throw new MissingProgramError(program, error);
       throw error;
     } finally {
-      if (hasStarted) observer?.writerEnded();
+      if (writer !== undefined) observer?.writerEnded(writer);
     }
   }
 }

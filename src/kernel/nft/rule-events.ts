@@ -3,7 +3,7 @@ import type { Libc } from '../../native/libc.ts';
 import { AttributeMap } from '../netlink/attribute-map.ts';
 import { NETLINK_NETFILTER } from '../netlink/constants.ts';
 import { NetlinkFormatError, type NetlinkMessage } from '../netlink/reader.ts';
-import { type NetlinkSubscription, subscribe } from '../netlink/subscription.ts';
+import { type DrainableSubscription, subscribe } from '../netlink/subscription.ts';
 import { type NetlinkTransport, openTransport } from '../netlink/transport.ts';
 import { addressFamilies, nameOf } from '../numbers.ts';
 import type { Committer } from '../process-name.ts';
@@ -34,7 +34,7 @@ export interface RuleEventListener {
   failed(error: Error): void;
 }
 
-export interface RuleSubscription extends NetlinkSubscription {
+export interface RuleSubscription extends DrainableSubscription {
   /** Attaches a socket filter (ignorePorts). */
   attachFilter(program: Uint8Array): void;
 }
