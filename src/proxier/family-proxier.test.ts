@@ -311,6 +311,83 @@ test('after an hour without a full sync the next sync is full', async () => {
   assert.equal(last?.changed, 'all');
 });
 
+/** A Service and its slice, whose only port has this name. */
+function named(portName: string): { service: ServiceObject; slice: EndpointSliceObject } {
+  const ports = [{ name: portName, protocol: 'TCP', port: 80, nodePort: 0 }];
+  const endpoints = slice('web', ['10.1.0.1']);
+  return {
+    service: service('web', { ports }),
+    slice: {
+      ...endpoints,
+      resourceVersion: portName,
+      ports: [{ name: portName, protocol: 'TCP', port: 8080 }],
+    },
+  };
+}
+
+/** A proxier that serves the port `old`, and what its backend got since then. */
+async function renaming() {
+  const all = harness();
+  const [old, renamed] = [named('old'), named('new')];
+  all.proxier.updateService(undefined, old.service);
+  all.proxier.updateSlice(old.slice, false);
+  all.proxier.start();
+  listed(all.proxier);
+  await all.clock.advance(2 * SECOND);
+  all.backend.requests.length = 0;
+  const endpoints = () => all.backend.requests.map((request) => request.endpoints);
+  return { ...all, old, renamed, endpoints };
+}
+
+const before = { 'shop/web:old/TCP': ['10.1.0.1:8080'] };
+const afterwards = { 'shop/web:new/TCP': ['10.1.0.1:8080'] };
+
+test('a port that is renamed keeps its endpoints when its slice follows within a second', async () => {
+  const { clock, proxier, old, renamed, endpoints, metric } = await renaming();
+  proxier.updateService(old.service, renamed.service);
+  await clock.advance(0.5 * SECOND);
+  assert.deepEqual(endpoints(), [before]);
+  assert.match((await metric('kubeproxy_sync_proxy_rules_service_changes_pending')) ?? '', / 1$/);
+  proxier.updateSlice(renamed.slice, false);
+  await clock.advance(2 * SECOND);
+  assert.deepEqual(endpoints(), [before, afterwards]);
+  assert.match((await metric('kubeproxy_sync_proxy_rules_service_changes_pending')) ?? '', / 0$/);
+  await clock.advance(10 * SECOND);
+  assert.equal(endpoints().length, 2, 'nothing is left to wait for');
+});
+
+test('a renamed port waits no longer than a second for its slice', async () => {
+  const { clock, proxier, old, renamed, endpoints } = await renaming();
+  proxier.updateService(old.service, renamed.service);
+  await clock.advance(5 * SECOND);
+  assert.deepEqual(endpoints(), [before, { 'shop/web:new/TCP': [] }]);
+  proxier.updateSlice(renamed.slice, false);
+  await clock.advance(2 * SECOND);
+  assert.deepEqual(endpoints().at(-1), afterwards);
+});
+
+test('a renamed port whose Service changes back, or is deleted, waits for nothing', async () => {
+  const { clock, proxier, old, renamed, endpoints } = await renaming();
+  proxier.updateService(old.service, renamed.service);
+  await clock.advance(0.5 * SECOND);
+  proxier.updateService(renamed.service, old.service);
+  await clock.advance(5 * SECOND);
+  assert.deepEqual(endpoints().at(-1), before);
+  proxier.updateService(old.service, renamed.service);
+  proxier.updateService(renamed.service, undefined);
+  await clock.advance(2 * SECOND);
+  assert.deepEqual(endpoints().at(-1), {});
+});
+
+test('a Service port that has no endpoints yet, or another number, waits for no slice', async () => {
+  const { clock, proxier, old, endpoints } = await renaming();
+  const more = { name: 'more', protocol: 'TCP', port: 81, nodePort: 0 } as const;
+  const ports = [...old.service.ports, more];
+  proxier.updateService(old.service, { ...old.service, resourceVersion: '2', ports });
+  await clock.advance(0.5 * SECOND);
+  assert.deepEqual(endpoints(), [{ ...before, 'shop/web:more/TCP': [] }]);
+});
+
 test('the next full sync comes after an hour also when the clock was set back by a day', async () => {
   const { clock, backend, proxier } = harness();
   proxier.start();

@@ -2,7 +2,7 @@ import type { Backend, RepairRecord, RulesWrong, SyncResult } from '../backends/
 import type { FamilyView, SyncActivity } from '../inspect/family-view.ts';
 import type { Journalist } from '../inspect/journal.ts';
 import { BoundedFrequencyRunner, type RunnerIntervals } from '../lib/bounded-frequency-runner.ts';
-import type { Clock } from '../lib/clock.ts';
+import type { Clock, Timer } from '../lib/clock.ts';
 import { count } from '../lib/count.ts';
 import { TimeSlice } from '../lib/time-slice.ts';
 import type { Family } from '../model/ip.ts';
@@ -24,6 +24,8 @@ import { SyncLog } from './sync-log.ts';
 const HOUR_MS = 3_600_000;
 /** Services and slices to apply between two checks of the time slice: about a millisecond's work. */
 const CHANGES_PER_STEP = 100;
+/** A Service that renames a port waits this long for its slices: they change together, but events come apart. */
+const SLICES_LATE_MS = 1_000;
 
 /** Records requested and finished syncs; /healthz is derived from them. */
 export interface HealthMarks {
@@ -96,6 +98,9 @@ export class FamilyProxier implements FamilyView, FamilySink {
   #zone = '';
   #serviceCIDRs: readonly string[] = [];
   #needsFullSync = true;
+  /** Runs while a Service waits for its slices. */
+  #slicesAwaited: Timer | undefined;
+  #areSlicesOverdue = false;
   /** The backend asked for a sync. */
   #isRepairDue = false;
   /** Both times are by the monotonic clock: somebody may set the other one back. */
@@ -140,6 +145,7 @@ export class FamilyProxier implements FamilyView, FamilySink {
   /** Waits for a running sync. The kernel's rules stay. */
   async stop(): Promise<void> {
     await this.#runner.stop();
+    this.#slicesAwaited?.cancel();
     await this.#options.flows.close();
     await this.#settings.backend.close();
   }
@@ -393,9 +399,26 @@ export class FamilyProxier implements FamilyView, FamilySink {
   async #takeDelta(timeSlice: TimeSlice): Promise<Delta> {
     const { metrics } = this.#options;
     while (this.#state.applyPending(CHANGES_PER_STEP)) if (timeSlice.isSpent) await timeSlice.yield();
-    metrics.serviceChangesPending.set(0);
+    const delta = this.#state.takeDelta(!this.#areSlicesOverdue);
+    this.#awaitSlices();
+    metrics.serviceChangesPending.set(this.#state.pendingServices);
     metrics.endpointChangesPending.set(0);
-    return this.#state.takeDelta();
+    return delta;
+  }
+
+  /** Requests a sync for Services that wait for their slices, in case these do not come. */
+  #awaitSlices(): void {
+    this.#areSlicesOverdue = false;
+    if (!this.#state.waitsForSlices) {
+      this.#slicesAwaited?.cancel();
+      this.#slicesAwaited = undefined;
+      return;
+    }
+    this.#slicesAwaited ??= this.#options.clock.setTimeout(() => {
+      this.#slicesAwaited = undefined;
+      this.#areSlicesOverdue = true;
+      this.#requestSync();
+    }, SLICES_LATE_MS);
   }
 
   #reportSuccess({ triggerTimes }: Delta): void {

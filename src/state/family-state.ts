@@ -42,6 +42,8 @@ export class FamilyState {
   readonly #slices: SliceTracker;
   /** New ports of Services that wait to be applied. */
   readonly #pendingServices = new Map<string, readonly ServicePort[]>();
+  /** The same of those that rename a port, while their slices still have the old name. */
+  readonly #aheadOfSlices = new Map<string, readonly ServicePort[]>();
 
   readonly #records = new Map<string, ServiceRecord>();
   readonly #healthCheckPorts = new Map<string, number>();
@@ -54,7 +56,7 @@ export class FamilyState {
     this.#slices = new SliceTracker({ family, nodeName, onProblem }, startTime, this.#ledger);
   }
 
-  /** Takes an added, changed or (without `object`) deleted Service; returns whether any Service is pending. */
+  /** Takes an added, changed or (without `object`) deleted Service; returns whether a Service waits to be applied. */
   updateService(previous: ServiceObject | undefined, object: ServiceObject | undefined): boolean {
     const subject = object ?? previous;
     if (subject) {
@@ -73,29 +75,48 @@ export class FamilyState {
   }
 
   /**
-   * Applies up to `limit` pending Services and as many slices; returns whether more are pending. Call it with a limit
+   * Applies up to `limit` pending slices and as many Services; returns whether more are pending. Call it with a limit
    * before `takeDelta` to spread a large load over several turns of the event loop.
    */
   applyPending(limit = Number.POSITIVE_INFINITY): boolean {
     const touched = new Set<ServiceRecord>();
-    for (const [name, ports] of takeFirst(this.#pendingServices, limit)) {
-      const record = this.#recordOf(name);
-      touched.add(record);
-      record.ports = ports;
-    }
     for (const [name, change] of this.#slices.takeChanges(limit)) {
       const record = this.#recordOf(name);
       touched.add(record);
       record.apply(change);
     }
+    for (const [name, ports] of takeFirst(this.#pendingServices, limit)) {
+      const record = this.#recordOf(name);
+      if (record.isAheadOfSlices(ports)) {
+        this.#aheadOfSlices.set(name, ports);
+        continue;
+      }
+      touched.add(record);
+      record.ports = ports;
+    }
     for (const record of touched) this.#settle(record);
     return this.#pendingServices.size > 0 || this.#slices.hasPending;
   }
 
-  /** Applies everything that is pending and returns every change that is not acknowledged. */
-  takeDelta(): Delta {
+  /**
+   * Applies everything that is pending and returns every change that is not acknowledged. With `waitsForSlices`, a Service
+   * that renames a port stays pending while its slices still have the old name.
+   */
+  takeDelta(waitsForSlices = false): Delta {
     this.applyPending();
+    for (const [name, ports] of this.#aheadOfSlices) {
+      const record = this.#recordOf(name);
+      if (waitsForSlices && record.isAheadOfSlices(ports)) continue;
+      this.#aheadOfSlices.delete(name);
+      record.ports = ports;
+      this.#settle(record);
+    }
     return this.#ledger.take();
+  }
+
+  /** Whether a Service waits for its slices. */
+  get waitsForSlices(): boolean {
+    return this.#aheadOfSlices.size > 0;
   }
 
   /** Call when the delta is programmed: later deltas no longer contain its changes. */
@@ -136,7 +157,7 @@ export class FamilyState {
 
   /** Number of Services that wait to be applied. */
   get pendingServices(): number {
-    return this.#pendingServices.size;
+    return this.#pendingServices.size + this.#aheadOfSlices.size;
   }
 
   /** Number of slice changes since the last take. */
@@ -158,6 +179,7 @@ export class FamilyState {
 
   #updatePorts(name: string, applied: readonly ServicePort[], ports: readonly ServicePort[]): void {
     const same = applied.length === ports.length && ports.every((port) => applied.includes(port));
+    this.#aheadOfSlices.delete(name);
     if (same) this.#pendingServices.delete(name);
     else this.#pendingServices.set(name, ports);
   }
