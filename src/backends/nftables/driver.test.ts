@@ -403,6 +403,22 @@ describe('chains that no service port needs', () => {
     assert.ok(!fixture.nft.setNames.includes('sources-24'));
   });
 
+  test('are tried again a minute later when the kernel still counts them as used', async () => {
+    const fixture = new Fixture();
+    await fixture.sync(plansByKey(two));
+    await fixture.sync(plansByKey(one), key);
+    await fixture.clock.advance(60_500);
+    fixture.nft.interference = () => {
+      throw new NftError('commit', [{ errno: 'EBUSY', text: '' }]);
+    };
+    await fixture.clock.advance(1000);
+    fixture.nft.interference = undefined;
+    assert.deepEqual(sharedChains(fixture), ['cluster-pick-1', 'cluster-pick-2']);
+    await fixture.clock.advance(61_000);
+    assert.deepEqual(sharedChains(fixture), ['cluster-pick-1']);
+    assert.equal(fixture.clock.pending, 0);
+  });
+
   test('are left alone when a full sync has removed them', async () => {
     const fixture = new Fixture();
     await fixture.sync(plansByKey(two));

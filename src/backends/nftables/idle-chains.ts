@@ -17,6 +17,8 @@ export interface IdleChainsOptions {
 interface Unlinked {
   readonly structure: Structure;
   readonly chains: readonly SharedChainName[];
+  /** Until they are deleted. */
+  readonly waitMs: number;
 }
 
 /** A chain that is needed again within this time, as in a rolling update, need not be made again. */
@@ -26,8 +28,8 @@ const unlinkedMs = 1_000;
 
 /**
  * Removes shared chains that no service port has needed for a minute: first the elements of `handlers` that lead there,
- * a second later the chains, and the sets of sources that only they look into. What cannot be removed is left to the next
- * full sync.
+ * a second later the chains, and the sets of sources that only they look into. Chains that the kernel does not delete are
+ * tried again after a minute.
  */
 export class IdleChains implements Closable {
   readonly #options: IdleChainsOptions;
@@ -60,7 +62,7 @@ export class IdleChains implements Closable {
     const { clock, exclusively } = this.#options;
     const [earliest] = this.#since.values();
     if (this.#isClosed || this.#timer || (earliest === undefined && !this.#unlinked)) return;
-    const ms = this.#unlinked ? unlinkedMs : (earliest ?? 0) + idleMs - clock.monotonic();
+    const ms = this.#unlinked?.waitMs ?? (earliest ?? 0) + idleMs - clock.monotonic();
     this.#timer = clock.setTimeout(() => {
       void exclusively((belief) => this.#removeIdle(belief)).finally(() => {
         this.#timer = undefined;
@@ -92,7 +94,7 @@ export class IdleChains implements Closable {
     for (const name of handlers) shadow.handlers.retire(name);
     for (const name of idle) structure.chains.delete(name);
     const chains = [...idle, ...this.#takeUnreached(structure, idle)];
-    if (chains.length > 0) this.#unlinked = { structure, chains };
+    if (chains.length > 0) this.#unlinked = { structure, chains, waitMs: unlinkedMs };
   }
 
   /** Removes from the structure the chains that only the given ones led to, and returns them. */
@@ -111,7 +113,8 @@ export class IdleChains implements Closable {
     if (structure !== current) return;
     const sets = idleSets(structure, this.#options.settings);
     const unused = chains.filter((name) => !structure.chains.has(name));
-    if (!(await this.#options.commits.removeChains(unused, sets))) return;
-    for (const set of sets) structure.sets.delete(set);
+    if (await this.#options.commits.removeChains(unused, sets)) {
+      for (const set of sets) structure.sets.delete(set);
+    } else this.#unlinked = { structure, chains: unused, waitMs: idleMs };
   }
 }
