@@ -121,8 +121,8 @@ export class ListWatch {
         idleMs,
         timeoutMs: version === undefined ? streamAnswerTimeoutMs : answerTimeoutMs,
         unthrottled: true,
-        // Each event is small and waited for.
-        headers: { 'accept-encoding': 'identity' },
+        // Single events are small. A streamed list is worth compressing.
+        ...(version !== undefined && { headers: { 'accept-encoding': 'identity' } }),
         signal: timeLimit.signal,
       });
       onOpen();

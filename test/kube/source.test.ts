@@ -44,6 +44,15 @@ describe('requests', () => {
     },
   );
 
+  testBoth('ask for compression of a streamed list, and not of the watch that follows', async (testBed) => {
+    await using bed = await testBed({ seed: fill, watch: ['services'] });
+    await bed.converge();
+    bed.server.disconnect();
+    await soon('the next watch', () => bed.server.requests.length > 1);
+    const asked = bed.server.requests.slice(0, 2).map(({ headers }) => headers['accept-encoding']);
+    assert.deepEqual(asked, ['gzip', 'identity']);
+  });
+
   testBoth('for a resource cannot be started twice; another resource can be added', async (testBed) => {
     await using bed = await testBed({ seed: fill, watch: ['nodes'] });
     await bed.converge();

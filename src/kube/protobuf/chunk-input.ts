@@ -8,6 +8,11 @@ export interface Slice {
   readonly end: number;
 }
 
+/** The same bytes, not a copy. */
+export function asBuffer(chunk: Uint8Array): Buffer {
+  return Buffer.isBuffer(chunk) ? chunk : Buffer.from(chunk.buffer, chunk.byteOffset, chunk.length);
+}
+
 /** What precedes the value of a field. */
 export interface Header {
   readonly field: number;
@@ -30,7 +35,7 @@ export class ChunkInput {
 
   push(chunk: Uint8Array): void {
     this.#before = this.position;
-    this.#bytes = Buffer.isBuffer(chunk) ? chunk : Buffer.from(chunk.buffer, chunk.byteOffset, chunk.length);
+    this.#bytes = asBuffer(chunk);
     this.#at = 0;
   }
 
@@ -91,33 +96,5 @@ export class ChunkInput {
       if (byte < 0x80) return value;
     }
     throw new StreamError(`a protobuf number of more than ${maxVarintBytes} bytes`);
-  }
-}
-
-/** Runs a parser over the chunks of an answer. */
-export class Splitter<Part> {
-  readonly #input = new ChunkInput();
-  readonly #parser: Parser<Part>;
-  readonly #what: string;
-
-  constructor(what: string, parse: (input: ChunkInput) => Parser<Part>) {
-    this.#what = what;
-    this.#parser = parse(this.#input);
-    this.#parser.next();
-  }
-
-  *push(chunk: Uint8Array): Generator<Part> {
-    this.#input.push(chunk);
-    for (;;) {
-      const { value } = this.#parser.next();
-      if (value === undefined) return;
-      yield value;
-    }
-  }
-
-  /** Fails when the stream stopped inside a part. */
-  end(): void {
-    if (this.#input.position !== this.#input.boundary)
-      throw new StreamError(`the stream ended inside ${this.#what}`);
   }
 }

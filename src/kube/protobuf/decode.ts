@@ -40,8 +40,18 @@ function kept<T>(list: readonly T[]): readonly T[] {
   return list.length === 0 ? nothing : list.slice();
 }
 
-const resourceVersion = { 6: text('resourceVersion') } as const;
-const namespaced = { 3: shared('namespace'), ...resourceVersion } as const;
+const resourceVersion: Message<{ resourceVersion: string }> = {
+  6: (reader, object) => {
+    object.resourceVersion = reader.text('resourceVersion');
+  },
+};
+
+const namespaced: Message<{ namespace: string; resourceVersion: string }> = {
+  3: (reader, object) => {
+    object.namespace = reader.shared('namespace');
+  },
+  ...resourceVersion,
+};
 
 type ServiceDraft = Draft<ServiceObject>;
 
@@ -148,9 +158,10 @@ function serviceOf(reader: WireReader): ServiceObject {
   };
 }
 
-/** `targets` are the objects that the endpoints refer to, in the same order. */
-type SliceDraft = Omit<Draft<EndpointSliceObject>, 'pods'> & { readonly targets: TargetDraft[] };
-type TargetDraft = Mutable<Target>;
+type SliceDraft = Omit<Draft<EndpointSliceObject>, 'pods'> & {
+  /** What the endpoints refer to, in the same order. */
+  readonly targets: Target[];
+};
 
 const serviceNameKey = Buffer.from(serviceNameLabel);
 const triggerTimeKey = Buffer.from(triggerTimeAnnotation);
@@ -168,23 +179,39 @@ const sliceMetadata: Message<SliceDraft> = {
   },
 };
 
-/** An endpoint under construction, and the object that it refers to. */
 interface EndpointDraft {
-  readonly object: Mutable<EndpointObject>;
-  readonly target: TargetDraft;
+  address: string | undefined;
+  ready: boolean;
+  serving: boolean;
+  terminating: boolean;
+  target: Mutable<Target>;
+  nodeName: string | undefined;
+  zone: string | undefined;
+  zoneHints: readonly string[] | undefined;
+  nodeHints: readonly string[] | undefined;
 }
 
-const target: Message<TargetDraft> = { 1: shared('kind'), 2: shared('namespace'), 3: text('name') };
-
 const conditions: Message<EndpointDraft> = {
-  1: (reader, { object }) => {
-    object.ready = reader.boolean('ready');
+  1: (reader, endpoint) => {
+    endpoint.ready = reader.boolean('ready');
   },
-  2: (reader, { object }) => {
-    object.serving = reader.boolean('serving');
+  2: (reader, endpoint) => {
+    endpoint.serving = reader.boolean('serving');
   },
-  3: (reader, { object }) => {
-    object.terminating = reader.boolean('terminating');
+  3: (reader, endpoint) => {
+    endpoint.terminating = reader.boolean('terminating');
+  },
+};
+
+const target: Message<Mutable<Target>> = {
+  1: (reader, object) => {
+    object.kind = reader.shared('kind');
+  },
+  2: (reader, object) => {
+    object.namespace = reader.shared('namespace');
+  },
+  3: (reader, object) => {
+    object.name = reader.text('name');
   },
 };
 
@@ -192,11 +219,11 @@ const conditions: Message<EndpointDraft> = {
 const hint: Message<{ name: string }> = { 1: shared('name') };
 
 const hints: Message<EndpointDraft> = {
-  1: (reader, { object }) => {
-    object.zoneHints = withHint(reader, 'forZones', object.zoneHints);
+  1: (reader, endpoint) => {
+    endpoint.zoneHints = withHint(reader, 'forZones', endpoint.zoneHints);
   },
-  2: (reader, { object }) => {
-    object.nodeHints = withHint(reader, 'forNodes', object.nodeHints);
+  2: (reader, endpoint) => {
+    endpoint.nodeHints = withHint(reader, 'forNodes', endpoint.nodeHints);
   },
 };
 
@@ -207,22 +234,41 @@ function withHint(reader: WireReader, name: string, known: readonly string[] = n
 }
 
 const endpoint: Message<EndpointDraft> = {
-  1: (reader, { object }) => {
-    if (object.address === undefined) object.address = reader.text('addresses', 0);
+  1: (reader, draft) => {
+    if (draft.address === undefined) draft.address = reader.text('addresses', 0);
     else reader.skip();
   },
   2: part('conditions', conditions),
   4: (reader, draft) => {
     reader.message('targetRef', draft.target, target);
   },
-  6: (reader, { object }) => {
-    object.nodeName = reader.shared('nodeName');
+  6: (reader, draft) => {
+    draft.nodeName = reader.shared('nodeName');
   },
-  7: (reader, { object }) => {
-    object.zone = reader.shared('zone');
+  7: (reader, draft) => {
+    draft.zone = reader.shared('zone');
   },
   8: part('hints', hints),
 };
+
+/** Objects that are written at once take less memory than those that get their properties one by one. */
+function endpointOf(draft: EndpointDraft): EndpointObject {
+  const { address, ready, serving, terminating, nodeName, zone, zoneHints, nodeHints } = draft;
+  let object: Mutable<EndpointObject>;
+  if (address === undefined || nodeName === undefined) {
+    object = { ready, serving, terminating };
+    if (address !== undefined) object.address = address;
+    if (nodeName !== undefined) object.nodeName = nodeName;
+    if (zone !== undefined) object.zone = zone;
+  } else if (zone === undefined) {
+    object = { address, ready, serving, terminating, nodeName };
+  } else {
+    object = { address, ready, serving, terminating, nodeName, zone };
+  }
+  if (zoneHints !== undefined) object.zoneHints = zoneHints;
+  if (nodeHints !== undefined) object.nodeHints = nodeHints;
+  return object;
+}
 
 const slicePort: Message<Mutable<SlicePortObject>> = {
   1: (reader, port) => {
@@ -237,12 +283,19 @@ const slicePort: Message<Mutable<SlicePortObject>> = {
 const slice: Message<SliceDraft> = {
   1: part('metadata', sliceMetadata),
   2: (reader, { endpoints, targets }) => {
-    const draft = {
-      object: { ready: true, serving: true, terminating: false },
+    const draft: EndpointDraft = {
+      address: undefined,
+      ready: true,
+      serving: true,
+      terminating: false,
       target: { kind: '', namespace: '', name: '' },
+      nodeName: undefined,
+      zone: undefined,
+      zoneHints: undefined,
+      nodeHints: undefined,
     };
     reader.message('endpoints', draft, endpoint, endpoints.length);
-    endpoints.push(draft.object);
+    endpoints.push(endpointOf(draft));
     targets.push(draft.target);
   },
   3: (reader, { ports }) => {

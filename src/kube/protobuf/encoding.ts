@@ -9,9 +9,10 @@ import {
 } from '../encoding.ts';
 import { FieldFault, printValue } from '../fields.ts';
 import { StreamError } from '../stream-error.ts';
-import { type ListPart, listAnswer, watchFrames } from './answer-parsers.ts';
-import { type Slice, Splitter } from './chunk-input.ts';
+import type { Slice } from './chunk-input.ts';
 import { checkEncoding, openEnvelope, typeMeta } from './envelope.ts';
+import { FrameSplitter } from './frame-splitter.ts';
+import { type ListPart, ListSplitter } from './list-parser.ts';
 import type { Message } from './message.ts';
 import { endsInitialEvents, ProtobufObject } from './object.ts';
 import { readStatus } from './status.ts';
@@ -34,14 +35,14 @@ const listMeta: Message<{ version: string; next: string }> = {
 };
 
 class ListReader implements AnswerReader<ReceivedObject, ListPage> {
-  readonly #splitter = new Splitter('a list', listAnswer);
+  readonly #splitter = new ListSplitter();
   readonly #reader = new WireReader();
   readonly #page = { version: '', next: '', kind: '' };
 
   *push(chunk: Uint8Array): Generator<ReceivedObject> {
     for (const { name, slice } of this.#splitter.push(chunk)) {
       if (name === 'item') yield new ProtobufObject(this.#reader, '', slice);
-      else asStreamError(() => this.#readAround(name, slice));
+      else this.#readAround(name, slice);
     }
   }
 
@@ -56,23 +57,34 @@ class ListReader implements AnswerReader<ReceivedObject, ListPage> {
 
   #readAround(name: Exclude<ListPart['name'], 'item'>, { bytes, start, end }: Slice): void {
     const reader = this.#reader.open(bytes, start, end);
-    if (name === 'typeMeta') reader.read(this.#page, typeMeta);
-    else if (name === 'metadata') reader.read(this.#page, listMeta);
-    else checkEncoding(bytes.toString('latin1', start, end));
+    try {
+      if (name === 'typeMeta') reader.read(this.#page, typeMeta);
+      else if (name === 'metadata') reader.read(this.#page, listMeta);
+      else checkEncoding(bytes.toString('latin1', start, end));
+    } catch (error) {
+      throw unusable(error);
+    }
   }
 }
 
 class WatchReader implements AnswerReader<WatchEvent, void> {
-  readonly #splitter = new Splitter('a watch event', watchFrames);
+  readonly #splitter = new FrameSplitter();
   readonly #reader = new WireReader();
 
   *push(chunk: Uint8Array): Generator<WatchEvent> {
-    for (const frame of this.#splitter.push(chunk))
-      yield asStreamError(() => watchEventOf(this.#reader, frame));
+    for (const frame of this.#splitter.push(chunk)) yield this.#event(frame);
   }
 
   end(): void {
     this.#splitter.end();
+  }
+
+  #event(frame: Slice): WatchEvent {
+    try {
+      return watchEventOf(this.#reader, frame);
+    } catch (error) {
+      throw unusable(error);
+    }
   }
 }
 
@@ -102,8 +114,8 @@ function watchEventOf(reader: WireReader, { bytes, start, end }: Slice): WatchEv
   const { type, object } = reader.open(bytes, start, end).read(empty, watchFrame);
   if (object === undefined)
     throw new StreamError(`a watch event of type ${printValue(type)} without an object`);
-  const { kind, raw } = openEnvelope(reader, { bytes, ...object });
-  const slice = { bytes, ...raw };
+  const { kind, raw } = openEnvelope(reader, { bytes, start: object.start, end: object.end });
+  const slice = { bytes, start: raw.start, end: raw.end };
   switch (type) {
     case 'ADDED':
     case 'MODIFIED':
@@ -120,12 +132,8 @@ function watchEventOf(reader: WireReader, { bytes, start, end }: Slice): WatchEv
 }
 
 /** A wrong field in what surrounds objects makes the whole answer unusable. */
-function asStreamError<T>(read: () => T): T {
-  try {
-    return read();
-  } catch (error) {
-    throw error instanceof FieldFault ? new StreamError(`protobuf field ${error.message}`) : error;
-  }
+function unusable(error: unknown): unknown {
+  return error instanceof FieldFault ? new StreamError(`protobuf field ${error.message}`) : error;
 }
 
 /** A body that is no Status object is left as text. */

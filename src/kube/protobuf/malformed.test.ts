@@ -8,9 +8,9 @@ import type { ResourceName } from '../../model/objects.ts';
 import type { ReceivedObject } from '../encoding.ts';
 import { ObjectError } from '../fields.ts';
 import { StreamError } from '../stream-error.ts';
-import { listAnswer, watchFrames } from './answer-parsers.ts';
-import { Splitter } from './chunk-input.ts';
 import { protobufEncoding } from './encoding.ts';
+import { FrameSplitter } from './frame-splitter.ts';
+import { ListSplitter } from './list-parser.ts';
 
 const bytes = (...parts: (string | number | Uint8Array)[]) =>
   Buffer.concat(parts.map((part) => (typeof part === 'number' ? Buffer.of(part) : Buffer.from(part))));
@@ -136,7 +136,7 @@ describe('a list', () => {
   });
 
   test('keeps no bytes of a field that is not in use', () => {
-    const splitter = new Splitter('a list', (input) => listAnswer(input, 100));
+    const splitter = new ListSplitter(100);
     const [part] = splitter.push(list(field(3, Buffer.alloc(1_000_000)), field(2, named)));
     assert.equal(part?.name, 'typeMeta');
   });
@@ -225,7 +225,7 @@ describe('a watch', () => {
   });
 
   test('the limit of an event holds before its bytes arrive', () => {
-    const splitter = new Splitter('a watch event', (input) => watchFrames(input, 100));
+    const splitter = new FrameSplitter(100);
     assert.throws(() => [...splitter.push(bytes(0, 0, 0, 101))], /larger than 100 bytes/);
   });
 });

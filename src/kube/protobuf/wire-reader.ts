@@ -210,14 +210,18 @@ export class WireReader {
     return value;
   }
 
-  /** Reads an integer of 64 bits; exact below 2^53. */
+  /** Reads an integer of 64 bits; exact below 2^53. Most have one or two bytes. */
   #varint(): number {
     const first = this.#bytes[this.#at];
-    if (first !== undefined && first < 0x80 && this.#at < this.#end) {
+    if (first === undefined || this.#at + 1 >= this.#end) return this.#longVarint();
+    if (first < 0x80) {
       this.#at++;
       return first;
     }
-    return this.#longVarint();
+    const second = this.#bytes[this.#at + 1] ?? 0;
+    if (second >= 0x80) return this.#longVarint();
+    this.#at += 2;
+    return (first & 0x7f) + second * 0x80;
   }
 
   #longVarint(): number {

@@ -1,21 +1,8 @@
 import { maxEnvelopeBytes, maxObjectBytes } from '../encoding.ts';
 import { StreamError } from '../stream-error.ts';
-import type { ChunkInput, Header, Parser, Slice } from './chunk-input.ts';
+import { ChunkInput, type Header, type Parser, type Slice } from './chunk-input.ts';
 import { magic } from './envelope.ts';
 import { wire } from './wire-reader.ts';
-
-const lengthBytes = 4;
-
-/** Parses a watch answer: messages, each after its length in four bytes. */
-export function* watchFrames(input: ChunkInput, limit = maxObjectBytes): Parser<Slice> {
-  for (;;) {
-    input.boundary = input.position;
-    const { bytes, start } = yield* input.value(lengthBytes);
-    const length = bytes.readUInt32BE(start);
-    if (length > limit) throw new StreamError(`a watch event is larger than ${limit} bytes`);
-    yield yield* input.value(length);
-  }
-}
 
 export type ListPartName = 'typeMeta' | 'contentEncoding' | 'metadata' | 'item';
 
@@ -30,11 +17,37 @@ const envelopeParts: Readonly<Record<number, ListPartName>> = { 1: 'typeMeta', 3
 const rawField = 2;
 const listParts: Readonly<Record<number, ListPartName>> = { 1: 'metadata', 2: 'item' };
 
+/** Splits a list answer into its items and the parts around them. */
+export class ListSplitter {
+  readonly #input = new ChunkInput();
+  readonly #parser: Parser<ListPart>;
+
+  constructor(limit = maxObjectBytes) {
+    this.#parser = listAnswer(this.#input, limit);
+    this.#parser.next();
+  }
+
+  *push(chunk: Uint8Array): Generator<ListPart> {
+    this.#input.push(chunk);
+    for (;;) {
+      const { value } = this.#parser.next();
+      if (value === undefined) return;
+      yield value;
+    }
+  }
+
+  /** Fails when the stream stopped inside the list. */
+  end(): void {
+    if (this.#input.position !== this.#input.boundary)
+      throw new StreamError('the stream ended inside a list');
+  }
+}
+
 /**
  * Parses a list answer: an envelope, and in it the list. Only one part at a time is in memory. A field that is not in use
  * is passed over; all that is not an item has room in 1 MiB.
  */
-export function* listAnswer(input: ChunkInput, limit = maxObjectBytes): Parser<ListPart> {
+function* listAnswer(input: ChunkInput, limit: number): Parser<ListPart> {
   const budget = new Budget(limit);
   yield* readMagic(input);
   for (let hasList = false; ; ) {
