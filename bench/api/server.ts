@@ -70,6 +70,11 @@ class RealServer implements ServerProcess {
     writeFileSync(join(this.#directory, 'tokens'), `${token},bench,1,"system:masters"\n`);
     this.#etcd = spawn(etcd, etcdFlags(this.#directory), { stdio: 'ignore' });
     this.#server = this.#spawn();
+    process.once('exit', () => {
+      this.#server.kill('SIGKILL');
+      this.#etcd.kill('SIGKILL');
+      rmSync(this.#directory, { recursive: true, force: true });
+    });
   }
 
   cpu(): Cpu {
