@@ -108,6 +108,15 @@ export async function measureMany(
         await wait();
       }),
     );
+    const cut = await storm((wait) =>
+      serverCpuOf(server, async () => {
+        relay.cut();
+        // The nodes must notice it, or they count as connected.
+        await sleep(1000);
+        await wait();
+      }),
+    );
+    // After the cut no watch is compressed, as some minutes after a start.
     const before = { received: relay.received, ...(await hollow.report()) };
     const updateCpu = await serverCpuOf(server, async () => {
       await writeUpdates(load, server, cluster);
@@ -120,14 +129,6 @@ export async function measureMany(
       ownCpuMs: perUpdate(after.cpuMs - before.cpuMs),
       bytes: perUpdate(relay.received - before.received),
     };
-    const cut = await storm((wait) =>
-      serverCpuOf(server, async () => {
-        relay.cut();
-        // The nodes must notice it, or they count as connected.
-        await sleep(1000);
-        await wait();
-      }),
-    );
     const restart =
       server.restart && (await storm(async (wait) => (await restartCpu(server, wait)) - restartAlone));
     return { start, cut, restart, update, residentMB: after.residentMB };
