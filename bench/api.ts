@@ -22,11 +22,10 @@ const defaultSizes = '1000x3,10000x10';
 const fewServices = 2000;
 const withFewServices = { nodes: 20, rounds: 2 };
 const withManyServices = { nodes: 2, rounds: 1 };
-/** Nodes that only watch. Two cores bear no more: each update goes to each node. */
-const manySize: Size = { services: 1000, endpoints: 3 };
+/** Nodes that only watch. Two cores bear no more: each list and each update goes to each node. */
 const loads: readonly Load[] = [
-  { nodes: 100, updates: 2000, updatesPerSecond: 100 },
-  { nodes: 500, updates: 400, updatesPerSecond: 20 },
+  { nodes: 100, size: { services: 1000, endpoints: 3 }, updates: 1000, updatesPerSecond: 100 },
+  { nodes: 500, size: { services: 200, endpoints: 3 }, updates: 200, updatesPerSecond: 20 },
 ];
 
 type Task =
@@ -54,7 +53,7 @@ const testServerNote =
 async function inside(task: Task): Promise<Measurement[]> {
   const server = await startServer();
   try {
-    const cluster = new WrittenCluster(server.client, task.kind === 'many' ? manySize : task.size);
+    const cluster = new WrittenCluster(server.client, task.kind === 'many' ? task.load.size : task.size);
     await cluster.fill();
     if (task.kind === 'many') return manyFigures(task.load, await measureMany(task.load, server, cluster));
     return await measurePrograms(server, cluster, task.size, task.peer);
@@ -100,12 +99,13 @@ function nodeFigures(subject: Parameters<typeof measurements>[0], costs: NodeCos
   });
 }
 
-function manyFigures({ nodes }: Load, { start, cut, restart, update, residentMB }: ManyCosts): Measurement[] {
-  const subject = { part, program: `${nodes} nodes`, size: manySize };
+function manyFigures(load: Load, { start, cut, restart, update, residentMB }: ManyCosts): Measurement[] {
+  const { nodes, size } = load;
+  const subject = { part, program: `${nodes} nodes`, size };
   return [
-    ...stormFigures(nodes, 'all start within 10 s', start),
-    ...stormFigures(nodes, 'all connections break', cut),
-    ...(restart ? stormFigures(nodes, 'the API server restarts', restart) : []),
+    ...stormFigures(load, 'all start within 10 s', start),
+    ...stormFigures(load, 'all connections break', cut),
+    ...(restart ? stormFigures(load, 'the API server restarts', restart) : []),
     ...measurements(
       { ...subject, topic: 'an update, for one of many nodes' },
       {
@@ -118,9 +118,9 @@ function manyFigures({ nodes }: Load, { start, cut, restart, update, residentMB 
   ];
 }
 
-function stormFigures(nodes: number, topic: string, storm: StormCosts): Measurement[] {
+function stormFigures({ nodes, size }: Load, topic: string, storm: StormCosts): Measurement[] {
   return measurements(
-    { part, topic, program: `${nodes} nodes`, size: manySize },
+    { part, topic, program: `${nodes} nodes`, size },
     {
       'until all watch': [storm.seconds, 's'],
       lists: [storm.lists, ''],

@@ -2,6 +2,7 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Size } from '../report/measurement.ts';
 import type { WrittenCluster } from './cluster.ts';
 import type { HollowReport, Order } from './hollow.ts';
 import { isQuiet, serverCpuOf, total } from './programs.ts';
@@ -10,6 +11,7 @@ import type { ServerProcess } from './server.ts';
 
 export interface Load {
   readonly nodes: number;
+  readonly size: Size;
   readonly updates: number;
   readonly updatesPerSecond: number;
 }
