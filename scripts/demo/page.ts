@@ -5,6 +5,7 @@ import { resolve } from 'node:path';
 import { readPageFiles } from '../../src/ctl/page/page-files.ts';
 import { addressOf, createPageServer } from '../../src/ctl/page/page-server.ts';
 import { kernelTracer } from '../../src/ctl/page/page-trace.ts';
+import { samePatience } from '../../src/ctl/patience.ts';
 import { serverSource } from '../../src/ctl/server-source.ts';
 import { pagesOf } from '../../src/ctl/source.ts';
 import { systemClock } from '../../src/lib/clock.ts';
@@ -19,7 +20,7 @@ const timeoutMs = 30_000;
  * namespace of its own. Returns its address. Rejects when that cannot be done; `parent` is the process that called npm.
  */
 export async function servePage({ metrics, ctl, hasOwnNetwork }: Stage, parent: number): Promise<string> {
-  const source = serverSource(metrics, timeoutMs);
+  const source = serverSource(metrics, samePatience(timeoutMs));
   const server = createPageServer(readPageFiles(ctl), pagesOf(source), kernelTracer(source, systemClock));
   if (hasOwnNetwork) await once(server.listen(await listenerOutside(parent)), 'listening');
   else await listenAtLoopback(server, wantedPort);

@@ -30,7 +30,8 @@ export interface CtlOptions {
   namespace: string;
   allNamespaces: boolean;
   output: OutputForm;
-  timeout: bigint;
+  /** Undefined when it was not given. */
+  timeout: bigint | undefined;
   interface: string;
   live: boolean;
   for: bigint;
@@ -71,7 +72,7 @@ export const defaultOptions: Readonly<CtlOptions> = {
   namespace: '',
   allNamespaces: false,
   output: 'table',
-  timeout: 60n * SECOND,
+  timeout: undefined,
   interface: '',
   live: false,
   for: 10n * SECOND,
@@ -124,6 +125,12 @@ const span: FlagType<bigint> = {
     if (time < MILLISECOND || time > 24n * HOUR) throw new Error('is not between 1ms and 24h');
     return time;
   },
+};
+
+const optionalSpan: FlagType<bigint | undefined> = {
+  ...span,
+  parse: (text, current, isFirst) => span.parse(text, current ?? 0n, isFirst),
+  format: (time) => (time === undefined ? '' : span.format(time)),
 };
 
 /** More packets than this are no story. */
@@ -203,7 +210,7 @@ export const commonFlags: readonly CtlFlag[] = [
     'Form of the answer: table, wide (a table with every column, never cut), json, yaml or name (one per line).',
     'o',
   ),
-  flag('timeout', 'timeout', span, 'How long to wait for an answer.'),
+  flag('timeout', 'timeout', optionalSpan, 'How long to wait for an answer. (default 1m0s; 5s for status)'),
   ...nodeFlags,
   helpFlag,
 ];

@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
 import { test } from 'node:test';
 import { product, productText } from '../lib/product.ts';
 import { allCommands } from './all-commands.ts';
@@ -162,3 +164,23 @@ for (const [args, complaint] of faults) {
     assert.equal(exitCode, 1);
   });
 }
+
+test('status waits only some seconds for a proxy that hangs', async () => {
+  const silent = createServer(() => {}).listen(0, '127.0.0.1');
+  await once(silent, 'listening');
+  try {
+    const address = silent.address();
+    assert.ok(typeof address === 'object' && address);
+    const url = `http://127.0.0.1:${address.port}`;
+    const { stdout, stderr, exitCode } = await run('status', '--server', url);
+    assert.deepEqual(
+      [stdout, stderr, exitCode],
+      ['', `Error: cannot ask kube-proxy at ${url}: no answer within 5 s\n`, 1],
+    );
+    const longer = await run('status', '--server', url, '--timeout', '100ms');
+    assert.match(longer.stderr, /no answer within 0\.1 s\n/);
+  } finally {
+    silent.closeAllConnections();
+    silent.close();
+  }
+});

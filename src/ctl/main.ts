@@ -1,7 +1,6 @@
 import { parseFlags } from '../cli/flag-set.ts';
 import { UsageError } from '../cli/usage-error.ts';
 import { systemClock } from '../lib/clock.ts';
-import { toMillis } from '../lib/duration.ts';
 import { quote } from '../lib/go-quote.ts';
 import { messageOf } from '../lib/thrown.ts';
 import type { Logger } from '../obs/log.ts';
@@ -10,6 +9,7 @@ import { type AnyCommand, type Command, flagsOf, isLocal } from './command.ts';
 import { COMPLETE, complete } from './completion/complete.ts';
 import { allFlags, type CtlOptions, defaultOptions, isWithoutProxy, needNode } from './flags.ts';
 import { commandHelp, programHelp } from './help.ts';
+import { patienceOf } from './patience.ts';
 import { PLUGIN, type ProgramName } from './program-name.ts';
 import { runningProxy } from './running-proxy.ts';
 import type { ReportSource } from './source.ts';
@@ -203,7 +203,7 @@ async function openSource(command: Command, options: CtlOptions, terminal: Termi
     const hint = isOfflineCapable(command)
       ? '; to get an answer while it is down, add --without-proxy, --manifests or --kubeconfig'
       : '';
-    return runningProxy(options, terminal.env, toMillis(options.timeout), hint);
+    return runningProxy(options, terminal.env, patienceOf(options), hint);
   }
   // Loaded only when needed: it is most of the proxy.
   const { plannedSource } = await import('./planned-source.ts');

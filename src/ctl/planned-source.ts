@@ -14,11 +14,11 @@ import { type InspectedFamily, Inspector } from '../inspect/inspector.ts';
 import { Journal } from '../inspect/journal.ts';
 import { readQuestion } from '../inspect/question.ts';
 import { systemClock } from '../lib/clock.ts';
-import { toMillis } from '../lib/duration.ts';
 import type { Logger } from '../obs/log.ts';
 import type { PlannedFamily } from '../proxier/planned-family.ts';
 import type { CtlOptions } from './flags.ts';
 import { type KernelHere, kernelHere } from './kernel-here.ts';
+import { patienceOf } from './patience.ts';
 import type { AskedPacket, ReportSource } from './source.ts';
 
 /**
@@ -31,7 +31,7 @@ export async function plannedSource(ctlOptions: CtlOptions, logger: Logger): Pro
   const completed = await completeFor(ctlOptions, options, logger);
   const mode = await loadMode(completed.config.mode);
   let kernel: KernelHere | undefined;
-  const limitMs = toMillis(ctlOptions.timeout);
+  const limitMs = patienceOf(ctlOptions).answerMs;
   const start = await planOnce(
     { options, completed, mode, logger },
     async (connected) => {

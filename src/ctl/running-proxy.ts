@@ -1,5 +1,6 @@
 import type { CtlOptions } from './flags.ts';
 import { nodeSource } from './node/node-source.ts';
+import type { Patience } from './patience.ts';
 import { serverAddress } from './server-address.ts';
 import { serverSource } from './server-source.ts';
 import type { ReportSource } from './source.ts';
@@ -9,9 +10,9 @@ import type { Environment } from './terminal.ts';
 export async function runningProxy(
   options: CtlOptions,
   env: Environment,
-  timeoutMs: number,
+  patience: Patience,
   hint = '',
 ): Promise<ReportSource> {
-  if (options.onNode !== '') return nodeSource(options, env, timeoutMs);
-  return serverSource(await serverAddress(options, env), timeoutMs, hint);
+  if (options.onNode !== '') return nodeSource(options, env, patience);
+  return serverSource(await serverAddress(options, env), patience, hint);
 }

@@ -3,6 +3,7 @@ import { API_PATH, API_VERSION } from '../inspect/api.ts';
 import { http } from '../lib/http.ts';
 import { messageOf } from '../lib/thrown.ts';
 import { jsonLines } from './json-lines.ts';
+import type { Patience } from './patience.ts';
 import type { AskedPacket, PageAnswer, ReportSource } from './source.ts';
 
 /** Longer than any answer about the largest cluster, shorter than the longest string. */
@@ -19,10 +20,11 @@ export class NoAnswerError extends Error {
 }
 
 /** Asks the inspection API of a running proxy. Errors about a proxy that does not answer end with `hint`. */
-export function serverSource(server: string, timeoutMs: number, hint = ''): ReportSource {
+export function serverSource(server: string, patience: Patience, hint = ''): ReportSource {
   const base = baseOf(server);
-  const limit: TimeLimit = { ms: timeoutMs, of: 'whole answer' };
-  const endless: TimeLimit = { ms: timeoutMs, of: 'first word' };
+  const limit: TimeLimit = { ms: patience.answerMs, of: 'whole answer' };
+  const quick: TimeLimit = { ms: patience.statusMs, of: 'whole answer' };
+  const endless: TimeLimit = { ms: patience.answerMs, of: 'first word' };
   const urlOf = (page: string, query: Query) => {
     const url = new URL(API_PATH + page, base);
     for (const [name, value] of Object.entries(query)) {
@@ -30,9 +32,10 @@ export function serverSource(server: string, timeoutMs: number, hint = ''): Repo
     }
     return url;
   };
-  const get = <T>(page: string, query: Query = {}) => ask(urlOf(page, query), limit, hint) as Promise<T>;
+  const get = <T>(page: string, query: Query = {}, within = limit) =>
+    ask(urlOf(page, query), within, hint) as Promise<T>;
   return {
-    status: () => get('status'),
+    status: () => get('status', {}, quick),
     services: (selector) => get('services', { ...selector }),
     endpoints: (selector) => get('endpoints', { ...selector }),
     explain: (packet: AskedPacket) => get('explain', { ...packet }),

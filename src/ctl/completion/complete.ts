@@ -17,6 +17,7 @@ import {
   versionFlag,
 } from '../flags.ts';
 import { proxyNodes } from '../node/node-source.ts';
+import { samePatience } from '../patience.ts';
 import { runningProxy } from '../running-proxy.ts';
 import { namespaceOf } from '../selector.ts';
 import { EXIT_OK, type ExitCode, type Terminal } from '../terminal.ts';
@@ -48,7 +49,9 @@ export interface AskedForWords {
 export async function complete(words: readonly string[], terminal: Terminal): Promise<ExitCode> {
   const ask: AskedForWords = {
     services: async (options, namespace) => {
-      const source = await runningProxy(options, terminal.env, TIMEOUT_MS).catch(() => undefined);
+      const source = await runningProxy(options, terminal.env, samePatience(TIMEOUT_MS)).catch(
+        () => undefined,
+      );
       try {
         return (await source?.services(namespace === undefined ? {} : { namespace }))?.items ?? [];
       } catch {

@@ -1,7 +1,7 @@
 import { systemClock } from '../../lib/clock.ts';
-import { toMillis } from '../../lib/duration.ts';
 import { sleep } from '../../lib/sleep.ts';
 import type { CtlOptions } from '../flags.ts';
+import { type Patience, patienceOf } from '../patience.ts';
 import { NoAnswerError, serverSource } from '../server-source.ts';
 import { pagesOf, type ReportSource } from '../source.ts';
 import type { Environment } from '../terminal.ts';
@@ -17,9 +17,9 @@ const LAST_WORDS_MS = 500;
 export function nodeSource(
   options: CtlOptions,
   env: Environment,
-  timeoutMs = toMillis(options.timeout),
+  patience = patienceOf(options),
 ): ReportSource {
-  const way = new WayToNode(kubectlStarter(globalFlags(options), env), options, timeoutMs);
+  const way = new WayToNode(kubectlStarter(globalFlags(options), env), options, patience);
   return {
     status: () => way.ask((source) => source.status()),
     services: (selector) => way.ask((source) => source.services(selector)),
@@ -57,20 +57,20 @@ function globalFlags({ kubeconfig, context, as }: CtlOptions): string[] {
 class WayToNode {
   readonly #start: StartKubectl;
   readonly #options: CtlOptions;
-  readonly #timeoutMs: number;
+  readonly #patience: Patience;
   #forward: Promise<Forward> | undefined;
 
-  constructor(start: StartKubectl, options: CtlOptions, timeoutMs: number) {
+  constructor(start: StartKubectl, options: CtlOptions, patience: Patience) {
     this.#start = start;
     this.#options = options;
-    this.#timeoutMs = timeoutMs;
+    this.#patience = patience;
   }
 
   async ask<T>(question: (source: ReportSource) => Promise<T>): Promise<T> {
     this.#forward ??= this.#open();
     const forward = await this.#forward;
     try {
-      return await question(serverSource(`http://127.0.0.1:${forward.port}`, this.#timeoutMs));
+      return await question(serverSource(`http://127.0.0.1:${forward.port}`, this.#patience));
     } catch (error) {
       if (!(error instanceof NoAnswerError)) throw error;
       await Promise.race([forward.ended, sleep(systemClock, LAST_WORDS_MS)]);
@@ -103,7 +103,7 @@ class WayToNode {
       proxySelector: selector,
       proxyPort: port,
     } = this.#options;
-    const pod = await findProxyPod(this.#start, { node, namespace, selector }, this.#timeoutMs);
-    return openForward(this.#start, { namespace, pod, port }, this.#timeoutMs);
+    const pod = await findProxyPod(this.#start, { node, namespace, selector }, this.#patience.answerMs);
+    return openForward(this.#start, { namespace, pod, port }, this.#patience.answerMs);
   }
 }
