@@ -1,12 +1,27 @@
 import type { FamilyLook } from '../inspect/api.ts';
+import type { TrafficLook } from '../inspect/traffic-api.ts';
+import type { Family } from '../model/ip.ts';
 
 /** What could not be read of which family, one line per reason. */
 export function errorLines(families: readonly FamilyLook[]): string[] {
-  const failed = families.filter(({ error }) => error !== null);
-  const reasons = new Set(failed.map(({ error }) => error));
-  return [...reasons].map((reason) => {
-    const names = failed.filter(({ error }) => error === reason).map(({ family }) => family);
-    return names.length === families.length ? `${reason}` : `${names.join(', ')}: ${reason}`;
+  return reasonLines(families.map(({ family, error }) => ({ family, reason: error })));
+}
+
+/** What is not counted in which family, one line per reason. A proxy of an earlier version does not tell. */
+export function warningLines(families: readonly Partial<TrafficLook>[]): string[] {
+  return reasonLines(families.map(({ family, warning }) => ({ family, reason: warning ?? null })));
+}
+
+function reasonLines(
+  looks: readonly { readonly family: Family | undefined; readonly reason: string | null }[],
+): string[] {
+  const groups = Map.groupBy(
+    looks.filter(({ reason }) => reason !== null),
+    ({ reason }) => reason,
+  );
+  return [...groups].map(([reason, group]) => {
+    const names = group.map(({ family }) => family);
+    return names.length === looks.length ? `${reason}` : `${names.join(', ')}: ${reason}`;
   });
 }
 

@@ -132,10 +132,10 @@ shop/web:http/TCP  IPv4    10.244.0.2:8080  web-2  za    50.0 %    10.0 % low   
     assert.match((await top('-o wide')).text.stdout, /PACKETS IN +PACKETS OUT +FAILED\/S +FAILED$/m);
   });
 
-  test('tells lost events, items left out, and a family without figures, in a line each', async () => {
+  test('tells lost events, items left out, a family without figures, and what is not counted, in a line each', async () => {
     const families = [
-      { family: 'IPv4', error: null },
-      { family: 'IPv6', error: 'the kernel has no connection tracking' },
+      { family: 'IPv4', error: null, warning: 'packets are not counted' },
+      { family: 'IPv6', error: 'the kernel has no connection tracking', warning: null },
     ] as const;
     server.readings = [trafficReport([], { lostEvents: 1, leftOut: 20, families })];
     const lines = (await top('')).text.stdout.trimEnd().split('\n');
@@ -143,11 +143,14 @@ shop/web:http/TCP  IPv4    10.244.0.2:8080  web-2  za    50.0 %    10.0 % low   
       'The kernel lost 1 event about connections: the figures are too low.',
       'Not shown: 20 further items; there are too many.',
       'IPv6: the kernel has no connection tracking',
+      'IPv4: packets are not counted',
     ]);
   });
 
   test('fails with the reason when there are no figures at all, or no such Service', async () => {
-    server.readings = [trafficReport([], { families: [{ family: 'IPv4', error: 'needs CAP_NET_ADMIN' }] })];
+    server.readings = [
+      trafficReport([], { families: [{ family: 'IPv4', error: 'needs CAP_NET_ADMIN', warning: null }] }),
+    ];
     const refused = await top('');
     assert.deepEqual([refused.text.stderr, refused.exitCode], ['Error: needs CAP_NET_ADMIN\n', 1]);
     server.readings = [trafficReport([])];

@@ -1,6 +1,6 @@
 import type { TrafficGrouping, TrafficReport } from '../inspect/traffic-api.ts';
 import { type CommandContext, print } from './command.ts';
-import { errorLines } from './family-errors.ts';
+import { requireLook } from './family-errors.ts';
 import { isTable, type SortKey } from './flags.ts';
 import { requireSome, selectorOf } from './selector.ts';
 import type { TrafficQuestion } from './source.ts';
@@ -44,12 +44,10 @@ function questionOf(context: CommandContext): TrafficQuestion {
   return { by: context.options.by ?? usual, ...selector };
 }
 
-/** Throws the reason when nothing is counted. An error beside figures is about a part of them. */
+/** Throws the reason when nothing is counted. */
 function counted(report: TrafficReport): TrafficReport {
-  const { families, items, since, time } = report;
-  const isCounted = items.length > 0 || since !== time || families.some(({ error }) => error === null);
-  if (isCounted) return report;
-  throw new Error(errorLines(families).join('; '));
+  requireLook(report.families, report.items);
+  return report;
 }
 
 function printRates(context: CommandContext, rates: RatesReport, isLive: boolean): void {

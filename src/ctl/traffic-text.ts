@@ -2,7 +2,7 @@ import { podText } from '../inspect/pod-text.ts';
 import type { FailedConnections, TrafficGrouping } from '../inspect/traffic-api.ts';
 import { count } from '../lib/count.ts';
 import { amountText, percentText } from '../lib/quantity-text.ts';
-import { errorLines } from './family-errors.ts';
+import { errorLines, warningLines } from './family-errors.ts';
 import { type Column, itemsText, type Layout, unlimited } from './table.ts';
 import type { Paint } from './terminal.ts';
 import { failedOf, type RatedItem, type RatesReport } from './traffic-rates.ts';
@@ -26,6 +26,7 @@ export function notesOf({ lostEvents, leftOut, families }: Omit<RatesReport, 'it
       : []),
     ...(leftOut > 0 ? [`Not shown: ${count(leftOut, 'further item')}; there are too many.`] : []),
     ...errorLines(families),
+    ...warningLines(families),
   ];
 }
 

@@ -6,8 +6,9 @@ import { idle, inspection, testInspector } from '../../test/inspected-proxy.ts';
 import type { Difference, KernelAnswer } from '../backends/inspection.ts';
 import { type Problem, STARTING } from '../model/problem.ts';
 import { readAffinityQuestion } from './affinity.ts';
-import { NotReadyError } from './inspector.ts';
+import { type InspectorOptions, NotReadyError } from './inspector.ts';
 import { QuestionError, readQuestion } from './question.ts';
+import type { TrafficSource } from './traffic.ts';
 
 const here = { ip: '10.244.1.21', local: true };
 const there = { ip: '10.244.2.21' };
@@ -208,4 +209,22 @@ test('bindings of affinity are asked for only of Services that have it, and erro
   const blind = testInspector({ plans: plansByKey(sticky), kernel: 'no CAP_NET_ADMIN' }, new FakeClock());
   const { families } = (await blind.affinity(question(''))).head;
   assert.deepEqual(families, [{ family: 'IPv4', error: 'no CAP_NET_ADMIN' }]);
+});
+
+test('what is not counted of the traffic is a warning, and no figures at all are an error', async () => {
+  const clock = new FakeClock();
+  const warning = 'refused connections are not counted: no log here';
+  const lookWith = async (traffic: InspectorOptions['traffic']) => {
+    const inspector = testInspector({}, clock, traffic && { traffic });
+    return (await inspector.traffic({ by: 'service' })).head.families;
+  };
+  const counting: TrafficSource = {
+    figures: async () => ({ items: [], since: 0, lostEvents: 0, leftOut: 0, warning }),
+    keepCounting: () => {},
+    flows: async () => {},
+    watch: async () => () => {},
+  };
+  assert.deepEqual(await lookWith(async () => counting), [{ family: 'IPv4', error: null, warning }]);
+  const [none] = await lookWith(undefined);
+  assert.deepEqual([none?.error, none?.warning], ['traffic is told by a running proxy only', null]);
 });

@@ -198,7 +198,7 @@ export class Inspector {
         by,
         lostEvents: answer?.lostEvents ?? 0,
         leftOut: answer?.leftOut ?? 0,
-        families: this.#looks(answer ? answer.warning : error),
+        families: this.#looks(error).map((look) => ({ ...look, warning: answer?.warning ?? null })),
       },
       items: answer?.items ?? [],
     };

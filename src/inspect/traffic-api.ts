@@ -61,7 +61,13 @@ export interface TrafficReport extends ListReport<'Traffic', TrafficItem> {
   readonly lostEvents: number;
   /** Items that are not in the answer, because there were too many. */
   readonly leftOut: number;
-  readonly families: readonly FamilyLook[];
+  readonly families: readonly TrafficLook[];
+}
+
+/** Whether the traffic of one family is counted. */
+export interface TrafficLook extends FamilyLook {
+  /** What of it is not counted, and why; null when everything is. */
+  readonly warning: string | null;
 }
 
 /** A TCP state as the kernel's connection table has it, or what is known of a flow of datagrams. */

@@ -98,9 +98,9 @@ class Follower {
 }
 
 function noteOf({ families, lostEvents }: TrafficReport): string {
-  const errors = new Set(families.flatMap(({ error }) => error ?? []));
+  const reasons = new Set(families.flatMap(({ error, warning }) => error ?? warning ?? []));
   const lost = lostEvents > 0 ? [`the kernel could not report ${lostEvents} openings and ends`] : [];
-  return [...errors, ...lost].join('; ');
+  return [...reasons, ...lost].join('; ');
 }
 
 /** Changes with every sync, and with a restart. */

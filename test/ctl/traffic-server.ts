@@ -124,7 +124,7 @@ export function trafficReport(
     by: 'service',
     lostEvents: 0,
     leftOut: 0,
-    families: [{ family: 'IPv4', error: null }],
+    families: [{ family: 'IPv4', error: null, warning: null }],
     items,
     ...fields,
   };
