@@ -41,6 +41,7 @@ function proxy(asked: AskedAbout[] = []): ProxyKnowledge {
   } as const;
   return {
     isOurs: (_family, table) => table === 'kube-proxy',
+    ownerOf: (chain) => (chain === 'KUBE-FIREWALL' ? 'the kubelet' : undefined),
     explain: async (packet) => {
       asked.push(packet);
       return { planned };

@@ -26,6 +26,8 @@ export interface AskedAbout {
 export interface ProxyKnowledge {
   /** Whether a chain belongs to it. */
   readonly isOurs: (family: NftFamily, table: string, chain: string) => boolean;
+  /** Another program that writes the rules with this comment in a chain; undefined when the names do not tell. */
+  readonly ownerOf: (chain: string, comment: string | null) => string | undefined;
   /** What it decided about a packet; undefined when it cannot be asked. */
   readonly explain: (packet: AskedAbout) => Promise<Pick<ExplanationReport, 'planned'> | undefined>;
 }
@@ -56,8 +58,10 @@ export async function evidenceOf(
   const rule = step && (await ruleOf(step, kernel));
   const lost = last && { headers: last, arrivedOn, targets: targetsOf(decision) };
   const causes = ending.kind === 'lost' && lost ? await causesOfLoss(ending, lost, kernel) : [];
+  const owner = step && proxy.ownerOf(step.chain, rule?.comment ?? null);
   return {
     interfaces,
+    ...(owner !== undefined && { owner }),
     isOurs: step !== undefined && proxy.isOurs(step.family, step.table, step.chain),
     answer,
     causes,

@@ -32,7 +32,12 @@ function kernel(report: (listener: TraceListener) => void): FollowKernel {
 
 function follow(report: (listener: TraceListener) => void, packets = 1, forMs = 60_000) {
   const question = { subject: 'shop/web', interests: [], packets, forMs };
-  const proxy = { mode: undefined, isOurs: () => false, explain: async () => undefined };
+  const proxy = {
+    mode: undefined,
+    isOurs: () => false,
+    ownerOf: () => undefined,
+    explain: async () => undefined,
+  };
   return followPackets(question, proxy, kernel(report), systemClock, new AbortController().signal);
 }
 
@@ -76,7 +81,12 @@ test('a trace fails when its subscription fails', async () => {
 
 test('an interrupted trace tells what it saw', async () => {
   const question = { subject: 'shop/web', interests: [], packets: 5, forMs: 60_000 };
-  const proxy = { mode: undefined, isOurs: () => false, explain: async () => undefined };
+  const proxy = {
+    mode: undefined,
+    isOurs: () => false,
+    ownerOf: () => undefined,
+    explain: async () => undefined,
+  };
   const interrupted = AbortSignal.abort();
   const report = await followPackets(question, proxy, kernel(tell(dropped)), systemClock, interrupted);
   assert.equal(report.connections.length, 1);

@@ -71,6 +71,15 @@ test('what is known of the answer is in the headline', () => {
   assert.equal(verdict('unknown'), 'Delivered to 10.244.2.7:8080');
 });
 
+test('a program that a chain belongs to by its name is named', () => {
+  const story = told(stoppedAt({ ruleHandle: 12n }, 'filter', 'KUBE-FIREWALL'), {
+    rule: { comment: null, isReject: false },
+    owner: 'the kubelet',
+  });
+  const place = 'table inet filter, chain KUBE-FIREWALL, rule handle 12';
+  assert.equal(story.verdict, `Dropped by the kubelet (${place})`);
+});
+
 test('a rule of another program is named by table, chain, handle and comment', () => {
   const rule = { comment: 'no pods', isReject: false };
   assert.equal(

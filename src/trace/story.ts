@@ -24,6 +24,8 @@ export interface Evidence {
   readonly rule?: { readonly comment: string | null; readonly isReject: boolean };
   /** The rule or policy that stopped it belongs to kube-proxy. */
   readonly isOurs: boolean;
+  /** Another program that it belongs to, where that is known. */
+  readonly owner?: string;
   /** What kube-proxy decided about it; absent when it could not be asked. */
   readonly decision?: {
     readonly service: string | null;
@@ -88,7 +90,7 @@ function tell(ending: Ending, last: Headers, evidence: Evidence): Told {
 }
 
 function tellStopped({ hook, step }: Extract<Ending, { kind: 'stopped' }>, evidence: Evidence): Told {
-  const { rule, isOurs, decision } = evidence;
+  const { rule, isOurs, owner, decision } = evidence;
   const culprit: Culprit = {
     table: printable(`${step.family} ${step.table}`),
     chain: printable(step.chain),
@@ -100,7 +102,10 @@ function tellStopped({ hook, step }: Extract<Ending, { kind: 'stopped' }>, evide
   const outcome = rule?.isReject ? 'rejected' : 'dropped';
   const word = outcome === 'rejected' ? 'Rejected' : 'Dropped';
   const place = culpritText(culprit);
-  if (!isOurs) return { outcome, verdict: `${word} by ${place}`, reasons: [], culprit };
+  if (!isOurs) {
+    const who = owner === undefined ? place : `${owner} (${place})`;
+    return { outcome, verdict: `${word} by ${who}`, reasons: [], culprit };
+  }
   const isDecided = decision && (decision.fate.action === 'drop' || decision.fate.action === 'reject');
   if (!decision) return { outcome, verdict: `${word} by kube-proxy (${place})`, reasons: [], culprit };
   if (!isDecided) {

@@ -272,4 +272,17 @@ describe('kube-proxyctl trace in nftables mode', { skip: skip ?? false, timeout:
     );
     assert.match(await complaint('trace shop/web'), /cannot ask kube-proxy at /);
   });
+
+  it('blames the kubelet for its chain while kube-proxy is down', async () => {
+    await lab.site.stopAll();
+    const rules = `chain KUBE-FIREWALL { drop comment "marked"; }\n${chain('forward', 'jump KUBE-FIREWALL')}`;
+    const told = await withFirewall(rules, () =>
+      story('10.244.0.0/16 10.96.0.1:80', () => lab.connect('pod', '10.96.0.1')),
+    );
+    assert.match(
+      told.headline,
+      /^Dropped by the kubelet \(table inet firewall, chain KUBE-FIREWALL, rule handle \d+ \("marked"\)\): /,
+    );
+    assert.equal(told.culprit?.ours, false);
+  });
 });

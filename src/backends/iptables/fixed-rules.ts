@@ -1,7 +1,7 @@
 import { isLoopback, parseIP } from '../../model/ip.ts';
 import { nodePortIPs } from '../../model/node-port-addresses.ts';
+import { localnetComment } from '../kubelet-chains.ts';
 import { forwardRules, masqueradeMarked } from '../rule-text.ts';
-import { localnetComment } from './localnet.ts';
 import type { IptablesSettings } from './settings.ts';
 import type { Counters } from './tables.ts';
 

@@ -1,7 +1,5 @@
 import { comment, type Jump, type JumpStructure } from '../jumps.ts';
-
-/** The kubelet makes this chain of filter and writes into it, too. */
-export const sharedChain = 'KUBE-FIREWALL';
+import { sharedChain } from '../kubelet-chains.ts';
 
 const externalPortals = 'kubernetes externally-visible service portals';
 const portals = 'kubernetes service portals';

@@ -10,15 +10,12 @@ import {
   ruleTexts,
   withKernel,
 } from '../chain-leftovers.ts';
+import { kubeletChains, localnetComment, sharedChain } from '../kubelet-chains.ts';
 import { inTurn, type Leftover, type LeftoverSource } from '../leftovers.ts';
-import { sharedChain } from './jumps.ts';
-import { localnetComment, localnetMark, localnetSysctl } from './localnet.ts';
+import { localnetMark, localnetSysctl } from './localnet.ts';
 
 /** As people write it. */
 const parameter = localnetSysctl.replaceAll('/', '.');
-
-/** Chains that the kubelet makes, also where it writes no rule. */
-const kubeletChains: readonly string[] = ['KUBE-KUBELET-CANARY', 'KUBE-IPTABLES-HINT', 'KUBE-MARK-DROP'];
 
 /**
  * The kernel parameter for node ports on loopback addresses, and KUBE-FIREWALL, both of which the kubelet and upstream

@@ -11,9 +11,6 @@ import type { Logger } from '../../obs/log.ts';
 
 export const localnetSysctl = 'net/ipv4/conf/all/route_localnet';
 
-/** The comment of the rule, also in upstream and in the kubelet. */
-export const localnetComment = 'block incoming localnet connections';
-
 /**
  * An empty table: this program changed the parameter from 0 to 1. Like the parameter it belongs to the network namespace
  * and is gone after a boot.

@@ -13,6 +13,7 @@ import { chainLeftovers } from '../chain-leftovers.ts';
 import { SyncEngine } from '../engine.ts';
 import type { Inspection } from '../inspection.ts';
 import { availableFamilies, type ProgramContext } from '../iptables-families.ts';
+import { proxyChainNames } from '../kubelet-chains.ts';
 import { joined } from '../leftovers.ts';
 import { type BackendContext, defaultMasqueradeBit, type InspectionContext, type Mode } from '../mode.ts';
 import type { PacketRules } from '../packet-rules.ts';
@@ -35,7 +36,7 @@ import { WrittenRules } from './written-rules.ts';
 /** iptables mode: upstream's chains, rule by rule, written with the iptables programs of the PATH. */
 class IptablesMode implements Mode {
   readonly name = 'iptables';
-  readonly chainNames = /^KUBE-/;
+  readonly chainNames = proxyChainNames;
   readonly sharesRulesWith = ['ipvs'] as const;
   readonly isTraceable = true;
   readonly leftovers = joined(chainLeftovers(isOwnChain), localnetLeftovers);

@@ -5,9 +5,10 @@ import { systemFiles } from '../../kernel/system-files.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Family } from '../../model/ip.ts';
 import type { Logger } from '../../obs/log.ts';
+import { sharedChain } from '../kubelet-chains.ts';
 import { LastingSubscription } from '../lasting-subscription.ts';
 import type { ForeignChange } from '../repairs.ts';
-import { jumps, sharedChain } from './jumps.ts';
+import { jumps } from './jumps.ts';
 
 /** Receives what other programs do to the tables of one family. */
 export interface RuleWatcher {

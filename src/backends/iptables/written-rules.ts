@@ -1,5 +1,6 @@
 import type { AnyTable, Commands } from '../../kernel/iptables/commands.ts';
-import { jumps, sharedChain } from './jumps.ts';
+import { sharedChain } from '../kubelet-chains.ts';
+import { jumps } from './jumps.ts';
 
 /** Tables in the order in which they are looked at. */
 const tables: readonly AnyTable[] = ['nat', 'filter', 'mangle'];

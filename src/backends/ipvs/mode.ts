@@ -11,6 +11,7 @@ import type { Backend } from '../backend.ts';
 import { SyncEngine } from '../engine.ts';
 import type { Inspection } from '../inspection.ts';
 import { availableFamilies } from '../iptables-families.ts';
+import { proxyChainNames } from '../kubelet-chains.ts';
 import type { BackendContext, InspectionContext, Mode } from '../mode.ts';
 import type { PacketRules } from '../packet-rules.ts';
 import { SharedByFamilies } from '../shared-by-families.ts';
@@ -28,7 +29,7 @@ import { setTimeouts } from './timeouts.ts';
 /** ipvs mode. Both families share the sockets, the device and the table of virtual servers. */
 class IpvsMode implements Mode {
   readonly name = 'ipvs';
-  readonly chainNames = /^KUBE-/;
+  readonly chainNames = proxyChainNames;
   readonly sharesRulesWith = ['iptables'] as const;
   readonly countsServices = true;
   readonly leftovers = ipvsLeftovers;

@@ -1,4 +1,5 @@
 import { allModes, loadMode } from '../../app/modes.ts';
+import { kubeletOwnerOf } from '../../backends/kubelet-chains.ts';
 import type { Mode } from '../../backends/mode.ts';
 import { openTracing } from '../../kernel/open.ts';
 import type { Clock } from '../../lib/clock.ts';
@@ -57,6 +58,7 @@ export async function proxyKnowledge(
             one.tablesOf?.(each).some((own) => own.family === family && own.name === table),
           ),
       ),
+    ownerOf: kubeletOwnerOf,
     explain: ({ port, ...rest }: AskedAbout) =>
       source.explain({ ...rest, port: String(port) }).catch(() => undefined),
   };
