@@ -11,16 +11,24 @@ import {
   packetText,
   seenText,
 } from '../inspect/explanation-words.ts';
+import { podText } from '../inspect/pod-text.ts';
 import { percentText } from '../lib/quantity-text.ts';
 import { messageOf } from '../lib/thrown.ts';
 import { ask as askAPI, type Query } from './api.ts';
 import { Copies } from './copies.tsx';
 import type { Asked } from './route.ts';
 
+interface ExplainProps {
+  readonly question: Asked;
+  /** The question is asked again when this changes. */
+  readonly basis: string;
+  readonly ask: (question: Asked) => void;
+}
+
 /** What happens to one packet: the decision in words, and what the kernel has. */
-export function ExplainView({ question, ask }: { question: Asked; ask: (question: Asked) => void }) {
+export function ExplainView({ question, basis, ask }: ExplainProps) {
   const query = queryOf(question);
-  const { report, error, again } = useExplanation(query);
+  const { report, error, again } = useExplanation(query, basis);
   const submit = (event: SubmitEvent) => {
     event.preventDefault();
     const field =
@@ -91,15 +99,17 @@ function Decision({ report }: { report: ExplanationReport }) {
           <li key={reason}>{reason}</li>
         ))}
       </ol>
-      <Targets fate={fate} />
+      <Targets {...{ fate, report }} />
     </div>
   );
 }
 
 const maxTargets = 12;
 
-function Targets({ fate }: { fate: Fate }) {
+function Targets({ fate, report }: { fate: Fate; report: ExplanationReport }) {
   if (fate.action !== 'forward') return null;
+  const { planned, placements = {} } = report;
+  const podOf = (endpoint: string) => podText({ service: planned.service ?? '', ...placements[endpoint] });
   const more = fate.targets.length - maxTargets;
   return (
     <table class="targets">
@@ -115,7 +125,10 @@ function Targets({ fate }: { fate: Fate }) {
       <tbody>
         {fate.targets.slice(0, maxTargets).map((target) => (
           <tr key={target.endpoint}>
-            <td>{target.endpoint}</td>
+            <td>
+              {target.endpoint}
+              {placements[target.endpoint]?.pod !== undefined && <small>{podOf(target.endpoint)}</small>}
+            </td>
             <td class="number">{percentText(target.probability)}</td>
             <td>{seenText(target)}</td>
           </tr>
@@ -199,7 +212,8 @@ function OtherChains({ report: { otherRules, otherRulesUnknown, kernel } }: { re
   );
 }
 
-function useExplanation(query: Query) {
+/** Asks when the question or `basis` changes; the last answer is shown until the next one is there. */
+function useExplanation(query: Query, basis: string) {
   const key = JSON.stringify(query);
   const [round, setRound] = useState(0);
   const [report, setReport] = useState<ExplanationReport>();
@@ -216,6 +230,6 @@ function useExplanation(query: Query) {
       (reason) => settle(undefined, messageOf(reason)),
     );
     return () => end.abort();
-  }, [key, round]);
+  }, [key, basis, round]);
   return { report, error, again: () => setRound((n) => n + 1) };
 }

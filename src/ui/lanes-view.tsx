@@ -1,5 +1,6 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { EndpointReport } from '../inspect/api.ts';
+import { podText } from '../inspect/pod-text.ts';
 import type { TrafficItem } from '../inspect/traffic-api.ts';
 import { percentText } from '../lib/quantity-text.ts';
 import type { Family } from '../model/ip.ts';
@@ -138,12 +139,14 @@ function Endpoint({ node, top, figures, opened, onAsk }: EndpointProps) {
   const isUsed = tone !== 'idle';
   const shown = shares.filter((share) => share > 0).map(percentText);
   const hints = hintsText(report);
+  const place = placeText(report);
   const content = (
     <>
       <span class="line">
         <strong>{report.endpoint}</strong>
         <span class="share">{isUsed ? [...new Set(shown)].join(' / ') : 'unused'}</span>
       </span>
+      {place !== '' && <small>{place}</small>}
       <small>
         <span class={`dot ${tone}`} aria-hidden="true">
           {isUsed ? '●' : '○'}
@@ -175,6 +178,13 @@ function Endpoint({ node, top, figures, opened, onAsk }: EndpointProps) {
 function stateText({ ready, serving, terminating }: EndpointReport): string {
   if (terminating) return serving ? 'terminating, serving' : 'terminating';
   return ready ? 'ready' : 'not ready';
+}
+
+/** `web-7d4b9c5f6d-x2x9k in zone eu-1a`, as far as it is known. */
+function placeText(report: EndpointReport): string {
+  const pod = report.pod === undefined ? '' : podText(report);
+  const zone = report.zone === undefined ? '' : `in zone ${report.zone}`;
+  return `${pod} ${zone}`.trim();
 }
 
 function hintsText({ zoneHints = [], nodeHints = [] }: EndpointReport): string {

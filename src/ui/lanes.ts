@@ -155,7 +155,7 @@ export interface Geometry {
   readonly right: readonly Band[];
 }
 
-export const boxHeight = { frontend: 46, decision: 92, endpoint: 62 } as const;
+export const boxHeight = { frontend: 46, decision: 92, endpoint: 78 } as const;
 const gap = 8;
 /** The thickness of all bands of a decision together. */
 const fullWidth = 44;

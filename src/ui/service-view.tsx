@@ -104,10 +104,16 @@ function Port({ port, endpoints, traffic, nodeIP, question, ask }: PortProps) {
       </h3>
       <Settings port={port} />
       <LanesView {...{ lanes, question, ask }} traffic={figures} family={port.family} />
-      {isAsked && <ExplainView {...{ question, ask }} />}
+      {isAsked && <ExplainView {...{ question, ask }} basis={basisOf(port, own)} />}
       {isAsked && <TraceView service={port.service} />}
     </section>
   );
+}
+
+/** A text that changes when the answer to `explain` may have changed. */
+function basisOf(port: ServiceReport, endpoints: readonly EndpointReport[]): string {
+  const used = endpoints.map(({ endpoint, pod, usedBy }) => `${endpoint} ${pod} ${usedBy}`);
+  return JSON.stringify([port, used]);
 }
 
 function Settings({ port }: { port: ServiceReport }) {

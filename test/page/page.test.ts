@@ -134,13 +134,13 @@ describe('the page of kube-proxyctl ui', { skip: skip ?? false, timeout: paced(2
     const texts = await endpoints.allInnerTexts();
     assert.match(
       texts[0] ?? '',
-      /^10\.244\.0\.5:8080\s+50\.0 %\s+● ready, this node, hints zone za[^\n]*\n+used/,
+      /^10\.244\.0\.5:8080\s+50\.0 %\s+web-7d4b9c5f6d-10-244-0-5 in zone za\s+● ready, this node, hints zone za[^\n]*\n+used/,
     );
     assert.match(
       texts[2] ?? '',
-      /^10\.244\.1\.7:8080\s+unused\s+○ ready, hints zone zb[^\n]*\n+hinted for other zones/,
+      /^10\.244\.1\.7:8080\s+unused\s+web-7d4b9c5f6d-10-244-1-7 in zone zb\s+○ ready, hints zone zb[^\n]*\n+hinted for other zones/,
     );
-    assert.match(texts[3] ?? '', /^10\.244\.1\.8:8080\s+unused\s+○ not ready/);
+    assert.match(texts[3] ?? '', /^10\.244\.1\.8:8080\s+unused\s+in zone zb\s+○ not ready/);
     await eventually('four bands', async () => (await page.locator('.lanes path').count()) === 4);
     putWebEndpoints(site.api, ['10.244.0.5']);
     await page.getByText('100.0 %').waitFor();
@@ -158,6 +158,11 @@ describe('the page of kube-proxyctl ui', { skip: skip ?? false, timeout: paced(2
     await explanation.getByText('Forwarded to one of 2 endpoints of shop/web:http/TCP').waitFor();
     await explanation.getByText('The kernel agrees.').waitFor();
     assert.match(await explanation.locator('pre').innerText(), /frontends 10\.96\.0\.10 \. tcp \. 80/);
+    await explanation.getByRole('cell', { name: 'web-7d4b9c5f6d-10-244-0-5' }).waitFor();
+    putWebEndpoints(site.api, ['10.244.0.5']);
+    await explanation.getByText('Forwarded to 10.244.0.5:8080 of shop/web:http/TCP').waitFor();
+    putWebEndpoints(site.api, ['10.244.0.5', '10.244.0.6', '10.244.1.7']);
+    await explanation.getByText('Forwarded to one of 2 endpoints of shop/web:http/TCP').waitFor();
     await show('#/service/shop/far', ':30081');
     await page.getByRole('button', { name: ':30081' }).click();
     await page.getByText('Dropped: the sender gets no answer.').waitFor();

@@ -1,6 +1,6 @@
 import type { ApiServer } from '../cluster/apiserver/server.ts';
 import type { RawObject } from '../cluster/apiserver/store.ts';
-import { apiService, apiSlice, conditions } from '../cluster/objects.ts';
+import { apiService, apiSlice, conditions, podName } from '../cluster/objects.ts';
 
 /** A port name that no API server admits. A page that took it as markup would run the script. */
 export const markup = '<img src=x onerror="document.title=666">';
@@ -47,6 +47,7 @@ export function putWebEndpoints(api: ApiServer, addresses: readonly string[]): v
     conditions: conditions.ready,
     nodeName: i < 2 ? 'node-a' : 'node-b',
     zone: i < 2 ? 'za' : 'zb',
+    targetRef: { kind: 'Pod', namespace: 'shop', name: podName('web', address) },
     hints: { forZones: [{ name: i < 2 ? 'za' : 'zb' }] },
   }));
   const unready = {
