@@ -34,9 +34,16 @@ export function openTraffic({ families }: Pick<Proxiers, 'families'>, start: () 
     decider,
     clock: systemClock,
   });
-  const forwarded = start().mode.forwarded?.bind(start().mode);
-  if (!forwarded) return kernel;
-  return new ForwardedTraffic({ feeds: families, forwarded, since: performance.timeOrigin, kernel });
+  const { mode } = start();
+  if (!mode.forwarded || !mode.connections) return kernel;
+  return new ForwardedTraffic({
+    feeds: families,
+    forwarded: mode.forwarded.bind(mode),
+    connections: mode.connections.bind(mode),
+    since: performance.timeOrigin,
+    kernel,
+    clock: systemClock,
+  });
 }
 
 async function openObservedKernel(): Promise<ObservedKernel> {

@@ -53,6 +53,19 @@ export interface ForwardedPort extends ForwardedVolume {
   })[];
 }
 
+/** Which connections through the process got which endpoint. */
+export interface ForwardedConnections {
+  /** Earlier reports are incomplete; this one has all connections that are open. */
+  readonly startsOver: boolean;
+  readonly connections: readonly {
+    readonly family: Family;
+    readonly key: string;
+    /** `ip:port`. */
+    readonly client: string;
+    readonly endpoint: string;
+  }[];
+}
+
 /** The bit of a packet's mark that asks for masquerading, where the configuration names none. */
 export const defaultMasqueradeBit = 14;
 
@@ -76,6 +89,8 @@ export interface Mode {
   readonly servesInProcess?: boolean;
   /** What the process forwarded since its start; absent in modes whose connections the kernel forwards. */
   forwarded?(): Promise<readonly ForwardedPort[]>;
+  /** Connections that got an endpoint since the last call, or all open ones; for one caller. Absent with `forwarded`. */
+  connections?(): Promise<ForwardedConnections>;
   /** With these settings, connections of clients go through the process, and end with the backend. */
   holdsConnections?(context: InspectionContext): boolean;
   /** Everything that this mode, here or upstream, may have left in the kernel. */

@@ -1,6 +1,7 @@
 import type { Clock, Timer } from '../lib/clock.ts';
 import type { Sockets } from '../native/sockets.ts';
 import { Admission, type Limits, type Occupancy } from './admission.ts';
+import { ConnectionLog, type ConnectionReport } from './connection-log.ts';
 import { EventLoop } from './event-loop.ts';
 import type {
   BindingPage,
@@ -52,6 +53,7 @@ export class Engine {
   readonly #datagramListeners = new Map<string, Set<UDPListener>>();
   /** Closed listeners that still have open connections. */
   readonly #retired = new Set<TCPListener>();
+  readonly #log = new ConnectionLog();
   #pruning: Timer | undefined;
 
   constructor(options: EngineOptions) {
@@ -69,6 +71,7 @@ export class Engine {
       dialTimeouts,
       idleMs: udpIdleMs,
       report: (problem, detail) => reports.add(problem, detail),
+      log: this.#log,
     };
     this.#schedulePruning();
   }
@@ -110,6 +113,12 @@ export class Engine {
 
   traffic(): TrafficReport {
     return new Map([...this.#services].map(([key, { traffic }]) => [key, traffic]));
+  }
+
+  /** Which connections got which endpoint since the last call. */
+  connections(): ConnectionReport {
+    const listeners = [...[...this.#listeners.values()].map(({ listener }) => listener), ...this.#retired];
+    return this.#log.take(() => listeners.flatMap((listener) => listener.connections()));
   }
 
   listeners(): ReadonlyMap<string, ListenerState> {
@@ -163,6 +172,7 @@ export class Engine {
   #schedulePruning(): void {
     this.#pruning = this.#context.clock.setTimeout(() => {
       for (const service of this.#services.values()) service.balancer.prune();
+      this.#log.prune();
       for (const listener of this.#retired) if (!listener.hasConnections) this.#retired.delete(listener);
       this.#schedulePruning();
     }, pruneMs);

@@ -1,3 +1,4 @@
+import type { ConnectionReport } from './connection-log.ts';
 import type { ForwardedService, Forwarder, ListenerState, Listening, TrafficReport } from './forwarder.ts';
 
 /**
@@ -49,6 +50,14 @@ export class ForwarderPool implements Forwarder {
   async traffic(): Promise<TrafficReport> {
     const reports = await Promise.all(this.#members.map((member) => member.traffic()));
     return new Map(reports.flatMap((report) => [...report]));
+  }
+
+  async connections(): Promise<ConnectionReport> {
+    const reports = await Promise.all(this.#members.map((member) => member.connections()));
+    return {
+      startsOver: reports.some(({ startsOver }) => startsOver),
+      connections: reports.flatMap(({ connections }) => connections),
+    };
   }
 
   async listeners(): Promise<ReadonlyMap<string, ListenerState>> {

@@ -1,4 +1,5 @@
 import type { Choice } from './balancer.ts';
+import type { ConnectionReport } from './connection-log.ts';
 import type { SocketAddress } from './socket-address.ts';
 import type { ServiceTraffic } from './traffic.ts';
 
@@ -66,6 +67,8 @@ export interface Forwarder {
   /** Stops listening. Open TCP connections continue unless `endConnections` is true. */
   unlisten(id: string, endConnections: boolean): void;
   traffic(): Promise<TrafficReport>;
+  /** Which connections got which endpoint since the last call; all open ones when nobody called for a minute. */
+  connections(): Promise<ConnectionReport>;
   /** Resolves to all listeners by id. */
   listeners(): Promise<ReadonlyMap<string, ListenerState>>;
   /** Resolves to undefined when no listener accepts traffic to this address. */

@@ -13,6 +13,7 @@ export function localForwarder(options: EngineOptions): Forwarder {
     listen: async (id, listening) => engine.listen(id, listening),
     unlisten: (id, endConnections) => engine.unlisten(id, endConnections),
     traffic: async () => engine.traffic(),
+    connections: async () => engine.connections(),
     listeners: async () => engine.listeners(),
     outlook: async (protocol, to, client) => engine.outlook(protocol, to, client),
     bindings: async (key, start) => engine.bindings(key, start),

@@ -14,6 +14,7 @@ import {
 } from '../native/sockets.ts';
 import { errnoName, SystemError } from '../native/system-error.ts';
 import type { Admission } from './admission.ts';
+import type { ForwardedConnection } from './connection-log.ts';
 import { boundPort, openSocket } from './open-socket.ts';
 import type { ServiceHandle } from './service.ts';
 import { maxAddressBytes, type SocketAddress } from './socket-address.ts';
@@ -70,6 +71,11 @@ export class TCPListener {
       this.#context.sockets.close(this.#fd);
     }
     if (endConnections) for (const session of [...this.#sessions]) session.close();
+  }
+
+  /** The open connections that have an endpoint. */
+  connections(): ForwardedConnection[] {
+    return [...this.#sessions].flatMap(({ forwarded }) => forwarded ?? []);
   }
 
   get hasConnections(): boolean {

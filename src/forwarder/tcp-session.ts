@@ -16,6 +16,7 @@ import {
   TCP_NODELAY,
 } from '../native/sockets.ts';
 import { errnoName } from '../native/system-error.ts';
+import { type ConnectionLog, type ForwardedConnection, forwarded } from './connection-log.ts';
 import { type RelayContext, Stream, streamEvents } from './direction.ts';
 import type { ServiceHandle } from './service.ts';
 import { decodeAddress, domainOfBytes } from './socket-address.ts';
@@ -30,6 +31,7 @@ export interface SessionContext extends RelayContext {
   readonly dialTimeouts: readonly number[];
   /** Reports a problem to the administrator; repetitions are limited. */
   readonly report: (problem: string, detail: string) => void;
+  readonly log: ConnectionLog;
 }
 
 /** Sends small packets without delay, and detects peers that vanished. */
@@ -57,6 +59,7 @@ export class TCPSession {
   readonly #service: ServiceHandle;
   readonly #client: Stream;
   readonly #peer: Uint8Array;
+  #endpoint: string | undefined;
   readonly #onEnd: (session: TCPSession) => void;
   /** Endpoints that did not answer; undefined while there are none. */
   #failed: Set<string> | undefined;
@@ -87,6 +90,12 @@ export class TCPSession {
     this.#client.token = token;
     if (token < 0) this.#giveUp(`cannot watch a connection: ${errnoName(-token)}`);
     else this.#dial();
+  }
+
+  /** The connection as far as others may know it; undefined before it has an endpoint. */
+  get forwarded(): ForwardedConnection | undefined {
+    if (this.#endpoint === undefined) return undefined;
+    return forwarded(this.#service.key, this.#peer, this.#endpoint);
   }
 
   /** Ends the connection from this side. */
@@ -156,9 +165,11 @@ export class TCPSession {
     if (!attempt) return;
     attempt.timer.cancel();
     this.#attempt = undefined;
-    const { traffic } = attempt;
+    const { traffic, endpoint } = attempt;
     traffic.dialling--;
     this.#traffic = traffic;
+    this.#endpoint = endpoint;
+    this.#context.log.add(this.#service.key, this.#peer, endpoint);
     begin(traffic);
     this.#relay = new TCPRelay(this.#context, this.#client, stream, [this.#service.traffic, traffic], () =>
       this.#finish(),

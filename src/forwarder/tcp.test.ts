@@ -340,6 +340,30 @@ test('connections and bytes are counted per service and endpoint', async () => {
   assert.deepEqual([after.open, after.endpoints.get(name)?.open], [0, 0]);
 });
 
+test('connections are reported with their client and endpoint, also of a closed listener', async () => {
+  const under = await EngineUnderTest.open(cleanups);
+  const peer = await tcpPeer(cleanups, echoAs('a'));
+  under.serve([peer]);
+  const opened = async (at: Peer) => {
+    const socket = connect(at);
+    cleanups.add(async () => void socket.destroy());
+    socket.write('hello');
+    await once(socket, 'data');
+    const report = {
+      service: 'web',
+      client: `127.0.0.1:${socket.localPort}`,
+      endpoint: `${peer.ip}:${peer.port}`,
+    };
+    return { socket, report };
+  };
+  const closing = await under.listen('TCP');
+  const early = await opened(closing);
+  under.engine.unlisten(closing.id, false);
+  assert.deepEqual(await under.engine.connections(), { startsOver: true, connections: [early.report] });
+  const late = await opened(await under.listen('TCP'));
+  assert.deepEqual(await under.engine.connections(), { startsOver: false, connections: [late.report] });
+});
+
 test('a removed service is not counted, even if connection attempts were under way', async () => {
   const under = await EngineUnderTest.open(cleanups);
   const hole = blackHole(under.sockets, cleanups);

@@ -26,7 +26,15 @@ export interface ThreadData extends ThreadSettings {
 /** The engine's methods that the main thread calls. */
 export type Operations = Pick<
   Engine,
-  'setService' | 'removeService' | 'listen' | 'unlisten' | 'traffic' | 'listeners' | 'outlook' | 'bindings'
+  | 'setService'
+  | 'removeService'
+  | 'listen'
+  | 'unlisten'
+  | 'traffic'
+  | 'connections'
+  | 'listeners'
+  | 'outlook'
+  | 'bindings'
 >;
 
 /** From the main thread. A request with a number is answered. */

@@ -3,6 +3,7 @@ import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads';
 import type { Clock } from '../lib/clock.ts';
 import { messageOf } from '../lib/thrown.ts';
 import type { Sockets } from '../native/sockets.ts';
+import type { ConnectionReport } from './connection-log.ts';
 import type { ForwardedService, Forwarder, ListenerState, Listening, TrafficReport } from './forwarder.ts';
 import type { Report } from './reports.ts';
 import type { Operations, ThreadData, ThreadReply, ThreadRequest, ThreadSettings } from './thread-main.ts';
@@ -103,6 +104,10 @@ export class ForwarderThread implements Forwarder {
 
   traffic(): Promise<TrafficReport> {
     return this.#call('traffic');
+  }
+
+  connections(): Promise<ConnectionReport> {
+    return this.#call('connections');
   }
 
   listeners(): Promise<ReadonlyMap<string, ListenerState>> {

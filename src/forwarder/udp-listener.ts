@@ -3,6 +3,7 @@ import { messageOf } from '../lib/thrown.ts';
 import { EAGAIN, EINTR, EPOLLIN, SO_RCVBUF, SOCK_DGRAM, SOL_SOCKET } from '../native/sockets.ts';
 import { errnoName, SystemError } from '../native/system-error.ts';
 import type { Admission } from './admission.ts';
+import { type ForwardedConnection, forwarded } from './connection-log.ts';
 import { FailedEndpoints } from './failed-endpoints.ts';
 import { boundPort, openSocket } from './open-socket.ts';
 import { RecentMap } from './recent-map.ts';
@@ -72,6 +73,13 @@ export class UDPListener {
     }
   }
 
+  /** The sessions that are open. */
+  connections(): ForwardedConnection[] {
+    return [...this.#sessions].map(([key, { endpoint }]) =>
+      forwarded(this.service.key, Buffer.from(key, 'latin1'), endpoint),
+    );
+  }
+
   get sessions(): number {
     return this.#sessions.size;
   }
@@ -132,6 +140,7 @@ export class UDPListener {
     });
     this.#admission.enter(filesOfSession);
     this.#sessions.set(key, session);
+    this.#context.log.add(this.service.key, client, endpoint);
     if (!session.start()) return undefined;
     this.#sweep ??= this.#context.clock.setTimeout(() => this.#expire(), this.#context.idleMs);
     return session;

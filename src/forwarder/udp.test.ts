@@ -5,6 +5,7 @@ import { eventually, eventuallyEqual } from '../../test/eventually.ts';
 import { EngineUnderTest } from '../../test/userspace/engine-under-test.ts';
 import { Cleanups, freePort, UDPClient, udpPeer } from '../../test/userspace/peers.ts';
 import { EMSGSIZE, type Sockets } from '../native/sockets.ts';
+import { endpointName } from './forwarder.ts';
 import { decodeAddress } from './socket-address.ts';
 
 const cleanups = new Cleanups();
@@ -17,7 +18,8 @@ function openSessions(under: EngineUnderTest, expected: number): Promise<void> {
 test('a UDP client keeps its endpoint, and another client gets the other one', async () => {
   for (const ip of ['127.0.0.1', '::1']) {
     const under = await EngineUnderTest.open(cleanups, { udpIdleMs: 10_000 });
-    under.serve([await udpPeer(cleanups, 'a', ip), await udpPeer(cleanups, 'b', ip)]);
+    const peers = [await udpPeer(cleanups, 'a', ip), await udpPeer(cleanups, 'b', ip)];
+    under.serve(peers);
     const at = await under.listen('UDP', ip);
     const [one, two] = [await UDPClient.open(cleanups, ip), await UDPClient.open(cleanups, ip)];
     const first = String(await one.ask(at, '1'));
@@ -25,6 +27,13 @@ test('a UDP client keeps its endpoint, and another client gets the other one', a
     assert.deepEqual([first, second].toSorted(), ['a:1', 'b:1']);
     assert.equal(String(await one.ask(at, '2')), `${first[0]}:2`);
     assert.equal((await under.traffic()).open, 2);
+    const { connections } = await under.engine.connections();
+    assert.deepEqual(
+      connections.map(({ endpoint }) => endpoint).toSorted(),
+      peers.map(endpointName).toSorted(),
+    );
+    for (const { client } of connections)
+      assert.ok(client.startsWith(endpointName({ ip, port: 0 }).slice(0, -1)));
   }
 });
 

@@ -1,7 +1,11 @@
-import type { ForwardedPort, ForwardedVolume } from '../backends/mode.ts';
+import type { ForwardedConnections, ForwardedPort, ForwardedVolume } from '../backends/mode.ts';
 import type { FlowFilter, TrafficAnswer, TrafficSource, TrafficWish } from '../inspect/traffic.ts';
-import type { FailedConnections, TrafficFigures, TrafficItem } from '../inspect/traffic-api.ts';
+import type { FailedConnections, FlowItem, TrafficFigures, TrafficItem } from '../inspect/traffic-api.ts';
+import type { Clock } from '../lib/clock.ts';
 import { messageOf } from '../lib/thrown.ts';
+import type { PlannedPort } from '../plan/plan.ts';
+import { ForwardedEndpoints } from './forwarded-endpoints.ts';
+import { HeldEvents } from './held-events.ts';
 import type { PlanFeed } from './observation.ts';
 import { endpointFields, expectedShares, noEndpoint } from './report.ts';
 
@@ -9,23 +13,28 @@ export interface ForwardedTrafficOptions {
   readonly feeds: readonly Pick<PlanFeed, 'family' | 'plans' | 'placements'>[];
   /** What the process counted since it began. */
   readonly forwarded: () => Promise<readonly ForwardedPort[]>;
+  /** Which connections got which endpoint since the last call. */
+  readonly connections: () => Promise<ForwardedConnections>;
   /** Milliseconds since the Unix epoch. */
   readonly since: number;
   /** Tells about clients, refused connections and flows, as far as the kernel lets us. */
   readonly kernel: TrafficSource;
+  readonly clock: Clock;
 }
 
 const noFailures: FailedConnections = { rejected: 0, dropped: 0, filtered: 0, reset: 0, unanswered: 0 };
 
 /**
  * The traffic of a process that forwards connections itself. It counts them, with their endpoints. The kernel sees only
- * connections to the process, and tells who made them.
+ * connections to the process, and tells who made them and when; the process tells which endpoint each got.
  */
 export class ForwardedTraffic implements TrafficSource {
   readonly #options: ForwardedTrafficOptions;
+  readonly #endpoints: ForwardedEndpoints;
 
   constructor(options: ForwardedTrafficOptions) {
     this.#options = options;
+    this.#endpoints = new ForwardedEndpoints(options.connections, options.feeds, options.clock);
   }
 
   async figures(wish: TrafficWish): Promise<TrafficAnswer> {
@@ -64,19 +73,39 @@ export class ForwardedTraffic implements TrafficSource {
     return { items, since, lostEvents: 0, leftOut: 0, warning: refused.warning };
   }
 
-  flows(isWanted: FlowFilter, write: Parameters<TrafficSource['flows']>[1]): Promise<void> {
-    return this.#options.kernel.flows(
-      (flow, plan) => isWanted({ ...flow, endpoint: null }, plan),
-      (flows) => write(flows.map((flow) => ({ ...flow, endpoint: null }))),
+  async flows(isWanted: FlowFilter, write: Parameters<TrafficSource['flows']>[1]): Promise<void> {
+    const endpoints = this.#endpoints;
+    await endpoints.update();
+    await this.#options.kernel.flows(
+      (flow, plan) => isWanted(endpoints.placed(flow), plan),
+      (flows) => write(flows.map((flow) => endpoints.placed(flow))),
     );
   }
 
-  watch(...[isWanted, onEvent, onEnd]: Parameters<TrafficSource['watch']>): Promise<() => void> {
-    return this.#options.kernel.watch(
-      (flow, plan) => isWanted({ ...flow, endpoint: null }, plan),
-      (event) => onEvent({ ...event, flow: event.flow && { ...event.flow, endpoint: null } }),
-      onEnd,
-    );
+  async watch(...[isWanted, onEvent, onEnd]: Parameters<TrafficSource['watch']>): Promise<() => void> {
+    const { kernel, clock } = this.#options;
+    const plans = new Map<string, PlannedPort>();
+    const held = new HeldEvents(this.#endpoints, clock, (event) => {
+      const plan = event.flow && plans.get(planId(event.flow));
+      if (!event.flow || (plan && isWanted(event.flow, plan))) onEvent(event);
+    });
+    await held.start();
+    const remember = (flow: FlowItem, plan: PlannedPort) => plans.set(planId(flow), plan).size > 0;
+    const ended = () => {
+      held.flush();
+      held.close();
+      onEnd();
+    };
+    try {
+      const end = await kernel.watch(remember, (event) => held.add(event), ended);
+      return () => {
+        held.close();
+        end();
+      };
+    } catch (error) {
+      held.close();
+      throw error;
+    }
   }
 
   keepCounting(): void {
@@ -101,6 +130,10 @@ export class ForwardedTraffic implements TrafficSource {
       return { failures, warning: `connections that rules refuse are not counted: ${messageOf(error)}` };
     }
   }
+}
+
+function planId({ family, service }: FlowItem): string {
+  return `${family} ${service}`;
 }
 
 function hasTraffic(port: ForwardedPort | undefined): boolean {

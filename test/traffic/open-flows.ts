@@ -76,7 +76,7 @@ async function checkTalks(views: Views, wanted: readonly Talk[], forwardsItself:
     wanted.length,
   );
   const flows = await established(scene);
-  for (const each of wanted) checkFlow(each, flows, scene, forwardsItself);
+  for (const each of wanted) checkFlow(each, flows, scene);
   await eventually('every view has their bytes', async () => {
     const said = sumOf(forwardsItself ? wanted : await established(scene));
     const volume = (item: TrafficItem | undefined) =>
@@ -98,15 +98,15 @@ async function checkTalks(views: Views, wanted: readonly Talk[], forwardsItself:
   }
 }
 
-function checkFlow(wanted: Talk, flows: readonly FlowItem[], scene: Scene, forwardsItself: boolean): void {
+function checkFlow(wanted: Talk, flows: readonly FlowItem[], scene: Scene): void {
   const flow = flows.find(({ client }) => client.startsWith(joinHostPort(wanted.client, '')));
   assert.ok(flow, `a flow of ${wanted.client}`);
   assert.equal(flow.frontend, wanted.frontend);
   assert.equal(flow.service, `${namespace}/${serviceName(scene.service('talk').n)}:tcp/TCP`);
-  assert.equal(flow.endpoint && hostAt(flow.endpoint, scene.book), forwardsItself ? null : wanted.by);
+  assert.equal(flow.endpoint && hostAt(flow.endpoint, scene.book), wanted.by);
   const place = talkPlaces.find((at) => at === wanted.by);
   assert.ok(place);
-  assert.equal(flow.pod, forwardsItself ? null : `${namespace}/${podName(place)}`);
+  assert.equal(flow.pod, `${namespace}/${podName(place)}`);
   assert.ok(flow.ageSeconds !== null);
   // A packet has an IP header, a TCP header and at most 40 bytes of options. Some may have been sent twice.
   const least = scene.book.family === 'IPv4' ? 40 : 60;

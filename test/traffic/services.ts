@@ -6,7 +6,7 @@ export interface TrafficOptions {
   readonly mode: string;
   /** The calling module, which is started again in a new network namespace. */
   readonly module: string;
-  /** The process forwards connections itself, so the kernel does not know their endpoints. */
+  /** The process forwards connections itself: the kernel counts other bytes, and sees no failure to reach an endpoint. */
   readonly forwardsItself?: boolean;
   /** Under policy Local, endpoints elsewhere are used when there are none here. */
   readonly bendsPolicyLocal?: boolean;

@@ -16,7 +16,13 @@ import { chainLeftovers } from '../chain-leftovers.ts';
 import { SyncEngine } from '../engine.ts';
 import type { Inspection } from '../inspection.ts';
 import { joined } from '../leftovers.ts';
-import type { BackendContext, ForwardedPort, InspectionContext, Mode } from '../mode.ts';
+import type {
+  BackendContext,
+  ForwardedConnections,
+  ForwardedPort,
+  InspectionContext,
+  Mode,
+} from '../mode.ts';
 import type { PacketRules } from '../packet-rules.ts';
 import { SharedByFamilies } from '../shared-by-families.ts';
 import { tableLeftovers } from '../table-leftovers.ts';
@@ -30,7 +36,7 @@ import { type UserspaceOptions, userspaceOptions } from './options.ts';
 import { packetRules } from './packet-rules.ts';
 import { PortalDriver } from './portal-driver.ts';
 import { portalTable } from './portals/layout.ts';
-import { ProxySockets } from './proxy-sockets.ts';
+import { ProxySockets, servicePortOf } from './proxy-sockets.ts';
 import type { UserspaceSettings } from './settings.ts';
 import { showTraffic } from './traffic-metrics.ts';
 
@@ -64,6 +70,17 @@ class UserspaceMode implements Mode {
     // The families share the forwarder.
     const [running] = this.#running.values();
     return running ? forwardedPorts(await running.forwarder.traffic()) : [];
+  }
+
+  async connections(): Promise<ForwardedConnections> {
+    const [running] = this.#running.values();
+    if (!running) return { startsOver: true, connections: [] };
+    const { startsOver, connections } = await running.forwarder.connections();
+    const ofPorts = connections.flatMap(({ service, client, endpoint }) => {
+      const port = servicePortOf(service);
+      return port ? [{ ...port, client, endpoint }] : [];
+    });
+    return { startsOver, connections: ofPorts };
   }
 
   tablesOf(family: Family): readonly TableRef[] {
