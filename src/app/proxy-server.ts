@@ -123,11 +123,10 @@ export class ProxyServer {
     if (options.serviceMetrics.length === 0) return;
     const { registerServiceMetrics } = await import('../traffic/service-metrics.ts');
     const source = await this.#openTraffic();
-    source.keepCounting();
     registerServiceMetrics(metrics.registry, {
       kinds: new Set(options.serviceMetrics),
       max: options.serviceMetricsMax,
-      source: async () => source,
+      meter: await source.openMeter(),
       clock: systemClock,
     });
   }
@@ -305,7 +304,7 @@ export class ProxyServer {
   /** One for all generations: what it counted stays when the configuration changes. */
   async #openTraffic(): Promise<TrafficSource> {
     const { openTraffic } = await import('./traffic.ts');
-    this.#traffic ??= openTraffic(this.#parts.proxiers, () => this.#live.start);
+    this.#traffic ??= openTraffic(this.#parts.proxiers, () => this.#live.start, this.#parts.logger);
     return this.#traffic;
   }
 

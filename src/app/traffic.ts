@@ -1,4 +1,4 @@
-import type { TrafficSource } from '../inspect/traffic.ts';
+import type { TrafficMeter, TrafficSource } from '../inspect/traffic.ts';
 import { openConntrackClient } from '../kernel/ct/client.ts';
 import { followFlows } from '../kernel/ct/events.ts';
 import { openPacketLog } from '../kernel/nflog/client.ts';
@@ -7,19 +7,29 @@ import { openRouteClient } from '../kernel/route/client.ts';
 import { Sysctl } from '../kernel/sysctl.ts';
 import { systemFiles } from '../kernel/system-files.ts';
 import { systemClock } from '../lib/clock.ts';
+import { messageOf } from '../lib/thrown.ts';
 import type { Family } from '../model/ip.ts';
+import { watchingTables } from '../model/watching-table.ts';
 import { loadLibc } from '../native/koffi-libc.ts';
+import type { Libc } from '../native/libc.ts';
+import type { Logger } from '../obs/log.ts';
 import { switchOnAccounting } from '../traffic/accounting.ts';
 import { ForwardedTraffic } from '../traffic/forwarded.ts';
+import { type MeterOptions, RuleMeter } from '../traffic/meter.ts';
 import type { ObservedKernel } from '../traffic/observation.ts';
 import { TrafficObserver } from '../traffic/observer.ts';
+import type { RefusalKernel } from '../traffic/refusal-log.ts';
 import type { Decider } from '../traffic/refusals.ts';
 import { nodeFactsOf, ownAddresses } from './node-facts.ts';
 import type { Proxiers } from './proxiers.ts';
 import { modeContext, type Start } from './start.ts';
 
 /** What tells about the traffic of this node. Opens nothing until somebody asks. */
-export function openTraffic({ families }: Pick<Proxiers, 'families'>, start: () => Start): TrafficSource {
+export function openTraffic(
+  { families }: Pick<Proxiers, 'families'>,
+  start: () => Start,
+  logger: Logger,
+): TrafficSource {
   const decider = (family: Family): Decider => {
     const now = start();
     const serviceCIDRs = families.find((each) => each.family === family)?.serviceCIDRs ?? [];
@@ -31,6 +41,13 @@ export function openTraffic({ families }: Pick<Proxiers, 'families'>, start: () 
   const kernel = new TrafficObserver({
     feeds: families,
     open: openObservedKernel,
+    openMeter: async () => {
+      if (!start().mode.rewritesWithNat)
+        throw new Error('destinations are not rewritten with NAT in this mode');
+      return openRuleMeter({ feeds: families, decider, clock: systemClock });
+    },
+    onEventMeter: (error) =>
+      logger.info('Counting the traffic of Services with events', { reason: messageOf(error) }),
     decider,
     clock: systemClock,
   });
@@ -56,11 +73,47 @@ async function openObservedKernel(): Promise<ObservedKernel> {
     switchOnAccounting: () => switchOnAccounting(new Sysctl(systemFiles)),
     ownAddresses,
     interfaces,
-    openRefusals: async () => ({
-      nft: openNftClient(libc, options),
-      openLog: (listener) => openPacketLog(libc, { ...options, random: Math.random }, listener),
-    }),
+    openRefusals: async () => openRefusals(libc, watchingTables.observer),
     close: () => flows.close(),
+  };
+}
+
+async function openRuleMeter(options: Omit<MeterOptions, 'kernel'>): Promise<TrafficMeter> {
+  const libc = await loadLibc();
+  const nft = openNftClient(libc, options);
+  const flows = openConntrackClient(libc, options);
+  const meter = new RuleMeter({
+    ...options,
+    kernel: {
+      nft,
+      flows: {
+        forEachTrackedFlow: (...visit) => flows.forEachTrackedFlow(...visit),
+        size: () => new Sysctl(systemFiles).read('net/netfilter/nf_conntrack_count') ?? 0,
+      },
+      ownAddresses,
+      interfaces,
+      openRefusals: async () => openRefusals(libc, watchingTables.meterRefusals),
+      close: () => {
+        nft.close();
+        flows.close();
+      },
+    },
+  });
+  try {
+    await meter.start();
+    return meter;
+  } catch (error) {
+    meter.close();
+    throw error;
+  }
+}
+
+function openRefusals(libc: Libc, tablePrefix: string): RefusalKernel {
+  const options = { clock: systemClock };
+  return {
+    tablePrefix,
+    nft: openNftClient(libc, options),
+    openLog: (listener) => openPacketLog(libc, { ...options, random: Math.random }, listener),
   };
 }
 

@@ -85,6 +85,8 @@ export interface Mode {
   readonly toleratesConntrackFailure?: boolean;
   /** All decisions are nf_tables rules (or iptables-nft ones), so a trace shows the whole way of a packet. */
   readonly isTraceable?: boolean;
+  /** Destinations are rewritten by NAT, so the kernel marks their connections. */
+  readonly rewritesWithNat?: boolean;
   /** Connections go through the process of the proxy, so another process cannot see all that serves them. */
   readonly servesInProcess?: boolean;
   /** What the process forwarded since its start; absent in modes whose connections the kernel forwards. */

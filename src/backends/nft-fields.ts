@@ -1,4 +1,5 @@
 import type { CmpOp, Expr, Register } from '../kernel/nft/expr.ts';
+import { word } from '../kernel/nft/fields.ts';
 import { bitsOf, type Family, parseCIDR } from '../model/ip.ts';
 import type { LocalDetector } from '../model/local-detector.ts';
 
@@ -30,11 +31,6 @@ export function hasBit(load: Expr, bit: number, op: Equality = 'neq'): RuleBody 
     { kind: 'bitwise', sreg: 0, dreg: 0, mask: word(bit), xor: word(0) },
     { kind: 'cmp', op, sreg: 0, value: word(0) },
   ];
-}
-
-/** A 32-bit number as registers hold it: in host order. */
-export function word(value: number): Uint8Array {
-  return new Uint8Array(Uint32Array.of(value).buffer);
 }
 
 /** Loads and tests of packet fields, whose place and size depend on the family. */

@@ -220,7 +220,7 @@ test('what is not counted of the traffic is a warning, and no figures at all are
   };
   const counting: TrafficSource = {
     figures: async () => ({ items: [], since: 0, lostEvents: 0, leftOut: 0, warning }),
-    keepCounting: () => {},
+    openMeter: async () => ({ read: async () => [] }),
     flows: async () => {},
     watch: async () => () => {},
   };

@@ -1,4 +1,5 @@
 import { canonicalIP, cidrContains, joinHostPort, parseCIDR, splitIPPort } from '../model/ip.ts';
+import type { ServicePort } from '../model/service-port.ts';
 import type { PlannedPort } from '../plan/plan.ts';
 import { QuestionError } from './question.ts';
 import { isAddress, type Selector, selectorParameters } from './selection.ts';
@@ -6,6 +7,7 @@ import {
   type FlowEvent,
   type FlowItem,
   flowStates,
+  type TrafficFigures,
   type TrafficGrouping,
   type TrafficItem,
 } from './traffic-api.ts';
@@ -41,14 +43,26 @@ export interface TrafficWish {
   readonly maxAgeMs?: number;
 }
 
+/** The figures of a service port in one family. */
+export interface MeteredPort {
+  readonly port: ServicePort;
+  readonly figures: TrafficFigures;
+}
+
+/** Counts the traffic of service ports all the time, as cheaply as possible. */
+export interface TrafficMeter {
+  /** Service ports that have had traffic since the meter was opened. Totals never go back. */
+  read(): Promise<readonly MeteredPort[]>;
+}
+
 export type FlowFilter = (flow: FlowItem, plan: PlannedPort) => boolean;
 
 /** Where figures and flows come from: the connection table of the kernel, or the process that forwards. */
 export interface TrafficSource {
   /** Counts from the first question on, as long as somebody keeps asking. */
   figures(wish: TrafficWish): Promise<TrafficAnswer>;
-  /** Counts from now on, also while nobody asks. */
-  keepCounting(): void;
+  /** Counts from now on, also while nobody asks. Rejects when the kernel does not let us. */
+  openMeter(): Promise<TrafficMeter>;
   /** Passes on the flows that there are now, some at a time; goes on when the promise resolves. */
   flows(isWanted: FlowFilter, write: (flows: readonly FlowItem[]) => Promise<void>): Promise<void>;
   /** Calls back with what happens to flows from now on, and when that fails; the function returned ends it. */

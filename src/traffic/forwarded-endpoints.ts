@@ -1,7 +1,7 @@
 import type { ForwardedConnections } from '../backends/mode.ts';
 import type { FlowItem } from '../inspect/traffic-api.ts';
 import type { Clock } from '../lib/clock.ts';
-import type { PlanFeed } from './observation.ts';
+import type { PlanFeed } from './plan-feed.ts';
 import { SeenPlacements } from './seen-placements.ts';
 
 /** Connections that are remembered: flows stay in the kernel's table for minutes after their end. */

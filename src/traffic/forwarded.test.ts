@@ -22,7 +22,7 @@ function setUp() {
   const stream = { isWanted: (() => true) as FlowFilter, onEvent: (_event: Event) => {}, onEnd: () => {} };
   const kernel: TrafficSource = {
     figures: async () => assert.fail('nobody asks for figures'),
-    keepCounting: () => {},
+    openMeter: async () => ({ read: async () => [] }),
     flows: async (isWanted, write) => write(flows.filter((each) => isWanted(each, plan))),
     watch: async (isWanted, onEvent, onEnd) => {
       Object.assign(stream, { isWanted, onEvent, onEnd });

@@ -1,16 +1,27 @@
 import type { ForwardedConnections, ForwardedPort, ForwardedVolume } from '../backends/mode.ts';
-import type { FlowFilter, TrafficAnswer, TrafficSource, TrafficWish } from '../inspect/traffic.ts';
+import type {
+  FlowFilter,
+  MeteredPort,
+  TrafficAnswer,
+  TrafficMeter,
+  TrafficSource,
+  TrafficWish,
+} from '../inspect/traffic.ts';
 import type { FailedConnections, FlowItem, TrafficFigures, TrafficItem } from '../inspect/traffic-api.ts';
 import type { Clock } from '../lib/clock.ts';
 import { messageOf } from '../lib/thrown.ts';
+import { TimeSlice } from '../lib/time-slice.ts';
+import type { ServicePort } from '../model/service-port.ts';
 import type { PlannedPort } from '../plan/plan.ts';
 import { ForwardedEndpoints } from './forwarded-endpoints.ts';
 import { HeldEvents } from './held-events.ts';
-import type { PlanFeed } from './observation.ts';
+import type { PlanFeed } from './plan-feed.ts';
 import { endpointFields, expectedShares, noEndpoint } from './report.ts';
 
+type ForwardedFeed = Pick<PlanFeed, 'family' | 'plans' | 'placements'>;
+
 export interface ForwardedTrafficOptions {
-  readonly feeds: readonly Pick<PlanFeed, 'family' | 'plans' | 'placements'>[];
+  readonly feeds: readonly ForwardedFeed[];
   /** What the process counted since it began. */
   readonly forwarded: () => Promise<readonly ForwardedPort[]>;
   /** Which connections got which endpoint since the last call. */
@@ -38,39 +49,39 @@ export class ForwardedTraffic implements TrafficSource {
   }
 
   async figures(wish: TrafficWish): Promise<TrafficAnswer> {
-    const { kernel, forwarded, since } = this.#options;
+    const { kernel, since } = this.#options;
     if (wish.by === 'client') return kernel.figures(wish);
-    const counted = new Map((await forwarded()).map((port) => [`${port.family} ${port.key}`, port]));
-    const refused = await this.#refused(wish);
-    const items = this.#options.feeds.flatMap((feed) =>
-      [...feed.plans.values()].flatMap((plan) => {
-        const { family } = feed;
-        const id = `${family} ${plan.port.key}`;
-        const port = counted.get(id);
-        const failed = refused.failures.get(id);
-        if (!wish.isWanted(plan) || (!hasTraffic(port) && !failed && !wish.withIdle)) return [];
-        const base = { service: plan.port.key, family, ...noEndpoint, client: null };
-        const failures = { ...noFailures, ...failed };
-        if (wish.by === 'service') {
-          const rejected = failures.rejected + (port?.unserved ?? 0);
-          return [{ ...base, ...figuresOf(port, { ...failures, rejected }) }];
-        }
-        const shares = expectedShares(plan);
-        const { byEndpoint } = feed.placements(plan.port);
-        const endpoints = new Map(port?.endpoints.map((each) => [each.endpoint, each]));
-        const ids = new Set([
-          ...endpoints.keys(),
-          ...(wish.withIdle ? plan.endpoints.map((each) => each.id) : []),
-        ]);
-        return [...ids].map((endpoint): TrafficItem => {
-          const found = endpoints.get(endpoint);
-          const reset = found?.dialFailures ?? 0;
-          const fields = endpointFields(endpoint, byEndpoint.get(endpoint) ?? {}, shares);
-          return { ...base, ...fields, ...figuresOf(found, { ...noFailures, reset }) };
+    const { failures, warning } = await this.#refused(async () => {
+      const refused = await kernel.figures({ ...wish, by: 'service', withIdle: false });
+      return {
+        warning: refused.warning,
+        ports: refused.items.map((figures) => ({ key: figures.service, family: figures.family, figures })),
+      };
+    });
+    const items: TrafficItem[] = [];
+    await this.#forEachPort(failures, (plan, port, failed, feed) => {
+      if (!wish.isWanted(plan) || (!hasTraffic(port) && !failed && !wish.withIdle)) return;
+      if (wish.by === 'endpoint') items.push(...endpointItems(plan, port, feed, wish.withIdle));
+      else items.push({ ...itemOf(plan), ...portFigures(port, failed) });
+    });
+    return { items, since, lostEvents: 0, leftOut: 0, warning };
+  }
+
+  async openMeter(): Promise<TrafficMeter> {
+    const meter = await this.#options.kernel.openMeter();
+    return {
+      read: async () => {
+        const { failures } = await this.#refused(async () => {
+          const refused = await meter.read();
+          return { warning: null, ports: refused.map(({ port, figures }) => ({ ...port, figures })) };
         });
-      }),
-    );
-    return { items, since, lostEvents: 0, leftOut: 0, warning: refused.warning };
+        const ports: MeteredPort[] = [];
+        await this.#forEachPort(failures, (plan, port, failed) => {
+          if (hasTraffic(port) || failed) ports.push({ port: plan.port, figures: portFigures(port, failed) });
+        });
+        return ports;
+      },
+    };
   }
 
   async flows(isWanted: FlowFilter, write: Parameters<TrafficSource['flows']>[1]): Promise<void> {
@@ -108,22 +119,41 @@ export class ForwardedTraffic implements TrafficSource {
     }
   }
 
-  keepCounting(): void {
-    this.#options.kernel.keepCounting();
+  /** Visits every service port, in slices of time. */
+  async #forEachPort(
+    failures: ReadonlyMap<string, RefusedConnections>,
+    visit: (
+      plan: PlannedPort,
+      port: ForwardedPort | undefined,
+      failed: RefusedConnections | undefined,
+      feed: ForwardedFeed,
+    ) => void,
+  ): Promise<void> {
+    const { forwarded, feeds, clock } = this.#options;
+    const counted = new Map((await forwarded()).map((port) => [idOf(port), port]));
+    const timeSlice = new TimeSlice(clock);
+    for (const feed of feeds) {
+      for (const plan of feed.plans.values()) {
+        const id = idOf(plan.port);
+        visit(plan, counted.get(id), failures.get(id), feed);
+        if (timeSlice.isSpent) await timeSlice.yield();
+      }
+    }
   }
 
   /** Connections that the rules of the proxy refuse before they reach the process. */
-  async #refused(wish: TrafficWish) {
-    const failures = new Map<string, Partial<FailedConnections>>();
+  async #refused(
+    read: () => Promise<{
+      readonly warning: string | null;
+      readonly ports: readonly (PortId & { readonly figures: TrafficFigures })[];
+    }>,
+  ) {
+    const failures = new Map<string, RefusedConnections>();
     try {
-      const { items, warning } = await this.#options.kernel.figures({
-        ...wish,
-        by: 'service',
-        withIdle: false,
-      });
-      for (const { family, service, failed } of items) {
-        const { rejected, dropped, filtered } = failed;
-        failures.set(`${family} ${service}`, { rejected, dropped, filtered });
+      const { ports, warning } = await read();
+      for (const port of ports) {
+        const { rejected, dropped, filtered } = port.figures.failed;
+        failures.set(idOf(port), { rejected, dropped, filtered });
       }
       return { failures, warning };
     } catch (error) {
@@ -133,7 +163,44 @@ export class ForwardedTraffic implements TrafficSource {
 }
 
 function planId({ family, service }: FlowItem): string {
-  return `${family} ${service}`;
+  return idOf({ family, key: service });
+}
+
+type PortId = Pick<ServicePort, 'key' | 'family'>;
+type RefusedConnections = Pick<FailedConnections, 'rejected' | 'dropped' | 'filtered'>;
+
+function idOf({ family, key }: PortId): string {
+  return `${family} ${key}`;
+}
+
+function itemOf({ port }: PlannedPort): Omit<TrafficItem, keyof TrafficFigures> {
+  return { service: port.key, family: port.family, ...noEndpoint, client: null };
+}
+
+function endpointItems(
+  plan: PlannedPort,
+  port: ForwardedPort | undefined,
+  feed: ForwardedFeed,
+  withIdle: boolean,
+): TrafficItem[] {
+  const shares = expectedShares(plan);
+  const { byEndpoint } = feed.placements(plan.port);
+  const endpoints = new Map(port?.endpoints.map((each) => [each.endpoint, each]));
+  const idle = withIdle ? plan.endpoints.map(({ id }) => id) : [];
+  return [...new Set([...endpoints.keys(), ...idle])].map((endpoint) => {
+    const found = endpoints.get(endpoint);
+    const failed = { ...noFailures, reset: found?.dialFailures ?? 0 };
+    const fields = endpointFields(endpoint, byEndpoint.get(endpoint) ?? {}, shares);
+    return { ...itemOf(plan), ...fields, ...figuresOf(found, failed) };
+  });
+}
+
+function portFigures(
+  port: ForwardedPort | undefined,
+  failed: RefusedConnections | undefined,
+): TrafficFigures {
+  const rejected = (failed?.rejected ?? 0) + (port?.unserved ?? 0);
+  return figuresOf(port, { ...noFailures, ...failed, rejected });
 }
 
 function hasTraffic(port: ForwardedPort | undefined): boolean {

@@ -5,30 +5,19 @@ import type { TrackedFlow } from '../kernel/ct/tracked-flow.ts';
 import type { DrainableSubscription } from '../kernel/netlink/subscription.ts';
 import type { Clock } from '../lib/clock.ts';
 import { sleep } from '../lib/sleep.ts';
-import { asError, messageOf } from '../lib/thrown.ts';
 import { TimeSlice } from '../lib/time-slice.ts';
 import type { AddressKey } from '../model/address-key.ts';
 import type { Family } from '../model/ip.ts';
-import type { Placements } from '../model/placement.ts';
-import type { ServicePort } from '../model/service-port.ts';
-import type { PlannedPort } from '../plan/plan.ts';
 import type { Accounting } from './accounting.ts';
 import { endpointKey, type PlaceKey } from './destination.ts';
 import { Figures, FlowSums } from './figures.ts';
-import { type RefusalKernel, RefusalLog } from './refusal-log.ts';
-import { type Decider, Refusals, type RefusedConnection } from './refusals.ts';
+import type { PlanFeed } from './plan-feed.ts';
+import type { RefusalKernel } from './refusal-log.ts';
+import { RefusalWatch } from './refusal-watch.ts';
+import type { Decider, RefusedConnection } from './refusals.ts';
 import { SeenIds } from './seen-ids.ts';
-import { type ObservedService, ServiceIndex, type ServiceTraffic } from './service-index.ts';
-
-/** The plans of one family, and changes of them. */
-export interface PlanFeed {
-  readonly family: Family;
-  readonly plans: ReadonlyMap<string, PlannedPort>;
-  /** Where the endpoints of a service port run; `known` when that earlier answer still holds. */
-  placements(port: ServicePort, known?: Placements): Placements;
-  /** Calls back with the keys of plans that changed; the function returned ends that. */
-  followPlans(listener: (keys: Iterable<string>) => void): () => void;
-}
+import type { ObservedService, ServiceTraffic } from './service-index.ts';
+import { ServiceIndexes } from './service-indexes.ts';
 
 /** The kernel, as far as an observation needs it. */
 export interface ObservedKernel {
@@ -91,15 +80,12 @@ export const maxClients = 10_000;
  * for what is open: packets and bytes of a flow are reported with its end only.
  */
 export class Observation {
-  readonly indexes: ReadonlyMap<Family, ServiceIndex>;
+  readonly services: ServiceIndexes;
   readonly watchers = new Set<FlowWatcher>();
   readonly #options: ObservationOptions;
   readonly #accounting: Accounting;
-  readonly #endings: (() => void)[] = [];
+  readonly #refusals: RefusalWatch;
   #events: DrainableSubscription | undefined;
-  #last: Promise<void> = Promise.resolve();
-  #refusals: RefusalLog | undefined;
-  #refusalsUnknown: string | undefined;
   /** Events since a look began; undefined while none is under way. */
   #held: HeldEvent[] | undefined;
   #look = 0;
@@ -112,25 +98,24 @@ export class Observation {
 
   constructor(options: ObservationOptions) {
     this.#options = options;
-    this.indexes = new Map(options.feeds.map((feed) => [feed.family, new ServiceIndex(feed)]));
-    this.#accounting = options.kernel.switchOnAccounting();
+    const { feeds, kernel, decider, clock } = options;
+    this.services = new ServiceIndexes(feeds, clock);
+    this.#refusals = new RefusalWatch({
+      feeds,
+      indexes: this.services.byFamily,
+      kernel,
+      decider,
+      onRefused: (refused) => this.#refused(refused),
+      clock,
+    });
+    this.#accounting = kernel.switchOnAccounting();
   }
 
   /** Begins to count. Rejects when the kernel does not let us; the caller closes it then, too. */
   async start(): Promise<void> {
-    const { feeds, kernel, clock, onFailure } = this.#options;
+    const { kernel, clock, onFailure } = this.#options;
     const timeSlice = new TimeSlice(clock);
-    for (const feed of feeds) {
-      const index = this.indexes.get(feed.family);
-      this.#endings.push(
-        feed.followPlans((keys) => {
-          this.#last = this.#last
-            .then(() => this.#update(index, [...keys]))
-            .catch((error) => onFailure(asError(error)));
-        }),
-      );
-      await index?.build(timeSlice);
-    }
+    await this.services.start(timeSlice, onFailure);
     this.#events = kernel.follow({
       opened: (flow) => this.#opened(flow),
       ended: (flow) => this.#ended(flow),
@@ -140,7 +125,7 @@ export class Observation {
       },
       failed: onFailure,
     });
-    await this.#followRefusals(timeSlice);
+    await this.#refusals.start(timeSlice);
     await this.#takeLook(true);
     this.#since = clock.now();
   }
@@ -164,9 +149,9 @@ export class Observation {
     const reasons = [
       ...(this.#accounting.hasEvents ? [] : ['new connections are not reported: nf_conntrack_events is 0']),
       ...(this.isCounted ? [] : ['packets and bytes are not counted: nf_conntrack_acct cannot be set']),
-      ...(this.#refusalsUnknown === undefined
+      ...(this.#refusals.failure === undefined
         ? []
-        : [`refused connections are not counted: ${this.#refusalsUnknown}`]),
+        : [`refused connections are not counted: ${this.#refusals.failure}`]),
     ];
     return reasons.length > 0 ? reasons.join('; ') : null;
   }
@@ -186,20 +171,15 @@ export class Observation {
     if (this.#options.clock.monotonic() - this.#lookedAt >= rest) await this.#takeLook(false);
   }
 
-  /** The service port that a flow goes through. */
-  find(flow: TrackedFlow): ObservedService | undefined {
-    return this.indexes.get(flow.family)?.find(flow);
-  }
-
   /** Visits the flows of service ports that there are now. */
   async forEachFlow(visitor: {
     flow(flow: TrackedFlow, service: ObservedService): void;
     pause(): Promise<void> | undefined;
   }): Promise<void> {
-    for (const family of this.indexes.keys()) {
+    for (const family of this.services.byFamily.keys()) {
       await this.#options.kernel.flows.forEachTrackedFlow(family, {
         flow: (flow) => {
-          const service = this.find(flow);
+          const service = this.services.find(flow);
           if (service) visitor.flow(flow, service);
         },
         // What was passed on cannot be taken back.
@@ -223,50 +203,14 @@ export class Observation {
   close(): void {
     for (const watcher of this.watchers) watcher.closed();
     this.#events?.close();
-    this.#refusals?.close();
-    for (const end of this.#endings) end();
+    this.#refusals.close();
+    this.services.close();
     this.#accounting.restore();
     this.#options.kernel.close();
   }
 
-  /** In slices of time: after a change of everything, there are many. */
-  async #update(index: ServiceIndex | undefined, keys: readonly string[]): Promise<void> {
-    const { clock } = this.#options;
-    const timeSlice = new TimeSlice(clock);
-    for (const key of keys) {
-      index?.update(key, clock.monotonic());
-      if (timeSlice.isSpent) await timeSlice.yield();
-    }
-  }
-
-  /** Where the kernel cannot do that, everything else is counted. */
-  async #followRefusals(timeSlice: TimeSlice): Promise<void> {
-    const { feeds, kernel, decider, clock } = this.#options;
-    const failed = (error: unknown) => {
-      this.#refusalsUnknown ??= messageOf(error);
-    };
-    const refusals = new Refusals({
-      indexes: this.indexes,
-      decider,
-      interfaces: () => kernel.interfaces(),
-      onRefused: (refused) => this.#refused(refused),
-      clock,
-    });
-    try {
-      this.#refusals = new RefusalLog(await kernel.openRefusals(), {
-        packet: (packet) => void refusals.take(packet).catch(failed),
-        failed,
-      });
-      await this.#refusals.start(feeds, timeSlice);
-    } catch (error) {
-      this.#refusals?.close();
-      this.#refusals = undefined;
-      failed(error);
-    }
-  }
-
   #opened(flow: TrackedFlow): void {
-    const service = this.find(flow);
+    const service = this.services.find(flow);
     if (!service) return;
     for (const watcher of this.watchers) watcher.opened(flow, service);
     const at = placesOf(flow, service);
@@ -275,7 +219,7 @@ export class Observation {
   }
 
   #ended(flow: TrackedFlow): void {
-    const service = this.find(flow);
+    const service = this.services.find(flow);
     if (!service) return;
     for (const watcher of this.watchers) watcher.ended(flow, service);
     const at = placesOf(flow, service);
@@ -294,11 +238,7 @@ export class Observation {
   async #takeLook(isFirst: boolean): Promise<void> {
     const { clock, kernel } = this.#options;
     const started = clock.monotonic();
-    const own = await kernel.ownAddresses();
-    for (const index of this.indexes.values()) {
-      index.prune(started);
-      index.setOwnAddresses(own);
-    }
+    this.services.refresh(await kernel.ownAddresses());
     this.#held = [];
     let seen = new SeenIds();
     let number = this.#look;
@@ -321,10 +261,10 @@ export class Observation {
   /** Counts every flow in the table. Returns false when the reading was disturbed, and has to be repeated. */
   async #readTable(number: number, seen: SeenIds, isFirst: boolean): Promise<boolean> {
     let isIntact = true;
-    for (const family of this.indexes.keys()) {
+    for (const family of this.services.byFamily.keys()) {
       await this.#options.kernel.flows.forEachTrackedFlow(family, {
         flow: (flow) => {
-          const service = this.find(flow);
+          const service = this.services.find(flow);
           if (!service) return;
           seen.add(flow.id);
           const sums = FlowSums.of(flow);
@@ -378,7 +318,7 @@ export class Observation {
 
   /** Gives up the tenth of the clients with the fewest connections. */
   #forgetClients(): void {
-    const all = [...this.indexes.values()]
+    const all = [...this.services.byFamily.values()]
       .flatMap((index) => [...index.services()])
       .flatMap(({ traffic }) =>
         [...(traffic?.clients ?? [])].map(([client, figures]) => ({ traffic, client, figures })),

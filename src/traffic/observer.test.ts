@@ -145,6 +145,10 @@ function setUp(plans = plansByKey(web, other)) {
       kernel.isClosed = false;
       return kernel;
     },
+    openMeter: async () => {
+      throw new Error('no rules here');
+    },
+    onEventMeter: () => {},
     decider: () => assert.fail('nothing is refused here'),
     clock,
   });

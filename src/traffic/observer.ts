@@ -1,11 +1,20 @@
-import type { FlowFilter, TrafficAnswer, TrafficSource, TrafficWish } from '../inspect/traffic.ts';
+import type {
+  FlowFilter,
+  MeteredPort,
+  TrafficAnswer,
+  TrafficMeter,
+  TrafficSource,
+  TrafficWish,
+} from '../inspect/traffic.ts';
 import type { FlowEvent, FlowItem } from '../inspect/traffic-api.ts';
 import type { TrackedFlow } from '../kernel/ct/tracked-flow.ts';
 import type { Clock, Timer } from '../lib/clock.ts';
 import { TimeSlice } from '../lib/time-slice.ts';
 import type { Family } from '../model/ip.ts';
+import type { PlannedPort } from '../plan/plan.ts';
 import { flowItem } from './flow-item.ts';
-import { Observation, type ObservedKernel, type PlanFeed } from './observation.ts';
+import { Observation, type ObservedKernel } from './observation.ts';
+import type { PlanFeed } from './plan-feed.ts';
 import type { Decider } from './refusals.ts';
 import { trafficItems } from './report.ts';
 import type { ObservedService } from './service-index.ts';
@@ -14,6 +23,10 @@ export interface TrafficObserverOptions {
   readonly feeds: readonly PlanFeed[];
   /** Opens sockets to the kernel. Rejects when the kernel does not let us. */
   readonly open: () => Promise<ObservedKernel>;
+  /** Opens a meter that needs no events. Rejects when the kernel or the mode has none. */
+  readonly openMeter: () => Promise<TrafficMeter>;
+  /** Called with the reason when events are counted instead. */
+  readonly onEventMeter: (error: unknown) => void;
   /** What decides about packets of a family now. */
   readonly decider: (family: Family) => Decider;
   readonly clock: Clock;
@@ -21,6 +34,8 @@ export interface TrafficObserverOptions {
 
 /** How long an observation goes on after the last question. */
 const leaseMs = 30_000;
+/** Age of open connections in metrics that come from events: reading the table would cost more than the events. */
+const meterAgeMs = 60_000;
 
 type Event = Omit<FlowEvent, 'apiVersion' | 'kind'>;
 
@@ -114,10 +129,16 @@ export class TrafficObserver implements TrafficSource {
     }
   }
 
-  /** Counts from now on, also while nobody asks. When that fails, the next question tries again. */
-  keepCounting(): void {
+  /** Where rules cannot count, events do, at a higher price. When these fail, the next reading tries again. */
+  async openMeter(): Promise<TrafficMeter> {
+    try {
+      return await this.#options.openMeter();
+    } catch (error) {
+      this.#options.onEventMeter(error);
+    }
     this.#begin();
     this.#observation().catch(() => {});
+    return { read: () => this.#meteredPorts() };
   }
 
   /** Gives back everything at once. */
@@ -127,6 +148,19 @@ export class TrafficObserver implements TrafficSource {
     this.#running = undefined;
     const observation = await running?.catch(() => undefined);
     observation?.close();
+  }
+
+  async #meteredPorts(): Promise<readonly MeteredPort[]> {
+    const plans = new Map<string, PlannedPort>();
+    const isWanted = (plan: PlannedPort) => {
+      plans.set(`${plan.port.family} ${plan.port.key}`, plan);
+      return true;
+    };
+    const { items } = await this.figures({ by: 'service', isWanted, withIdle: false, maxAgeMs: meterAgeMs });
+    return items.flatMap((figures) => {
+      const plan = plans.get(`${figures.family} ${figures.service}`);
+      return plan ? [{ port: plan.port, figures }] : [];
+    });
   }
 
   #begin(): () => void {

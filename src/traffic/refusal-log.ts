@@ -4,10 +4,12 @@ import type { LoggedPacket } from '../kernel/nflog/codec.ts';
 import type { NftClient } from '../kernel/nft/client.ts';
 import type { TimeSlice } from '../lib/time-slice.ts';
 import type { Family } from '../model/ip.ts';
-import type { PlanFeed } from './observation.ts';
+import type { PlanFeed } from './plan-feed.ts';
 import { RefusalTable } from './refusal-table.ts';
 
 export interface RefusalKernel {
+  /** What the names of the tables begin with. */
+  readonly tablePrefix: string;
   readonly nft: NftClient;
   openLog(listener: PacketLogListener): Promise<PacketLog>;
 }
@@ -39,10 +41,11 @@ export class RefusalLog {
   /** Rejects when the kernel has no such log, or does not take the table. */
   async start(feeds: readonly PlanFeed[], timeSlice: TimeSlice): Promise<void> {
     const { packet, failed } = this.#listener;
+    const { nft, tablePrefix } = this.#kernel;
     const overrun = () => failed(new Error('refused connections came faster than they could be counted'));
     this.#log = await this.#kernel.openLog({ packet, overrun, failed });
     for (const feed of feeds) {
-      const table = new RefusalTable(this.#kernel.nft, feed.family);
+      const table = new RefusalTable(nft, feed.family, tablePrefix);
       await table.create(this.#log.group);
       this.#tables.set(feed.family, table);
       this.#endings.push(feed.followPlans((keys) => this.#follow(feed, [...keys])));

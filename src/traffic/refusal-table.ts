@@ -1,13 +1,12 @@
 import { NftBatch } from '../kernel/nft/batch.ts';
 import type { NftClient } from '../kernel/nft/client.ts';
 import type { Expr } from '../kernel/nft/expr.ts';
-import { types } from '../kernel/nft/fields.ts';
+import { types, word } from '../kernel/nft/fields.ts';
 import { logToGroup } from '../kernel/nft/log.ts';
 import type { Chain, Element, NftSet, TableRef } from '../kernel/nft/objects.ts';
 import { protocolNumbers } from '../kernel/numbers.ts';
 import { addressKeyFrom, keyBytes } from '../model/address-key.ts';
 import type { Family } from '../model/ip.ts';
-import { watchingTables } from '../model/watching-table.ts';
 import { distinctFrontends, type Frontend } from '../plan/frontend.ts';
 import type { ServicePlan } from '../plan/service-plan.ts';
 
@@ -31,12 +30,12 @@ export class RefusalTable {
   readonly #table: TableRef;
   readonly #written = new Map<string, readonly Destination[]>();
 
-  constructor(nft: NftClient, family: Family) {
+  constructor(nft: NftClient, family: Family, tablePrefix: string) {
     this.#nft = nft;
     this.#family = family;
     this.#table = {
       family: family === 'IPv4' ? 'ip' : 'ip6',
-      name: `${watchingTables.observer}${process.pid}`,
+      name: `${tablePrefix}${process.pid}`,
     };
   }
 
@@ -51,15 +50,11 @@ export class RefusalTable {
         name: hook,
         base: { type: 'filter', hook, priority: PRIORITY },
       };
+      const log = logToGroup(group, loggedBytes);
       batch.add('chain', chain);
-      batch.add('rule', {
-        chain,
-        exprs: [...isNew, ...toAddress(this.#family), inSet(addresses), logToGroup(group, loggedBytes)],
-      });
-      batch.add('rule', {
-        chain,
-        exprs: [...isNew, ...toNodePort, inSet(nodePorts), logToGroup(group, loggedBytes)],
-      });
+      batch.add('rule', { chain, exprs: acceptUnlessNew });
+      batch.add('rule', { chain, exprs: [...toAddress(this.#family), inSet(addresses), log] });
+      batch.add('rule', { chain, exprs: [...protocolAndPort(0), inSet(nodePorts), ...isToNode, log] });
     }
     await this.#nft.commit(batch);
   }
@@ -138,10 +133,11 @@ function destinationOf({ name, kind, address, port, protocol }: Frontend): Desti
   return { name, isNodePort, element: { key } };
 }
 
-const isNew: readonly Expr[] = [
+/** Most packets are not the first of a connection, and see only this rule. */
+const acceptUnlessNew: readonly Expr[] = [
   { kind: 'ct', key: 'state', dreg: 0 },
-  { kind: 'bitwise', sreg: 0, dreg: 0, mask: word(CT_STATE_NEW), xor: word(0) },
-  { kind: 'cmp', op: 'neq', sreg: 0, value: word(0) },
+  { kind: 'cmp', op: 'neq', sreg: 0, value: word(CT_STATE_NEW) },
+  { kind: 'verdict', verdict: { kind: 'accept' } },
 ];
 
 /** Loads address, protocol and port. */
@@ -154,11 +150,9 @@ function toAddress(family: Family): Expr[] {
   ];
 }
 
-/** Loads protocol and port of packets to the node. */
-const toNodePort: readonly Expr[] = [
+const isToNode: readonly Expr[] = [
   { kind: 'fib', flags: ['daddr'], result: 'type', dreg: 0 },
   { kind: 'cmp', op: 'eq', sreg: 0, value: word(ROUTE_LOCAL) },
-  ...protocolAndPort(0),
 ];
 
 function protocolAndPort(dreg: number): Expr[] {
@@ -170,8 +164,4 @@ function protocolAndPort(dreg: number): Expr[] {
 
 function inSet({ name }: NftSet): Expr {
   return { kind: 'lookup', set: name, sreg: 0 };
-}
-
-function word(value: number): Uint8Array {
-  return new Uint8Array(Uint32Array.of(value).buffer);
 }

@@ -21,7 +21,7 @@ export async function trafficItems(
 ): Promise<{ readonly items: readonly TrafficItem[]; readonly leftOut: number }> {
   const items: TrafficItem[] = [];
   let leftOut = wish.by === 'client' ? observation.forgottenClients : 0;
-  for (const index of observation.indexes.values()) {
+  for (const index of observation.services.byFamily.values()) {
     for (const service of index.services()) {
       if (timeSlice.isSpent) await timeSlice.yield();
       if ((!service.traffic && !wish.withIdle) || !wish.isWanted(service.plan)) continue;

@@ -14,7 +14,7 @@ import {
   protocolRank,
 } from './destination.ts';
 import type { Figures } from './figures.ts';
-import type { PlanFeed } from './observation.ts';
+import type { PlanFeed } from './plan-feed.ts';
 import { SeenPlacements } from './seen-placements.ts';
 
 /** Ends of flows come up to three minutes after the last packet. */

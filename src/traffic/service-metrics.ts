@@ -1,16 +1,14 @@
-import type { TrafficSource } from '../inspect/traffic.ts';
-import type { TrafficItem } from '../inspect/traffic-api.ts';
+import type { MeteredPort, TrafficMeter } from '../inspect/traffic.ts';
 import { type Clock, systemClock } from '../lib/clock.ts';
-import type { Labels, Sample } from '../obs/metrics.ts';
+import type { Labels } from '../obs/metrics.ts';
 import type { Registry } from '../obs/registry.ts';
-import type { PlannedPort } from '../plan/plan.ts';
 
 export interface ServiceMetricsOptions {
   /** `connections`, `bytes`. */
   readonly kinds: ReadonlySet<string>;
   /** Service ports with series of their own; all others share one. */
   readonly max: number;
-  readonly source: () => Promise<TrafficSource>;
+  readonly meter: TrafficMeter;
   readonly clock: Clock;
 }
 
@@ -18,19 +16,21 @@ export interface ServiceMetricsOptions {
 export const anyServiceMetrics: ServiceMetricsOptions = {
   kinds: new Set(['connections', 'bytes']),
   max: 0,
-  source: () => Promise.reject(new Error('no traffic is counted')),
+  meter: { read: () => Promise.reject(new Error('no traffic is counted')) },
   clock: systemClock,
 };
 
-/** Looking at the whole table at every scrape would cost more than the events. */
-const maxAgeMs = 60_000;
 /** Metrics of one scrape share a look at the figures. */
 const sameScrapeMs = 500;
 
 const labelNames = ['namespace', 'service', 'port'];
-const others: Labels = { namespace: '', service: 'other', port: '' };
+const othersLabels: Labels = { namespace: '', service: 'other', port: '' };
 
-type Reading = ReadonlyMap<string, { readonly labels: Labels; readonly items: readonly TrafficItem[] }>;
+const failures = ['rejected', 'dropped', 'filtered', 'reset', 'unanswered'] as const;
+const totals = ['opened', 'bytesIn', 'bytesOut', ...failures] as const;
+/** What metrics show of some service ports together. */
+type Sums = Record<(typeof totals)[number] | 'open', number>;
+type Series = { readonly labels: Labels; readonly sums: Sums };
 
 /** Declares metrics of the traffic of Services, whose values are read at scrape time. */
 export function registerServiceMetrics(registry: Registry, options: ServiceMetricsOptions): void {
@@ -39,7 +39,7 @@ export function registerServiceMetrics(registry: Registry, options: ServiceMetri
     type: 'counter' | 'gauge',
     name: string,
     help: string,
-    values: (items: readonly TrafficItem[]) => readonly (readonly [number, Labels?])[],
+    values: (sums: Sums) => readonly (readonly [number, Labels?])[],
     more: readonly string[] = [],
   ) => {
     const metric = registry.scraped(type, {
@@ -48,25 +48,20 @@ export function registerServiceMetrics(registry: Registry, options: ServiceMetri
       labels: [...labelNames, ...more],
       stability: 'ALPHA',
     });
-    metric.readFrom(async () => samplesOf(await series.read(), values));
+    metric.readFrom(async () =>
+      (await series.read()).flatMap(({ labels, sums }) =>
+        values(sums).map(([value, more]) => ({ value, labels: { ...labels, ...more } })),
+      ),
+    );
   };
-  const sum = (items: readonly TrafficItem[], of: (item: TrafficItem) => number | null) =>
-    items.reduce((total, item) => total + (of(item) ?? 0), 0);
   if (options.kinds.has('connections')) {
-    declare('counter', 'connections_total', 'Connections to a Service', (items) => [
-      [sum(items, ({ opened }) => opened)],
-    ]);
-    declare('gauge', 'open_connections', 'Connections to a Service that are open', (items) => [
-      [sum(items, ({ open }) => open)],
-    ]);
+    declare('counter', 'connections_total', 'Connections to a Service', ({ opened }) => [[opened]]);
+    declare('gauge', 'open_connections', 'Connections to a Service that are open', ({ open }) => [[open]]);
     declare(
       'counter',
       'failed_connections_total',
       'Connections to a Service that failed, by reason',
-      (items) =>
-        (['rejected', 'dropped', 'filtered', 'reset', 'unanswered'] as const).map(
-          (reason) => [sum(items, ({ failed }) => failed[reason]), { reason }] as const,
-        ),
+      (sums) => failures.map((reason) => [sums[reason], { reason }]),
       ['reason'],
     );
   }
@@ -75,60 +70,90 @@ export function registerServiceMetrics(registry: Registry, options: ServiceMetri
       'counter',
       'bytes_total',
       'Bytes to a Service (direction in) and to its clients (direction out)',
-      (items) => [
-        [sum(items, ({ bytesToEndpoint }) => bytesToEndpoint), { direction: 'in' }],
-        [sum(items, ({ bytesToClient }) => bytesToClient), { direction: 'out' }],
+      ({ bytesIn, bytesOut }) => [
+        [bytesIn, { direction: 'in' }],
+        [bytesOut, { direction: 'out' }],
       ],
       ['direction'],
     );
   }
 }
 
-function samplesOf(
-  reading: Reading,
-  values: (items: readonly TrafficItem[]) => readonly (readonly [number, Labels?])[],
-): Sample[] {
-  return [...reading.values()].flatMap(({ labels, items }) =>
-    values(items).map(([value, more]) => ({ value, labels: { ...labels, ...more } })),
-  );
-}
-
 /** Assigns service ports to series: the first ones with traffic have their own, as long as they exist. */
 class ServiceSeries {
   readonly #options: ServiceMetricsOptions;
+  readonly #others = noSums();
+  /** Service ports that count for the others, as of the last reading. */
+  #before = new Map<string, Sums>();
   #own = new Set<string>();
-  #last: { readonly at: number; readonly reading: Promise<Reading> } | undefined;
+  #last: { readonly at: number; readonly reading: Promise<readonly Series[]> } | undefined;
 
   constructor(options: ServiceMetricsOptions) {
     this.#options = options;
   }
 
-  read(): Promise<Reading> {
+  read(): Promise<readonly Series[]> {
     const now = this.#options.clock.monotonic();
     if (!this.#last || now - this.#last.at >= sameScrapeMs) this.#last = { at: now, reading: this.#read() };
     return this.#last.reading;
   }
 
-  async #read(): Promise<Reading> {
-    const ports = new Map<string, Labels>();
-    const isWanted = ({ port }: PlannedPort) => {
-      const { namespace, name, portName } = port;
-      ports.set(port.key, { namespace, service: name, port: portName || String(port.port) });
-      return true;
-    };
-    const source = await this.#options.source();
-    const { items } = await source.figures({ by: 'service', isWanted, withIdle: false, maxAgeMs });
-    const byService = Map.groupBy(items, ({ service }) => service);
+  async #read(): Promise<readonly Series[]> {
+    const byService = Map.groupBy(await this.#options.meter.read(), ({ port }) => port.key);
     this.#own = new Set([...this.#own].filter((key) => byService.has(key)));
-    const reading = new Map<string, { labels: Labels; items: TrafficItem[] }>();
-    for (const [key, group] of byService) {
+    const series: Series[] = [];
+    const others = new Map<string, Sums>();
+    for (const [key, ports] of byService) {
       if (this.#own.size < this.#options.max) this.#own.add(key);
-      const isOwn = this.#own.has(key);
-      const labels = isOwn ? (ports.get(key) ?? others) : others;
-      const known = reading.get(isOwn ? key : '') ?? { labels, items: [] };
-      known.items.push(...group);
-      reading.set(isOwn ? key : '', known);
+      const sums = sumsOf(ports);
+      if (this.#own.has(key)) series.push({ labels: labelsOf(ports), sums });
+      else others.set(key, sums);
     }
-    return reading;
+    this.#countOthers(others);
+    if (others.size > 0) series.push({ labels: othersLabels, sums: { ...this.#others } });
+    return series;
   }
+
+  /** Adds what is new, so that totals do not go back when a service port leaves the others. */
+  #countOthers(others: Map<string, Sums>): void {
+    this.#others.open = 0;
+    for (const [key, sums] of others) {
+      const before = this.#before.get(key) ?? noSums();
+      for (const name of totals) this.#others[name] += Math.max(0, sums[name] - before[name]);
+      this.#others.open += sums.open;
+    }
+    this.#before = others;
+  }
+}
+
+function noSums(): Sums {
+  return {
+    opened: 0,
+    open: 0,
+    bytesIn: 0,
+    bytesOut: 0,
+    rejected: 0,
+    dropped: 0,
+    filtered: 0,
+    reset: 0,
+    unanswered: 0,
+  };
+}
+
+function sumsOf(ports: readonly MeteredPort[]): Sums {
+  const sums = noSums();
+  for (const { figures } of ports) {
+    sums.opened += figures.opened;
+    sums.open += figures.open;
+    sums.bytesIn += figures.bytesToEndpoint ?? 0;
+    sums.bytesOut += figures.bytesToClient ?? 0;
+    for (const reason of failures) sums[reason] += figures.failed[reason];
+  }
+  return sums;
+}
+
+function labelsOf([first]: readonly MeteredPort[]): Labels {
+  if (!first) return othersLabels;
+  const { namespace, name, portName, port } = first.port;
+  return { namespace, service: name, port: portName || String(port) };
 }

@@ -12,6 +12,7 @@ import { inspect } from '../program/served-pages.ts';
 import { checkBindings, checkExpiry } from './bindings.ts';
 import { checkFailures } from './failures.ts';
 import { checkFigures } from './figures.ts';
+import { FlowWatcher } from './flow-watcher.ts';
 import { checkOpenFlows } from './open-flows.ts';
 import { services, type TrafficOptions } from './services.ts';
 
@@ -32,14 +33,17 @@ export function runTraffic(options: TrafficOptions): void {
   describe(`traffic in ${mode} mode`, () => {
     let landscape: Landscape;
     let cluster: Cluster;
+    let watcher: FlowWatcher | undefined;
     before(async () => {
       landscape = await Landscape.build(own);
       forgetUnansweredConnections();
       cluster = await Cluster.open(mode, families, landscape);
-      // Metrics also keep the program counting while the test waits.
       await cluster.start({ flags: ['--service-metrics=connections,bytes'] });
+      // Keeps the program counting while a test waits.
+      watcher = await FlowWatcher.open();
     });
     after(async () => {
+      watcher?.close();
       await cluster.close();
       landscape.close();
     });

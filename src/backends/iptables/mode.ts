@@ -39,6 +39,7 @@ class IptablesMode implements Mode {
   readonly chainNames = proxyChainNames;
   readonly sharesRulesWith = ['ipvs'] as const;
   readonly isTraceable = true;
+  readonly rewritesWithNat = true;
   readonly leftovers = joined(chainLeftovers(isOwnChain), localnetLeftovers);
   readonly #node = new SharedByFamilies<IptablesNode>();
 

@@ -1,6 +1,7 @@
 import type { Expr, Register, Verdict } from '../../kernel/nft/expr.ts';
+import { word } from '../../kernel/nft/fields.ts';
 import type { EndpointList } from '../../plan/service-plan.ts';
-import { hasBit, type RuleBody, word } from '../nft-fields.ts';
+import { hasBit, type RuleBody } from '../nft-fields.ts';
 import { localSlotBase, type SetName } from './layout.ts';
 
 export const dispatchTo = (set: SetName, sreg: Register): Expr => lookup(set, sreg, 'verdict');

@@ -40,6 +40,7 @@ interface User {
 class NftablesMode implements Mode {
   readonly name = 'nftables';
   readonly isTraceable = true;
+  readonly rewritesWithNat = true;
   readonly leftovers = tableLeftovers(tableOf);
   readonly #kernel = new SharedByFamilies<KernelInterfaces>();
   /** One per backend. A family has two while one replaces the other. */

@@ -1,6 +1,7 @@
 import type { Expr } from '../../kernel/nft/expr.ts';
+import { word } from '../../kernel/nft/fields.ts';
 import type { EndpointList } from '../../plan/service-plan.ts';
-import { type PacketFields, type RuleBody, word } from '../nft-fields.ts';
+import type { PacketFields, RuleBody } from '../nft-fields.ts';
 import { clearPriority, loadPriority, lookup, setPriority } from './expressions.ts';
 
 /**

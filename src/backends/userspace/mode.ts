@@ -58,6 +58,7 @@ class UserspaceMode implements Mode {
   readonly name = 'userspace';
   readonly toleratesConntrackFailure = true;
   readonly servesInProcess = true;
+  readonly rewritesWithNat = true;
   readonly leftovers = joined(tableLeftovers(portalTable), chainLeftovers(isOldChain));
   readonly #shared = new SharedByFamilies<Shared>();
   readonly #running = new Map<Family, Running>();

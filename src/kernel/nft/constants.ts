@@ -76,6 +76,7 @@ export const NFTA_SET_ELEM = {
   TIMEOUT: 4,
   EXPIRATION: 5,
   USERDATA: 6,
+  EXPR: 7,
   KEY_END: 10,
 } as const;
 export const NFT_SET_ELEM_INTERVAL_END = 1;

@@ -26,6 +26,8 @@ export const types = {
   inetService: { name: 'inet_service', type: 13, length: 2, byteOrder: 'network' },
   mark: { name: 'mark', type: 19, length: 4, byteOrder: 'host' },
   classid: { name: 'classid', type: 23, length: 4, byteOrder: 'host' },
+  ctDirection: { name: 'ct_dir', type: 27, length: 1, byteOrder: 'host' },
+  ctStatus: { name: 'ct_status', type: 28, length: 4, byteOrder: 'host' },
   ifname: { name: 'ifname', type: 41, length: 16, byteOrder: 'host' },
 } as const satisfies Record<string, Field>;
 
@@ -65,6 +67,11 @@ export function concatLength(fields: readonly Field[]): number {
 /** nft's number for a concatenation: six bits per field, the last field lowest. */
 export function concatType(fields: readonly Field[]): number {
   return fields.reduce((type, field) => ((type << 6) | field.type) >>> 0, 0);
+}
+
+/** A 32-bit number as registers hold it: in host order. */
+export function word(value: number): Uint8Array {
+  return new Uint8Array(Uint32Array.of(value).buffer);
 }
 
 /** Joins field values into a key or data value, each padded to 32-bit words. */

@@ -115,6 +115,14 @@ export interface Element {
   readonly expiresMs?: number;
   /** At most 128 bytes; nft shows it. */
   readonly comment?: string;
+  /** What the kernel counted for it; never written. */
+  readonly counted?: Counted;
+}
+
+/** Exact up to 2^53. */
+export interface Counted {
+  readonly packets: number;
+  readonly bytes: number;
 }
 
 export interface Counter {

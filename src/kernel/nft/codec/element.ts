@@ -5,11 +5,13 @@ import type { MessageWriter } from '../../netlink/writer.ts';
 import {
   NFT_SET_ELEM_CATCHALL,
   NFT_SET_ELEM_INTERVAL_END,
+  NFTA_COUNTER,
+  NFTA_EXPR,
   NFTA_LIST_ELEM,
   NFTA_SET_ELEM,
   NFTA_SET_ELEM_LIST,
 } from '../constants.ts';
-import type { Element, SetRef } from '../objects.ts';
+import type { Counted, Element, SetRef } from '../objects.ts';
 import { readUserdataText } from '../userdata.ts';
 import { readValue, readVerdict, writeValue, writeVerdict } from './data.ts';
 import { checkName, readTableRef, required, writeComment } from './objects.ts';
@@ -139,7 +141,27 @@ function readElementPart(reader: AttributeReader, element: Partial<Writable<Elem
     case NFTA_SET_ELEM.USERDATA:
       assign(element, 'comment', readUserdataText(reader.view(), commentRecord));
       break;
+    case NFTA_SET_ELEM.EXPR:
+      assign(element, 'counted', readCounted(reader.nested()));
+      break;
   }
+}
+
+/** The values of a counter; undefined for other expressions. */
+function readCounted(reader: AttributeReader): Counted | undefined {
+  let isCounter = false;
+  let packets = 0;
+  let bytes = 0;
+  while (reader.next()) {
+    if (reader.type === NFTA_EXPR.NAME) isCounter = reader.string() === 'counter';
+    else if (reader.type === NFTA_EXPR.DATA && isCounter) {
+      for (const data = reader.nested(); data.next(); ) {
+        if (data.type === NFTA_COUNTER.PACKETS) packets = data.count();
+        else if (data.type === NFTA_COUNTER.BYTES) bytes = data.count();
+      }
+    }
+  }
+  return isCounter ? { packets, bytes } : undefined;
 }
 
 function assign<K extends keyof Element>(
