@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { FakeClock } from '../../../test/fake-clock.ts';
 import { FakeNetlink, fakeMessage, overrunError } from '../../../test/kernel/fake-netlink.ts';
+import type { Clock } from '../../lib/clock.ts';
 import { SystemError } from '../../native/system-error.ts';
 import { subscribe } from './subscription.ts';
 
@@ -108,6 +109,25 @@ test('a subscription with rests receives notifications together, and is drained 
   assert.equal(seen, 3_003);
   subscription.close();
   assert.deepEqual([clock.pending, kernel.watchers], [0, 0]);
+});
+
+test('a subscription with rests lets other work run when notifications take long', async () => {
+  const kernel = new FakeNetlink();
+  const clock = new FakeClock();
+  let seen = 0;
+  const handler = { message: () => void seen++, overrun: () => assert.fail(), failed: () => assert.fail() };
+  const slow: Clock = {
+    now: () => clock.now(),
+    // Each notification takes a millisecond.
+    monotonic: () => seen,
+    setTimeout: (run, ms) => clock.setTimeout(run, ms),
+  };
+  const subscription = subscribe(kernel, [1], handler, { ms: 50, clock: slow });
+  kernel.emit(...Array.from({ length: 100 }, () => fakeMessage({ type: 256, sequence: 0, port: 0 })));
+  assert.ok(seen < 50, `${seen} in one turn`);
+  await clock.advance(0);
+  assert.equal(seen, 100);
+  subscription.close();
 });
 
 test('a subscription is drained also when the last datagram ends a turn of the event loop', async () => {

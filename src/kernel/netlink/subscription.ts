@@ -35,9 +35,10 @@ export interface Rest {
   readonly clock: Clock;
 }
 
-/** Datagrams received before other work of the event loop runs; with rests, more. */
+/** Datagrams received before other work of the event loop runs; with rests, as many as fit into this time. */
 const datagramsPerTurn = 64;
-const datagramsAfterRest = 1_000;
+const turnAfterRestMs = 4;
+const datagramsPerCheck = 16;
 
 /**
  * Joins multicast groups on a transport, which it closes with the subscription, and delivers their notifications. Every
@@ -75,11 +76,11 @@ export function subscribe(
   }
   let watch: Watch | undefined;
   let resting: Timer | undefined;
-  const limit = rest ? datagramsAfterRest : datagramsPerTurn;
   const turn = () => {
+    const isOver = turnLimit(rest);
     let isEmpty = false;
     try {
-      for (let i = 0; open && !isEmpty && i < limit; i++) isEmpty = !receiveOne(transport, handler);
+      for (let i = 0; open && !isEmpty && !isOver(i); i++) isEmpty = !receiveOne(transport, handler);
     } catch (error) {
       close();
       handler.failed(asError(error));
@@ -114,6 +115,13 @@ export function subscribe(
       }),
     close,
   };
+}
+
+/** Tells after how many datagrams a turn is over. */
+function turnLimit(rest: Rest | undefined): (received: number) => boolean {
+  if (!rest) return (received) => received >= datagramsPerTurn;
+  const end = rest.clock.monotonic() + turnAfterRestMs;
+  return (received) => received > 0 && received % datagramsPerCheck === 0 && rest.clock.monotonic() >= end;
 }
 
 /** Delivers one datagram; returns false when none is queued. */
