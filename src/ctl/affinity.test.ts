@@ -9,6 +9,7 @@ const bound: AffinityItem = {
   family: 'IPv4',
   client: '10.244.2.9',
   endpoint: '10.244.1.5:8080',
+  pod: 'shop/web-0',
   secondsLeft: 10_740,
   frontend: null,
 };
@@ -17,6 +18,7 @@ const six: AffinityItem = {
   family: 'IPv6',
   client: 'fd00:10:244:2::9',
   endpoint: '[fd00:10:244:1::5]:8080',
+  pod: null,
   secondsLeft: 59,
 };
 
@@ -44,9 +46,9 @@ describe('kube-proxyctl affinity', () => {
     const { text, exitCode } = await affinity('shop/web');
     assert.equal(
       text.stdout,
-      `SERVICE PORT       CLIENT            ENDPOINT                 TIME LEFT
-shop/web:http/TCP  10.244.2.9        10.244.1.5:8080          2h59m
-shop/web:http/TCP  fd00:10:244:2::9  [fd00:10:244:1::5]:8080  59s
+      `SERVICE PORT       CLIENT            ENDPOINT                 POD    TIME LEFT
+shop/web:http/TCP  10.244.2.9        10.244.1.5:8080          web-0  2h59m
+shop/web:http/TCP  fd00:10:244:2::9  [fd00:10:244:1::5]:8080  -      59s
 `,
     );
     assert.deepEqual([text.stderr, exitCode], ['', 0]);

@@ -1,3 +1,4 @@
+import { podText } from '../inspect/pod-text.ts';
 import type { AffinityItem, AffinityReport } from '../inspect/traffic-api.ts';
 import { count } from '../lib/count.ts';
 import { type CommandContext, print } from './command.ts';
@@ -13,6 +14,7 @@ const columns: readonly Column<AffinityItem>[] = [
   { heading: 'SERVICE PORT', cell: ({ service }) => service, least: 16 },
   { heading: 'CLIENT', cell: ({ client }) => client },
   { heading: 'ENDPOINT', cell: ({ endpoint }) => endpoint },
+  { heading: 'POD', cell: podText, least: 12, leaveOut: 2 },
   { heading: 'TIME LEFT', cell: ({ secondsLeft }) => spanText(secondsLeft * 1000) },
   { heading: 'FAMILY', cell: ({ family }) => family, isExtra: true },
 ];

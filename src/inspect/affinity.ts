@@ -1,5 +1,7 @@
 import type { BindingSink, ClientBinding } from '../backends/inspection.ts';
-import { canonicalIP, cidrContains, type Family, parseCIDR, parseIP } from '../model/ip.ts';
+import { canonicalIP, cidrContains, parseCIDR, parseIP } from '../model/ip.ts';
+import type { Placements } from '../model/placement.ts';
+import type { FamilyView } from './family-view.ts';
 import { QuestionError } from './question.ts';
 import { type Selector, selectorParameters } from './selection.ts';
 import { addressFilter } from './traffic.ts';
@@ -49,15 +51,18 @@ function clientFilter(text: string): (client: string) => boolean {
   };
 }
 
+/** A binding as it is kept while others are read. */
+type KeptBinding = Omit<AffinityItem, 'pod'>;
+
 /** Keeps those bindings of one family that have the most time left, and counts the others. */
 export class LongestBindings implements BindingSink {
-  readonly #family: Family;
+  readonly #view: BoundFamily;
   readonly #question: AffinityQuestion;
-  #kept: AffinityItem[] = [];
+  #kept: KeptBinding[] = [];
   #found = 0;
 
-  constructor(family: Family, question: AffinityQuestion) {
-    this.#family = family;
+  constructor(view: BoundFamily, question: AffinityQuestion) {
+    this.#view = view;
     this.#question = question;
   }
 
@@ -67,15 +72,17 @@ export class LongestBindings implements BindingSink {
   }
 
   get items(): readonly AffinityItem[] {
-    return longest(this.#kept, this.#question.limit);
+    const podOf = podFinder(this.#view);
+    return longest(this.#kept, this.#question.limit).map((item) => ({ ...item, pod: podOf(item) }));
   }
 
   add(binding: ClientBinding): void {
     const { isWanted, limit } = this.#question;
     if (!isWanted(binding)) return;
     const { service, client, endpoint, secondsLeft, frontend = null } = binding;
+    const { family } = this.#view;
     this.#found++;
-    this.#kept.push({ service, family: this.#family, client, endpoint, secondsLeft, frontend });
+    this.#kept.push({ service, family, client, endpoint, secondsLeft, frontend });
     // Sorting only now and then keeps the time per binding and the memory small.
     if (this.#kept.length >= 2 * limit) this.#kept = longest(this.#kept, limit);
   }
@@ -86,8 +93,20 @@ export class LongestBindings implements BindingSink {
   }
 }
 
+type BoundFamily = Pick<FamilyView, 'family' | 'plans' | 'placements'>;
+
+/** Returns a function that finds the pod of an endpoint of a service port; null when it is not known. */
+function podFinder(view: BoundFamily): (item: KeptBinding) => string | null {
+  const known = new Map<string, Placements | undefined>();
+  return ({ service, endpoint }) => {
+    const plan = view.plans.get(service);
+    if (plan && !known.has(service)) known.set(service, view.placements(plan.port));
+    return known.get(service)?.byEndpoint.get(endpoint)?.pod ?? null;
+  };
+}
+
 /** The items with the most time left, in this order. */
-export function longest(items: readonly AffinityItem[], limit: number): AffinityItem[] {
+export function longest<Item extends KeptBinding>(items: readonly Item[], limit: number): Item[] {
   return items
     .toSorted((a, b) => b.secondsLeft - a.secondsLeft || (a.client < b.client ? -1 : 1))
     .slice(0, limit);

@@ -268,7 +268,7 @@ export class Inspector {
     question: AffinityQuestion,
   ): Promise<{ look: FamilyLook; bindings: LongestBindings }> {
     const { family } = view;
-    const bindings = new LongestBindings(family, question);
+    const bindings = new LongestBindings(view, question);
     const missing = this.#whyNoPlans({ view });
     if (missing !== undefined) return { look: { family, error: missing }, bindings };
     const plans = [...view.plans.values()].filter(

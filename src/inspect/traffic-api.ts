@@ -134,6 +134,8 @@ export interface AffinityItem {
   readonly client: string;
   /** `ip:port`. */
   readonly endpoint: string;
+  /** The pod of the endpoint, `namespace/name`; null when it is not known. */
+  readonly pod: string | null;
   /** Until the binding ends, if the client opens no further connection. */
   readonly secondsLeft: number;
   /** The frontend that the binding holds for, `ip:port`; null when it holds for all of the service port. */

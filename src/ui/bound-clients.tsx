@@ -1,3 +1,4 @@
+import { podText } from '../inspect/pod-text.ts';
 import type { AffinityReport } from '../inspect/traffic-api.ts';
 import { spanText } from '../lib/quantity-text.ts';
 import { useAsked } from './asked.ts';
@@ -34,18 +35,22 @@ export function BoundClients({ name }: { readonly name: string }) {
               </th>
               {hasFrontends && <th scope="col">Frontend</th>}
               <th scope="col">Endpoint</th>
+              <th scope="col" class="wide">
+                Pod
+              </th>
               <th scope="col" class="number">
                 Time left
               </th>
             </tr>
           </thead>
           <tbody>
-            {items.map(({ service, client, frontend, endpoint, secondsLeft }) => (
+            {items.map(({ service, client, frontend, endpoint, pod, secondsLeft }) => (
               <tr key={`${service} ${client} ${frontend} ${endpoint}`}>
                 <th scope="row">{client}</th>
                 <td class="wide">{service}</td>
                 {hasFrontends && <td>{frontend}</td>}
                 <td>{endpoint}</td>
+                <td class="wide">{podText({ service, pod })}</td>
                 <td class="number">{spanText(secondsLeft * 1000)}</td>
               </tr>
             ))}

@@ -196,7 +196,7 @@ describe('the page of kube-proxyctl ui', { skip: skip ?? false, timeout: paced(2
     const socket = connect(80, '10.96.0.10').on('error', () => {});
     try {
       const bound = page.getByRole('region', { name: 'Bound by affinity' });
-      const row = /^192\.0\.2\.1 shop\/web:http\/TCP 10\.244\.0\.[56]:8080 (2h59m|3h)$/;
+      const row = /^192\.0\.2\.1 shop\/web:http\/TCP 10\.244\.0\.[56]:8080 \S+ (2h59m|3h)$/;
       await bound.getByRole('row', { name: row }).waitFor();
       await bound.getByText('kube-proxyctl affinity shop/web').waitFor();
     } finally {

@@ -1,14 +1,16 @@
 import assert from 'node:assert/strict';
 import type { AffinityItem, AffinityReport } from '../../src/inspect/traffic-api.ts';
 import { joinHostPort } from '../../src/model/ip.ts';
-import { namespace, podPort, serviceName } from '../contract/objects.ts';
+import { namespace, podName, serviceName } from '../contract/objects.ts';
 import type { Scene } from '../contract/scene.ts';
 import type { Packet, ServiceSpec } from '../contract/story.ts';
 import { eventuallyEqual } from '../eventually.ts';
 import { inspect } from '../program/served-pages.ts';
+import { hostAt } from './ledger.ts';
 
 const seconds = 600;
-const bound: ServiceSpec = { affinitySeconds: seconds, nodePort: true, endpoints: ['A', 'B', 'C'] };
+const places = ['A', 'B', 'C'] as const;
+const bound = { affinitySeconds: seconds, nodePort: true, endpoints: places } satisfies ServiceSpec;
 const packets: readonly Packet[] = [
   { from: 'pod', to: 'clusterIP', of: 'bound' },
   { from: 'node', to: 'clusterIP', of: 'bound' },
@@ -61,9 +63,12 @@ async function checkSelection(scene: Scene, expected: ReadonlyMap<string, string
   assert.deepEqual(items, [], 'a Service without affinity binds nobody');
 }
 
-function checkItem(scene: Scene, { service, client, secondsLeft, frontend }: AffinityItem): void {
+function checkItem(scene: Scene, item: AffinityItem): void {
+  const { service, client, endpoint, pod, secondsLeft, frontend } = item;
   const { n } = scene.service('bound');
   assert.equal(service, `${namespace}/${serviceName(n)}:tcp/TCP`);
+  const place = places.find((at) => at === hostAt(endpoint, scene.book));
+  assert.equal(pod, place && `${namespace}/${podName(place)}`);
   assert.ok(secondsLeft > 0 && secondsLeft <= seconds, `${secondsLeft} s left`);
   const packet = packets.find((each) => clientOf(scene, each) === client);
   assert.ok(packet);
@@ -78,13 +83,7 @@ function clientOf(scene: Scene, packet: Packet): string {
 /** The name of the endpoint of each client that is bound. */
 async function clients(scene: Scene, of?: string): Promise<Map<string, string>> {
   const { items } = await affinity(scene, {}, of);
-  const hosts = Object.entries(scene.book.hosts);
-  return new Map(
-    items.map(({ client, endpoint }) => {
-      const host = hosts.find(([, address]) => endpoint === joinHostPort(address, podPort));
-      return [client, host?.[0] ?? endpoint];
-    }),
-  );
+  return new Map(items.map(({ client, endpoint }) => [client, hostAt(endpoint, scene.book)]));
 }
 
 /** Those of the family of the scene. */
