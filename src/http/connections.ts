@@ -5,7 +5,7 @@ import type { Turns, Worker } from './turns.ts';
 const mostConnections = 256;
 /** Bytes that were read and not used, or written and not sent, of all connections together. */
 const mostBytes = 4 << 20;
-/** A client that reads its answer this slowly may be cut off when there are too many bytes. */
+/** A client that has let its connection wait for this long goes before one that has just connected. */
 const slowMs = 1_000;
 const sweepMs = 5_000;
 
@@ -37,7 +37,7 @@ export class Connections {
   }
 
   add(tenant: Tenant): void {
-    if (this.#all.size >= mostConnections) this.#oldest()?.destroy();
+    if (this.#all.size >= mostConnections) this.#leastMissed()?.destroy();
     this.#all.add(tenant);
     this.#sweep ??= this.#clock.setTimeout(() => this.#endOverdue(), sweepMs);
   }
@@ -69,11 +69,12 @@ export class Connections {
     if (bytes > 0 && this.#bytes > mostBytes) this.#endSlow();
   }
 
-  /** Prefers connections that nobody would miss: silent, or with answers that are not read; then floods. */
-  #oldest(): Worker | undefined {
-    const [silent] = this.#waiting.keys();
+  /** Prefers clients that are silent or do not read their answers, then those that send many requests at once. */
+  #leastMissed(): Worker | undefined {
+    const [[silent, wait] = []] = this.#waiting;
+    const isSlow = wait !== undefined && wait.since <= this.#clock.monotonic() - slowMs;
     const [oldest] = this.#all;
-    return silent ?? this.#turns.oldestPipelined ?? oldest;
+    return (isSlow ? silent : this.#turns.oldestPipelined) ?? silent ?? oldest;
   }
 
   #endSlow(): void {

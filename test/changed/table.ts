@@ -71,6 +71,7 @@ export const table: readonly Row[] = [
   ['src/config/', [...program, 'test/contract/nftables.test.ts']],
   ['src/admin/', [...program, 'test/explain/']],
   ['src/health/', [...program, 'test/contract/nftables.test.ts']],
+  ['src/http/', [...program, 'test/contract/nftables.test.ts']],
   ['src/obs/', program],
   ['src/app/', [...program, ...allModes]],
   ['src/main.ts', program],
