@@ -7,7 +7,7 @@ import { connect, type Socket } from 'node:net';
 import type { Flood, Target } from './floods.ts';
 
 const longestMs = 120_000;
-const againMs = 1_000;
+const againMs = 5_000;
 const byteMs = 1_000;
 /** So many connections are opened in one go, then others get their turn. */
 const openedAtOnce = 200;

@@ -22,7 +22,7 @@ export interface Target {
 export interface Flood {
   readonly name: string;
   readonly behaviour: Behaviour;
-  /** Connections to each target. One that the server closes is opened again after a second. */
+  /** Connections to each target. One that the server closes is opened again after five seconds. */
   readonly connections: number;
   /** Requests that are sent at once. */
   readonly depth: number;

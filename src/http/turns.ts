@@ -1,8 +1,8 @@
-import type { Clock, Timer } from '../lib/clock.ts';
+import type { Clock } from '../lib/clock.ts';
 
 /** The part of a core that HTTP may use for longer than a moment. */
 const share = 0.25;
-/** HTTP may run ahead of its share by this much time: it bounds how long a sync waits for HTTP in one turn. */
+/** HTTP may run ahead of its share by this much time, so that a few requests are served at once. */
 const aheadMs = 2;
 /** Long answers do not keep others waiting for longer than this. */
 const longestPauseMs = 20;
@@ -21,7 +21,7 @@ export class Turns {
   readonly #clock: Clock;
   /** Lines in which somebody waits. The first one is next. */
   readonly #busy = new Set<Line>();
-  #timer: Timer | undefined;
+  #isScheduled = false;
   /** Until then, the share is used up. */
   #usedUntil = 0;
 
@@ -64,18 +64,20 @@ export class Turns {
     this.charge(this.#clock.monotonic() - begun);
   }
 
-  /** Always a timer, never the same turn: what else the event loop has to do comes first. */
   #schedule(): void {
-    this.#timer ??= this.#clock.setTimeout(() => this.#run(), Math.max(1, Math.ceil(this.#pauseMs)));
+    if (this.#isScheduled) return;
+    this.#isScheduled = true;
+    const pauseMs = Math.ceil(this.#pauseMs);
+    if (pauseMs > 0) this.#clock.setTimeout(() => this.#run(), pauseMs);
+    else setImmediate(() => this.#run());
   }
 
+  /** One worker in each turn of the event loop: what else is to be done comes in between. */
   #run(): void {
-    this.#timer = undefined;
-    do {
-      const worker = this.#next();
-      if (!worker) return;
-      this.#do(worker);
-    } while (this.#pauseMs <= 0);
+    this.#isScheduled = false;
+    const worker = this.#next();
+    if (!worker) return;
+    this.#do(worker);
     this.#schedule();
   }
 
