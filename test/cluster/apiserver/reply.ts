@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { gzipSync } from 'node:zlib';
+import { constants, crc32, gzipSync } from 'node:zlib';
 import { type Encoding, jsonEncoding, type TypedObject } from './encoding.ts';
 import { type Fault, type Outlet, outletFor } from './faults.ts';
 import { negotiate, type ProtobufSupport } from './negotiation.ts';
@@ -81,9 +81,22 @@ export class Reply {
 /** Compresses every write for itself, as the real server does, so that no event is held back. */
 function packing(outlet: Outlet): Outlet {
   return {
-    write: (bytes) => outlet.write(gzipSync(bytes, { level: 1 })),
+    write: (bytes) => outlet.write(packed(bytes)),
     end: () => outlet.end(),
     destroy: () => outlet.destroy(),
     onClose: (run) => outlet.onClose(run),
   };
+}
+
+/**
+ * A gzip member whose data is flushed before its end. Without that, a client in Go gets the data only when the next
+ * member begins.
+ */
+function packed(bytes: Buffer): Buffer {
+  const flushed = gzipSync(bytes, { level: 1, finishFlush: constants.Z_SYNC_FLUSH });
+  const end = Buffer.alloc(10);
+  end.writeUInt8(3, 0);
+  end.writeUInt32LE(crc32(bytes), 2);
+  end.writeUInt32LE(bytes.length, 6);
+  return Buffer.concat([flushed, end]);
 }
