@@ -72,7 +72,6 @@ mode: nftables
 hostnameOverride: node-a
 clientConnection:
   kubeconfig: ${kubeconfig}
-  contentType: application/json
 conntrack:
   maxPerCore: 0
   tcpEstablishedTimeout: 0s

@@ -165,7 +165,7 @@ function configFor(kubeconfig: string, mode: Mode): unknown {
     kind: 'KubeProxyConfiguration',
     mode,
     hostnameOverride: 'node-a',
-    clientConnection: { kubeconfig, contentType: 'application/json' },
+    clientConnection: { kubeconfig },
     conntrack: { maxPerCore: 0, tcpEstablishedTimeout: '0s', tcpCloseWaitTimeout: '0s' },
     [mode]: { minSyncPeriod: '1ms' },
   };

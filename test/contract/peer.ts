@@ -1,6 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync, writeFileSync } from 'node:fs';
 import { eventually } from '../eventually.ts';
 import type { Cluster } from './cluster.ts';
 
@@ -20,7 +19,7 @@ export class Peer {
 
   /** Starts it and waits until it is healthy. */
   async start(): Promise<void> {
-    const child = spawn(this.#program, ['--config', this.#writeConfig()], {
+    const child = spawn(this.#program, ['--config', this.#cluster.writeConfig()], {
       stdio: ['ignore', 'ignore', 'pipe'],
     });
     this.#child = child;
@@ -43,20 +42,6 @@ export class Peer {
     this.#child = undefined;
     child.kill('SIGKILL');
     await once(child, 'close');
-  }
-
-  /** The test API server speaks JSON only. */
-  #writeConfig(): string {
-    const config = JSON.parse(readFileSync(this.#cluster.writeConfig(), 'utf8')) as {
-      clientConnection: object;
-    };
-    const json = { contentType: 'application/json', acceptContentTypes: 'application/json' };
-    const file = this.#cluster.path('peer.yaml');
-    writeFileSync(
-      file,
-      JSON.stringify({ ...config, clientConnection: { ...config.clientConnection, ...json } }),
-    );
-    return file;
   }
 }
 
