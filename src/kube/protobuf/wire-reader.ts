@@ -77,10 +77,9 @@ export class WireReader {
   }
 
   integer(name: string, max: number): number {
-    const wanted = `an integer between 0 and ${max}`;
-    if (this.#type !== wire.varint) throw this.#fault(name, wanted);
+    if (this.#type !== wire.varint) throw this.#fault(name, integerUpTo(max));
     const value = this.#varint();
-    if (value < 0 || value > max) throw new FieldFault(name, value, wanted);
+    if (value < 0 || value > max) throw new FieldFault(name, value, integerUpTo(max));
     return value;
   }
 
@@ -251,6 +250,10 @@ const entry: Message<{ readonly key: Buffer; isWanted: boolean; value: Place | u
     found.value = reader.place();
   },
 };
+
+function integerUpTo(max: number): string {
+  return `an integer between 0 and ${max}`;
+}
 
 function malformed(found: string): FieldFault {
   return new FieldFault('', found, 'a protobuf message');
