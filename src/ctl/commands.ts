@@ -298,7 +298,7 @@ const bundle: Command = {
     'writes one archive for a support case: everything that the other commands show, rules, metrics, log',
   details: `The archive has status, services, endpoints, diff, traffic, journal, facts of the node, configuration, metrics, the
 last log lines, and the rules of the kernel as nft and iptables-save list them; contents.json says what is missing and
-why. Tokens, passwords, keys and certificates are left out. It has the names and addresses of Services and endpoints.
+why. Tokens, passwords, keys and certificates are left out. It has the names and addresses of Services, endpoints and pods.
 The commands above read it back with --bundle. Exits with 1 when the proxy does not answer, and still writes the rest.
 
 Examples:
