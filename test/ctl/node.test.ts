@@ -92,7 +92,10 @@ describe('the kubectl plugin', { skip: skip ?? false }, () => {
     assert.deepEqual((JSON.parse(await plugin('-N node-a diff -o json')) as DiffReport).items, []);
     assert.match(await plugin('-N node-a journal'), / Start /);
     assert.match(await plugin('-N node-a version'), /, on node node-a\n/);
-    assert.match(await plugin('-N node-a top shop/web --interval 1ms'), / 10\.244\.0\.5:8080 +100\.0 % /);
+    assert.match(
+      await plugin('-N node-a top shop/web --interval 1ms'),
+      / 10\.244\.0\.5:8080 +web-\S+ +za +100\.0 % /,
+    );
     assert.match(await plugin('-N node-a flows'), /^CLIENT /);
     assert.match(await plugin(`-N node-a bundle -f ${join(site.directory, 'case.tar.gz')}`), /^Wrote /);
   });
