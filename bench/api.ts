@@ -13,7 +13,7 @@ import type { Size } from './programs/cluster.ts';
 import { parseSizes } from './programs/figures.ts';
 import { handBack, inNamespace, taskOf } from './programs/namespace.ts';
 import { ownProgram } from './programs/program.ts';
-import { type Measurement, measurements, sizeText } from './report/measurement.ts';
+import { type Measurement, measurements, type Subject, sizeText } from './report/measurement.ts';
 
 const part = 'api';
 const own = 'kube-proxy-ts';
@@ -70,14 +70,11 @@ async function measurePrograms(
 ): Promise<Measurement[]> {
   const { nodes, rounds } = size.services <= fewServices ? withFewServices : withManyServices;
   for (let i = 1; i <= nodes; i++) await cluster.addNode(nodeName(`10.255.1.${i}`), `10.255.1.${i}`);
-  const programs: [string, string][] = [
-    [own, ownProgram],
-    ...(peer ? [['peer', peer] as [string, string]] : []),
-  ];
+  const programs = { [own]: ownProgram, ...(peer && { peer }) };
   const figures: Measurement[] = [];
   for (let round = 1; round <= rounds; round++) {
     const baseline = await measureBaseline(server, cluster);
-    for (const [name, path] of programs) {
+    for (const [name, path] of Object.entries(programs)) {
       const { start, updates: changes } = await measureOnNodes(path, nodes, server, cluster, baseline);
       const program = rounds === 1 ? name : `${name}, round ${round}`;
       figures.push(...nodeFigures({ part, topic: 'a start, per node', program, size }, start));
@@ -89,7 +86,7 @@ async function measurePrograms(
   return figures;
 }
 
-function nodeFigures(subject: Parameters<typeof measurements>[0], costs: NodeCosts): Measurement[] {
+function nodeFigures(subject: Subject, costs: NodeCosts): Measurement[] {
   return measurements(subject, {
     received: [costs.bytes / 1000, 'kB'],
     connections: [costs.connections, ''],
