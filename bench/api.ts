@@ -20,7 +20,7 @@ const own = 'kube-proxy-ts';
 const defaultSizes = '1000x3,10000x10';
 /** Up to so many services, more nodes run a program at the same time, and each program is measured twice. */
 const fewServices = 2000;
-const withFewServices = { nodes: 20, rounds: 2 };
+const withFewServices = { nodes: 10, rounds: 2 };
 const withManyServices = { nodes: 2, rounds: 1 };
 /** Nodes that only watch. Two cores bear no more: each list and each update goes to each node. */
 const loads: readonly Load[] = [
