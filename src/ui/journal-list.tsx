@@ -67,7 +67,8 @@ export function Events({ items, since, unnamed = 0 }: EventsProps) {
       )}
       {unnamed > 0 && (
         <p class="count">
-          Left out: {unnamed.toLocaleString('en')} events about more Services than the journal names.
+          Left out: {unnamed === 1 ? 'one event' : `${unnamed.toLocaleString('en')} events`} about more
+          Services than the journal names.
         </p>
       )}
     </>
