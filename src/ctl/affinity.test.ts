@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, test } from 'node:test';
-import { RecordedTerminal } from '../../test/ctl/terminal.ts';
 import { affinityReport, TrafficServer } from '../../test/ctl/traffic-server.ts';
 import type { AffinityItem, AffinityReport } from '../inspect/traffic-api.ts';
 
@@ -23,11 +22,9 @@ const six: AffinityItem = {
 };
 
 describe('kube-proxyctl affinity', () => {
-  let server: TrafficServer;
+  const server = new TrafficServer();
 
-  before(async () => {
-    server = await TrafficServer.start();
-  });
+  before(() => server.listen());
   after(() => server.close());
   beforeEach(() => {
     server.asked.length = 0;
@@ -36,11 +33,7 @@ describe('kube-proxyctl affinity', () => {
     server.affinity = affinityReport([bound, six]);
   });
 
-  async function affinity(args: string, columns?: number): Promise<RecordedTerminal> {
-    const terminal = new RecordedTerminal(columns);
-    await terminal.run(`affinity --server ${server.url} ${args}`.trim());
-    return terminal;
-  }
+  const affinity = (args: string, columns?: number) => server.run('affinity', args, columns);
 
   test('shows the endpoint and the time left of each client', async () => {
     const { text, exitCode } = await affinity('shop/web');

@@ -19,11 +19,9 @@ const dns = {
 } as const;
 
 describe('kube-proxyctl flows', () => {
-  let server: TrafficServer;
+  const server = new TrafficServer();
 
-  before(async () => {
-    server = await TrafficServer.start();
-  });
+  before(() => server.listen());
   after(() => server.close());
   beforeEach(() => {
     server.asked.length = 0;
@@ -31,11 +29,7 @@ describe('kube-proxyctl flows', () => {
     server.flows = flowList([flowItem('10.244.2.9:40002'), flowItem('[fd00:10:244:2::9]:53124', dns)]);
   });
 
-  async function flows(args: string, columns?: number): Promise<RecordedTerminal> {
-    const terminal = new RecordedTerminal(columns);
-    await terminal.run(`flows --server ${server.url} ${args}`.trim());
-    return terminal;
-  }
+  const flows = (args: string, columns?: number) => server.run('flows', args, columns);
 
   test('in a pipe shows every flow, by Service', async () => {
     const { text, exitCode } = await flows('');

@@ -8,11 +8,9 @@ const web = 'shop/web:http/TCP';
 const later = { time: '2026-01-01T00:00:02Z' };
 
 describe('kube-proxyctl top', () => {
-  let server: TrafficServer;
+  const server = new TrafficServer();
 
-  before(async () => {
-    server = await TrafficServer.start();
-  });
+  before(() => server.listen());
   after(() => server.close());
   beforeEach(() => {
     server.asked.length = 0;
@@ -39,11 +37,7 @@ describe('kube-proxyctl top', () => {
   });
 
   /** Runs top on a terminal of this width, or in a pipe. */
-  async function top(args: string, columns?: number): Promise<RecordedTerminal> {
-    const terminal = new RecordedTerminal(columns);
-    await terminal.run(`top --server ${server.url} --interval 1ms ${args}`.trim());
-    return terminal;
-  }
+  const top = (args: string, columns?: number) => server.run('top', `--interval 1ms ${args}`, columns);
 
   test('in a pipe shows one table with rates, the busiest first', async () => {
     const { text, exitCode } = await top('');

@@ -12,6 +12,7 @@ import type {
   TrafficReport,
 } from '../../src/inspect/traffic-api.ts';
 import { http } from '../../src/lib/http.ts';
+import { RecordedTerminal } from './terminal.ts';
 
 /** A proxy that has the pages about traffic, with the answers of a test. */
 export class TrafficServer {
@@ -28,12 +29,6 @@ export class TrafficServer {
   readonly #watchers = new Set<ServerResponse>();
   #port = 0;
 
-  static async start(): Promise<TrafficServer> {
-    const server = new TrafficServer();
-    await server.listen();
-    return server;
-  }
-
   get url(): string {
     return `http://127.0.0.1:${this.#port}`;
   }
@@ -47,6 +42,13 @@ export class TrafficServer {
     this.#server.listen(this.#port, '127.0.0.1');
     await once(this.#server, 'listening');
     this.#port = (this.#server.address() as AddressInfo).port;
+  }
+
+  /** Runs `kube-proxyctl COMMAND ARGS` against this server. */
+  async run(command: string, args: string, columns?: number): Promise<RecordedTerminal> {
+    const terminal = new RecordedTerminal(columns);
+    await terminal.run(`${command} --server ${this.url} ${args}`.trim());
+    return terminal;
   }
 
   /** Sends text to everybody who watches. */
