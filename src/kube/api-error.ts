@@ -31,11 +31,18 @@ export class ApiError extends Error {
 
   /**
    * The same request may succeed later: the server is unavailable, busy, or cannot authenticate or authorise clients
-   * yet (after a start it refuses all clients until it has read the roles). A resource version that the server has not
-   * reached also comes as a time-out, but it may never be reached.
+   * yet (after a start it refuses all clients until it has read the roles).
    */
   get temporary(): boolean {
-    return temporaryStatuses.includes(this.status) && !/too large resource version/i.test(this.message);
+    return temporaryStatuses.includes(this.status) && !this.isBehind;
+  }
+
+  /**
+   * The server has not reached a resource version. This comes as a time-out. A version of ours it may never reach; that of
+   * a list is the newest in etcd, which a busy server reaches late.
+   */
+  get isBehind(): boolean {
+    return /too large resource version/i.test(this.message);
   }
 }
 

@@ -1,8 +1,9 @@
 import type { Agent, IncomingMessage, OutgoingHttpHeaders } from 'node:http';
 import https from 'node:https';
+import type { Socket } from 'node:net';
 import { pipeline, type Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
-import type { Clock } from '../lib/clock.ts';
+import type { Clock, Timer } from '../lib/clock.ts';
 import { http } from '../lib/http.ts';
 import { IdleError, TransportError, transportErrorOf } from './api-error.ts';
 
@@ -59,12 +60,13 @@ export async function* readBody(answer: IncomingMessage, options: BodyOptions): 
   const { idleMs, clock, signal } = options;
   const body = decompressed(answer);
   const chunks = body.iterator({ destroyOnReturn: true });
+  const silence = new Silence(answer.socket, clock, (ms) =>
+    body.destroy(new IdleError(`nothing received for ${ms / 1000} s`)),
+  );
   try {
     for (;;) {
-      const limit = idleMs();
-      const expire = () => body.destroy(new IdleError(`nothing received for ${limit / 1000} s`));
-      const timer = clock.setTimeout(expire, limit);
-      const next = await chunks.next().finally(() => timer.cancel());
+      silence.begin(idleMs());
+      const next = await chunks.next().finally(() => silence.end());
       if (next.done) return;
       yield next.value;
     }
@@ -72,6 +74,44 @@ export async function* readBody(answer: IncomingMessage, options: BodyOptions): 
     throw transportErrorOf(error, signal);
   } finally {
     body.destroy();
+  }
+}
+
+/**
+ * Notices when the other end sends nothing. A process that got no CPU time may find its timer expired and data waiting in
+ * the socket; so silence counts only after the socket was read.
+ */
+class Silence {
+  readonly #socket: Socket;
+  readonly #clock: Clock;
+  readonly #onExpiry: (ms: number) => void;
+  #timer: Timer | undefined;
+  #received = 0;
+
+  constructor(socket: Socket, clock: Clock, onExpiry: (ms: number) => void) {
+    this.#socket = socket;
+    this.#clock = clock;
+    this.#onExpiry = onExpiry;
+  }
+
+  begin(ms: number): void {
+    this.#received = this.#socket.bytesRead;
+    const timer = this.#clock.setTimeout(() => {
+      // The event loop reads sockets between timers and this.
+      setImmediate(() => this.#expire(timer, ms));
+    }, ms);
+    this.#timer = timer;
+  }
+
+  end(): void {
+    this.#timer?.cancel();
+    this.#timer = undefined;
+  }
+
+  #expire(timer: Timer, ms: number): void {
+    if (this.#timer !== timer) return;
+    if (this.#socket.bytesRead === this.#received) this.#onExpiry(ms);
+    else this.begin(ms);
   }
 }
 

@@ -4,14 +4,15 @@ import type { Backoff } from './backoff.ts';
 /**
  * Chooses how the next list of one resource is made: streamed, as the beginning of a watch, or in pages. Streaming is
  * cheaper for the server, but not every server can do it, and some find that out only after they accepted the request.
- * So every failure of a streamed list leads to a list in pages. Later lists are streamed again after a pause, which grows
- * with each failure until a streamed list succeeds.
+ * So a failure of a streamed list leads to a list in pages, at once unless it may pass. Later lists are streamed again
+ * after a pause, which grows with each failure until a streamed list succeeds.
  */
 export class ListMethod {
   readonly #isEnabled: boolean;
   readonly #pauses: Backoff;
   readonly #clock: Clock;
   #pausedUntil = 0;
+  #unanswered = 0;
   #pagesNext = false;
 
   constructor(isEnabled: boolean, pauses: Backoff, clock: Clock) {
@@ -26,6 +27,7 @@ export class ListMethod {
   }
 
   streamCompleted(): void {
+    this.#unanswered = 0;
     this.#pauses.reset();
   }
 
@@ -36,12 +38,17 @@ export class ListMethod {
     return pause;
   }
 
-  /** The request for a streamed list got no answer, or one that is not about streaming: the next list comes in pages. */
-  streamUnanswered(): void {
-    this.#pagesNext = true;
+  /**
+   * The request for a streamed list got no answer, or one that is not about streaming. After `limit` of them in a row, the
+   * next list comes in pages.
+   */
+  streamUnanswered(limit: number): void {
+    this.#unanswered++;
+    this.#pagesNext = this.#unanswered >= limit;
   }
 
   pagesTried(): void {
+    this.#unanswered = 0;
     this.#pagesNext = false;
   }
 }

@@ -27,6 +27,8 @@ export interface WatchParameters {
   readonly version: string | undefined;
   /** After how long the server should end the watch. */
   readonly seconds: number;
+  /** Until the answer begins; otherwise as long as any request waits. */
+  readonly answerMs?: number;
   readonly idleMs: () => number;
   readonly signal: AbortSignal;
   /** Called when the server has accepted the watch. */
@@ -54,8 +56,6 @@ export class ServerPresence {
 
 /** Until an answer begins: an overloaded server may queue a request for a minute. */
 const answerTimeoutMs = 75_000;
-/** Until the answer to a streamed list begins: after it there is still the list in pages. */
-const streamAnswerTimeoutMs = 30_000;
 const pageTimeoutMs = 300_000;
 /** How long a watch may stay open after its own time-out. */
 const watchGraceMs = 30_000;
@@ -108,7 +108,7 @@ export class ListWatch {
     onEvent: (event: WatchEvent) => Promise<void> | undefined,
     timeSlice: TimeSlice,
   ): Promise<void> {
-    const { version, seconds, idleMs, signal, onOpen } = parameters;
+    const { version, seconds, answerMs = answerTimeoutMs, idleMs, signal, onOpen } = parameters;
     const timeLimit = new TimeLimit(this.#options.clock, seconds * 1000 + watchGraceMs, [signal]);
     const start =
       version === undefined
@@ -119,7 +119,7 @@ export class ListWatch {
       const body = await this.#open({
         query,
         idleMs,
-        timeoutMs: version === undefined ? streamAnswerTimeoutMs : answerTimeoutMs,
+        timeoutMs: answerMs,
         unthrottled: true,
         // Single events are small. A streamed list is worth compressing.
         ...(version !== undefined && { headers: { 'accept-encoding': 'identity' } }),

@@ -123,6 +123,15 @@ describe('waits between attempts', () => {
     await finished;
   });
 
+  test('that the server asks for are stretched at random, so that nodes do not return in step', async () => {
+    const busy = new ApiError(429, 'TooManyRequests', 'busy', 7);
+    const { clock, client, reflector, finished } = reflect(refuse(busy), { random: () => 0.5 });
+    await clock.advance(9000);
+    assert.deepEqual(gaps(client.times), [8750]);
+    reflector.stop();
+    await finished;
+  });
+
   test('for more than a minute are not granted to a server', async () => {
     const busy = new ApiError(429, 'TooManyRequests', 'busy', 86_400);
     const { clock, client, reflector, finished } = reflect(refuse(busy));
@@ -421,7 +430,7 @@ describe('a streamed list that fails', () => {
     'an event with error 504': () => frames(errorEvent(504)),
     'the end of the stream': () => frames(added),
     'a cut connection': () => failing(new TransportError('aborted'), added),
-    silence: () => failing(new IdleError('nothing received for 10 s'), added),
+    silence: () => failing(new IdleError('nothing received for 30 s'), added),
     'an unknown event': () => frames({ type: 'SHRUG', object: {} }),
     'status 400': refuse(new ApiError(400, 'BadRequest', 'no')),
     'status 404': refuse(new ApiError(404, 'NotFound', 'no')),
@@ -485,6 +494,57 @@ describe('a streamed list that fails', () => {
     reflector.stop();
     await clock.advance(600_000);
     await finished;
+  });
+});
+
+describe('a streamed list that fails when objects are known', () => {
+  /** The requests after the first watch expired, and how long each waited for the one before. */
+  const requestsAfter = async (stream: () => AsyncIterable<Uint8Array>) => {
+    let isFirst = true;
+    const { clock, client, reflector, finished } = reflect((query, clock) => {
+      const kind = kindOf(query);
+      if (kind === 'pages') return pages();
+      if (kind === 'watch') return silence(clock, 600_000);
+      if (!isFirst) return stream();
+      isFirst = false;
+      return frames(bookmark('5', true), errorEvent(410));
+    });
+    await clock.advance(10_000);
+    reflector.stop();
+    await clock.advance(600_000);
+    await finished;
+    return client.queries.map((query, i) => [kindOf(query), gaps(client.times)[i - 1] ?? 0]).slice(1);
+  };
+
+  const behind = new ApiError(504, 'Timeout', 'Too large resource version: 9, current: 7');
+  const passing: Record<string, () => AsyncIterable<Uint8Array>> = {
+    'the end of the stream': () => frames(added),
+    'a cut connection': () => failing(new TransportError('aborted'), added),
+    silence: () => failing(new IdleError('nothing received for 150 s'), added),
+    'a time-out': refuse(new TransportError('the answer was not complete after 75 s')),
+    'an event with error 429': () => frames(errorEvent(429)),
+    'status 429': refuse(new ApiError(429, 'TooManyRequests', 'busy')),
+    'status 503': refuse(new ApiError(503, '', 'away')),
+    'status 504 of a cache that is behind etcd': refuse(behind),
+  };
+  for (const [name, stream] of Object.entries(passing)) {
+    test(`by ${name} is streamed again after the usual wait, and after three failures comes in pages`, async () => {
+      assert.deepEqual(await requestsAfter(stream), [
+        ['streamed list', 0],
+        ['streamed list', 800],
+        ['streamed list', 1600],
+        ['pages', 3200],
+        ['watch', 0],
+      ]);
+    });
+  }
+
+  test('because the server cannot stream is followed by a list in pages at once', async () => {
+    assert.deepEqual(await requestsAfter(refuse(new ApiError(422, 'Invalid', 'no'))), [
+      ['streamed list', 0],
+      ['pages', 0],
+      ['watch', 0],
+    ]);
   });
 });
 

@@ -21,17 +21,26 @@ export interface ReflectorTuning {
   readonly watchSeconds: readonly [min: number, max: number];
   /** Without data for this long a watch is dead: bookmarks come about every minute. */
   readonly idleMs: number;
-  /** Without data for this long before a streamed list is complete, streaming it has failed. */
-  readonly listIdleMs: number;
-  /**
-   * A streamed list that is not complete after this long has failed. A server that does not know streamed lists never
-   * ends one, and in a busy cluster its events keep coming.
-   */
-  readonly listMs: number;
+  readonly firstList: ListPatience;
+  readonly laterList: ListPatience;
   /** For how long lists come in pages after streaming one has failed. */
   readonly streamingPause: BackoffOptions;
   /** Without data for this long, reading a page of a list fails. */
   readonly pageIdleMs: number;
+}
+
+/**
+ * How long to wait for a streamed list. A server that does not know them never ends one; but one that is busy, as after its
+ * restart, when every node lists, is still at work on a list that is late. To give that up and ask again doubles its load.
+ * So only the first list has little time: until then the node has nothing, and afterwards its rules stay as they are.
+ */
+interface ListPatience {
+  /** Until the answer begins. */
+  readonly answerMs: number;
+  /** Without data for this long, streaming has failed. */
+  readonly idleMs: number;
+  /** As long as this, if data keeps coming. */
+  readonly totalMs: number;
 }
 
 const defaultTuning: ReflectorTuning = {
@@ -39,8 +48,8 @@ const defaultTuning: ReflectorTuning = {
   pageSize: 500,
   watchSeconds: [300, 600],
   idleMs: 150_000,
-  listIdleMs: 10_000,
-  listMs: 60_000,
+  firstList: { answerMs: 30_000, idleMs: 30_000, totalMs: 60_000 },
+  laterList: { answerMs: 75_000, idleMs: 150_000, totalMs: 300_000 },
   streamingPause: { initialMs: 60_000, maxMs: 3_600_000, jitter: 1 },
   pageIdleMs: 30_000,
 };
@@ -56,6 +65,9 @@ export interface ReflectorOptions<R extends ResourceName> extends ObjectIntakeOp
   readonly random: () => number;
   readonly tuning?: Partial<ReflectorTuning>;
 }
+
+/** So many streamed lists in a row may fail for a reason that may pass, before one comes in pages. */
+const passingFailures = { first: 1, later: 3 };
 
 /** After this many watches in a row that were refused or could not be read, the reflector lists again. */
 const maxRefusals = 3;
@@ -75,6 +87,7 @@ export class Reflector<R extends ResourceName> {
   /** Where the next watch starts; undefined while a list is needed. */
   #version: string | undefined;
   readonly #listMethod: ListMethod;
+  #hasListed = false;
   /** Whether the current attempt began with a streamed list. */
   #isStreaming = false;
   /** Whether the server has accepted the current watch. */
@@ -155,7 +168,8 @@ export class Reflector<R extends ResourceName> {
     if (isRefusal(error)) this.#refusals++;
     if (isExpiry(error) || this.#refusals >= maxRefusals) this.#version = undefined;
     const asked = error instanceof ApiError ? (error.retryAfterSeconds ?? 0) * 1000 : 0;
-    const delay = Math.max(asked, this.#backoff.next());
+    // All nodes may have been asked to wait equally long.
+    const delay = Math.max(asked * (1 + 0.5 * this.#options.random()), this.#backoff.next());
     this.#state.failed(error);
     logger.error(error, 'Failed to watch', { resource, retryInMs: Math.round(delay) });
     await this.#pause(delay, asked === 0);
@@ -190,8 +204,8 @@ export class Reflector<R extends ResourceName> {
   #fallBackToPages(error: unknown): boolean {
     const { logger, resource } = this.#options;
     if (error instanceof ConnectError) return false;
-    if (!this.#isOpen && !(error instanceof ApiError && !error.temporary)) {
-      this.#listMethod.streamUnanswered();
+    if (this.#mayPass(error)) {
+      this.#listMethod.streamUnanswered(this.#hasListed ? passingFailures.later : passingFailures.first);
       return false;
     }
     const pauseMs = this.#listMethod.streamFailed();
@@ -201,6 +215,16 @@ export class Reflector<R extends ResourceName> {
       streamAgainInMs: Math.round(pauseMs),
     });
     return true;
+  }
+
+  /**
+   * Whether the failure of a streamed list may be one of a busy or restarting server rather than of streaming. The first
+   * list does not wait to find that out.
+   */
+  #mayPass(error: unknown): boolean {
+    if (this.#hasListed && error instanceof ApiError && error.isBehind) return true;
+    const mayPass = error instanceof ApiError ? error.temporary : error instanceof TransportError;
+    return mayPass && (this.#hasListed || !this.#isOpen);
   }
 
   async #list(): Promise<void> {
@@ -236,13 +260,15 @@ export class Reflector<R extends ResourceName> {
   /** Runs one watch from the known version, or from a streamed list when there is none. */
   async #watch(): Promise<void> {
     const { clock, random } = this.#options;
-    const { watchSeconds, idleMs, listIdleMs, listMs } = this.#tuning;
+    const { watchSeconds, idleMs, firstList, laterList } = this.#tuning;
+    const patience = this.#hasListed ? laterList : firstList;
     const [min, max] = watchSeconds;
     if (this.#isStreaming) this.#intake.beginListing();
     const parameters = {
       version: this.#version,
       seconds: Math.round(min + (max - min) * random()),
-      idleMs: () => (this.#version === undefined ? listIdleMs : idleMs),
+      ...(this.#version === undefined && { answerMs: patience.answerMs }),
+      idleMs: () => (this.#version === undefined ? patience.idleMs : idleMs),
       signal: this.#stop.signal,
       onOpen: () => {
         this.#isOpen = true;
@@ -258,8 +284,8 @@ export class Reflector<R extends ResourceName> {
       this.#hasEvents = true;
       hasObjects ||= event.type !== 'bookmark';
       const isListing = this.#version === undefined && applied === undefined;
-      if (isListing && clock.monotonic() - startedAt > listMs) {
-        throw new TransportError(`the list was not complete after ${listMs / 1000} s`);
+      if (isListing && clock.monotonic() - startedAt > patience.totalMs) {
+        throw new TransportError(`the list was not complete after ${patience.totalMs / 1000} s`);
       }
       return applied;
     };
@@ -296,6 +322,7 @@ export class Reflector<R extends ResourceName> {
 
   #startFrom(version: string): void {
     this.#state.listed();
+    this.#hasListed = true;
     this.#version = version;
     this.#refusals = 0;
   }

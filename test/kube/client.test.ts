@@ -295,6 +295,27 @@ describe('a stream', () => {
     );
   });
 
+  test('does not fail when its data has arrived but the process was too busy to read it', async () => {
+    await using p = await pair();
+    p.server.put('nodes', apiNode('a'));
+    const watch = { ...nodes, query: { watch: 'true' }, idleMs: () => 20, unthrottled: true };
+    const received: string[] = [];
+    await assert.rejects(
+      async () => {
+        for await (const chunk of await p.client.stream(watch)) {
+          received.push(Buffer.from(chunk).toString());
+          if (received.length > 1) continue;
+          setImmediate(() => {
+            p.server.put('nodes', apiNode('b'));
+            Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 60);
+          });
+        }
+      },
+      { name: 'IdleError' },
+    );
+    assert.match(received[1] ?? '', /"name":"b"/);
+  });
+
   test('is closed when its consumer leaves the loop', async () => {
     await using p = await pair();
     p.server.put('nodes', apiNode('a'));

@@ -107,6 +107,8 @@ class Chaos {
   }
 }
 
+const impatient = { answerMs: 30_000, idleMs: 40, totalMs: 60_000 };
+
 for (let seed = 1; seed <= seeds; seed++) {
   test(`after ${operations} random changes and faults the copy equals the server (seed ${seed})`, async () => {
     const random = mulberry32(seed);
@@ -119,7 +121,7 @@ for (let seed = 1; seed <= seeds; seed++) {
         ...(seed % 4 === 1 && { gzipAbove: 0 }),
         bookmarkMs: 20,
       },
-      tuning: { idleMs: 40, listIdleMs: 40, pageIdleMs: 40, pageSize: 7 },
+      tuning: { idleMs: 40, firstList: impatient, laterList: impatient, pageIdleMs: 40, pageSize: 7 },
       random,
     });
     const chaos = new Chaos(bed.server, random);

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe } from 'node:test';
 import { apiNode, apiService, apiServiceCIDR, apiSlice } from '../cluster/objects.ts';
-import { soon, type TestBed, testBoth, testNode } from './harness.ts';
+import { soon, type TestBed, testBoth, testNode, unhurriedTuning } from './harness.ts';
 
 const proxyNameLabel = 'service.kubernetes.io/service-proxy-name';
 
@@ -214,8 +214,7 @@ describe('lists', () => {
 });
 
 testBoth('stop ends every watch', async (testBed) => {
-  // Long idle times, so that no watch is reopened because of silence.
-  await using bed = await testBed({ seed: fill, tuning: { idleMs: 60_000, listIdleMs: 60_000 } });
+  await using bed = await testBed({ seed: fill, tuning: unhurriedTuning });
   await bed.converge();
   assert.equal(bed.server.watches().length, 4);
   await bed.source.stop();
