@@ -89,7 +89,7 @@ function inspectionPages({ inspector, node, log, clock }: InspectionPagesOptions
         const end = await inspector.watchFlows(
           question,
           (event) => lines.write(event),
-          () => response.end(),
+          () => lines.end(),
         );
         response.on('close', end);
         if (response.destroyed) return end();

@@ -71,3 +71,24 @@ test('a reader of lines that is too slow misses some, and is told how many', asy
   const { lost } = JSON.parse(all.at(-1) ?? '') as { lost: number };
   assert.equal(all.length - 1 + lost, sent);
 });
+
+test('lines of the same moment are sent together, also before the end', async (t) => {
+  const sent = 100;
+  let writes = 0;
+  const response = await answerOf(t, (to) => {
+    const lines = new LineStream(to, (count) => ({ lost: count }));
+    const write = to.write.bind(to);
+    to.write = (piece: unknown) => {
+      writes++;
+      return write(piece);
+    };
+    for (let i = 0; i < sent; i++) lines.write({ n: i });
+    queueMicrotask(() => {
+      lines.write({ n: sent });
+      lines.end();
+    });
+  });
+  const received = (await text(response)).trim().split('\n');
+  assert.deepEqual(JSON.parse(received.at(-1) ?? ''), { n: sent });
+  assert.deepEqual([received.length, writes], [sent + 1, 2]);
+});

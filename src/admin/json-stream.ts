@@ -78,10 +78,14 @@ export async function sendBatches(
 /** Bytes that wait for a slow reader, before lines are left out. */
 const maxWaiting = 4 << 20;
 
-/** Sends one object per line, as they come. A reader that is too slow misses some, and is told how many. */
+/**
+ * Sends one object per line, as they come. Lines of the same moment are sent together: a write costs as much as many
+ * lines. A reader that is too slow misses some, and is told how many.
+ */
 export class LineStream {
   readonly #response: HttpResponse;
   readonly #lostLine: (count: number) => object;
+  #piece = '';
   #lost = 0;
 
   constructor(response: HttpResponse, lostLine: (count: number) => object) {
@@ -93,14 +97,31 @@ export class LineStream {
   write(line: object): void {
     const response = this.#response;
     if (response.destroyed || response.writableEnded) return;
-    if (this.#lost > 0 || response.writableLength > maxWaiting) this.#lost++;
-    else response.write(`${JSON.stringify(line)}\n`);
+    if (this.#lost > 0 || response.writableLength + this.#piece.length > maxWaiting) {
+      this.#lost++;
+      return;
+    }
+    if (this.#piece === '') queueMicrotask(() => this.#flush());
+    this.#piece += `${JSON.stringify(line)}\n`;
+    if (this.#piece.length >= pieceLength) this.#flush();
+  }
+
+  /** No line follows. */
+  end(): void {
+    this.#flush();
+    this.#response.end();
+  }
+
+  #flush(): void {
+    const piece = this.#piece;
+    this.#piece = '';
+    if (piece !== '' && !this.#response.destroyed) this.#response.write(piece);
   }
 
   #report(): void {
     if (this.#lost === 0) return;
     const count = this.#lost;
     this.#lost = 0;
-    this.#response.write(`${JSON.stringify(this.#lostLine(count))}\n`);
+    this.write(this.#lostLine(count));
   }
 }
