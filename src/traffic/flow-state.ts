@@ -1,4 +1,5 @@
 import type { FlowState } from '../inspect/traffic-api.ts';
+import { TCP } from '../kernel/ct/constants.ts';
 import { IPS_ASSURED, IPS_SEEN_REPLY, type TrackedFlow } from '../kernel/ct/tracked-flow.ts';
 import { protocolNumbers } from '../kernel/numbers.ts';
 
@@ -15,8 +16,6 @@ const tcpStates: readonly FlowState[] = [
   'CLOSE',
   'SYN_SENT',
 ];
-const stateLastAck = 6;
-const stateClose = 8;
 
 export function stateOf({ protocol, tcpState, status }: TrackedFlow): FlowState {
   if (protocol === protocolNumbers.TCP) return tcpStates[tcpState] ?? 'UNKNOWN';
@@ -25,7 +24,12 @@ export function stateOf({ protocol, tcpState, status }: TrackedFlow): FlowState 
 
 /** The kernel remembers a closed TCP connection for some time. */
 export function isOpen({ protocol, tcpState }: TrackedFlow): boolean {
-  return protocol !== protocolNumbers.TCP || tcpState < stateLastAck || tcpState > stateClose;
+  return protocol !== protocolNumbers.TCP || tcpState < TCP.LAST_ACK || tcpState > TCP.CLOSE;
+}
+
+/** Whether nothing more can be sent, so that its figures are final. */
+export function isClosed({ protocol, tcpState }: TrackedFlow): boolean {
+  return protocol === protocolNumbers.TCP && (tcpState === TCP.TIME_WAIT || tcpState === TCP.CLOSE);
 }
 
 /**
@@ -33,7 +37,7 @@ export function isOpen({ protocol, tcpState }: TrackedFlow): boolean {
  * whose only answer is a reset, before it notes that there was an answer.
  */
 export function isReset({ protocol, tcpState, status, isCounted, packetsBack }: TrackedFlow): boolean {
-  if (protocol !== protocolNumbers.TCP || tcpState !== stateClose || status & IPS_ASSURED) return false;
+  if (protocol !== protocolNumbers.TCP || tcpState !== TCP.CLOSE || status & IPS_ASSURED) return false;
   return (status & IPS_SEEN_REPLY) !== 0 || !isCounted || packetsBack > 0;
 }
 

@@ -1,14 +1,14 @@
 import type { FlowItem } from '../inspect/traffic-api.ts';
 import type { ConntrackClient } from '../kernel/ct/client.ts';
-import type { FlowListener } from '../kernel/ct/events.ts';
+import type { FlowListener, FlowSubscription } from '../kernel/ct/events.ts';
 import type { TrackedFlow } from '../kernel/ct/tracked-flow.ts';
-import type { DrainableSubscription } from '../kernel/netlink/subscription.ts';
 import type { Clock } from '../lib/clock.ts';
 import { sleep } from '../lib/sleep.ts';
 import { TimeSlice } from '../lib/time-slice.ts';
 import type { AddressKey } from '../model/address-key.ts';
 import type { Family } from '../model/ip.ts';
 import type { Accounting } from './accounting.ts';
+import { ClosedConnections } from './closed-connections.ts';
 import { endpointKey, type PlaceKey } from './destination.ts';
 import { Figures, FlowSums } from './figures.ts';
 import type { PlanFeed } from './plan-feed.ts';
@@ -21,8 +21,8 @@ import { ServiceIndexes } from './service-indexes.ts';
 
 /** The kernel, as far as an observation needs it. */
 export interface ObservedKernel {
-  readonly flows: Pick<ConntrackClient, 'forEachTrackedFlow'>;
-  follow(listener: FlowListener): DrainableSubscription;
+  readonly flows: Pick<ConntrackClient, 'forEachTrackedFlow' | 'readAgain'>;
+  follow(listener: FlowListener): FlowSubscription;
   switchOnAccounting(): Accounting;
   ownAddresses(): Promise<readonly string[]>;
   interfaces(): Promise<ReadonlyMap<number, string>>;
@@ -34,6 +34,7 @@ export interface ObservedKernel {
 /** Is told what happens to flows of service ports, as it happens. The record is filled again for the next event. */
 export interface FlowWatcher {
   opened(flow: TrackedFlow, service: ObservedService): void;
+  /** A TCP connection is closed, or the kernel forgot a flow. Called once for each. */
   ended(flow: TrackedFlow, service: ObservedService): void;
   refused(event: RefusalEvent, flow: FlowItem, service: ObservedService, reason: string): void;
   lost(count: number): void;
@@ -81,11 +82,13 @@ export const maxClients = 10_000;
  */
 export class Observation {
   readonly services: ServiceIndexes;
-  readonly watchers = new Set<FlowWatcher>();
   readonly #options: ObservationOptions;
   readonly #accounting: Accounting;
   readonly #refusals: RefusalWatch;
-  #events: DrainableSubscription | undefined;
+  readonly #watchers = new Set<FlowWatcher>();
+  #events: FlowSubscription | undefined;
+  /** While somebody watches. */
+  #closes: ClosedConnections | undefined;
   /** Events since a look began; undefined while none is under way. */
   #held: HeldEvent[] | undefined;
   #look = 0;
@@ -118,16 +121,41 @@ export class Observation {
     await this.services.start(timeSlice, onFailure);
     this.#events = kernel.follow({
       opened: (flow) => this.#opened(flow),
+      closed: (flow) => this.#closes?.closed(flow),
       ended: (flow) => this.#ended(flow),
       lost: (count) => {
         this.#lost += count;
-        for (const watcher of this.watchers) watcher.lost(count);
+        for (const watcher of this.#watchers) watcher.lost(count);
       },
       failed: onFailure,
     });
     await this.#refusals.start(timeSlice);
     await this.#takeLook(true);
     this.#since = clock.now();
+  }
+
+  /** Tells a watcher what happens from now on. */
+  watch(watcher: FlowWatcher): void {
+    this.#watchers.add(watcher);
+    if (this.#closes || !this.#events) return;
+    this.#closes = new ClosedConnections({
+      families: this.services.byFamily.keys(),
+      table: this.#options.kernel.flows,
+      events: this.#events,
+      find: (flow) => this.services.find(flow),
+      onClosed: (flow, service) => this.#tellEnd(flow, service),
+    });
+    void this.#closes.start();
+  }
+
+  /** Returns whether it was a watcher. */
+  unwatch(watcher: FlowWatcher): boolean {
+    const isKnown = this.#watchers.delete(watcher);
+    if (this.#watchers.size === 0) {
+      this.#closes?.stop();
+      this.#closes = undefined;
+    }
+    return isKnown;
   }
 
   /** Milliseconds since the Unix epoch. */
@@ -192,7 +220,7 @@ export class Observation {
   }
 
   #refused({ packet, service, how, event, flow, reason }: RefusedConnection): void {
-    for (const watcher of this.watchers) watcher.refused(event, flow, service, reason);
+    for (const watcher of this.#watchers) watcher.refused(event, flow, service, reason);
     const traffic = trafficOf(service);
     traffic.refused ??= new Figures();
     traffic.total.refused(how, this.#look);
@@ -201,7 +229,9 @@ export class Observation {
   }
 
   close(): void {
-    for (const watcher of this.watchers) watcher.closed();
+    for (const watcher of this.#watchers) watcher.closed();
+    this.#closes?.stop();
+    this.#closes = undefined;
     this.#events?.close();
     this.#refusals.close();
     this.services.close();
@@ -212,7 +242,7 @@ export class Observation {
   #opened(flow: TrackedFlow): void {
     const service = this.services.find(flow);
     if (!service) return;
-    for (const watcher of this.watchers) watcher.opened(flow, service);
+    for (const watcher of this.#watchers) watcher.opened(flow, service);
     const at = placesOf(flow, service);
     if (this.#held) this.#held.push({ id: flow.id, at, end: undefined });
     else this.#count(at, undefined);
@@ -221,11 +251,15 @@ export class Observation {
   #ended(flow: TrackedFlow): void {
     const service = this.services.find(flow);
     if (!service) return;
-    for (const watcher of this.watchers) watcher.ended(flow, service);
+    if (!this.#closes?.forget(flow.id)) this.#tellEnd(flow, service);
     const at = placesOf(flow, service);
     const end = FlowSums.of(flow);
     if (this.#held) this.#held.push({ id: flow.id, at, end });
     else this.#count(at, end);
+  }
+
+  #tellEnd(flow: TrackedFlow, service: ObservedService): void {
+    for (const watcher of this.#watchers) watcher.ended(flow, service);
   }
 
   #count(at: Places, end: FlowSums | undefined): void {

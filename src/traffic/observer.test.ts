@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
+import { setImmediate as soon } from 'node:timers/promises';
 import { planOf, plansByKey } from '../../test/cluster/plans.ts';
 import { FakeClock } from '../../test/fake-clock.ts';
 import type { FlowEvent, TrafficGrouping } from '../inspect/traffic-api.ts';
@@ -70,12 +71,25 @@ class FakeKernel implements ObservedKernel {
         if (this.table.some(({ id }) => id === flow.id)) visitor.flow(flow);
       }
     },
+    readAgain: async (flows: readonly TrackedFlow[], visit: (flow: TrackedFlow) => void) => {
+      await this.beforeReading();
+      for (const { id } of flows) {
+        const found = this.table.find((each) => each.id === id);
+        if (found) visit(flowOf(found));
+      }
+    },
   };
+  /** Called before entries are read again. */
+  beforeReading = async () => {};
+  areClosesFollowed = false;
 
   follow(listener: FlowListener) {
     this.listener = listener;
     const none = () => {};
-    return { pause: none, resume: none, close: none, drained: async () => {} };
+    const followCloses = (isOn: boolean) => {
+      this.areClosesFollowed = isOn;
+    };
+    return { pause: none, resume: none, close: none, drained: async () => {}, followCloses };
   }
 
   switchOnAccounting() {
@@ -108,6 +122,14 @@ class FakeKernel implements ObservedKernel {
   opened(parts: FlowParts) {
     this.table.push(parts);
     this.listener?.opened(flowOf({ ...parts, bytes: 0 }));
+  }
+
+  /** The event has no packets and bytes, unlike the entry. */
+  closed(id: number, bytes: number) {
+    this.table = this.table.map((each) => (each.id === id ? { ...each, state: timeWait, bytes } : each));
+    const flow = this.table.find((each) => each.id === id);
+    assert.ok(flow);
+    if (this.areClosesFollowed) this.listener?.closed(flowOf({ ...flow, bytes: 0 }));
   }
 
   ended(id: number, parts: Partial<FlowParts> = {}) {
@@ -322,6 +344,94 @@ test('a watcher is told of openings and ends, and keeps the observation going', 
   );
   await clock.advance(31_000);
   assert.equal(kernel.isClosed, true);
+});
+
+suite('TCP connections that end', () => {
+  const watched = async (before: (kernel: FakeKernel) => void = () => {}) => {
+    const { kernel, observer } = setUp();
+    before(kernel);
+    const seen: string[] = [];
+    const end = await observer.watch(
+      () => true,
+      ({ event, flow }) => seen.push(`${event} ${flow?.client} ${flow?.bytesToClient}`),
+      () => assert.fail('it ends too early'),
+    );
+    await soon();
+    return { kernel, seen, end };
+  };
+
+  test('are told once, with their bytes, while the kernel still remembers them', async () => {
+    const { kernel, seen, end } = await watched();
+    kernel.opened({ id: 1 });
+    kernel.opened({ id: 2 });
+    kernel.closed(1, 7);
+    kernel.closed(2, 8);
+    kernel.closed(1, 7);
+    await soon();
+    assert.deepEqual(seen.slice(2), ['Ended 10.1.0.9:40001 70', 'Ended 10.1.0.9:40002 80']);
+    kernel.closed(1, 9);
+    kernel.ended(1);
+    kernel.ended(2);
+    await soon();
+    assert.equal(seen.length, 4);
+    end();
+    assert.equal(kernel.areClosesFollowed, false);
+  });
+
+  test('are not told when they had ended before', async () => {
+    const { kernel, seen } = await watched(({ table }) => table.push({ id: 1, state: timeWait }, { id: 2 }));
+    kernel.ended(1);
+    kernel.ended(2);
+    assert.deepEqual(seen, ['Ended 10.1.0.9:40002 0']);
+  });
+
+  test('are told although they end while the table is read', async () => {
+    const { kernel, seen } = await watched((kernel) => {
+      kernel.table.push({ id: 1 }, { id: 2 });
+      kernel.meanwhile = () => {
+        if (!kernel.areClosesFollowed || kernel.table.some(({ state }) => state === timeWait)) return;
+        kernel.closed(1, 1);
+        kernel.closed(2, 2);
+      };
+    });
+    assert.deepEqual(seen, ['Ended 10.1.0.9:40001 10', 'Ended 10.1.0.9:40002 20']);
+    kernel.ended(1);
+    kernel.ended(2);
+    assert.equal(seen.length, 2);
+  });
+
+  test('are told once when the kernel forgets them before or while their entry is read', async () => {
+    const { kernel, seen } = await watched();
+    for (const id of [1, 2, 3]) kernel.opened({ id });
+    kernel.closed(1, 1);
+    kernel.ended(1, { bytes: 1 });
+    await soon();
+    kernel.closed(2, 2);
+    kernel.beforeReading = async () => kernel.ended(2, { bytes: 2 });
+    await soon();
+    const [third] = kernel.table;
+    kernel.beforeReading = async () => {
+      kernel.ended(3, { bytes: 3 });
+      if (third) kernel.table.push(third);
+    };
+    kernel.closed(3, 3);
+    await soon();
+    const ends = ['Ended 10.1.0.9:40001 10', 'Ended 10.1.0.9:40002 20', 'Ended 10.1.0.9:40003 30'];
+    assert.deepEqual(seen.slice(3), ends);
+  });
+
+  test('are told when the kernel forgets them if their entry cannot be read', async () => {
+    const { kernel, seen } = await watched();
+    kernel.opened({ id: 1 });
+    kernel.beforeReading = async () => {
+      throw new Error('no memory');
+    };
+    kernel.closed(1, 1);
+    await soon();
+    assert.equal(seen.length, 1);
+    kernel.ended(1, { bytes: 1 });
+    assert.deepEqual(seen.slice(1), ['Ended 10.1.0.9:40001 10']);
+  });
 });
 
 test('what cannot be counted is told', async () => {

@@ -119,9 +119,9 @@ export class TrafficObserver implements TrafficSource {
         lost: (count: number) => tell('Lost', null, null, count),
         closed: onEnd,
       };
-      observation.watchers.add(watcher);
+      observation.watch(watcher);
       return () => {
-        if (observation.watchers.delete(watcher)) end();
+        if (observation.unwatch(watcher)) end();
       };
     } catch (error) {
       end();

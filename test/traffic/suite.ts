@@ -10,6 +10,7 @@ import { Landscape } from '../contract/landscape.ts';
 import { Scene } from '../contract/scene.ts';
 import { inspect } from '../program/served-pages.ts';
 import { checkBindings, checkExpiry } from './bindings.ts';
+import { checkEnds } from './ends.ts';
 import { checkFailures } from './failures.ts';
 import { checkFigures } from './figures.ts';
 import { FlowWatcher } from './flow-watcher.ts';
@@ -71,6 +72,11 @@ export function runTraffic(options: TrafficOptions): void {
           timeout: TIMEOUT_MS,
         }, async () => {
           await checkOpenFlows(scene, forwardsItself);
+        });
+        test('the end of a TCP connection is told once, with its bytes, when it happens', {
+          timeout: TIMEOUT_MS,
+        }, async () => {
+          await checkEnds(scene);
         });
         test('clients with affinity are told with their endpoint and the time left', {
           timeout: TIMEOUT_MS,

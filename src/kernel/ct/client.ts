@@ -1,11 +1,11 @@
 import type { Family } from '../../model/ip.ts';
 import type { Libc } from '../../native/libc.ts';
-import { NETLINK_NETFILTER } from '../netlink/constants.ts';
+import { NETLINK_NETFILTER, NLM_F_REQUEST } from '../netlink/constants.ts';
 import type { NetlinkError } from '../netlink/error.ts';
 import { type NetlinkRequest, NetlinkSocket, type SocketOptions } from '../netlink/socket.ts';
 import { type NetlinkTransport, openTransport } from '../netlink/transport.ts';
-import type { MessageWriter } from '../netlink/writer.ts';
-import { readFlow, writeDelete, writeFilter } from './codec.ts';
+import { MessageWriter } from '../netlink/writer.ts';
+import { readFlow, writeDelete, writeFilter, writeGet } from './codec.ts';
 import { CT_DELETE, CT_GET, CT_NEW } from './constants.ts';
 import { type Flow, type FlowFilter, matchesFilter } from './flow.ts';
 import { readTrackedFlow, TrackedFlow } from './tracked-flow.ts';
@@ -41,23 +41,31 @@ export interface ConntrackClient {
   forEachFlow(filter: FlowFilter, visitor: FlowVisitor): Promise<void>;
   /** As `forEachFlow`, for all flows of a family, with counters and TCP states, at a third of the cost. */
   forEachTrackedFlow(family: Family, visitor: TrackedFlowVisitor): Promise<void>;
+  /**
+   * Visits those of these flows that the table still has, as they are now. Does not wait for a walk under way. The record
+   * is filled again for the next flow.
+   */
+  readAgain(flows: readonly TrackedFlow[], visit: (flow: TrackedFlow) => void): Promise<void>;
   /** Deletes entries. Does not wait for a walk under way. */
   deleteFlows(flows: readonly Flow[]): Promise<DeleteResult>;
   close(): void;
 }
 
+/** For one entry of IPv6. */
+const bytesPerRequest = 112;
+
 export function openConntrackClient(libc: Libc, options: SocketOptions): ConntrackClient {
   return new NetlinkConntrackClient(() => openTransport(libc, NETLINK_NETFILTER), options);
 }
 
-/** ctnetlink over two sockets, one for walks and one for deletions, so that a walk does not delay deletions. */
+/** ctnetlink over two sockets, one for walks and one for single entries, so that a walk does not delay these. */
 export class NetlinkConntrackClient implements ConntrackClient {
   readonly #walks: NetlinkSocket;
-  readonly #deletions: NetlinkSocket;
+  readonly #entries: NetlinkSocket;
 
   constructor(open: () => NetlinkTransport, options: SocketOptions) {
     this.#walks = new NetlinkSocket(open(), options);
-    this.#deletions = new NetlinkSocket(open(), options);
+    this.#entries = new NetlinkSocket(open(), options);
   }
 
   forEachFlow(filter: FlowFilter, visitor: FlowVisitor): Promise<void> {
@@ -87,8 +95,22 @@ export class NetlinkConntrackClient implements ConntrackClient {
     });
   }
 
+  async readAgain(flows: readonly TrackedFlow[], visit: (flow: TrackedFlow) => void): Promise<void> {
+    const writer = new MessageWriter(flows.length * bytesPerRequest);
+    for (const [i, flow] of flows.entries()) {
+      writer.beginMessage(CT_GET, NLM_F_REQUEST, i);
+      writeGet(writer, flow);
+      writer.endMessage();
+    }
+    const found = new TrackedFlow();
+    await this.#entries.exchange(writer.bytes(), (message) => {
+      if (message.type !== CT_NEW || !readTrackedFlow(message, found)) return;
+      if (found.id === flows[message.sequence]?.id) visit(found);
+    });
+  }
+
   async deleteFlows(flows: readonly Flow[]): Promise<DeleteResult> {
-    const refusals = await this.#deletions.requestEach(flows, deleteRequest);
+    const refusals = await this.#entries.requestEach(flows, deleteRequest);
     const failures = refusals
       .filter(({ error }) => error.code !== 'ENOENT')
       .map(({ item, error }) => ({ flow: item, error }));
@@ -97,7 +119,7 @@ export class NetlinkConntrackClient implements ConntrackClient {
 
   close(): void {
     this.#walks.close();
-    this.#deletions.close();
+    this.#entries.close();
   }
 }
 

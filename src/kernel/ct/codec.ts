@@ -1,3 +1,4 @@
+import { keyBytes } from '../../model/address-key.ts';
 import type { Family } from '../../model/ip.ts';
 import { nfgenmsgLength } from '../netlink/constants.ts';
 import { type AttributeReader, NetlinkFormatError, type NetlinkMessage } from '../netlink/reader.ts';
@@ -5,7 +6,7 @@ import type { MessageWriter } from '../netlink/writer.ts';
 import { addressFamilies, nameOf } from '../numbers.ts';
 import { CTA, IP, PROTO, TUPLE } from './constants.ts';
 import type { Flow, FlowFilter, FlowTuple } from './flow.ts';
-import { readTCPState } from './tracked-flow.ts';
+import { readTCPState, type TrackedFlow } from './tracked-flow.ts';
 
 /** Messages about single entries; see tracked-flow.ts for those who look at many. */
 
@@ -36,17 +37,32 @@ export function writeFilter(writer: MessageWriter, wanted: FlowFilter): void {
 
 /** Writes the request to delete one entry. Its id protects a later entry with the same addresses. */
 export function writeDelete(writer: MessageWriter, flow: Flow): void {
-  writer.nfgenmsg(addressFamilies[flow.family]);
+  writeEntry(writer, flow, flow.original);
+  writer.u32Be(CTA.ID, flow.id);
+}
+
+/** Writes the request for one entry. */
+export function writeGet(writer: MessageWriter, flow: TrackedFlow): void {
+  const { sourcePort, destinationPort } = flow;
+  const [source, destination] = [keyBytes(flow.source), keyBytes(flow.destination)];
+  writeEntry(writer, flow, { source, destination, sourcePort, destinationPort });
+}
+
+function writeEntry(
+  writer: MessageWriter,
+  { family, protocol, zone }: Pick<Flow, 'family' | 'protocol' | 'zone'>,
+  { source, destination, sourcePort, destinationPort }: FlowTuple,
+): void {
+  writer.nfgenmsg(addressFamilies[family]);
   const tuple = writer.beginNested(CTA.TUPLE_ORIG);
-  writeAddresses(writer, flow.family, flow.original.source, flow.original.destination);
+  writeAddresses(writer, family, source, destination);
   const proto = writer.beginNested(TUPLE.PROTO);
-  writer.u8(PROTO.NUM, flow.protocol);
-  writer.u16Be(PROTO.SRC_PORT, flow.original.sourcePort);
-  writer.u16Be(PROTO.DST_PORT, flow.original.destinationPort);
+  writer.u8(PROTO.NUM, protocol);
+  writer.u16Be(PROTO.SRC_PORT, sourcePort);
+  writer.u16Be(PROTO.DST_PORT, destinationPort);
   writer.endNested(proto);
   writer.endNested(tuple);
-  if (flow.zone !== 0) writer.u16Be(CTA.ZONE, flow.zone);
-  writer.u32Be(CTA.ID, flow.id);
+  if (zone !== 0) writer.u16Be(CTA.ZONE, zone);
 }
 
 /** Reads an entry; undefined for other families. Throws NetlinkFormatError when addresses are missing. */

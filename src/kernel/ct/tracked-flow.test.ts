@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import { damaged } from '../../../test/kernel/damaged.ts';
 import { FakeNetlink, fakeMessage, overrunError } from '../../../test/kernel/fake-netlink.ts';
 import { keyText } from '../../model/address-key.ts';
+import { NLM_F_CREATE } from '../netlink/constants.ts';
 import { NetlinkFormatError, readMessages } from '../netlink/reader.ts';
 import type { MessageWriter } from '../netlink/writer.ts';
 import { CT_DELETE, CT_NEW, CTA } from './constants.ts';
@@ -40,8 +41,8 @@ function counters(writer: MessageWriter, type: number, packets: bigint, bytes: b
   writer.endNested(nest);
 }
 
-function event(type: number, { family, source, destination, answerer }: typeof ipv4): Uint8Array {
-  return fakeMessage({ type, sequence: 0, port: 0 }, (writer) => {
+function event(type: number, { family, source, destination, answerer }: typeof ipv4, flags = 0): Uint8Array {
+  return fakeMessage({ type, flags, sequence: 0, port: 0 }, (writer) => {
     writer.nfgenmsg(family);
     tuple(writer, CTA.TUPLE_ORIG, source, destination, [40_000, 80]);
     tuple(writer, CTA.TUPLE_REPLY, answerer, source, [8080, 40_000]);
@@ -118,7 +119,7 @@ test('no bytes crash or hang the decoder of tracked flows', () => {
   );
 });
 
-test('a subscription reports openings, ends and the number of lost events', async () => {
+test('a subscription reports openings, closes, ends and the number of lost events', async () => {
   const kernel = new FakeNetlink(undefined, 99);
   let drops = 3;
   const files = {
@@ -128,17 +129,25 @@ test('a subscription reports openings, ends and the number of lost events', asyn
   const seen: string[] = [];
   const subscription = followFlowsOn(kernel, files, {
     opened: ({ destination }) => seen.push(`opened ${keyText(destination)}`),
+    closed: ({ id }) => seen.push(`closed ${id}`),
     ended: ({ bytesBack }) => seen.push(`ended ${bytesBack}`),
     lost: (count) => seen.push(`lost ${count}`),
     failed: (error) => assert.fail(error),
   });
   assert.deepEqual([...kernel.groups], [1, 3]);
-  kernel.emit(event(CT_NEW, ipv4), overrunError(), event(CT_DELETE, ipv6));
+  assert.equal(kernel.filter, undefined);
+  subscription.followCloses(true);
+  assert.deepEqual([...kernel.groups], [1, 3, 2]);
+  assert.ok(kernel.filter);
+  kernel.emit(event(CT_NEW, ipv4, NLM_F_CREATE), event(CT_NEW, ipv4));
+  subscription.followCloses(false);
+  assert.deepEqual([...kernel.groups], [1, 3]);
+  kernel.emit(overrunError(), event(CT_DELETE, ipv6));
   const odd = fakeMessage({ type: CT_NEW, sequence: 0, port: 0 }, (writer) => writer.nfgenmsg(2));
   drops = 10;
   kernel.emit(odd, overrunError());
   await subscription.drained();
   subscription.close();
-  assert.deepEqual(seen, ['opened 10.96.0.1', 'lost 3', 'ended 400', 'lost 7']);
+  assert.deepEqual(seen, ['opened 10.96.0.1', 'closed 4097726908', 'lost 3', 'ended 400', 'lost 7']);
   assert.equal(dropsOf(1, files), 0);
 });

@@ -3,14 +3,12 @@ import type { Family } from '../../model/ip.ts';
 import { nfgenmsgLength } from '../netlink/constants.ts';
 import { type AttributeReader, NetlinkFormatError, type NetlinkMessage } from '../netlink/reader.ts';
 import { addressFamilies } from '../numbers.ts';
-import { CTA, IP, PROTO, TUPLE } from './constants.ts';
+import { CTA, IP, PROTO, PROTOINFO_TCP, PROTOINFO_TCP_STATE, TUPLE } from './constants.ts';
 
 /** Bits of the status of a flow. */
 export const IPS_SEEN_REPLY = 0x2;
 export const IPS_ASSURED = 0x4;
 
-const PROTOINFO_TCP = 1;
-const PROTOINFO_TCP_STATE = 1;
 const COUNTERS = { PACKETS: 1, BYTES: 2 } as const;
 const TIMESTAMP_START = 1;
 
@@ -33,6 +31,7 @@ export class TrackedFlow {
   /** IPS_* bits. */
   status = 0;
   id = 0;
+  zone = 0;
   /** TCP_CONNTRACK_* number; 0 when the message does not tell. */
   tcpState = 0;
   /** Whether the kernel counts packets and bytes of this flow. */
@@ -54,7 +53,7 @@ export function readTrackedFlow(message: NetlinkMessage, flow: TrackedFlow): boo
   if (number === addressFamilies.IPv4) flow.family = 'IPv4';
   else if (number === addressFamilies.IPv6) flow.family = 'IPv6';
   else return false;
-  flow.status = flow.id = flow.tcpState = flow.startedAt = 0;
+  flow.status = flow.id = flow.zone = flow.tcpState = flow.startedAt = 0;
   flow.packetsOut = flow.bytesOut = flow.packetsBack = flow.bytesBack = 0;
   flow.isCounted = false;
   let tuples = 0;
@@ -73,6 +72,9 @@ export function readTrackedFlow(message: NetlinkMessage, flow: TrackedFlow): boo
         break;
       case CTA.ID:
         flow.id = reader.u32Be();
+        break;
+      case CTA.ZONE:
+        flow.zone = reader.u16Be();
         break;
       case CTA.PROTOINFO:
         flow.tcpState = readTCPState(reader.nested());
