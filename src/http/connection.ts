@@ -2,8 +2,9 @@ import type { Socket } from 'node:net';
 import type { Capacity } from './capacity.ts';
 import type { Tenant } from './connections.ts';
 import type { HttpRequest, RequestListener } from './exchange.ts';
+import { RequestBody } from './request-body.ts';
 import {
-  bodyLength,
+  awaitsContinue,
   invalidRequestReply,
   isKeptAlive,
   maxSkippedBytes,
@@ -21,8 +22,6 @@ const requestMs = 15_000;
 const readMs = 30_000;
 /** Reading stops when this many bytes of further requests are there. */
 const mostPipelinedBytes = 16 * 1024;
-/** Longest part of a request body that is kept. */
-const mostBodyBytes = 4 * 1024;
 /** Sent at once; a client that reads shows it piece by piece. */
 const pieceBytes = 64 * 1024;
 /** An answer that is not complete when its handler returns costs at least this much. */
@@ -40,8 +39,8 @@ export class Connection implements Tenant {
   readonly #line: Line;
   readonly #capacity: Capacity;
   #unread = '';
-  /** Bytes of a request body still to come that nobody reads. */
-  #skipped = 0;
+  /** The body of the present request, or of the last one while some of it is still to come. */
+  #body: RequestBody | undefined;
   /** Bytes written and not taken by the kernel. */
   #unsent = 0;
   #response: HttpResponse | undefined;
@@ -130,10 +129,12 @@ export class Connection implements Tenant {
   /** Serves the next request if it is complete. */
   work(): void {
     this.#isQueued = false;
-    const present = Math.min(this.#skipped, this.#unread.length);
-    this.#skipped -= present;
-    if (present > 0) this.#keep(this.#unread.slice(present));
-    const reading = this.#skipped === 0 && this.#unread !== '' ? readHead(this.#unread) : undefined;
+    if (!this.#readBody()) {
+      this.destroy();
+      return;
+    }
+    if (this.#body?.isComplete) this.#body = undefined;
+    const reading = this.#body || this.#unread === '' ? undefined : readHead(this.#unread);
     if (reading === undefined) this.#awaitMore();
     else if (typeof reading === 'string') this.#refuse(reading);
     else {
@@ -142,12 +143,21 @@ export class Connection implements Tenant {
     }
   }
 
+  /** Reads what has come of the body. Returns false if it is not one, or too long. */
+  #readBody(): boolean {
+    if (!this.#body) return true;
+    const rest = this.#body.read(this.#unread);
+    if (rest === undefined) return false;
+    this.#keep(rest);
+    return this.#body.length <= maxSkippedBytes;
+  }
+
   #awaitMore(): void {
     if (this.#hasClientEnded) {
       this.#end();
       return;
     }
-    const awaited = this.#unread === '' && this.#skipped === 0 ? 'next' : 'rest';
+    const awaited = this.#unread === '' && !this.#body ? 'next' : 'rest';
     if (awaited !== this.#awaited) {
       this.#awaited = awaited;
       this.#capacity.connections.waits(this, awaited === 'next' ? idleMs : requestMs);
@@ -171,7 +181,8 @@ export class Connection implements Tenant {
     const { connections, turns } = this.#capacity;
     connections.isAwaited(this);
     this.#awaited = undefined;
-    this.#skipped = bodyLength(head);
+    const body = new RequestBody(head);
+    this.#body = body.isComplete ? undefined : body;
     const response = new HttpResponse(head, isKeptAlive(head) && !this.#isLast, {
       send: (bytes, callback) => this.#send(bytes, callback),
       ended: (isComplete) => this.#answered(response, isComplete),
@@ -179,29 +190,30 @@ export class Connection implements Tenant {
     this.#response = response;
     // To notice that the client goes.
     if (this.#unread.length <= mostPipelinedBytes) this.#socket.resume();
-    this.#listener(this.#requestOf(head), response);
+    this.#listener(this.#requestOf(head, body), response);
     if (!response.writableEnded) turns.charge(laterMs);
   }
 
-  #requestOf(head: RequestHead): HttpRequest {
+  #requestOf(head: RequestHead, body: RequestBody): HttpRequest {
     return {
       method: head.method,
       url: head.url,
       remoteAddress: this.#socket.remoteAddress,
       header: (name) => head.headers.get(name)?.join(', '),
-      body: () => this.#body(head),
+      body: () => this.#awaitBody(head, body),
     };
   }
 
-  #body(head: RequestHead): Promise<string> {
-    const length = Math.min(bodyLength(head), mostBodyBytes);
+  #awaitBody(head: RequestHead, body: RequestBody): Promise<string> {
     const { promise, resolve, reject } = Promise.withResolvers<string>();
     this.#capacity.connections.waits(this, requestMs);
-    if (head.headers.has('expect')) this.#send('HTTP/1.1 100 Continue\r\n\r\n', () => {});
+    if (awaitsContinue(head)) this.#send('HTTP/1.1 100 Continue\r\n\r\n', () => {});
     this.#onBody = () => {
+      const isBroken = !this.#readBody() || (this.#hasClientEnded && !body.isKept);
+      if (isBroken && !this.#isGone) this.destroy();
       if (this.#isGone) reject(new Error('the client disconnected'));
-      else if (this.#unread.length < length) return;
-      else resolve(this.#unread.slice(0, length));
+      else if (!body.isKept) return;
+      else resolve(body.kept);
       this.#onBody = undefined;
       this.#capacity.connections.isAwaited(this);
     };
@@ -216,6 +228,10 @@ export class Connection implements Tenant {
       return;
     }
     const all = typeof bytes === 'string' && bytes.length > pieceBytes ? Buffer.from(bytes) : bytes;
+    if (this.#hasClientEnded && this.#response?.isStream) {
+      this.destroy();
+      return;
+    }
     turns.charge(all.length / bytesPerMs);
     this.#sent(all.length);
     connections.waits(this, readMs);
@@ -253,11 +269,12 @@ export class Connection implements Tenant {
     }
   }
 
-  /** As Node's server, gives up an answer that is not complete when the client sends its end. */
+  /** A client that sends its end may still read the answer. Only an answer that goes on until the client goes is given up. */
   #endOfRequests(): void {
     this.#hasClientEnded = true;
     if (this.#hasEnded) return;
-    if (this.#response && !this.#response.writableEnded) this.destroy();
+    if (this.#response?.isStream) this.destroy();
     else if (this.#isAwaitingRequest) this.#end();
+    else this.#onBody?.();
   }
 }

@@ -1,3 +1,5 @@
+import { bodyLength, isChunked } from './request-body.ts';
+
 /** The first lines of a request. */
 export interface RequestHead {
   readonly method: string;
@@ -31,7 +33,7 @@ export function readHead(text: string): Reading | undefined {
   if (typeof request === 'string') return request;
   const end = /\n\r?\n/.exec(text);
   if (!end || end.index > maxHeadBytes) return refusalOfLength(text);
-  const headers = readHeaders(text.slice(lineEnd, end.index));
+  const headers = readHeaders(text.slice(lineEnd + 1, end.index).replaceAll('\r\n', '\n'));
   if (!headers) return badRequest;
   const refusal = refusalOf(request.minor, headers);
   return refusal ?? { head: { ...request, headers }, length: end.index + end[0].length };
@@ -48,6 +50,11 @@ export function invalidRequestReply(status: string): string {
 }
 
 const badRequest = '400 Bad Request';
+/** A method, or the name of a field. */
+const tokenPattern = /^[\w!#$%&'*+.^`|~-]+$/;
+const hostPattern = /^[\w!$%&'()*+,.:;=[\]~-]*$/;
+/** Characters that no value has. A tab is allowed. */
+const controlPattern = /[^\P{Cc}\t\x80-\x9f]/u;
 
 /** Reads `METHOD TARGET HTTP/1.x`; returns the status of a refusal when it is anything else. */
 function readRequestLine(line: string): Omit<RequestHead, 'headers'> | string {
@@ -59,40 +66,53 @@ function readRequestLine(line: string): Omit<RequestHead, 'headers'> | string {
   return { method, url, minor: minor === '0' ? 0 : 1 };
 }
 
-/** Reads header lines; returns undefined when one has no name. */
+/** Reads header lines; returns undefined when one is not a name and a value. */
 function readHeaders(head: string): Headers | undefined {
   const headers = new Map<string, string[]>();
-  for (const line of head.split('\n').filter((text) => text.trim() !== '')) {
-    // A line that begins with a blank continues the one before it.
-    if (/^[ \t]/.test(line) && headers.size > 0) continue;
+  // A line that begins with a blank continues the one before it.
+  const lines = head.replaceAll(/(?<=[^\n])\n[ \t]+/g, ' ').split('\n');
+  for (const line of lines) {
+    if (line === '') continue;
     const colon = line.indexOf(':');
     if (colon < 1) return undefined;
     const name = line.slice(0, colon).toLowerCase();
-    headers.set(name, [...(headers.get(name) ?? []), line.slice(colon + 1).trim()]);
+    const value = line.slice(colon + 1).trim();
+    if (!tokenPattern.test(name) || controlPattern.test(value)) return undefined;
+    headers.set(name, [...(headers.get(name) ?? []), value]);
   }
   return headers;
 }
 
 /** The status of a refusal; undefined when the request can be answered. */
 function refusalOf(minor: number, headers: Headers): string | undefined {
-  const hosts = headers.get('host')?.length ?? 0;
-  if (hosts > 1) return badRequest;
-  if (hosts === 0 && minor > 0) return `${badRequest}: missing required Host header`;
-  if (headers.get('content-length')?.some((text) => !/^\d+$/.test(text))) return badRequest;
+  const encodings = minor > 0 ? headers.get('transfer-encoding') : undefined;
+  if (encodings && encodings.join().toLowerCase() !== 'chunked') return '501 Not Implemented';
+  if (!encodings && !isLength(headers.get('content-length'))) return badRequest;
+  const [host, ...otherHosts] = headers.get('host') ?? [];
+  if (host === undefined && minor > 0) return `${badRequest}: missing required Host header`;
+  if (otherHosts.length > 0 || !hostPattern.test(host ?? '')) return badRequest;
   const expect = headers.get('expect')?.[0]?.toLowerCase() ?? '';
   return expect === '' || expect === '100-continue' ? undefined : '417 Expectation Failed';
 }
 
-export function bodyLength({ headers }: RequestHead): number {
-  return Number(headers.get('content-length')?.[0] ?? 0);
+/** Whether these values of Content-Length, if any, are one number that is exact. */
+function isLength([length, ...others]: readonly string[] = []): boolean {
+  if (length === undefined) return true;
+  const isNumber = /^\d+$/.test(length) && Number.isSafeInteger(Number(length));
+  return isNumber && others.every((other) => other === length);
 }
 
 /** Whether the client wants to send more requests on this connection, and can. */
 export function isKeptAlive(head: RequestHead): boolean {
   const { minor, headers } = head;
-  const words = (headers.get('connection') ?? []).flatMap((text) => text.toLowerCase().split(/ *, */));
+  const words = (headers.get('connection') ?? []).flatMap((text) => text.toLowerCase().split(/[ \t,]+/));
   const isWanted = minor > 0 ? !words.includes('close') : words.includes('keep-alive');
-  const hasUnskippableBody =
-    headers.has('transfer-encoding') || headers.has('expect') || bodyLength(head) > maxSkippedBytes;
+  const hasUnskippableBody = awaitsContinue(head) || (!isChunked(head) && bodyLength(head) > maxSkippedBytes);
   return isWanted && !hasUnskippableBody;
+}
+
+/** Whether the client sends the body when it is asked to. */
+export function awaitsContinue(head: RequestHead): boolean {
+  const hasBody = isChunked(head) || bodyLength(head) > 0;
+  return head.minor > 0 && hasBody && (head.headers.get('expect')?.[0] ?? '') !== '';
 }

@@ -25,6 +25,8 @@ export class HttpResponse extends Writable {
   #isHeadSent = false;
   /** Whether the connection can serve another request afterwards. */
   isKept: boolean;
+  /** Whether it goes on until the client goes. */
+  isStream = false;
 
   constructor(request: RequestHead, isKept: boolean, outlet: Outlet) {
     super({ decodeStrings: false });
@@ -52,8 +54,9 @@ export class HttpResponse extends Writable {
     return this;
   }
 
-  /** Sends the head before there is a body. */
+  /** Sends the head before there is a body, which goes on until the client goes. */
   flushHeaders(): void {
+    this.isStream = true;
     if (!this.#isHeadSent) this.#outlet.send(this.#head(), () => {});
   }
 

@@ -2,6 +2,8 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { after, before, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { serveHttp } from '../../test/serve-http.ts';
 import { systemClock } from '../lib/clock.ts';
 import { reply } from '../lib/http.ts';
 import { Capacity } from './capacity.ts';
@@ -44,6 +46,16 @@ const rows: readonly (readonly [request: string, statusLine: string, isKept: boo
   ['GET http://x/y HTTP/1.1\r\nHost: x\r\n\r\n', ok, true],
   ['GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n', ok, true],
   ['PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc', ok, true],
+  ['PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nContent-Length: 3\r\n\r\nabc', ok, true],
+  [
+    'PUT / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n2;a=b\r\nab\r\n1\r\nc\r\n0\r\nT: u\r\n\r\n',
+    ok,
+    true,
+  ],
+  ['PUT / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: CHUNKED\r\nContent-Length: 9\r\n\r\n0\r\n\r\n', ok, true],
+  ['PUT / HTTP/1.0\r\nTransfer-Encoding: chunked\r\nConnection: keep-alive\r\n\r\n', ok10, true],
+  ['GET / HTTP/1.1\r\nHost: x\r\nA: b\r\n c\r\n\r\n', ok, true],
+  ['GET / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\n\r\n', ok, true],
   ['POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n', ok, false],
   ['GET / HTTP/1.0\r\n\r\n', ok10, false],
   ['GET / HTTP/1.0\n\n', ok10, false],
@@ -59,6 +71,14 @@ const rows: readonly (readonly [request: string, statusLine: string, isKept: boo
   ['GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n', bad, false],
   ['GET / HTTP/1.1\r\nHost: x\r\nno colon\r\n\r\n', bad, false],
   ['GET / HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n', bad, false],
+  ['GET / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\n', bad, false],
+  ['GET / HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999\r\n\r\n', bad, false],
+  ['GET / HTTP/1.1\r\nHost: x\r\nContent-Length : 3\r\n\r\n', bad, false],
+  ['GET / HTTP/1.1\r\nHost: x\r\nA: b\0c\r\n\r\n', bad, false],
+  ['GET / HTTP/1.1\r\n Host: x\r\nHost: x\r\n\r\n', bad, false],
+  ['GET / HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n 1\r\n\r\n', bad, false],
+  ['GET / HTTP/1.1\r\nHost: a b\r\n\r\n', bad, false],
+  ['PUT / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\n', 'HTTP/1.1 501 Not Implemented', false],
   ['GET / HTTP/1.1\r\n\r\n', `${bad}: missing required Host header`, false],
   ['GET / HTTP/1.1\r\nHost: x\r\nExpect: tea\r\n\r\n', 'HTTP/1.1 417 Expectation Failed', false],
   [
@@ -110,4 +130,44 @@ test('a client that goes on sending after the answer to an invalid request is cu
   const chunk = 'x'.repeat(64 * 1024);
   const timer = setInterval(() => socket.write(chunk), 1);
   await closed.finally(() => clearInterval(timer));
+});
+
+test('a client that sends its end with its request gets an answer that takes a while', async (t) => {
+  const { port } = await serveHttp(t, async (_request, response) => {
+    await sleep(20);
+    reply(response, 200, {}, 'fine');
+  });
+  const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true }).setEncoding('latin1');
+  const received = untilEnd(socket);
+  socket.end('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
+  assert.match(await received, /fine$/);
+});
+
+test('an answer that goes on is given up when the client sends its end, before or after it begins', async (t) => {
+  for (const isEarly of [true, false]) {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const { port } = await serveHttp(t, async (_request, response) => {
+      response.on('close', resolve);
+      if (isEarly) await sleep(20);
+      response.writeHead(200, {}).flushHeaders();
+    });
+    const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true });
+    socket.on('data', () => socket.end()).on('error', () => socket.destroy());
+    socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
+    if (isEarly) socket.end();
+    await promise;
+  }
+});
+
+test('a client that sends its end before the end of the body is not answered', async (t) => {
+  const { promise, resolve } = Promise.withResolvers<string>();
+  const { port } = await serveHttp(t, (request) => {
+    request.body().catch((error: unknown) => resolve(String(error)));
+  });
+  const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true }).on('error', () =>
+    socket.destroy(),
+  );
+  socket.write('PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nhalf');
+  setTimeout(() => socket.end(), 20);
+  assert.match(await promise, /the client disconnected/);
 });
