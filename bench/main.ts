@@ -26,6 +26,7 @@ const parts: Readonly<Record<string, () => Promise<Part>>> = {
   observe: () => import('./observe.ts'),
   api: () => import('./api.ts'),
   flood: () => import('./flood.ts'),
+  starved: () => import('./starved.ts'),
 };
 
 interface Options {

@@ -64,7 +64,14 @@ export async function measureOnNodes(
   const meter = new Meter(server, relay, programs);
   try {
     for (const node of nodes.all) {
-      programs.push(new Program(path, writeConfig(directory, node, server), [], node.name));
+      programs.push(
+        new Program(
+          path,
+          writeConfig(directory, node, server),
+          [],
+          ['nsenter', `--net=/run/netns/${node.name}`],
+        ),
+      );
     }
     await isQuiet(relay);
     const idleCpu = meter.elapsed() * baseline.idle;

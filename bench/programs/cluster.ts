@@ -76,6 +76,13 @@ export class Cluster {
     this.set(this.size.services, 'silent');
   }
 
+  /** Sets the endpoints of a Service for UDP, and adds it if there is none yet. */
+  setDatagramEndpoints(addresses: readonly string[]): void {
+    const index = this.size.services + 1;
+    this.#api.put('services', serviceObject(index, 'UDP'));
+    this.#api.put('endpointSlices', sliceObject(index, addresses, ++this.#generation, 'UDP'));
+  }
+
   async close(): Promise<void> {
     await this.#api.close();
     rmSync(this.#directory, { recursive: true });

@@ -42,12 +42,14 @@ export interface Subject {
   readonly mode: Mode;
   /** More flags. */
   readonly args?: readonly string[];
+  /** The command that runs it, see `Program`. */
+  readonly through?: readonly string[];
 }
 
 /** The peer takes minutes for a first sync in an emulated machine. */
 const patienceMs = 900_000;
-const settledMs = 3000;
-const metricsURL = 'http://127.0.0.1:10249/metrics';
+export const settledMs = 3000;
+export const metricsURL = 'http://127.0.0.1:10249/metrics';
 const pollMs = 200;
 const changesPerRound = 4;
 /** In the steady stream, one of this many changes is probed for its effect. */
@@ -175,14 +177,14 @@ export async function measureRate(
 
 /** Creates a cluster, starts the program and waits for its first packet; passes the seconds that this took to `use`. */
 export async function withProgram<T>(
-  { path, mode, args }: Subject,
+  { path, mode, args, through }: Subject,
   size: Size,
   probe: Probe,
   use: (cluster: Cluster, program: Program, coldSeconds: number) => Promise<T>,
 ): Promise<T> {
   removeRules();
   const cluster = await Cluster.open(size, { mode });
-  const program = new Program(path, cluster.config, args);
+  const program = new Program(path, cluster.config, args, through);
   const begun = sharedClock();
   try {
     await probe.watchHealth();

@@ -17,11 +17,9 @@ export const ownProgram = resolve(import.meta.dirname, '../../bin/kube-proxy');
 export class Program {
   readonly #child: ChildProcess;
 
-  /** Runs in the named network namespace, or in that of this process. */
-  constructor(path: string, config: string, args: readonly string[] = [], namespace?: string) {
-    const command = [path, '--config', config, ...args];
-    const entered = namespace === undefined ? [] : ['nsenter', `--net=/run/netns/${namespace}`];
-    const [program = '', ...rest] = [...entered, ...command];
+  /** `through` is a command that runs the one that follows it, in another place or with limits. */
+  constructor(path: string, config: string, args: readonly string[] = [], through: readonly string[] = []) {
+    const [program = '', ...rest] = [...through, path, '--config', config, ...args];
     this.#child = spawn(program, rest, { stdio: 'ignore' });
   }
 
