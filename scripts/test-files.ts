@@ -28,7 +28,7 @@ export function unitTests(): string[] {
     'src/**/*.test.ts',
     'bench/**/*.test.ts',
     'test/*.test.ts',
-    'test/{changed,cluster,docs,plan,vm}/**/*.test.ts',
+    'test/{changed,cluster,docs,plan,real-cluster,vm}/**/*.test.ts',
     'test/{iptables,ipvs}/{*-recorded,incremental,properties}.test.ts',
   ]);
 }

@@ -79,6 +79,7 @@ export const table: readonly Row[] = [
   ['test/vectors/', []],
   ['test/seed.ts', 'everything'],
   ['test/vm/', ['test/vm/']],
+  ['test/real-cluster/', ['test/real-cluster/']],
   ['bench/', []],
   ['examples/', ['test/ctl/', 'test/program/', 'test/package/']],
   ['deploy/', ['test/deploy/', 'test/package/', 'test/docs/']],

@@ -37,8 +37,10 @@ export class TestAuthority {
     return this.#issue('/CN=server', `subjectAltName=${names.join(',')}\nextendedKeyUsage=serverAuth\n`);
   }
 
-  client(user: string): KeyPair {
-    return this.#issue(`/CN=${user}`, 'extendedKeyUsage=clientAuth\n');
+  /** A client certificate for a user of some groups. */
+  client(user: string, groups: readonly string[] = []): KeyPair {
+    const subject = [...groups.map((group) => `/O=${group}`), `/CN=${user}`].join('');
+    return this.#issue(subject, 'extendedKeyUsage=clientAuth\n');
   }
 
   remove(): void {
