@@ -1,4 +1,5 @@
 import type { TrafficMeter, TrafficSource } from '../inspect/traffic.ts';
+import { hasNetAdmin } from '../kernel/capabilities.ts';
 import { openConntrackClient } from '../kernel/ct/client.ts';
 import { followFlows } from '../kernel/ct/events.ts';
 import { openPacketLog } from '../kernel/nflog/client.ts';
@@ -57,6 +58,7 @@ export function openTraffic(
     feeds: families,
     forwarded: mode.forwarded.bind(mode),
     connections: mode.connections.bind(mode),
+    hasRules: () => hasNetAdmin(systemFiles),
     since: performance.timeOrigin,
     kernel,
     clock: systemClock,
@@ -64,6 +66,11 @@ export function openTraffic(
 }
 
 async function openObservedKernel(): Promise<ObservedKernel> {
+  if (!hasNetAdmin(systemFiles)) {
+    throw new Error(
+      'the kernel tells about connections only with CAP_NET_ADMIN, which kube-proxy does not have',
+    );
+  }
   const libc = await loadLibc();
   const options = { clock: systemClock };
   const flows = openConntrackClient(libc, options);

@@ -40,6 +40,7 @@ function setUp() {
     ],
     forwarded: async () => [],
     connections: async () => process.reports.shift() ?? { startsOver: false, connections: [] },
+    hasRules: () => true,
     since: 0,
     kernel,
     clock,

@@ -26,6 +26,8 @@ export interface ForwardedTrafficOptions {
   readonly forwarded: () => Promise<readonly ForwardedPort[]>;
   /** Which connections got which endpoint since the last call. */
   readonly connections: () => Promise<ForwardedConnections>;
+  /** Whether there can be rules that refuse connections before they reach the process. */
+  readonly hasRules: () => boolean;
   /** Milliseconds since the Unix epoch. */
   readonly since: number;
   /** Tells about clients, refused connections and flows, as far as the kernel lets us. */
@@ -68,11 +70,12 @@ export class ForwardedTraffic implements TrafficSource {
   }
 
   async openMeter(): Promise<TrafficMeter> {
-    const meter = await this.#options.kernel.openMeter();
+    const { kernel, hasRules } = this.#options;
+    const meter = hasRules() ? await kernel.openMeter() : undefined;
     return {
       read: async () => {
         const { failures } = await this.#refused(async () => {
-          const refused = await meter.read();
+          const refused = (await meter?.read()) ?? [];
           return { warning: null, ports: refused.map(({ port, figures }) => ({ ...port, figures })) };
         });
         const ports: MeteredPort[] = [];
@@ -149,6 +152,7 @@ export class ForwardedTraffic implements TrafficSource {
     }>,
   ) {
     const failures = new Map<string, RefusedConnections>();
+    if (!this.#options.hasRules()) return { failures, warning: null };
     try {
       const { ports, warning } = await read();
       for (const port of ports) {
