@@ -89,7 +89,10 @@ export function runTraffic(options: TrafficOptions): void {
   });
 }
 
-/** Lets conntrack give up early on connections without an answer, which takes two minutes otherwise. */
+/**
+ * Lets conntrack give up early on connections without an answer, which takes two minutes otherwise. It must not give up
+ * between two attempts of a client: on a slower machine clients try for longer, and wait longer in between.
+ */
 function forgetUnansweredConnections(): void {
-  writeFileSync('/proc/sys/net/netfilter/nf_conntrack_tcp_timeout_syn_sent', '10');
+  writeFileSync('/proc/sys/net/netfilter/nf_conntrack_tcp_timeout_syn_sent', String(paced(10)));
 }
