@@ -29,6 +29,8 @@ async function main(argv: readonly string[]): Promise<number> {
   installMissing(tools);
   removeAbandoned(options.work);
   const folders = makeFolders(options.work, process.pid);
+  // Temporary files go with the state when the command is killed.
+  process.env.TMPDIR = folders.state;
   try {
     linkPrograms(found, folders);
     const images = [...testImages(found, folders.images), makeOurImage(folders.images)];

@@ -14,7 +14,7 @@ import { dirname, join } from 'node:path';
 import { copyDebian } from '../../../scripts/image/debian-files.ts';
 import { TestAuthority } from '../../cluster/apiserver/certificates.ts';
 import type { Found } from '../programs.ts';
-import { type Layer, packLayer, writeArchive } from './archive.ts';
+import { type Layer, packLayer, readArchiveNames, writeArchive } from './archive.ts';
 
 /** Commands that pods of the tests call, and the Debian package of each. */
 export const podTools: Readonly<Record<string, string>> = {
@@ -57,8 +57,7 @@ interface Base {
 
 /**
  * Makes the archives of images that the tests ask for and the user's folder lacks, from Debian packages of this machine
- * and the programs of the folder. Archives from earlier runs are used if they are newer than the programs. Returns the
- * files of all archives for the nodes.
+ * and the programs of the folder. Returns the files of all archives for the nodes.
  */
 export function testImages(found: Found, directory: string): string[] {
   const asked = listImages(found);
@@ -119,13 +118,20 @@ function make(name: string, recipe: Recipe, found: Found, directory: string, bas
   const program = recipe.program === undefined ? undefined : found.programs.get(recipe.program);
   if (recipe.names.length === 0 || (recipe.program !== undefined && program === undefined)) return [];
   const file = join(directory, `${name}.tar`);
-  if (existsSync(file) && (program === undefined || statSync(file).mtimeMs > statSync(program).mtimeMs))
-    return [file];
+  if (isUsable(file, recipe.names, program)) return [file];
   console.log(`making the image ${recipe.names[0]}`);
   const layers = [...recipe.layers(base())];
   if (program !== undefined) layers.push(programLayer(program, recipe.at ?? recipe.program ?? '', directory));
   writeArchive(file, { names: recipe.names, layers, entrypoint: recipe.entrypoint, env: {} });
   return [file];
+}
+
+/** Whether an archive of an earlier run has these names and is newer than the program. */
+function isUsable(file: string, names: readonly string[], program: string | undefined): boolean {
+  if (!existsSync(file)) return false;
+  if (program !== undefined && statSync(program).mtimeMs > statSync(file).mtimeMs) return false;
+  const there = readArchiveNames(file);
+  return names.every((name) => there.includes(name));
 }
 
 function listImages({ programs }: Found): string[] {
