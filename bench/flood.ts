@@ -5,8 +5,9 @@
  */
 import { createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { FloodClient } from './flood/client.ts';
-import { type Flood, floods, healthCheckNodePort } from './flood/floods.ts';
+import { FloodClient } from '../test/cluster/flood/client.ts';
+import type { Flood } from '../test/cluster/flood/flood.ts';
+import { floods, healthCheckNodePort } from './flood/floods.ts';
 import { PoliteClient } from './flood/polite-client.ts';
 import type { Bench } from './part.ts';
 import { type Cluster, endpointPort, listenerIP, type Size } from './programs/cluster.ts';

@@ -1,33 +1,5 @@
+import type { Behaviour, Flood, Target } from '../../test/cluster/flood/flood.ts';
 import { nodeIP } from '../programs/cluster.ts';
-
-/** What the connections of a flood do. */
-export type Behaviour =
-  /** Send many requests at once, read the answers, and begin again. */
-  | 'pipelined'
-  /** Send many requests at once and never read an answer. */
-  | 'unread'
-  /** Send a request head, one byte a second. */
-  | 'slow'
-  /** Send half a request head. */
-  | 'half'
-  /** Send nothing. */
-  | 'silent';
-
-export interface Target {
-  readonly host: string;
-  readonly port: number;
-  readonly path: string;
-}
-
-export interface Flood {
-  readonly name: string;
-  readonly behaviour: Behaviour;
-  /** Connections to each target. One that the server closes is opened again after five seconds. */
-  readonly connections: number;
-  /** Requests that are sent at once. */
-  readonly depth: number;
-  readonly targets: readonly Target[];
-}
 
 /** The health check node port of a Service of the benchmark. */
 export const healthCheckNodePort = 32_256;

@@ -10,7 +10,9 @@ import { type AddressBook, addressBooks } from './address-book.ts';
 import { type Landscape, podDevice, podDevicePrefix } from './landscape.ts';
 import { runInNode } from './node-commands.ts';
 import {
+  maxMarker,
   maxServices,
+  type NodeState,
   type NumberedService,
   namespace,
   nodeObject,
@@ -53,7 +55,10 @@ export class Cluster {
   #program: StartedProxy | undefined;
   #setting: Setting = {};
   #services = 0;
+  /** Markers have no node ports, so their numbers may be higher than those of other services. */
+  #markers = maxServices;
   #lastMarker = '';
+  #node: NodeState = {};
   #wiped = false;
 
   static async open(mode: string, families: readonly Family[], landscape: Landscape): Promise<Cluster> {
@@ -92,7 +97,7 @@ export class Cluster {
   /** Creates the objects that the program needs at its start: the Node and the ServiceCIDRs. */
   prepare(setting: Setting = {}): void {
     const { api } = this;
-    api.put('nodes', nodeObject(setting.nodeFamilies ?? this.families, this.families));
+    this.#putNode();
     if (setting.serviceCIDRs === 'none') api.delete('serviceCIDRs', '', 'kubernetes');
     else api.put('serviceCIDRs', serviceCIDRObject(this.families));
   }
@@ -140,9 +145,10 @@ export class Cluster {
     }
   }
 
-  /** Puts the node into another zone. */
-  moveNode(zone: string): void {
-    this.api.put('nodes', nodeObject(this.#setting.nodeFamilies ?? this.families, this.families, zone));
+  /** Puts the node into another zone, or gives it another address, until this is called again. */
+  changeNode(state: NodeState): void {
+    this.#node = { ...this.#node, ...state };
+    this.#putNode();
   }
 
   /** Whether the rules of the running program were flushed. */
@@ -177,13 +183,14 @@ export class Cluster {
    * Waits until all changes so far are in effect. It creates one more service: services and slices arrive in order, so
    * that service works only after all changes before it.
    */
-  async settled(): Promise<void> {
-    const marker = this.number({ endpoints: ['B'] });
+  async settled(patience: Patience = {}): Promise<void> {
+    assert.ok(++this.#markers <= maxMarker, 'no addresses are left for another marker');
+    const marker = { n: this.#markers, spec: { endpoints: ['B' as const] } };
     this.#lastMarker = serviceName(marker.n);
     this.put(marker);
     let ended: readonly number[] | undefined;
     try {
-      await Promise.all(this.books.map((book) => this.#reached(book.service(marker.n).clusterIP)));
+      await Promise.all(this.books.map((book) => this.#reached(book.service(marker.n).clusterIP, patience)));
       // ipvs mode adds new servers before it removes old ones.
       if (this.mode === 'ipvs') ended = await this.#syncs();
     } finally {
@@ -196,14 +203,14 @@ export class Cluster {
    * Waits until the kernel holds what the program wants and no change is pending. After `settled()` one is pending: the
    * deletion of the service that it created.
    */
-  async quiet(): Promise<void> {
+  async quiet(patience: Patience = {}): Promise<void> {
     const isQuiet = async () => {
       const { items } = await inspect<ServiceList>('services');
       if (items.some(({ name }) => name === this.#lastMarker)) return false;
       const { families } = await inspect<DiffReport>('diff');
       return families.every(({ settled, differences }) => settled && differences === 0);
     };
-    await this.eventually('nothing is left to do', isQuiet, { everyMs: PROBE_PAUSE_MS });
+    await this.eventually('nothing is left to do', isQuiet, { everyMs: PROBE_PAUSE_MS, ...patience });
   }
 
   status(): Promise<StatusReport> {
@@ -215,6 +222,11 @@ export class Cluster {
     const { items } = await inspect<ServiceList>('services');
     const own = items.filter(({ name }) => name === serviceName(service.n));
     return own.flatMap(({ lost = [] }) => lost.map(({ frontend, owner }) => `${frontend} → ${owner}`));
+  }
+
+  #putNode(): void {
+    const families = this.#setting.nodeFamilies ?? this.families;
+    this.api.put('nodes', nodeObject(families, this.families, this.#node));
   }
 
   /** Waits until one more sync has ended in every family. */
@@ -230,7 +242,7 @@ export class Cluster {
     return families.filter(({ family }) => this.families.includes(family)).map(({ syncs }) => syncs);
   }
 
-  async #reached(address: string): Promise<void> {
+  async #reached(address: string, patience: Patience): Promise<void> {
     const pod = this.landscape.host('pod');
     let timeoutMs = PROBE_MS;
     const isReached = async () => {
@@ -239,7 +251,7 @@ export class Cluster {
       assert.ok(outcome.kind === 'answered' && outcome.by === 'B', `it became ${JSON.stringify(outcome)}`);
       return true;
     };
-    await this.eventually('a service put last works', isReached, { everyMs: PROBE_PAUSE_MS });
+    await this.eventually('a service put last works', isReached, { everyMs: PROBE_PAUSE_MS, ...patience });
   }
 }
 
@@ -252,7 +264,7 @@ function configOf(mode: string, setting: Setting, books: readonly AddressBook[])
     ...nodePorts(mode, nodePortAddresses),
     ...(gates && { featureGates: gates }),
     // Long, so that UDP flows do not expire within a story on a busy machine.
-    ...(mode === 'userspace' && { udpIdleTimeout: '30s' }),
+    ...(mode === 'userspace' && { udpIdleTimeout: setting.udpIdleTimeout ?? '30s' }),
     ...sections(mode, setting),
   };
 }

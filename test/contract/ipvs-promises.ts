@@ -1,14 +1,5 @@
-import {
-  type Answers,
-  type EndpointPlace,
-  type EndpointSpec,
-  type ExpectedPacket,
-  type Fate,
-  IGNORE,
-  type ServiceSpec,
-} from './story.ts';
-
-const placesHere: readonly EndpointPlace[] = ['A', 'C', 'node'];
+import { isHere, serving } from './decision-table.ts';
+import { type Answers, type ExpectedPacket, type Fate, IGNORE, type ServiceSpec } from './story.ts';
 
 /** The outcome of a packet in ipvs mode, which by upstream's design differs from other modes in some cases. */
 export function promisedByIpvs(packet: ExpectedPacket, spec: ServiceSpec): Answers | Fate {
@@ -32,13 +23,7 @@ function underPolicyLocal({ from, to, expect }: ExpectedPacket, spec: ServiceSpe
   const isForbidden = expect === 'DROP' && to === 'loadBalancer' && spec.ranges !== undefined;
   if (isForbidden || expect === 'REJECT' || expect === 'RESET' || expect === IGNORE) return expect;
   const endpoints = spec.endpoints.map((at) => (typeof at === 'string' ? { at } : at));
-  const here = serving(endpoints.filter(({ at }) => placesHere.includes(at)));
+  const here = serving(endpoints.filter(isHere));
   const servers = here.length > 0 ? here : serving(endpoints);
   return Object.fromEntries(servers.map(({ at }) => [at, at === from ? 'MASQ' : 'OWN']));
-}
-
-/** The ready endpoints; if there are none, the draining ones. */
-function serving(endpoints: readonly EndpointSpec[]): readonly EndpointSpec[] {
-  const ready = endpoints.filter(({ state = 'ready' }) => state === 'ready' || state === 'silent');
-  return ready.length > 0 ? ready : endpoints.filter(({ state }) => state === 'draining');
 }

@@ -15,6 +15,8 @@ export const hostPort = 9090;
 
 /** More services would need node ports in the range of outgoing connections. */
 export const maxServices = 2_700;
+/** Services above `maxServices` are markers, which have no node ports. From here on, addresses are used otherwise. */
+export const maxMarker = 51_000;
 const firstNodePort = 30_000;
 const firstHealthCheckPort = 12_000;
 
@@ -158,16 +160,24 @@ function addressOf(at: EndpointPlace, book: AddressBook): string {
   return book.hosts[at];
 }
 
+/** What may change of the node: its zone, and which of its addresses the Node object has. */
+export interface NodeState {
+  readonly zone?: string;
+  readonly address?: 'node' | 'nodeSecond';
+}
+
 /** The node as the cluster knows it. */
 export function nodeObject(
   families: readonly Family[],
   podFamilies: readonly Family[],
-  zone = zones.here,
+  { zone = zones.here, address = 'node' }: NodeState = {},
 ): RawObject {
   return {
     metadata: { name: thisNode, labels: { 'topology.kubernetes.io/zone': zone } },
     spec: { podCIDRs: booksOf(podFamilies).map(({ podCIDR }) => podCIDR) },
-    status: { addresses: booksOf(families).map(({ node }) => ({ type: 'InternalIP', address: node })) },
+    status: {
+      addresses: booksOf(families).map((book) => ({ type: 'InternalIP', address: book[address] })),
+    },
   };
 }
 

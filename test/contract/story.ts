@@ -120,6 +120,8 @@ export interface Setting {
   readonly serviceCIDRs?: 'none';
   /** Fields of the section of ipvs mode. */
   readonly ipvs?: Readonly<Record<string, unknown>>;
+  /** How long userspace mode keeps an idle UDP session. */
+  readonly udpIdleTimeout?: string;
   /** Families of the addresses that the Node object has; all when absent. */
   readonly nodeFamilies?: readonly Family[];
 }

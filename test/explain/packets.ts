@@ -91,7 +91,7 @@ export function loopbackPackets(
   );
 }
 
-function senderOf(sender: Sender, book: AddressBook): Pick<TestPacket, 'host' | 'source'> {
+export function senderOf(sender: Sender, book: AddressBook): Pick<TestPacket, 'host' | 'source'> {
   switch (sender) {
     case 'client':
     case 'stranger':
@@ -105,7 +105,7 @@ function senderOf(sender: Sender, book: AddressBook): Pick<TestPacket, 'host' | 
   }
 }
 
-function destinationOf(
+export function destinationOf(
   target: Target,
   { n, spec }: NumberedService,
   book: AddressBook,

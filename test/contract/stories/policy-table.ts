@@ -1,16 +1,6 @@
-import type {
-  Answers,
-  EndpointSpec,
-  ExpectedPacket,
-  Fate,
-  ServiceSpec,
-  Source,
-  Story,
-  Target,
-} from '../story.ts';
+import { type Place, verdict } from '../decision-table.ts';
+import type { EndpointSpec, ExpectedPacket, ServiceSpec, Source, Story, Target } from '../story.ts';
 import { IGNORE, inIptables, story } from '../story.ts';
-
-type Place = 'A' | 'B' | 'C' | 'D';
 
 /** A state of the endpoints, and which of them then serve under policy Cluster and under policy Local. */
 interface EndpointState {
@@ -60,29 +50,12 @@ const protocols = ['TCP', 'UDP'] as const;
 const sources: readonly Source[] = ['pod', 'node', 'remote', 'client'];
 const targets: readonly Target[] = ['clusterIP', 'nodePort', 'external', 'loadBalancer'];
 
-/** The decision table: which endpoints serve a packet, and which source address they see. */
-function verdict(from: Source, to: Target, spec: ServiceSpec, state: EndpointState): Answers | Fate {
-  const { cluster, local } = state;
-  if (cluster.length === 0 && local.length === 0) return 'REJECT';
-  const isLocalPod = from === 'pod';
-  if (to === 'clusterIP') {
-    return served(spec.internalPolicy === 'Local' ? local : cluster, isLocalPod ? 'OWN' : 'MASQ');
-  }
-  if (spec.externalPolicy !== 'Local') return served(cluster, 'MASQ');
-  if (isLocalPod) return served(cluster, 'OWN');
-  return from === 'node' ? served(cluster, 'MASQ') : served(local, 'OWN');
-}
-
 /**
  * iptables mode ignores packets of the node itself to external addresses without endpoints. They go to the world, which
  * answers TCP and rejects UDP.
  */
 function unrejected(from: Source, to: Target): Pick<ExpectedPacket, 'differs'> {
   return from === 'node' && (to === 'external' || to === 'loadBalancer') ? inIptables(IGNORE) : {};
-}
-
-function served(by: readonly Place[], source: 'OWN' | 'MASQ'): Answers | Fate {
-  return by.length === 0 ? 'DROP' : Object.fromEntries(by.map((place) => [place, source]));
 }
 
 /** Every kind of address × source × policy × state of the endpoints, over TCP and UDP. */

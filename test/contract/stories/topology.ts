@@ -87,13 +87,13 @@ export const topologyStories: readonly Story[] = [
       await scene.apply(web);
       await scene.expect({ from: 'pod', to: 'clusterIP', expect: { B: 'OWN' } });
       try {
-        scene.cluster.moveNode(zones.there);
+        scene.cluster.changeNode({ zone: zones.there });
         await scene.eventually({ from: 'pod', to: 'clusterIP', expect: { A: 'OWN' } });
         // New endpoints may be added before old ones are removed.
         await scene.cluster.settled();
         await scene.expect({ from: 'pod', to: 'clusterIP', expect: { A: 'OWN' } });
       } finally {
-        scene.cluster.moveNode(zones.here);
+        scene.cluster.changeNode({ zone: zones.here });
       }
       await scene.eventually({ from: 'pod', to: 'clusterIP', expect: { B: 'OWN' } });
     },

@@ -4,7 +4,7 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
-import type { Flood, Target } from './floods.ts';
+import type { Flood, Target } from './flood.ts';
 
 const longestMs = 120_000;
 const againMs = 5_000;
