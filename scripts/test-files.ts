@@ -29,6 +29,7 @@ export function unitTests(): string[] {
     'bench/**/*.test.ts',
     'test/*.test.ts',
     'test/{changed,cluster,docs,plan,real-cluster,vm}/**/*.test.ts',
+    'test/soak/model/*.test.ts',
     'test/{iptables,ipvs}/{*-recorded,incremental,properties}.test.ts',
   ]);
 }

@@ -1,0 +1,3 @@
+import { runShortSoak } from './suite.ts';
+
+runShortSoak('nftables', import.meta.url);
