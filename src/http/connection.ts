@@ -13,6 +13,7 @@ import {
 } from './request-head.ts';
 import { HttpResponse } from './response.ts';
 import type { Line } from './turns.ts';
+import { UnreadBytes } from './unread-bytes.ts';
 
 /** Longer than load balancers and scrapers usually wait between two requests, so that they can keep a connection. */
 const idleMs = 150_000;
@@ -38,7 +39,7 @@ export class Connection implements Tenant {
   readonly #listener: RequestListener;
   readonly #line: Line;
   readonly #capacity: Capacity;
-  #unread = '';
+  #unread = new UnreadBytes();
   /** The body of the present request, or of the last one while some of it is still to come. */
   #body: RequestBody | undefined;
   /** Bytes written and not taken by the kernel. */
@@ -65,9 +66,8 @@ export class Connection implements Tenant {
     const { connections } = capacity;
     connections.add(this);
     connections.waits(this, requestMs);
-    socket.setEncoding('latin1');
     socket.on('error', () => this.destroy()).on('close', () => this.destroy());
-    socket.on('data', (text) => this.#read(String(text))).on('end', () => this.#endOfRequests());
+    socket.on('data', (bytes: Buffer) => this.#read(bytes)).on('end', () => this.#endOfRequests());
   }
 
   get bytes(): number {
@@ -90,33 +90,34 @@ export class Connection implements Tenant {
     this.#capacity.connections.hold(-this.bytes);
     this.#capacity.connections.remove(this);
     this.#line.leave(this);
+    this.#unread.drop(this.#unread.length);
     this.#socket.destroy();
     this.#response?.destroy();
     this.#onBody?.();
   }
 
-  #read(text: string): void {
+  #read(bytes: Buffer): void {
     if (this.#hasEnded) {
-      this.#discard(text);
+      this.#discard(bytes.length);
       return;
     }
-    this.#keep(this.#unread + text);
+    this.#capacity.connections.hold(bytes.length);
+    this.#unread.add(bytes);
     if (this.#onBody) this.#onBody();
     else if (this.#isAwaitingRequest) this.#queue();
     else if (this.#unread.length > mostPipelinedBytes) this.#socket.pause();
   }
 
   /** A client may not have read the answer yet while it sends the rest of its request. */
-  #discard(text: string): void {
-    this.#bytesAfterEnd += text.length;
+  #discard(length: number): void {
+    this.#bytesAfterEnd += length;
     if (this.#bytesAfterEnd > maxSkippedBytes) this.destroy();
   }
 
-  #keep(unread: string): void {
+  #drop(length: number): void {
     if (this.#isGone) return;
-    const more = unread.length - this.#unread.length;
-    this.#unread = unread;
-    this.#capacity.connections.hold(more);
+    this.#unread.drop(length);
+    this.#capacity.connections.hold(-length);
   }
 
   #queue(): void {
@@ -134,11 +135,11 @@ export class Connection implements Tenant {
       return;
     }
     if (this.#body?.isComplete) this.#body = undefined;
-    const reading = this.#body || this.#unread === '' ? undefined : readHead(this.#unread);
+    const reading = this.#body || this.#unread.length === 0 ? undefined : readHead(this.#unread.headText());
     if (reading === undefined) this.#awaitMore();
     else if (typeof reading === 'string') this.#refuse(reading);
     else {
-      this.#keep(this.#unread.slice(reading.length));
+      this.#drop(reading.length);
       this.#serve(reading.head);
     }
   }
@@ -146,9 +147,9 @@ export class Connection implements Tenant {
   /** Reads what has come of the body. Returns false if it is not one, or too long. */
   #readBody(): boolean {
     if (!this.#body) return true;
-    const rest = this.#body.read(this.#unread);
-    if (rest === undefined) return false;
-    this.#keep(rest);
+    const length = this.#body.read(this.#unread.text());
+    if (length === undefined) return false;
+    this.#drop(length);
     return this.#body.length <= maxSkippedBytes;
   }
 
@@ -157,7 +158,7 @@ export class Connection implements Tenant {
       this.#end();
       return;
     }
-    const awaited = this.#unread === '' && !this.#body ? 'next' : 'rest';
+    const awaited = this.#unread.length === 0 && !this.#body ? 'next' : 'rest';
     if (awaited !== this.#awaited) {
       this.#awaited = awaited;
       this.#capacity.connections.waits(this, awaited === 'next' ? idleMs : requestMs);
@@ -171,7 +172,7 @@ export class Connection implements Tenant {
 
   #end(lastBytes = ''): void {
     this.#hasEnded = true;
-    this.#keep('');
+    this.#drop(this.#unread.length);
     this.#capacity.connections.waits(this, requestMs);
     this.#socket.resume();
     this.#socket.end(lastBytes);
@@ -184,6 +185,7 @@ export class Connection implements Tenant {
     const body = new RequestBody(head);
     this.#body = body.isComplete ? undefined : body;
     const response = new HttpResponse(head, isKeptAlive(head) && !this.#isLast, {
+      date: this.#capacity.date.now,
       send: (bytes, callback) => this.#send(bytes, callback),
       ended: (isComplete) => this.#answered(response, isComplete),
     });
@@ -222,7 +224,7 @@ export class Connection implements Tenant {
   }
 
   #send(bytes: string | Uint8Array, callback: (error?: Error | null) => void): void {
-    const { connections, turns } = this.#capacity;
+    const { turns } = this.#capacity;
     if (this.#isGone) {
       callback(new Error('the client disconnected'));
       return;
@@ -234,7 +236,6 @@ export class Connection implements Tenant {
     }
     turns.charge(all.length / bytesPerMs);
     this.#sent(all.length);
-    connections.waits(this, readMs);
     this.#sendPiece(all, callback);
   }
 
@@ -245,10 +246,11 @@ export class Connection implements Tenant {
       if (this.#isGone) return callback(error ?? new Error('the client disconnected'));
       this.#sent(-piece.length);
       if (this.#unsent === 0) this.#capacity.connections.isAwaited(this);
-      else this.#capacity.connections.waits(this, readMs);
       if (error || isWhole) callback(error);
       else this.#sendPiece(bytes.subarray(pieceBytes), callback);
     });
+    // Most answers are taken by the kernel at once.
+    if (this.#socket.writableLength > 0) this.#capacity.connections.waits(this, readMs);
   }
 
   #sent(bytes: number): void {
@@ -262,7 +264,7 @@ export class Connection implements Tenant {
     if (this.#isGone) return;
     if (!isComplete) this.destroy();
     else if (!response.isKept || this.#isLast) this.#end();
-    else if (this.#unread === '') this.#awaitMore();
+    else if (this.#unread.length === 0) this.#awaitMore();
     else {
       this.#hasPipelined = true;
       this.#queue();

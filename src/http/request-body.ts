@@ -34,8 +34,8 @@ export class RequestBody {
     return this.isComplete || this.kept.length === mostKept;
   }
 
-  /** Reads what a text begins with. Returns the text after it, or undefined if this is not a body. */
-  read(text: string): string | undefined {
+  /** Reads what a text begins with. Returns the length of what it read, or undefined if this is not a body. */
+  read(text: string): number | undefined {
     let at = 0;
     while (this.#part !== 'nothing' && at < text.length) {
       const length = this.#part === 'data' ? this.#readData(text, at) : this.#readLine(text, at);
@@ -45,7 +45,7 @@ export class RequestBody {
       at += length;
     }
     this.length += at;
-    return text.slice(at);
+    return at;
   }
 
   #readData(text: string, at: number): number {

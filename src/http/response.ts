@@ -1,40 +1,56 @@
-import { Writable } from 'node:stream';
+import { EventEmitter } from 'node:events';
 import { http } from '../lib/http.ts';
 import type { RequestHead } from './request-head.ts';
 
 type Fields = Readonly<Record<string, string | number>>;
+type Bytes = string | Uint8Array;
+
+/** `write` returns false when this many bytes wait for the client. */
+const roomBytes = 16 * 1024;
 
 /** What a response needs of its connection. */
 export interface Outlet {
+  /** The time, as HTTP writes it. */
+  readonly date: string;
   /** Sends bytes; calls back when the kernel has taken them. */
-  send(bytes: string | Uint8Array, callback: (error?: Error | null) => void): void;
+  send(bytes: Bytes, callback: (error?: Error | null) => void): void;
   /** The response is complete, or was given up. */
   ended(isComplete: boolean): void;
 }
 
 /**
  * The answer to one request, formatted as Go's server does: HTTP/1.0 gets HTTP/1.0, and a body without Content-Length is
- * chunked, or ends with the connection. It takes no more than the client reads: `write` returns false until then.
+ * chunked, or ends with the connection. It takes no more than the client reads: `write` returns false until `drain`. It
+ * has the names of Node's Writable, which costs more than all else that a request needs.
  */
-export class HttpResponse extends Writable {
+export class HttpResponse extends EventEmitter<{ drain: []; close: [] }> {
   readonly request: RequestHead;
   readonly #outlet: Outlet;
-  readonly #fields = new Map<string, string>();
+  readonly #fields = new Map<string, string | number>();
   #status = 200;
   #isHeadSet = false;
   #isHeadSent = false;
+  /** Pieces of the body that wait until those before are sent. */
+  #waiting: Bytes[] = [];
+  #isSending = false;
+  #isDrainAwaited = false;
+  /** Length of the body that waits or is being sent. */
+  writableLength = 0;
+  writableEnded = false;
+  /** Whether all of it was sent. */
+  writableFinished = false;
+  /** Whether it was sent or given up. */
+  destroyed = false;
   /** Whether the connection can serve another request afterwards. */
   isKept: boolean;
   /** Whether it goes on until the client goes. */
   isStream = false;
 
   constructor(request: RequestHead, isKept: boolean, outlet: Outlet) {
-    super({ decodeStrings: false });
+    super();
     this.request = request;
     this.isKept = isKept;
     this.#outlet = outlet;
-    // A client may go at any time; `close` tells.
-    this.on('error', () => {});
   }
 
   /** Whether it is too late for another status. */
@@ -50,7 +66,7 @@ export class HttpResponse extends Writable {
   }
 
   setFields(fields: Fields): this {
-    for (const [name, value] of Object.entries(fields)) this.#fields.set(name, String(value));
+    for (const name in fields) this.#fields.set(name, fields[name] ?? '');
     return this;
   }
 
@@ -60,42 +76,75 @@ export class HttpResponse extends Writable {
     if (!this.#isHeadSent) this.#outlet.send(this.#head(), () => {});
   }
 
-  override _write(
-    chunk: string | Uint8Array,
-    _: BufferEncoding,
-    callback: (error?: Error | null) => void,
-  ): void {
-    const head = this.#isHeadSent ? '' : this.#head();
-    if (this.request.method === 'HEAD' || chunk.length === 0) {
-      if (head === '') callback();
-      else this.#outlet.send(head, callback);
-      return;
-    }
-    const [before, after] = this.#isChunked
-      ? [`${head}${Buffer.byteLength(chunk).toString(16)}\r\n`, '\r\n']
-      : [head, ''];
-    if (typeof chunk === 'string') this.#outlet.send(before + chunk + after, callback);
-    else this.#outlet.send(Buffer.concat([Buffer.from(before), chunk, Buffer.from(after)]), callback);
+  /** Returns whether there is room for more; if not, `drain` tells when. */
+  write(chunk: Bytes): boolean {
+    if (this.destroyed || this.writableEnded) return false;
+    this.#add(chunk);
+    this.#flush();
+    this.#isDrainAwaited = this.writableLength >= roomBytes;
+    return !this.#isDrainAwaited;
   }
 
-  override _writev(
-    chunks: { chunk: string | Uint8Array; encoding: BufferEncoding }[],
-    callback: (error?: Error | null) => void,
-  ): void {
-    const pieces = chunks.map(({ chunk }) => Buffer.from(chunk));
-    this._write(Buffer.concat(pieces), 'utf8', callback);
+  end(chunk: Bytes = ''): this {
+    if (this.destroyed || this.writableEnded) return this;
+    this.writableEnded = true;
+    this.#add(chunk);
+    this.#flush();
+    return this;
   }
 
-  override _final(callback: (error?: Error | null) => void): void {
-    const head = this.#isHeadSent ? '' : this.#head();
-    const end = this.#isChunked && this.request.method !== 'HEAD' ? '0\r\n\r\n' : '';
-    if (head + end === '') callback();
-    else this.#outlet.send(head + end, callback);
-  }
-
-  override _destroy(error: Error | null, callback: (error?: Error | null) => void): void {
+  /** Gives it up if it is not complete. */
+  destroy(): void {
+    if (this.destroyed) return;
+    this.destroyed = true;
+    this.#waiting = [];
     this.#outlet.ended(this.writableFinished);
-    callback(error);
+    this.emit('close');
+  }
+
+  #add(chunk: Bytes): void {
+    if (chunk.length === 0 || this.request.method === 'HEAD') return;
+    this.#waiting.push(chunk);
+    this.writableLength += chunk.length;
+  }
+
+  /** Sends all that waits, unless something is being sent. */
+  #flush(): void {
+    if (this.#isSending || this.destroyed) return;
+    const isEnd = this.writableEnded;
+    const body = joined(this.#waiting);
+    this.#waiting = [];
+    const bytes = body.length > 0 || isEnd ? this.#framed(body, isEnd) : '';
+    if (bytes.length > 0) {
+      this.#isSending = true;
+      this.#outlet.send(bytes, (error) => this.#sent(body.length, isEnd, error));
+    } else if (isEnd) this.#finish();
+  }
+
+  #sent(length: number, isEnd: boolean, error?: Error | null): void {
+    this.#isSending = false;
+    this.writableLength -= length;
+    if (error) this.destroy();
+    else if (isEnd) this.#finish();
+    else this.#flush();
+    if (!this.#isDrainAwaited || this.writableLength > 0 || this.destroyed) return;
+    this.#isDrainAwaited = false;
+    this.emit('drain');
+  }
+
+  #finish(): void {
+    this.writableFinished = true;
+    this.destroy();
+  }
+
+  /** The body as it is sent, after the head if that was not sent, and with its end. */
+  #framed(body: Bytes, isEnd: boolean): Bytes {
+    const head = this.#isHeadSent ? '' : this.#head();
+    const isChunked = this.#isChunked && this.request.method !== 'HEAD';
+    const isPiece = isChunked && body.length > 0;
+    const before = isPiece ? `${head}${Buffer.byteLength(body).toString(16)}\r\n` : head;
+    const after = `${isPiece ? '\r\n' : ''}${isChunked && isEnd ? '0\r\n\r\n' : ''}`;
+    return joined([before, body, after]);
   }
 
   get #isChunked(): boolean {
@@ -107,17 +156,18 @@ export class HttpResponse extends Writable {
     const { minor } = this.request;
     const length = this.#fields.get('Content-Length');
     if (minor === 0 && length === undefined) this.isKept = false;
-    const lines = [
-      `HTTP/1.${minor} ${this.#status} ${http.STATUS_CODES[this.#status] ?? ''}`,
-      ...[...this.#fields]
-        .filter(([name]) => name !== 'Content-Length')
-        .map(([name, value]) => `${name}: ${value}`),
-      `Date: ${new Date().toUTCString()}`,
-    ];
-    if (length !== undefined) lines.push(`Content-Length: ${length}`);
-    else if (minor > 0) lines.push('Transfer-Encoding: chunked');
-    if (minor > 0 && !this.isKept) lines.push('Connection: close');
-    if (minor === 0 && this.isKept) lines.push('Connection: keep-alive');
-    return `${lines.join('\r\n')}\r\n\r\n`;
+    let text = `HTTP/1.${minor} ${this.#status} ${http.STATUS_CODES[this.#status] ?? ''}\r\n`;
+    for (const [name, value] of this.#fields) if (name !== 'Content-Length') text += `${name}: ${value}\r\n`;
+    text += `Date: ${this.#outlet.date}\r\n`;
+    if (length !== undefined) text += `Content-Length: ${length}\r\n`;
+    else if (minor > 0) text += 'Transfer-Encoding: chunked\r\n';
+    if (minor > 0 && !this.isKept) text += 'Connection: close\r\n';
+    if (minor === 0 && this.isKept) text += 'Connection: keep-alive\r\n';
+    return `${text}\r\n`;
   }
+}
+
+function joined(pieces: readonly Bytes[]): Bytes {
+  if (pieces.every((piece) => typeof piece === 'string')) return pieces.join('');
+  return Buffer.concat(pieces.map((piece) => (typeof piece === 'string' ? Buffer.from(piece) : piece)));
 }

@@ -4,9 +4,23 @@ import type { HttpRequest, RequestListener } from './exchange.ts';
 import type { HttpResponse } from './response.ts';
 
 /** Path and query of a request. */
-export interface Target {
+export class Target {
   readonly path: string;
-  readonly query: URLSearchParams;
+  readonly #query: string;
+
+  /** Throws when the target is not a URL or has a broken escape. */
+  constructor(url: string) {
+    const at = url.indexOf('?');
+    const text = at < 0 ? url : url.slice(0, at);
+    // A proxy-style target also has a host; only its path counts.
+    const path = text.startsWith('/') || text === '*' ? text : new URL(text).pathname;
+    this.path = decodeURIComponent(path);
+    this.#query = at < 0 ? '' : url.slice(at + 1);
+  }
+
+  get query(): URLSearchParams {
+    return new URLSearchParams(this.#query);
+  }
 }
 
 /** Answers one request. If it throws, the client gets a 500. */
@@ -27,17 +41,17 @@ export function createRouter(routes: Routes, logger: Logger): RequestListener {
     const target = parseTarget(request.url);
     if (!target) return replyError(response, 400, '400 Bad Request');
     const handler = find(target.path) ?? notFound;
-    answer(handler, request, response, target).catch((error: unknown) => {
+    const fail = (error: unknown) => {
       logger.error(error, 'Request failed', { path: target.path });
       if (response.headersSent) response.destroy();
       else replyError(response, 500, 'Internal Server Error');
-    });
+    };
+    try {
+      handler(request, response, target)?.catch(fail);
+    } catch (error) {
+      fail(error);
+    }
   };
-}
-
-/** Async, so that a handler's exception becomes a rejection. */
-async function answer(handler: Handler, ...exchange: Parameters<Handler>): Promise<void> {
-  await handler(...exchange);
 }
 
 export const textHeaders = {
@@ -52,14 +66,10 @@ export function replyError(response: Replier, status: number, message: string): 
 
 export const notFound: Handler = (_request, response) => replyError(response, 404, '404 page not found');
 
-/** Returns undefined when the target is not a URL or has a broken escape. */
+/** Returns undefined when the target is not valid. */
 function parseTarget(url: string): Target | undefined {
   try {
-    const at = url.indexOf('?');
-    const text = at < 0 ? url : url.slice(0, at);
-    // A proxy-style target also has a host; only its path counts.
-    const path = text.startsWith('/') || text === '*' ? text : new URL(text).pathname;
-    return { path: decodeURIComponent(path), query: new URLSearchParams(at < 0 ? '' : url.slice(at + 1)) };
+    return new Target(url);
   } catch {
     return undefined;
   }
