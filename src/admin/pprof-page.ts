@@ -47,7 +47,7 @@ function profileHandler(profiler: Profiler, kind: ProfileKind): Handler {
       return replyError(response, 400, `seconds=${text} is not a number above 0 and up to ${maxSeconds}`);
     }
     const gone = new AbortController();
-    response.once('close', () => gone.abort());
+    response.once('close', () => gone.abort()).once('hangup', () => gone.abort());
     try {
       const profile = await profiler.take(kind, seconds * 1000, gone.signal);
       if (gone.signal.aborted) return;

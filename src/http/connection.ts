@@ -275,6 +275,7 @@ export class Connection implements Tenant {
   #endOfRequests(): void {
     this.#hasClientEnded = true;
     if (this.#hasEnded) return;
+    this.#response?.emit('hangup');
     if (this.#response?.isStream) this.destroy();
     else if (this.#isAwaitingRequest) this.#end();
     else this.#onBody?.();

@@ -8,6 +8,15 @@ type Bytes = string | Uint8Array;
 /** `write` returns false when this many bytes wait for the client. */
 const roomBytes = 16 * 1024;
 
+interface Events {
+  /** There is room for more. */
+  drain: [];
+  /** The client has sent its end. It may be gone, or still read the answer. */
+  hangup: [];
+  /** The response is complete or given up. */
+  close: [];
+}
+
 /** What a response needs of its connection. */
 export interface Outlet {
   /** The time, as HTTP writes it. */
@@ -23,7 +32,7 @@ export interface Outlet {
  * chunked, or ends with the connection. It takes no more than the client reads: `write` returns false until `drain`. It
  * has the names of Node's Writable, which costs more than all else that a request needs.
  */
-export class HttpResponse extends EventEmitter<{ drain: []; close: [] }> {
+export class HttpResponse extends EventEmitter<Events> {
   readonly request: RequestHead;
   readonly #outlet: Outlet;
   readonly #fields = new Map<string, string | number>();
