@@ -78,7 +78,7 @@ test('lines of the same moment are sent together, also before the end', async (t
   const response = await answerOf(t, (to) => {
     const lines = new LineStream(to, (count) => ({ lost: count }));
     const write = to.write.bind(to);
-    to.write = (piece: unknown) => {
+    to.write = (piece: string | Uint8Array) => {
       writes++;
       return write(piece);
     };
