@@ -25,6 +25,8 @@ class KoffiLibc implements Libc {
   readonly #send: Call<[number, Uint8Array, number, number]>;
   readonly #recvfrom: Call<[number, Uint8Array, number, number, Uint8Array, Uint32Array]>;
   readonly #close: Call<[number]>;
+  /** Made once: `receive` is called for every event of the kernel. */
+  readonly #senderLength = new Uint32Array(1);
 
   constructor(koffi: Koffi) {
     // The symbols of the running process, so that any C library works that Node was built with.
@@ -87,7 +89,8 @@ class KoffiLibc implements Libc {
   receive(fd: number, buffer: Uint8Array, sender: Uint8Array): number | undefined {
     for (;;) {
       const flags = MSG_DONTWAIT | MSG_TRUNC;
-      const length = this.#recvfrom(fd, buffer, buffer.length, flags, sender, Uint32Array.of(sender.length));
+      this.#senderLength[0] = sender.length;
+      const length = this.#recvfrom(fd, buffer, buffer.length, flags, sender, this.#senderLength);
       if (length >= 0) return length;
       const errno = this.#koffi.errno();
       if (errno === EAGAIN) return undefined;

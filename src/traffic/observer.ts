@@ -99,8 +99,9 @@ export class TrafficObserver implements TrafficSource {
     try {
       const observation = await this.#observation();
       const { clock } = this.#options;
+      const timeOf = timeTexts();
       const tell = (event: Event['event'], flow: FlowItem | null, reason: string | null, count = 1) =>
-        onEvent({ time: new Date(clock.now()).toISOString(), event, flow, reason, count });
+        onEvent({ time: timeOf(clock.now()), event, flow, reason, count });
       const pass = (event: 'Opened' | 'Ended') => (flow: TrackedFlow, service: ObservedService) => {
         const item = flowItem(flow, service, clock.now());
         if (isWanted(item, service.plan)) tell(event, item, null);
@@ -201,4 +202,13 @@ export class TrafficObserver implements TrafficSource {
     this.#last = result.catch(() => undefined);
     return result;
   }
+}
+
+/** Many events come in the same millisecond. */
+function timeTexts(): (now: number) => string {
+  let last = { now: 0, text: '' };
+  return (now) => {
+    if (now !== last.now) last = { now, text: new Date(now).toISOString() };
+    return last.text;
+  };
 }

@@ -67,7 +67,7 @@ function writeEntry(
 
 /** Reads an entry; undefined for other families. Throws NetlinkFormatError when addresses are missing. */
 export function readFlow(message: NetlinkMessage): Flow | undefined {
-  const family = nameOf(addressFamilies, message.payload()[0]);
+  const family = nameOf(addressFamilies, message.firstByte);
   if (!family) return undefined;
   const fields = { status: 0, tcpState: 0, timeout: 0, mark: 0, zone: 0, id: 0 };
   let original: ReadTuple | undefined;

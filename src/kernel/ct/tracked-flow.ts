@@ -49,7 +49,7 @@ export class TrackedFlow {
  * when addresses are missing.
  */
 export function readTrackedFlow(message: NetlinkMessage, flow: TrackedFlow): boolean {
-  const number = message.payload()[0];
+  const number = message.firstByte;
   if (number === addressFamilies.IPv4) flow.family = 'IPv4';
   else if (number === addressFamilies.IPv6) flow.family = 'IPv6';
   else return false;

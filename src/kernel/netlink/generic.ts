@@ -22,7 +22,7 @@ export function writeGenericHeader(writer: MessageWriter, command: number, versi
 
 /** The command of a generic message. Throws NetlinkFormatError when the message has no header. */
 export function genericCommand(message: NetlinkMessage): number {
-  const command = message.payload()[0];
+  const command = message.firstByte;
   if (command === undefined) throw new NetlinkFormatError('generic netlink message without a header');
   return command;
 }

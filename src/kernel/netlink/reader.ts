@@ -44,6 +44,11 @@ export class NetlinkMessage {
     return new Uint8Array(this.#view.buffer, from, this.length - headerLength);
   }
 
+  /** The first byte after the message header, in many protocols the address family; undefined when there is none. */
+  get firstByte(): number | undefined {
+    return this.length > headerLength ? this.#view.getUint8(this.#start + headerLength) : undefined;
+  }
+
   /** The attributes after a family header of the given length. */
   attributes(familyHeaderLength: number): AttributeReader {
     const start = this.#start + headerLength + align(familyHeaderLength);

@@ -73,7 +73,7 @@ function deliver(message: NetlinkMessage, listener: RuleEventListener): void {
 /** Reads a notification; undefined for other kinds of objects and other families. */
 function readRuleEvent(message: NetlinkMessage): RuleEvent | undefined {
   const what = kinds.get(messageKind(message.type) ?? -1);
-  const family = nameOf(addressFamilies, message.payload()[0]);
+  const family = nameOf(addressFamilies, message.firstByte);
   if (!what || !family) return undefined;
   const attributes = AttributeMap.of(message);
   const table = attributes.string(what.table);

@@ -49,7 +49,7 @@ export interface TraceStep {
 /** Reads a trace message; undefined for any other message and for incomplete steps. */
 export function readTrace(message: NetlinkMessage): TraceStep | undefined {
   if (messageKind(message.type) !== NFT_MSG.TRACE) return undefined;
-  const family = nameOf(familyNumbers, message.payload()[0]);
+  const family = nameOf(familyNumbers, message.firstByte);
   const a = AttributeMap.of(message);
   const [id, table, chain] = [a.u32Be(TRACE.ID), a.string(TRACE.TABLE), a.string(TRACE.CHAIN)];
   const kind = nameOf(traceTypes, a.u32Be(TRACE.TYPE));

@@ -184,7 +184,7 @@ export function readCounterObject(message: NetlinkMessage): Counter | undefined 
 
 /** The table that a message refers to: its family is in the header, its name in an attribute. */
 export function readTableRef(message: NetlinkMessage, name: string | undefined): TableRef {
-  const number = message.payload()[0];
+  const number = message.firstByte;
   const family = nameOf(familyNumbers, number);
   if (!family) throw new NetlinkFormatError(`unknown table family ${number}`);
   return { family, name: required(name, 'object', 'a table') };
