@@ -23,6 +23,11 @@ export interface ReflectorTuning {
   readonly idleMs: number;
   readonly firstList: ListPatience;
   readonly laterList: ListPatience;
+  /**
+   * A streamed list that is not complete after this long has failed. A server that does not know streamed lists never
+   * ends one, and in a busy cluster its events keep coming.
+   */
+  readonly listMs: number;
   /** For how long lists come in pages after streaming one has failed. */
   readonly streamingPause: BackoffOptions;
   /** Without data for this long, reading a page of a list fails. */
@@ -30,17 +35,15 @@ export interface ReflectorTuning {
 }
 
 /**
- * How long to wait for a streamed list. A server that does not know them never ends one; but one that is busy, as after its
- * restart, when every node lists, is still at work on a list that is late. To give that up and ask again doubles its load.
- * So only the first list has little time: until then the node has nothing, and afterwards its rules stay as they are.
+ * How long to wait for data of a streamed list. A server that is busy, as after its restart, when every node lists, is
+ * still at work on a list that is late. To give that up and ask again doubles its load. The first list has less time:
+ * until then the node has nothing, and afterwards its rules stay as they are.
  */
 interface ListPatience {
   /** Until the answer begins. */
   readonly answerMs: number;
   /** Without data for this long, streaming has failed. */
   readonly idleMs: number;
-  /** As long as this, if data keeps coming. */
-  readonly totalMs: number;
 }
 
 const defaultTuning: ReflectorTuning = {
@@ -48,8 +51,9 @@ const defaultTuning: ReflectorTuning = {
   pageSize: 500,
   watchSeconds: [300, 600],
   idleMs: 150_000,
-  firstList: { answerMs: 30_000, idleMs: 30_000, totalMs: 60_000 },
-  laterList: { answerMs: 75_000, idleMs: 150_000, totalMs: 300_000 },
+  firstList: { answerMs: 30_000, idleMs: 30_000 },
+  laterList: { answerMs: 75_000, idleMs: 150_000 },
+  listMs: 300_000,
   streamingPause: { initialMs: 60_000, maxMs: 3_600_000, jitter: 1 },
   pageIdleMs: 30_000,
 };
@@ -260,7 +264,7 @@ export class Reflector<R extends ResourceName> {
   /** Runs one watch from the known version, or from a streamed list when there is none. */
   async #watch(): Promise<void> {
     const { clock, random } = this.#options;
-    const { watchSeconds, idleMs, firstList, laterList } = this.#tuning;
+    const { watchSeconds, idleMs, firstList, laterList, listMs } = this.#tuning;
     const patience = this.#hasListed ? laterList : firstList;
     const [min, max] = watchSeconds;
     if (this.#isStreaming) this.#intake.beginListing();
@@ -284,8 +288,8 @@ export class Reflector<R extends ResourceName> {
       this.#hasEvents = true;
       hasObjects ||= event.type !== 'bookmark';
       const isListing = this.#version === undefined && applied === undefined;
-      if (isListing && clock.monotonic() - startedAt > patience.totalMs) {
-        throw new TransportError(`the list was not complete after ${patience.totalMs / 1000} s`);
+      if (isListing && clock.monotonic() - startedAt > listMs) {
+        throw new TransportError(`the list was not complete after ${listMs / 1000} s`);
       }
       return applied;
     };

@@ -22,13 +22,13 @@ export const fastTuning: Partial<ReflectorTuning> = {
   backoff: { initialMs: 1, maxMs: 8, jitter: 1 },
   watchSeconds: [5, 10],
   idleMs: 150,
-  firstList: { answerMs: 30_000, idleMs: 100, totalMs: 60_000 },
-  laterList: { answerMs: 30_000, idleMs: 150, totalMs: 60_000 },
+  firstList: { answerMs: 30_000, idleMs: 100 },
+  laterList: { answerMs: 30_000, idleMs: 150 },
   streamingPause: { initialMs: 5, maxMs: 40, jitter: 1 },
   pageIdleMs: 100,
 };
 
-const unhurriedList = { answerMs: 60_000, idleMs: 60_000, totalMs: 60_000 };
+const unhurriedList = { answerMs: 60_000, idleMs: 60_000 };
 
 /** Long idle times, so that nothing is asked for again because of silence. */
 export const unhurriedTuning: Partial<ReflectorTuning> = {
