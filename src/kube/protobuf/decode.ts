@@ -13,7 +13,6 @@ import type {
   ServicePortObject,
   SlicePortObject,
 } from '../../model/objects.ts';
-import { packNames, podName, type Target } from '../../model/pod-names.ts';
 import { isNodeIP, maxInt32, maxPort, serviceNameLabel, triggerTimeAnnotation } from '../decode.ts';
 import { FieldFault, nothing } from '../fields.ts';
 import { integer, type Message, part, shared, sharedTexts, text, texts } from './message.ts';
@@ -159,8 +158,8 @@ function serviceOf(reader: WireReader): ServiceObject {
 }
 
 type SliceDraft = Omit<Draft<EndpointSliceObject>, 'pods'> & {
-  /** What the endpoints refer to, in the same order. */
-  readonly targets: Target[];
+  /** The endpoint that is being read: one for all, which saves most of the garbage of a list. */
+  readonly endpoint: EndpointDraft;
 };
 
 const serviceNameKey = Buffer.from(serviceNameLabel);
@@ -184,11 +183,48 @@ interface EndpointDraft {
   ready: boolean;
   serving: boolean;
   terminating: boolean;
-  target: Mutable<Target>;
+  /** What the endpoint refers to. */
+  isPod: boolean;
+  podNamespace: string;
+  /** Where the name of the pod lies. */
+  podStart: number;
+  podEnd: number;
   nodeName: string | undefined;
   zone: string | undefined;
   zoneHints: readonly string[] | undefined;
   nodeHints: readonly string[] | undefined;
+}
+
+function emptyEndpoint(): EndpointDraft {
+  return {
+    address: undefined,
+    ready: true,
+    serving: true,
+    terminating: false,
+    isPod: false,
+    podNamespace: '',
+    podStart: 0,
+    podEnd: 0,
+    nodeName: undefined,
+    zone: undefined,
+    zoneHints: undefined,
+    nodeHints: undefined,
+  };
+}
+
+function clear(draft: EndpointDraft): void {
+  draft.address = undefined;
+  draft.ready = true;
+  draft.serving = true;
+  draft.terminating = false;
+  draft.isPod = false;
+  draft.podNamespace = '';
+  draft.podStart = 0;
+  draft.podEnd = 0;
+  draft.nodeName = undefined;
+  draft.zone = undefined;
+  draft.zoneHints = undefined;
+  draft.nodeHints = undefined;
 }
 
 const conditions: Message<EndpointDraft> = {
@@ -203,15 +239,19 @@ const conditions: Message<EndpointDraft> = {
   },
 };
 
-const target: Message<Mutable<Target>> = {
-  1: (reader, object) => {
-    object.kind = reader.shared('kind');
+const podKind = Buffer.from('Pod');
+
+const target: Message<EndpointDraft> = {
+  1: (reader, endpoint) => {
+    endpoint.isPod = reader.isText('kind', podKind);
   },
-  2: (reader, object) => {
-    object.namespace = reader.shared('namespace');
+  2: (reader, endpoint) => {
+    endpoint.podNamespace = reader.shared('namespace');
   },
-  3: (reader, object) => {
-    object.name = reader.text('name');
+  3: (reader, endpoint) => {
+    const { start, end } = reader.range('name', 'a string');
+    endpoint.podStart = start;
+    endpoint.podEnd = end;
   },
 };
 
@@ -239,9 +279,7 @@ const endpoint: Message<EndpointDraft> = {
     else reader.skip();
   },
   2: part('conditions', conditions),
-  4: (reader, draft) => {
-    reader.message('targetRef', draft.target, target);
-  },
+  4: part('targetRef', target),
   6: (reader, draft) => {
     draft.nodeName = reader.shared('nodeName');
   },
@@ -280,23 +318,24 @@ const slicePort: Message<Mutable<SlicePortObject>> = {
   },
 };
 
-const slice: Message<SliceDraft> = {
-  1: part('metadata', sliceMetadata),
-  2: (reader, { endpoints, targets }) => {
-    const draft: EndpointDraft = {
-      address: undefined,
-      ready: true,
-      serving: true,
-      terminating: false,
-      target: { kind: '', namespace: '', name: '' },
-      nodeName: undefined,
-      zone: undefined,
-      zoneHints: undefined,
-      nodeHints: undefined,
-    };
+/** Packs the name of the pod that the endpoint with this index refers to, as `podName` gives it. */
+function packPod(reader: WireReader, draft: EndpointDraft, namespace: string, index: number): void {
+  const { isPod, podNamespace, podStart, podEnd } = draft;
+  const path = () => `endpoints[${index}].targetRef.name`;
+  if (!isPod || podStart === podEnd) reader.names.addNone();
+  else if (podNamespace === '' || podNamespace === namespace) reader.packName(podStart, podEnd, path);
+  else reader.names.addText(`${podNamespace}/${reader.textOf(podStart, podEnd, path)}`);
+}
+
+/** Its metadata is read first, wherever it lies: the names of pods depend on the namespace. */
+const sliceHead: Message<SliceDraft> = { 1: part('metadata', sliceMetadata) };
+
+const sliceBody: Message<SliceDraft> = {
+  2: (reader, { endpoints, endpoint: draft, namespace }) => {
+    clear(draft);
     reader.message('endpoints', draft, endpoint, endpoints.length);
+    packPod(reader, draft, namespace, endpoints.length);
     endpoints.push(endpointOf(draft));
-    targets.push(draft.target);
   },
   3: (reader, { ports }) => {
     const draft: Mutable<SlicePortObject> = { protocol: 'TCP' };
@@ -314,17 +353,28 @@ function sliceOf(reader: WireReader): EndpointSliceObject {
     addressType: '',
     endpoints: [],
     ports: [],
-    targets: [],
+    endpoint: emptyEndpoint(),
   };
-  const { targets, ...object } = reader.read(draft, slice);
-  checkName(object);
-  const pods = packNames(targets.map((target) => podName(target, object.namespace)));
-  return {
-    ...object,
-    endpoints: kept(object.endpoints),
-    ports: kept(object.ports),
-    ...(pods !== undefined && { pods }),
+  reader.names.begin();
+  reader.preview(draft, sliceHead);
+  reader.read(draft, sliceBody);
+  checkName(draft);
+  const { namespace, name, resourceVersion, serviceName, addressType, triggerTime } = draft;
+  const endpoints = kept(draft.endpoints);
+  const ports = kept(draft.ports);
+  const object: Mutable<EndpointSliceObject> = {
+    namespace,
+    name,
+    resourceVersion,
+    serviceName,
+    addressType,
+    endpoints,
+    ports,
   };
+  if (triggerTime !== undefined) object.triggerTime = triggerTime;
+  const pods = reader.names.end();
+  if (pods !== undefined) object.pods = pods;
+  return object;
 }
 
 type NodeDraft = Omit<Draft<NodeObject>, 'labels'> & { readonly labels: [key: string, value: string][] };

@@ -37,7 +37,7 @@ export function readText(bytes: Buffer, start: number, end: number): string | un
   }
 }
 
-function isAscii(bytes: Uint8Array, start: number, end: number): boolean {
+export function isAscii(bytes: Uint8Array, start: number, end: number): boolean {
   for (let i = start; i < end; i++) if ((bytes[i] ?? 0) > 0x7f) return false;
   return true;
 }

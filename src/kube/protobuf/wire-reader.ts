@@ -1,6 +1,7 @@
 import type { Intern } from '../../lib/intern.ts';
 import { FieldFault } from '../fields.ts';
 import type { Message } from './message.ts';
+import { NamePacker } from './name-packer.ts';
 import { readText, TextCache } from './text-cache.ts';
 
 /** How a value is written: what follows the number of its field. */
@@ -27,6 +28,8 @@ interface Place {
  */
 export class WireReader {
   readonly #texts = new TextCache();
+  /** Names of the current object that are kept in packed form. */
+  readonly names = new NamePacker();
   #intern: Intern = (text) => text;
   #bytes: Buffer = Buffer.alloc(0);
   #at = 0;
@@ -103,6 +106,13 @@ export class WireReader {
     return target;
   }
 
+  /** Reads fields of the current message into `target`, and returns to its beginning. */
+  preview<T>(target: T, message: Message<T>): void {
+    const start = this.#at;
+    this.read(target, message);
+    this.#at = start;
+  }
+
   /** Reads the fields of the current message into `target`. */
   read<T>(target: T, message: Message<T>): T {
     while (this.next()) {
@@ -116,6 +126,18 @@ export class WireReader {
   /** The shared copy of a text. */
   intern(text: string): string {
     return this.#intern(text);
+  }
+
+  /** Packs the text from `start` to `end`; `path` names it if it is not UTF-8. */
+  packName(start: number, end: number, path: () => string): void {
+    if (!this.names.add(this.#bytes, start, end)) throw this.#notUtf8(path(), start, end);
+  }
+
+  /** The text from `start` to `end`. */
+  textOf(start: number, end: number, path: () => string): string {
+    const text = readText(this.#bytes, start, end);
+    if (text === undefined) throw this.#notUtf8(path(), start, end);
+    return text;
   }
 
   /** Reads an entry of a map of texts: its value if its key is `key`, else undefined. */
