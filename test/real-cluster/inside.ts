@@ -2,26 +2,18 @@
  * The part of `npm run test:cluster` that runs in namespaces of its own (outside.ts starts it): builds the cluster,
  * deploys kube-proxy, runs the batches. Everything it starts ends with it.
  */
-import { globSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { cpSync, globSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { messageOf } from '../../src/lib/thrown.ts';
-import { run } from '../cluster/lab/namespace.ts';
-import { dnsService, nodes } from './addresses.ts';
+import { describeRun } from './about.ts';
 import type { Arguments } from './arguments.ts';
 import { batches } from './batches.ts';
-import { ControlPlane } from './control-plane.ts';
+import { buildCluster } from './build-cluster.ts';
 import type { Folders } from './folders.ts';
-import { corednsImage } from './images/test-images.ts';
-import { Kubectl } from './kubectl.ts';
-import { WebService } from './load.ts';
-import { LoadBalancer } from './load-balancer.ts';
-import { Machine } from './machine.ts';
-import { buildControlPlaneNetwork } from './network.ts';
-import { Pki } from './pki.ts';
-import { DeployedProxy } from './proxy.ts';
+import type { Deployment } from './proxy.ts';
 import { type Column, readReport, renderTable, succeeded } from './report.ts';
 import { type ScenarioName, scenarioNames } from './scenarios/names.ts';
-import { type Played, play, renderScenarios } from './scenarios/play.ts';
+import { isSuccess, type Played, play, renderScenarios } from './scenarios/play.ts';
 import type { Stage } from './scenarios/scenario.ts';
 import { runSuite } from './suite.ts';
 
@@ -35,76 +27,73 @@ export interface Order {
   readonly cgroup: string;
 }
 
-async function main(order: Order): Promise<boolean> {
-  const { options } = order;
-  const title = `${options.proxy}-${options.mode}`;
-  const stage = await buildCluster(order);
-  const results = join(order.folders.results, title);
-  const played: Played[] = [];
-  let passed = true;
-  try {
-    await stage.proxy.deploy({ which: options.proxy, mode: options.mode });
-    say(`kube-proxy (${options.proxy}) runs on all nodes in ${options.mode} mode`);
-    for (const name of options.batches) {
-      if (isScenario(name)) {
-        const outcome = await playOne(name, stage);
-        played.push(outcome);
-        passed &&= outcome.load === undefined || outcome.load.failures.length === 0;
-      } else passed = (await runBatch(name, order, stage, results)) && passed;
-    }
-    await stage.proxy.save(results);
-  } finally {
-    if (played.length > 0) {
-      const text = renderScenarios(played, title);
-      mkdirSync(results, { recursive: true });
-      writeFileSync(join(results, 'scenarios.md'), `${text}\n`);
-      console.log(`\n${text}`);
-    }
+/** Runs batches and scenarios in a cluster, and writes their results. */
+class Lane {
+  readonly #order: Order;
+  readonly #stage: Stage;
+  readonly #deployment: Deployment;
+  /** For results. */
+  readonly #directory: string;
+
+  constructor(order: Order, stage: Stage) {
+    const { proxy, mode } = order.options;
+    this.#order = order;
+    this.#stage = stage;
+    this.#deployment = { which: proxy, mode };
+    this.#directory = resultsOf(order);
+    mkdirSync(this.#directory, { recursive: true });
   }
-  return passed;
-}
 
-async function buildCluster(order: Order): Promise<Stage> {
-  const { folders, options } = order;
-  run('mount', '-t', 'tmpfs', 'tmpfs', '/run');
-  buildControlPlaneNetwork();
-  const pki = new Pki(join(folders.state, 'pki'));
-  pki.forgetAuthority();
-  const kubectl = new Kubectl(pki.path('admin.kubeconfig'), folders.state);
-  const controlPlane = new ControlPlane(join(folders.state, 'control-plane'), pki, kubectl);
-  say('starting etcd and the control plane');
-  await controlPlane.start();
-  say(`starting ${nodes.length} nodes`);
-  const machines = nodes.map((node) => new Machine(node, { ...order, pki, kubectl }));
-  await Promise.all(machines.map((machine) => machine.start()));
-  await kubectl.run('wait', '--for=condition=Ready', 'node', '--all', '--timeout=180s');
-  const coredns = readFileSync(join(import.meta.dirname, 'coredns.yaml'), 'utf8');
-  await kubectl.apply('coredns', coredns.replace('IMAGE', corednsImage).replace('ADDRESS', dnsService));
-  new LoadBalancer(pki, join(folders.state, 'control-plane/load-balancer.log')).start();
-  const proxy = new DeployedProxy(kubectl, machines, join(folders.state, 'deploy'));
-  const web = new WebService(kubectl, machines, order.agnhostImage);
-  return { mode: options.mode, kubectl, controlPlane, machines, proxy, web, pki };
-}
+  /** Returns whether everything passed. */
+  async run(): Promise<boolean> {
+    const { proxy, kubectl, machines } = this.#stage;
+    await proxy.deploy(this.#deployment);
+    if (machines[0]) this.#print('about', await describeRun(kubectl, machines[0]));
+    const { batches: names } = this.#order.options;
+    const scenarios = names.filter(isScenario);
+    let passed = true;
+    for (const name of names.filter((each) => !isScenario(each)))
+      passed = (await this.#runBatch(name)) && passed;
+    if (scenarios.length > 0) passed = (await this.#playAll(scenarios)) && passed;
+    await proxy.save(this.#directory);
+    return passed;
+  }
 
-/** Returns whether no test failed. */
-async function runBatch(name: string, order: Order, stage: Stage, directory: string): Promise<boolean> {
-  const batch = batches[name];
-  if (!batch) throw new Error(`there is no batch ${name}`);
-  const { options, folders } = order;
-  const deployment = { which: options.proxy, mode: options.mode };
-  const configuration = batch.configuration?.[options.mode];
-  if (configuration) await stage.proxy.deploy({ ...deployment, configuration });
-  say(
-    `batch ${name}, ${batch.isSerial ? 1 : options.processes} at a time; output in ${directory}/${name}.log`,
-  );
-  const kubeconfig = stage.pki.path('tests.kubeconfig');
-  const suite = { name, batch, directory, kubeconfig, bin: folders.bin, processes: options.processes };
-  const results = await runSuite(suite);
-  if (configuration) await stage.proxy.deploy(deployment);
-  const table = renderTable(columnsOf(folders.results, name));
-  writeFileSync(join(directory, `${name}.md`), `${table}\n`);
-  console.log(`\n${table}\n`);
-  return succeeded(results);
+  async #runBatch(name: string): Promise<boolean> {
+    const batch = batches[name];
+    if (!batch) throw new Error(`there is no batch ${name}`);
+    const { options, folders } = this.#order;
+    const { proxy, pki } = this.#stage;
+    const configuration = batch.configuration?.[options.mode];
+    if (configuration) await proxy.deploy({ ...this.#deployment, configuration });
+    const processes = batch.isSerial ? 1 : options.processes;
+    say(`batch ${name}, ${processes} at a time; output in ${this.#directory}/${name}.log`);
+    const kubeconfig = pki.path('tests.kubeconfig');
+    const results = await runSuite({
+      ...{ name, batch, processes, kubeconfig },
+      directory: this.#directory,
+      bin: folders.bin,
+    });
+    if (configuration) await proxy.deploy(this.#deployment);
+    this.#print(name, renderTable(columnsOf(folders.results, name)));
+    return succeeded(results);
+  }
+
+  async #playAll(names: readonly ScenarioName[]): Promise<boolean> {
+    const played: Played[] = [];
+    await this.#stage.web.create();
+    for (const name of names) {
+      say(`scenario ${name}`);
+      played.push(await play(name, this.#stage));
+    }
+    this.#print('scenarios', renderScenarios(played, basename(this.#directory)));
+    return played.every(isSuccess);
+  }
+
+  #print(name: string, text: string): void {
+    writeFileSync(join(this.#directory, `${name}.md`), `${text}\n`);
+    console.log(`\n${text}\n`);
+  }
 }
 
 /** The results of this batch in all modes and with both proxies, as far as they were run. */
@@ -116,17 +105,14 @@ function columnsOf(results: string, name: string): Column[] {
   });
 }
 
-async function playOne(name: ScenarioName, stage: Stage): Promise<Played> {
-  await stage.web.create();
-  say(`scenario ${name}`);
-  const outcome = await play(name, stage);
-  const { load, obstacle } = outcome;
-  say(
-    load
-      ? `${name}: ${load.failures.length} of ${load.connections} connections failed`
-      : `${name}: ${obstacle}`,
-  );
-  return outcome;
+function resultsOf({ folders, options }: Order): string {
+  return join(folders.results, `${options.proxy}-${options.mode}`);
+}
+
+/** The state of the nodes is removed at the end, but their logs may explain a result. */
+function keepLogs(order: Order): void {
+  for (const file of globSync('*/*.log', { cwd: order.folders.state }))
+    cpSync(join(order.folders.state, file), join(resultsOf(order), 'logs', file));
 }
 
 function isScenario(name: string): name is ScenarioName {
@@ -137,18 +123,25 @@ function say(text: string): void {
   console.log(`${new Date().toISOString().slice(11, 19)} ${text}`);
 }
 
-const order = JSON.parse(process.argv[2] ?? '') as Order;
-try {
-  process.exitCode = (await main(order)) ? 0 : 1;
-} catch (error) {
-  console.error(`cluster: ${messageOf(error)}`);
-  process.exitCode = 2;
+async function main(order: Order): Promise<number> {
+  try {
+    const lane = new Lane(order, await buildCluster(order, say));
+    return (await lane.run()) ? 0 : 1;
+  } catch (error) {
+    console.error(`cluster: ${messageOf(error)}`);
+    return 2;
+  } finally {
+    keepLogs(order);
+  }
 }
+
+const order = JSON.parse(process.argv[2] ?? '') as Order;
+const status = await main(order);
 if (order.options.keep) {
   console.log(`The cluster runs until Ctrl-C. From a second terminal, as root:
-  nsenter --target $(pgrep --full --oldest real-cluster/inside.ts) --mount --net --pid \\
+  nsenter --target $(pgrep --full --newest real-cluster/inside.ts) --mount --net --pid \\
     ${order.folders.bin}/kubectl --kubeconfig ${order.folders.state}/pki/admin.kubeconfig get pods -A -o wide`);
   await new Promise(() => setInterval(() => undefined, 1 << 30));
 }
 // As the first process of its process namespace it takes everything that it started with it.
-process.exit();
+process.exit(status);

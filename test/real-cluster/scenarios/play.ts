@@ -1,3 +1,4 @@
+import { messageOf } from '../../../src/lib/thrown.ts';
 import type { LoadOutcome } from '../load-client.ts';
 import { scenario as apiServerRestart } from './api-server-restart.ts';
 import { scenario as certificateRotation } from './certificate-rotation.ts';
@@ -19,11 +20,14 @@ const scenarios: Readonly<Record<ScenarioName, Scenario>> = {
   'least-privilege': leastPrivilege,
 };
 
-/** What became of a scenario: figures of the load, or the reason why it was not played. */
+/** What became of a scenario. */
 export interface Played {
   readonly name: string;
   readonly load?: LoadOutcome;
+  /** Why it was not played. */
   readonly obstacle?: string;
+  /** Why it broke off. */
+  readonly error?: string;
 }
 
 /** Plays a scenario under load, and checks that the proxies still take up changes. */
@@ -31,27 +35,38 @@ export async function play(name: ScenarioName, stage: Stage): Promise<Played> {
   const { obstacle, prepare, play: act, restore } = scenarios[name];
   const reason = obstacle?.(stage.mode);
   if (reason !== undefined) return { name, obstacle: reason };
-  await prepare?.(stage);
-  const load = await stage.web.during(() => act(stage));
-  await stage.web.assertChangesArrive();
-  await restore?.(stage);
-  return { name, load };
+  try {
+    await prepare?.(stage);
+    const load = await stage.web.during(() => act(stage));
+    await stage.web.assertChangesArrive();
+    await restore?.(stage);
+    return { name, load };
+  } catch (error) {
+    return { name, error: messageOf(error) };
+  }
 }
 
+export function isSuccess({ load, error }: Played): boolean {
+  return error === undefined && (load === undefined || load.failures.length === 0);
+}
+
+/** A table in Markdown, then the first failures of each scenario. */
 export function renderScenarios(played: readonly Played[], title: string): string {
-  const rows = played.map(({ name, load, obstacle }) =>
-    load
-      ? `| ${name} | ${load.connections} | ${load.failures.length} | ${load.slowestMs} ms |`
-      : `| ${name} | not played: ${obstacle} | | |`,
-  );
-  const failures = played.flatMap(({ name, load }) =>
-    (load?.failures ?? []).slice(0, 20).map((failure) => `${name}: ${failure}`),
+  const failures = played.flatMap(({ name, load, error }) =>
+    [...(load?.failures ?? []).slice(0, 20), ...(error === undefined ? [] : [error])].map(
+      (failure) => `${name}: ${failure}`,
+    ),
   );
   return [
     `| scenario, ${title} | connections | failed | slowest |`,
     '|---|---|---|---|',
-    ...rows,
+    ...played.map((each) => `| ${each.name} | ${cells(each).join(' | ')} |`),
     '',
     ...failures,
   ].join('\n');
+}
+
+function cells({ load, obstacle, error }: Played): string[] {
+  if (load) return [String(load.connections), String(load.failures.length), `${load.slowestMs} ms`];
+  return [error === undefined ? `not played: ${obstacle}` : 'broke off', '', ''];
 }

@@ -1,0 +1,29 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { isSuccess, renderScenarios } from './play.ts';
+
+const played = [
+  { name: 'drain', load: { connections: 900, slowestMs: 31, failures: [] } },
+  { name: 'migration', load: { connections: 800, slowestMs: 10_001, failures: ['12:00 no answer'] } },
+  { name: 'least-privilege', obstacle: 'the overlay is for nftables mode' },
+  { name: 'kubelet-restart', error: 'kubectl: ended with 1' },
+];
+
+test('a scenario with a failed connection, or one that broke off, is no success', () => {
+  assert.deepEqual(played.map(isSuccess), [true, false, true, false]);
+});
+
+test('the table of scenarios has figures, obstacles and the first failures', () => {
+  assert.equal(
+    renderScenarios(played, 'ours-iptables'),
+    `| scenario, ours-iptables | connections | failed | slowest |
+|---|---|---|---|
+| drain | 900 | 0 | 31 ms |
+| migration | 800 | 1 | 10001 ms |
+| least-privilege | not played: the overlay is for nftables mode |  |  |
+| kubelet-restart | broke off |  |  |
+
+migration: 12:00 no answer
+kubelet-restart: kubectl: ended with 1`,
+  );
+});
