@@ -23,10 +23,11 @@ const mode = 'nftables';
 const defaultSizes = '1000x3';
 const rounds = 2;
 const settledMs = 2_000;
-/** Changes of a phase: at most this many, and none begins after this time. */
-const changes = 50;
+/** Changes are made one after the other until this time. */
 const phaseMs = 6_000;
+const pauseMs = 15;
 const memoryLookMs = 100;
+const metricsURL = 'http://127.0.0.1:10249/metrics';
 
 interface Task {
   readonly flood: Flood;
@@ -56,6 +57,8 @@ async function inside({ flood, size, program: name, path }: Task): Promise<Measu
       cluster.addHealthCheckPort(healthCheckNodePort);
       await sleep(settledMs);
       await probe.longestAnswer();
+      // The program measures its event loop after the first scrape.
+      await longestLoopDelay();
       const quiet: Phase[] = [];
       const flooded: Phase[] = [];
       for (let round = 0; round < rounds; round++) {
@@ -81,6 +84,7 @@ interface Phase {
   readonly unanswered: number;
   readonly peakMB: number;
   readonly cpuShare: number;
+  readonly loopDelay: number;
 }
 
 async function measurePhase(cluster: Cluster, program: Program, probe: Probe): Promise<Phase> {
@@ -92,19 +96,36 @@ async function measurePhase(cluster: Cluster, program: Program, probe: Probe): P
   const before = program.cpu();
   const begun = sharedClock();
   const effects: number[] = [];
-  for (let i = 0; i < changes && sharedClock() - begun < phaseMs; i++) {
+  for (let i = 0; sharedClock() - begun < phaseMs; i++) {
     const [who, outcome] =
       i % 2 === 0 ? (['one-refusing', 'refused'] as const) : (['listener', 'connected'] as const);
     effects.push(
       await patiently(program, changeEffect(cluster, probe, cluster.size.services - 1, who, outcome)),
     );
-    await sleep(memoryLookMs / 2);
+    await sleep(pauseMs);
   }
   const elapsed = sharedClock() - begun;
   const { own, kernel } = cpuSince(before, program.cpu());
   clearInterval(look);
   const { times, failed } = await polite.stop();
-  return { effects, livez: times, unanswered: failed, peakMB, cpuShare: (100 * (own + kernel)) / elapsed };
+  const cpuShare = (100 * (own + kernel)) / elapsed;
+  return {
+    effects,
+    livez: times,
+    unanswered: failed,
+    peakMB,
+    cpuShare,
+    loopDelay: await longestLoopDelay(),
+  };
+}
+
+/** The longest delay of the event loop since the last call, in ms; 0 if the program has no such metric. */
+async function longestLoopDelay(): Promise<number> {
+  const page = await fetch(metricsURL, { signal: AbortSignal.timeout(phaseMs) }).then(
+    (answer) => answer.text(),
+    () => '',
+  );
+  return 1000 * Number(/^nodejs_eventloop_lag_max_seconds (.*)$/m.exec(page)?.[1] ?? 0);
 }
 
 function figuresOf(
@@ -128,6 +149,8 @@ function figuresOf(
       'livez unanswered': [flooded.reduce((sum, phase) => sum + phase.unanswered, 0), ''],
       'memory at rest': [atRest, 'MB'],
       'memory grows by': [most(flooded.map((phase) => phase.peakMB)) - atRest, 'MB'],
+      'loop delay at rest': [most(quiet.map((phase) => phase.loopDelay)), 'ms'],
+      'loop delay, flood': [most(flooded.map((phase) => phase.loopDelay)), 'ms'],
       'CPU at rest': [most(quiet.map((phase) => phase.cpuShare)), '%'],
       'CPU, flood': [most(flooded.map((phase) => phase.cpuShare)), '%'],
     },
