@@ -1,7 +1,7 @@
 import type { Backend } from '../backends/backend.ts';
 import type { BackendContext } from '../backends/mode.ts';
 import { RepairBudget } from '../backends/repair-budget.ts';
-import { kernelFlowTable, udpTimeouts } from '../conntrack/kernel-table.ts';
+import { kernelFlowTable, tableFacts } from '../conntrack/kernel-table.ts';
 import { ConntrackReconciler } from '../conntrack/reconciler.ts';
 import type { Problems } from '../health/problems.ts';
 import type { ProxyHealth } from '../health/proxy-health.ts';
@@ -223,7 +223,7 @@ async function openFlows(
   const sysctl = new Sysctl(systemFiles);
   const reconciler = new ConntrackReconciler({
     family,
-    table: kernelFlowTable(client, family, () => udpTimeouts(sysctl)),
+    table: kernelFlowTable(client, family, () => tableFacts(sysctl)),
     ownAddresses: async () => new Set(await ownAddresses()),
     duration: metrics.conntrackSyncDuration,
     deleted: metrics.conntrackDeleted,

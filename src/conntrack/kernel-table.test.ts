@@ -20,7 +20,7 @@ import { kernelFlowTable } from './kernel-table.ts';
 import { ConntrackReconciler } from './reconciler.ts';
 import type { Scope } from './udp-targets.ts';
 
-const unknownTimeouts = () => ({ ordinary: undefined, stream: undefined });
+const unknownFacts = () => ({ ordinary: undefined, stream: undefined });
 const EINTR = 4;
 const EPERM = 1;
 const serving = new Set(['10.1.0.5:53']);
@@ -96,7 +96,7 @@ function reconcile(table: Table) {
   const state = { passes: 0, deleted: 0, errors: [] as string[] };
   const reconciler = new ConntrackReconciler({
     family: 'IPv4',
-    table: kernelFlowTable(client, 'IPv4', unknownTimeouts),
+    table: kernelFlowTable(client, 'IPv4', unknownFacts),
     ownAddresses: async () => new Set(),
     duration: { observe: () => state.passes++ },
     deleted: {
@@ -179,7 +179,7 @@ test('stale entries are deleted during the dump, so that few are in memory', asy
   const client = new NetlinkConntrackClient(() => table.open(), { clock: new FakeClock() });
   let found = 0;
   let mostHeld = 0;
-  await kernelFlowTable(client, 'IPv4', unknownTimeouts).sweep({
+  await kernelFlowTable(client, 'IPv4', unknownFacts).sweep({
     isStale: ({ answererIP }) => {
       const isStale = answererIP === '10.1.0.9';
       if (isStale) found++;
@@ -213,29 +213,32 @@ test('a flow is quiet when its time-out was last renewed some seconds ago', asyn
   assert.equal(await quiet(undefined), 0);
 });
 
-test('the kernel filters by changed frontends and node ports, in IPv6 by port only', async () => {
+test('one walk serves all changed frontends and node ports, unless the kernel can skip many entries', async () => {
   const scopes = [
     { destinationIP: '10.96.0.10', destinationPort: 53 },
     { destinationIP: '10.96.0.11', destinationPort: 53 },
     { destinationPort: 30053 },
   ];
-  const walks = async (family: Family, places: readonly Scope[]) => {
+  const walks = async (family: Family, places: readonly Scope[], entries: number) => {
     const table = new Table();
     const client = new NetlinkConntrackClient(() => table.open(), { clock: new FakeClock() });
-    await kernelFlowTable(client, family, unknownTimeouts).sweep({
+    await kernelFlowTable(client, family, () => ({ ...unknownFacts(), entries })).sweep({
       scopes: places,
       isStale: () => false,
       onDeleted() {},
     });
     return table.walks;
   };
-  assert.equal(await walks('IPv4', scopes), 3);
+  assert.equal(await walks('IPv4', scopes, 10_000), 1);
+  assert.equal(await walks('IPv4', scopes, 100_000), 3);
+  assert.equal(await walks('IPv4', scopes.slice(1, 2), 0), 1);
   const inIPv6 = scopes.map(({ destinationIP, destinationPort }) =>
     destinationIP === undefined
       ? { destinationPort }
       : { destinationIP: `fd00::${destinationIP}`, destinationPort },
   );
-  assert.equal(await walks('IPv6', inIPv6), 2);
+  assert.equal(await walks('IPv6', inIPv6, 10_000), 1);
+  assert.equal(await walks('IPv6', inIPv6, 100_000), 2);
 });
 
 async function settled(holds: () => boolean): Promise<void> {

@@ -1,8 +1,9 @@
 import type { ConntrackClient } from '../kernel/ct/client.ts';
-import type { Flow, FlowFilter } from '../kernel/ct/flow.ts';
-import { IPS_ASSURED } from '../kernel/ct/tracked-flow.ts';
+import type { FlowFilter, FlowIdentity } from '../kernel/ct/flow.ts';
+import { IPS_ASSURED, type TrackedFlow } from '../kernel/ct/tracked-flow.ts';
 import type { Sysctl } from '../kernel/sysctl.ts';
-import { type Family, formatIP, parseIP } from '../model/ip.ts';
+import { type AddressKey, keyBytes, keyText } from '../model/address-key.ts';
+import { type Family, parseIP } from '../model/ip.ts';
 import type { FlowTable, Sweep } from './reconciler.ts';
 import type { Scope, UDPFlow } from './udp-targets.ts';
 
@@ -13,16 +14,23 @@ const deletedAtOnce = 256;
 /** After this many seconds without a packet, no answer is expected. The kernel rounds to seconds. */
 const quietSeconds = 3;
 
-/** Seconds for which the kernel keeps a UDP entry after a packet; undefined when that is not known. */
-export interface UDPTimeouts {
+/** What the kernel tells about its table; undefined when that is not known. */
+export interface TableFacts {
+  /** Seconds for which a UDP entry is kept after a packet. */
   readonly ordinary: number | undefined;
-  /** Of entries with packets in both directions for more than two seconds. */
+  /** The same for entries with packets in both directions for more than two seconds. */
   readonly stream: number | undefined;
+  /** Number of entries of all protocols. */
+  readonly entries?: number | undefined;
 }
 
-export function udpTimeouts(sysctl: Pick<Sysctl, 'read'>): UDPTimeouts {
-  const name = 'net/netfilter/nf_conntrack_udp_timeout';
-  return { ordinary: sysctl.read(name), stream: sysctl.read(`${name}_stream`) };
+export function tableFacts(sysctl: Pick<Sysctl, 'read'>): TableFacts {
+  const name = 'net/netfilter/nf_conntrack';
+  return {
+    ordinary: sysctl.read(`${name}_udp_timeout`),
+    stream: sysctl.read(`${name}_udp_timeout_stream`),
+    entries: sysctl.read(`${name}_count`),
+  };
 }
 
 /**
@@ -31,13 +39,14 @@ export function udpTimeouts(sysctl: Pick<Sysctl, 'read'>): UDPTimeouts {
 export function kernelFlowTable(
   client: ConntrackClient,
   family: Family,
-  timeoutsNow: () => UDPTimeouts,
+  factsNow: () => TableFacts,
 ): FlowTable {
   return {
     async sweep(sweep) {
-      const timeouts = timeoutsNow();
-      const isStale = (entry: Flow) => sweep.isStale(new KernelFlow(entry, timeouts));
-      for (const filter of filtersOf(family, sweep.scopes)) {
+      const facts = factsNow();
+      const flow = new KernelFlow(facts);
+      const isStale = (entry: TrackedFlow) => entry.protocol === UDP && sweep.isStale(flow.of(entry));
+      for (const filter of filtersOf(family, sweep.scopes, facts.entries)) {
         await sweepTable(client, filter, { ...sweep, isStale });
       }
     },
@@ -46,12 +55,12 @@ export function kernelFlowTable(
 }
 
 interface EntrySweep extends Pick<Sweep, 'onDeleted'> {
-  isStale(entry: Flow): boolean;
+  isStale(entry: TrackedFlow): boolean;
 }
 
 async function sweepTable(client: ConntrackClient, filter: FlowFilter, sweep: EntrySweep): Promise<void> {
   const refused: Error[] = [];
-  let stale: Flow[] = [];
+  let stale: FlowIdentity[] = [];
   const removeStale = async (): Promise<void> => {
     const entries = stale;
     stale = [];
@@ -60,9 +69,9 @@ async function sweepTable(client: ConntrackClient, filter: FlowFilter, sweep: En
     refused.push(...failures.map(({ error }) => error));
   };
   try {
-    await client.forEachFlow(filter, {
+    await client.forEachFilteredFlow(filter, {
       flow: (entry) => {
-        if (sweep.isStale(entry)) stale.push(entry);
+        if (sweep.isStale(entry)) stale.push(identityOf(entry));
       },
       pause: () => (stale.length < deletedAtOnce ? undefined : removeStale()),
       // Nothing to undo: entries found so far are stale, and deleting one twice does no harm.
@@ -76,8 +85,20 @@ async function sweepTable(client: ConntrackClient, filter: FlowFilter, sweep: En
   throw new Error(`${refused.length} entries could not be deleted: ${first.message}`, { cause: first });
 }
 
-/** Returns the filters for the kernel. It cannot filter by IPv6 address (see ct/codec.ts), only by port. */
-function filtersOf(family: Family, scopes: readonly Scope[] | undefined): FlowFilter[] {
+function identityOf(entry: TrackedFlow): FlowIdentity {
+  const { family, protocol, sourcePort, destinationPort, zone, id } = entry;
+  const [source, destination] = [keyBytes(entry.source), keyBytes(entry.destination)];
+  return { family, protocol, zone, id, original: { source, destination, sourcePort, destinationPort } };
+}
+
+/** A walk whose flows the kernel filters costs as much as to read this many flows here. */
+const entriesPerWalk = 6_000;
+
+/**
+ * Returns the filters of the walks: one that serves all scopes, or one for each, if the kernel then skips enough flows.
+ * The kernel cannot filter by IPv6 address (see ct/codec.ts), only by port.
+ */
+function filtersOf(family: Family, scopes: readonly Scope[] | undefined, entries = 0): FlowFilter[] {
   const all = { family, protocol: UDP };
   if (!scopes) return [all];
   const filters = new Map<string, FlowFilter>();
@@ -89,40 +110,55 @@ function filtersOf(family: Family, scopes: readonly Scope[] | undefined): FlowFi
       ip ? { ...filter, originalDestination: ip.bytes } : filter,
     );
   }
-  return [...filters.values()];
+  const isOneCheaper = filters.size > 1 && entries < filters.size * entriesPerWalk;
+  return isOneCheaper ? [all] : [...filters.values()];
 }
 
-/** A conntrack entry for the reconciler. Addresses are formatted only when read: most checks need only one. */
-class KernelFlow implements UDPFlow {
-  readonly #entry: Flow;
-  readonly #timeouts: UDPTimeouts;
+/** Texts of this many addresses are kept during a sweep: the same few endpoints answer most flows. */
+const textsKept = 10_000;
 
-  constructor(entry: Flow, timeouts: UDPTimeouts) {
+/** The current conntrack entry, for the reconciler. Addresses become texts only when read: most checks need only one. */
+class KernelFlow implements UDPFlow {
+  readonly #facts: TableFacts;
+  readonly #texts = new Map<AddressKey, string>();
+  #entry: TrackedFlow | undefined;
+
+  constructor(facts: TableFacts) {
+    this.#facts = facts;
+  }
+
+  of(entry: TrackedFlow): this {
     this.#entry = entry;
-    this.#timeouts = timeouts;
+    return this;
   }
 
   get destinationIP(): string {
-    const { family, original } = this.#entry;
-    return formatIP({ family, bytes: original.destination });
+    return this.#text(this.#entry?.destination ?? 0);
   }
 
   get destinationPort(): number {
-    return this.#entry.original.destinationPort;
+    return this.#entry?.destinationPort ?? 0;
   }
 
   get answererIP(): string {
-    const { family, reply } = this.#entry;
-    return formatIP({ family, bytes: reply.source });
+    return this.#text(this.#entry?.answerer ?? 0);
   }
 
   get answererPort(): number {
-    return this.#entry.reply.sourcePort;
+    return this.#entry?.answererPort ?? 0;
   }
 
   get isQuiet(): boolean {
-    const { status, timeout } = this.#entry;
-    const { ordinary = 0, stream = 0 } = this.#timeouts;
+    const { status = 0, timeout = 0 } = this.#entry ?? {};
+    const { ordinary = 0, stream = 0 } = this.#facts;
     return (status & IPS_ASSURED ? stream : ordinary) - timeout >= quietSeconds;
+  }
+
+  #text(key: AddressKey): string {
+    const known = this.#texts.get(key);
+    if (known !== undefined) return known;
+    const text = keyText(key);
+    if (this.#texts.size < textsKept) this.#texts.set(key, text);
+    return text;
   }
 }

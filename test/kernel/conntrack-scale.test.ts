@@ -17,7 +17,7 @@ import type { FamilyProxier } from '../../src/proxier/family-proxier.ts';
 import { inNamespace } from '../cluster/lab/namespace.ts';
 import { eventually, eventuallyEqual } from '../eventually.ts';
 import { clusterIPOf, endpointOf, flowsLeftOf, services, stale, total } from './flow-crowd.ts';
-import { nftablesIn, proxierOf, udpService, udpSlice, udpTimeoutsHere } from './udp-proxier.ts';
+import { nftablesIn, proxierOf, tableFactsHere, udpService, udpSlice } from './udp-proxier.ts';
 
 const CONNTRACK = '/proc/sys/net/netfilter/nf_conntrack';
 /** Far more than the pass needs, far less than the whole table in memory. */
@@ -109,7 +109,7 @@ inNamespace(import.meta.url, () => {
   function makeProxier(): FamilyProxier {
     const reconciler = new ConntrackReconciler({
       family: 'IPv4',
-      table: kernelFlowTable(flows, 'IPv4', udpTimeoutsHere),
+      table: kernelFlowTable(flows, 'IPv4', tableFactsHere),
       ownAddresses: async () => new Set(['127.0.0.1']),
       duration: { observe: () => log.push('pass') },
       deleted: {

@@ -15,7 +15,7 @@ import type { FamilyProxier } from '../../src/proxier/family-proxier.ts';
 import { inNamespace, sh } from '../cluster/lab/namespace.ts';
 import { eventually } from '../eventually.ts';
 import { FakeClock } from '../fake-clock.ts';
-import { nftablesIn, proxierOf, udpService, udpSlice, udpTimeoutsHere } from './udp-proxier.ts';
+import { nftablesIn, proxierOf, tableFactsHere, udpService, udpSlice } from './udp-proxier.ts';
 
 const [a, b, clusterIP] = ['10.244.1.1', '10.244.1.2', '10.96.0.10'] as const;
 
@@ -63,7 +63,7 @@ inNamespace(import.meta.url, () => {
     const flows = openConntrackClient(await loadLibc(), { clock: systemClock });
     const reconciler = new ConntrackReconciler({
       family: 'IPv4',
-      table: kernelFlowTable(flows, 'IPv4', udpTimeoutsHere),
+      table: kernelFlowTable(flows, 'IPv4', tableFactsHere),
       ownAddresses: async () => new Set(),
       duration: { observe: () => passes++ },
       deleted: { inc: () => {} },

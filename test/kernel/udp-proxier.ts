@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { Backend } from '../../src/backends/backend.ts';
-import { udpTimeouts } from '../../src/conntrack/kernel-table.ts';
+import { tableFacts } from '../../src/conntrack/kernel-table.ts';
 import type { ConntrackReconciler } from '../../src/conntrack/reconciler.ts';
 import type { KernelInterfaces } from '../../src/kernel/open.ts';
 import { Sysctl } from '../../src/kernel/sysctl.ts';
@@ -17,7 +17,7 @@ import { conditions, service, slice } from '../cluster/objects.ts';
 import { nftablesEngine } from '../nftables/engine.ts';
 
 /** Time-outs of this network namespace. */
-export const udpTimeoutsHere = () => udpTimeouts(new Sysctl(systemFiles));
+export const tableFactsHere = () => tableFacts(new Sysctl(systemFiles));
 
 /** A proxier for IPv4 that syncs at once and whose flows this reconciler cleans up. */
 export function proxierOf(backend: Backend, reconciler: ConntrackReconciler): FamilyProxier {

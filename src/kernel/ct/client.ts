@@ -7,7 +7,7 @@ import { type NetlinkTransport, openTransport } from '../netlink/transport.ts';
 import { MessageWriter } from '../netlink/writer.ts';
 import { readFlow, writeDelete, writeFilter, writeGet } from './codec.ts';
 import { CT_DELETE, CT_GET, CT_NEW } from './constants.ts';
-import { type Flow, type FlowFilter, matchesFilter } from './flow.ts';
+import { type Flow, type FlowFilter, type FlowIdentity, matchesFilter } from './flow.ts';
 import { readTrackedFlow, TrackedFlow } from './tracked-flow.ts';
 
 /** Receives flows one by one: a node can track millions, so the client collects none. */
@@ -32,7 +32,7 @@ export interface DeleteResult {
   /** Number of entries that were deleted now or had gone before. */
   readonly deleted: number;
   /** Entries that the kernel did not delete, and why. */
-  readonly failures: readonly { readonly flow: Flow; readonly error: NetlinkError }[];
+  readonly failures: readonly { readonly flow: FlowIdentity; readonly error: NetlinkError }[];
 }
 
 /** The connection tracking table of this network namespace. */
@@ -46,8 +46,10 @@ export interface ConntrackClient {
    * is filled again for the next flow.
    */
   readAgain(flows: readonly TrackedFlow[], visit: (flow: TrackedFlow) => void): Promise<void>;
+  /** As `forEachTrackedFlow`. Kernels that ignore a condition let more flows of the family through. */
+  forEachFilteredFlow(filter: FlowFilter, visitor: TrackedFlowVisitor): Promise<void>;
   /** Deletes entries. Does not wait for a walk under way. */
-  deleteFlows(flows: readonly Flow[]): Promise<DeleteResult>;
+  deleteFlows(flows: readonly FlowIdentity[]): Promise<DeleteResult>;
   close(): void;
 }
 
@@ -83,10 +85,15 @@ export class NetlinkConntrackClient implements ConntrackClient {
   }
 
   forEachTrackedFlow(family: Family, visitor: TrackedFlowVisitor): Promise<void> {
+    return this.forEachFilteredFlow({ family }, visitor);
+  }
+
+  forEachFilteredFlow(filter: FlowFilter, visitor: TrackedFlowVisitor): Promise<void> {
     const flow = new TrackedFlow();
-    return this.#walks.dump(listRequest({ family }), {
+    return this.#walks.dump(listRequest(filter), {
+      isDense: true,
       message: (message) => {
-        if (message.type === CT_NEW && readTrackedFlow(message, flow) && flow.family === family) {
+        if (message.type === CT_NEW && readTrackedFlow(message, flow) && flow.family === filter.family) {
           visitor.flow(flow);
         }
       },
@@ -109,7 +116,7 @@ export class NetlinkConntrackClient implements ConntrackClient {
     });
   }
 
-  async deleteFlows(flows: readonly Flow[]): Promise<DeleteResult> {
+  async deleteFlows(flows: readonly FlowIdentity[]): Promise<DeleteResult> {
     const refusals = await this.#entries.requestEach(flows, deleteRequest);
     const failures = refusals
       .filter(({ error }) => error.code !== 'ENOENT')
@@ -131,7 +138,7 @@ function listRequest(filter: FlowFilter): NetlinkRequest {
   };
 }
 
-function deleteRequest(flow: Flow): NetlinkRequest {
+function deleteRequest(flow: FlowIdentity): NetlinkRequest {
   return {
     type: CT_DELETE,
     name: 'delete conntrack entry',

@@ -5,7 +5,7 @@ import { type AttributeReader, NetlinkFormatError, type NetlinkMessage } from '.
 import type { MessageWriter } from '../netlink/writer.ts';
 import { addressFamilies, nameOf } from '../numbers.ts';
 import { CTA, IP, PROTO, TUPLE } from './constants.ts';
-import type { Flow, FlowFilter, FlowTuple } from './flow.ts';
+import type { Flow, FlowFilter, FlowIdentity, FlowTuple } from './flow.ts';
 import { readTCPState, type TrackedFlow } from './tracked-flow.ts';
 
 /** Messages about single entries; see tracked-flow.ts for those who look at many. */
@@ -36,7 +36,7 @@ export function writeFilter(writer: MessageWriter, wanted: FlowFilter): void {
 }
 
 /** Writes the request to delete one entry. Its id protects a later entry with the same addresses. */
-export function writeDelete(writer: MessageWriter, flow: Flow): void {
+export function writeDelete(writer: MessageWriter, flow: FlowIdentity): void {
   writeEntry(writer, flow, flow.original);
   writer.u32Be(CTA.ID, flow.id);
 }

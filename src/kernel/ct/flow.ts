@@ -30,6 +30,9 @@ export interface Flow {
   readonly id: number;
 }
 
+/** What the kernel needs to find an entry, and to leave a later one with the same addresses alone. */
+export type FlowIdentity = Pick<Flow, 'family' | 'protocol' | 'original' | 'zone' | 'id'>;
+
 /** Which flows to visit. The kernel applies all conditions but an IPv6 address, and copies only flows that match. */
 export interface FlowFilter {
   readonly family: Family;

@@ -32,6 +32,8 @@ export class TrackedFlow {
   status = 0;
   id = 0;
   zone = 0;
+  /** Seconds until the kernel forgets it without a further packet; 0 when the message does not tell. */
+  timeout = 0;
   /** TCP_CONNTRACK_* number; 0 when the message does not tell. */
   tcpState = 0;
   /** Whether the kernel counts packets and bytes of this flow. */
@@ -53,7 +55,7 @@ export function readTrackedFlow(message: NetlinkMessage, flow: TrackedFlow): boo
   if (number === addressFamilies.IPv4) flow.family = 'IPv4';
   else if (number === addressFamilies.IPv6) flow.family = 'IPv6';
   else return false;
-  flow.status = flow.id = flow.zone = flow.tcpState = flow.startedAt = 0;
+  flow.status = flow.id = flow.zone = flow.timeout = flow.tcpState = flow.startedAt = 0;
   flow.packetsOut = flow.bytesOut = flow.packetsBack = flow.bytesBack = 0;
   flow.isCounted = false;
   let tuples = 0;
@@ -75,6 +77,9 @@ export function readTrackedFlow(message: NetlinkMessage, flow: TrackedFlow): boo
         break;
       case CTA.ZONE:
         flow.zone = reader.u16Be();
+        break;
+      case CTA.TIMEOUT:
+        flow.timeout = reader.u32Be();
         break;
       case CTA.PROTOINFO:
         flow.tcpState = readTCPState(reader.nested());
