@@ -10,6 +10,7 @@ COPY package.json package-lock.json .npmrc LICENSE ./
 RUN npm ci --ignore-scripts
 COPY scripts scripts
 COPY src src
+COPY test/cluster test/cluster
 COPY deploy/image deploy/image
 ARG KPT_COMMIT=unknown
 RUN npm run build && node scripts/image/lay-out.ts image

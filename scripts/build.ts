@@ -16,13 +16,13 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { basename, dirname, join, relative, resolve } from 'node:path';
+import { digestLine, lazyBuiltins, wrapper, writeCodeCache } from './code-cache/build.ts';
 import { copyFFILibrary } from './ffi-library.ts';
 import { builtProduct } from './product.ts';
 
 const root = resolve(import.meta.dirname, '..');
 const dist = join(root, 'dist');
 const commands = {
-  'kube-proxy': './src/main.ts',
   'kube-proxyctl': './src/ctl/main.ts',
   // Not a command: the code of userspace mode's threads (src/forwarder/thread.ts).
   'forwarder-worker': './src/forwarder/thread-main.ts',
@@ -48,6 +48,7 @@ async function main(): Promise<void> {
 
 async function buildInto(built: string, esbuild: typeof import('esbuild')): Promise<void> {
   const define = { KPT_PRODUCT: JSON.stringify(builtProduct(root)) };
+  await buildProxy(built, esbuild, define);
   for (const [command, entry] of Object.entries(commands)) {
     const outfile = join(built, `${command}.js`);
     await esbuild.build({
@@ -80,6 +81,48 @@ async function buildInto(built: string, esbuild: typeof import('esbuild')): Prom
   }
   writeFileSync(join(built, 'package.json'), `${JSON.stringify({ type: 'module' })}\n`);
   copyFFILibrary(join(root, 'node_modules'), join(built, 'node_modules'));
+  if (!writeCodeCache(built)) {
+    console.log(
+      'no dist/kube-proxy.cache: without root or user namespaces the program cannot be started here',
+    );
+  }
+}
+
+/**
+ * kube-proxy starts on nodes that have little time for it: its bundle is a script that V8 can run with a cache of compiled
+ * functions, and `kube-proxy.js` runs it.
+ */
+async function buildProxy(
+  built: string,
+  esbuild: typeof import('esbuild'),
+  define: Record<string, string>,
+): Promise<void> {
+  const outfile = join(built, 'kube-proxy.bundle');
+  await esbuild.build({
+    stdin: {
+      contents: "export { main } from './src/main.ts';\n",
+      resolveDir: root,
+      sourcefile: 'kube-proxy.js',
+    },
+    outfile,
+    bundle: true,
+    platform: 'node',
+    target: 'node24',
+    format: 'cjs',
+    external: ['koffi'],
+    define: { ...define, ...wrapper.define },
+    plugins: [lazyBuiltins()],
+    sourcemap: 'external',
+    banner: { js: wrapper.banner },
+    footer: { js: wrapper.footer },
+  });
+  const text = inASCII(readFileSync(outfile, 'utf8')).trimEnd();
+  writeFileSync(outfile, text + digestLine(text));
+  writeLineTable(outfile);
+  const entry = join(built, 'kube-proxy.js');
+  cpSync(join(root, 'scripts/code-cache/entry.js'), entry);
+  chmodSync(entry, 0o755);
+  console.log(`dist/kube-proxy.bundle  ${(text.length / 1024).toFixed(0)} KiB`);
 }
 
 /** The page that `kube-proxyctl ui` serves: page.html, page.js and page.css. */
@@ -162,7 +205,7 @@ function writeLineTable(outfile: string): void {
   const files = map.sources.map((path) => basename(path)).join('\n');
   const table = Buffer.concat([Buffer.from(Uint16Array.from(places).buffer), Buffer.from(files)]);
   const header = Buffer.from(Uint32Array.of(places.length / 2).buffer);
-  writeFileSync(outfile.replace(/\.js$/, '.lines'), Buffer.concat([header, table]));
+  writeFileSync(outfile.replace(/\.(js|bundle)$/, '.lines'), Buffer.concat([header, table]));
 }
 
 const digits = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/';

@@ -6,7 +6,6 @@ import type { Logger } from '../obs/log.ts';
 import type { ClusterAccess, PemSource } from './cluster-access.ts';
 import type { Credential } from './credentials.ts';
 import { RotatedFile } from './rotated-file.ts';
-import { TunnelAgent } from './tunnel-agent.ts';
 
 /**
  * The first keep-alive probe follows after this long without traffic, then ten more a second apart. So a watch, which
@@ -52,7 +51,7 @@ export class Transport {
     const material = await this.#material(credential);
     if (this.#current !== undefined && isSame(this.#current.material, material)) return this.#current.agent;
     try {
-      const agent = this.#createAgent(material);
+      const agent = await this.#createAgent(material);
       if (this.#current !== undefined) this.#retire(this.#current.agent);
       this.#current = { material, agent };
       this.#reported = undefined;
@@ -80,13 +79,16 @@ export class Transport {
     };
   }
 
-  #createAgent(material: Material): Agent {
+  async #createAgent(material: Material): Promise<Agent> {
     const options = { keepAlive: true, keepAliveMsecs: keepAliveMs };
     const { proxy, serverName, skipVerify, server } = this.#access;
     const plain = server.protocol === 'http:';
     if (plain && proxy === undefined) return new http.Agent(options);
     const secure = { secureContext: secureContextOf(material), rejectUnauthorized: !skipVerify };
-    if (proxy !== undefined) return new TunnelAgent(options, { proxy, plain, serverName, ...secure });
+    if (proxy !== undefined) {
+      const { TunnelAgent } = await import('./tunnel-agent.ts');
+      return new TunnelAgent(options, { proxy, plain, serverName, ...secure });
+    }
     return new https.Agent({
       ...options,
       ...secure,

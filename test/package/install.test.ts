@@ -31,7 +31,7 @@ describe('the package', { skip }, () => {
       /^(package\.json|LICENSE|dist\/LICENSE(\.(yaml|preact|uplot))?|Dockerfile|(README|CHANGELOG|CONTRIBUTING)\.md)$/,
       /^bin\/(kube-proxy|kube-proxyctl|kubectl-kube_proxy|kubectl_complete-kube_proxy|launch)$/,
       /^dist\/(kube-proxy|kube-proxyctl|forwarder-worker)\.(js|lines)$/,
-      /^dist\/page\.(html|js|css)$/,
+      /^dist\/(kube-proxy\.bundle|page\.(html|js|css))$/,
       /^(examples\/shop\/[a-z]+\.yaml|docs\/.+\.(md|svg|png)|(src|test)\/.+\/README\.md|deploy\/.+)$/,
     ];
     const packed = installation.packed();
@@ -40,9 +40,13 @@ describe('the package', { skip }, () => {
       [],
     );
     assert.ok(
-      ['bin/launch', 'dist/kube-proxy.js', 'dist/kube-proxy.lines', 'dist/page.js'].every((path) =>
-        packed.includes(path),
-      ),
+      [
+        'bin/launch',
+        'dist/kube-proxy.js',
+        'dist/kube-proxy.bundle',
+        'dist/kube-proxy.lines',
+        'dist/page.js',
+      ].every((path) => packed.includes(path)),
     );
   });
 
