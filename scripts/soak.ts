@@ -1,6 +1,6 @@
 /**
  * Runs the program under random changes, faults and traffic (test/soak/README.md). `npm run soak -- --minutes 10 --mode
- * iptables --seed 7`. Needs root; installs missing Debian packages.
+ * iptables --seed 7`; with `--costs` it measures what faults cost. Needs root; installs missing Debian packages.
  */
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
@@ -22,9 +22,10 @@ function taskOf(args: readonly string[]): SoakTask {
       seed: { type: 'string' },
       mode: { type: 'string', default: 'nftables' },
       verbose: { type: 'boolean', default: false },
+      costs: { type: 'boolean', default: false },
     },
   });
-  const { mode, verbose, operations, seed } = values;
+  const { mode, verbose, costs, operations, seed } = values;
   if (!soakModes.includes(mode as SoakMode))
     throw new Error(`--mode is one of ${soakModes.join(', ')}, not ${mode}`);
   // With only one limit the other does not apply.
@@ -32,6 +33,7 @@ function taskOf(args: readonly string[]): SoakTask {
   return {
     mode: mode as SoakMode,
     verbose,
+    costs,
     seed: number('seed', seed ?? shareSeed(root)),
     operations: number('operations', operations ?? Number.MAX_SAFE_INTEGER),
     minutes: Math.min(number('minutes', minutes), Number.MAX_SAFE_INTEGER),

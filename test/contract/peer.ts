@@ -35,12 +35,12 @@ export class Peer {
     await this.#cluster.settled();
   }
 
-  /** Kills it. */
-  async stop(): Promise<void> {
+  /** Ends it. */
+  async stop(signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
     const child = this.#child;
     if (!child) return;
     this.#child = undefined;
-    child.kill('SIGKILL');
+    child.kill(signal);
     await once(child, 'close');
   }
 }

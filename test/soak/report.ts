@@ -21,7 +21,8 @@ export function reportText({ operations, seconds, ledger, sizes, fresh }: SoakRe
   ].join('\n');
 }
 
-function costText(kind: string, { times, connections, failed, recoveries, outages }: Cost): string {
+/** What one kind of fault cost, as a line. */
+export function costText(kind: string, { times, connections, failed, recoveries, outages }: Cost): string {
   const outage = outages.length > 0 ? `, the last of them began after ${durations(outages)}` : '';
   return (
     `${kind}: ${times} times, ${failed} of ${connections} connections failed${outage}; ` +

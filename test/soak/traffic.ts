@@ -11,8 +11,8 @@ import type { Ledger } from './ledger.ts';
 import type { Model } from './model/model.ts';
 import type { SoakPacket } from './model/packet.ts';
 import { type Seen, unserved } from './model/promise.ts';
+import { SourcePorts } from './model/source-ports.ts';
 import { patience } from './model/tolerances.ts';
-import { SourcePorts } from './source-ports.ts';
 
 const senders = ['pod', 'remote', 'client', 'stranger', 'node'] as const;
 const targets = ['clusterIP', 'clusterIP', 'nodePort', 'second', 'external', 'loadBalancer'] as const;
