@@ -33,20 +33,21 @@ async function main(argv: readonly string[]): Promise<number> {
   process.env.TMPDIR = folders.state;
   try {
     linkPrograms(found, folders);
-    const images = [...testImages(found, folders.images), makeOurImage(folders.images)];
+    const ours = makeOurImage(folders.images);
+    const images = [...testImages(found, folders.images, needsUpstream(options)), ours.file];
     prepareMachine(process.pid, folders.state);
-    return await runInside(orderOf(options, found, folders, images));
+    return await runInside(orderOf(options, found, folders, { images, commit: ours.commit }));
   } finally {
     removeTraces(process.pid, folders.state);
   }
 }
 
 /** Throws an error that says what is missing, and where to get it. */
-function lookFor({ binaries, proxy, batches }: Arguments): Found {
-  const needsUpstream = proxy === 'upstream' || batches.includes('migration');
+function lookFor(options: Arguments): Found {
+  const { binaries } = options;
   const isThere = binaries !== undefined && existsSync(binaries);
   const found: Found = isThere ? findPrograms(binaries) : { programs: new Map(), archives: new Map() };
-  const missing = missingPrograms(found, needsUpstream);
+  const missing = missingPrograms(found, needsUpstream(options));
   if (missing.length === 0) return found;
   const where = binaries === undefined ? 'give a folder with --binaries DIR' : `missing in ${binaries}`;
   throw new Error(
@@ -58,6 +59,11 @@ function lookFor({ binaries, proxy, batches }: Arguments): Found {
   );
 }
 
+/** Whether upstream's proxy takes part. */
+function needsUpstream({ proxy, batches }: Arguments): boolean {
+  return proxy === 'upstream' || batches.includes('migration');
+}
+
 /** One folder for the PATH. What the user has not brought comes from Debian. */
 function linkPrograms({ programs }: Found, folders: Folders): void {
   const all = new Map(programs);
@@ -67,11 +73,16 @@ function linkPrograms({ programs }: Found, folders: Folders): void {
   for (const [name, path] of all) symlinkSync(path, join(folders.bin, name));
 }
 
-function orderOf(options: Arguments, found: Found, folders: Folders, images: readonly string[]): Order {
+function orderOf(
+  options: Arguments,
+  found: Found,
+  folders: Folders,
+  made: Pick<Order, 'images' | 'commit'>,
+): Order {
   return {
     options,
     folders,
-    images,
+    ...made,
     pauseImage: imageNamed(found, 'pause'),
     agnhostImage: imageNamed(found, 'agnhost'),
     cgroup: cgroupOf(process.pid),

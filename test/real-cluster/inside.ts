@@ -21,7 +21,10 @@ import { runSuite } from './suite.ts';
 export interface Order {
   readonly options: Arguments;
   readonly folders: Folders;
+  /** Archives for the nodes. */
   readonly images: readonly string[];
+  /** The commit of our image. */
+  readonly commit: string;
   readonly pauseImage: string;
   readonly agnhostImage: string;
   readonly cgroup: string;
@@ -48,7 +51,7 @@ class Lane {
   async run(): Promise<boolean> {
     const { proxy, kubectl, machines } = this.#stage;
     await proxy.deploy(this.#deployment);
-    if (machines[0]) this.#print('about', await describeRun(kubectl, machines[0]));
+    if (machines[0]) this.#print('about', await describeRun(this.#order.commit, kubectl, machines[0]));
     const { batches: names } = this.#order.options;
     const scenarios = names.filter(isScenario);
     let passed = true;

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { imageStages, RootFileSystems, settingsOf } from '../../../scripts/image/rootfs.ts';
@@ -9,16 +10,32 @@ const project = resolve(import.meta.dirname, '../../..');
 /** The name of our image in the nodes. */
 export const ourImage = 'kube-proxy-ts:test';
 
-/**
- * Makes the archive of our image, by the steps of the Dockerfile, and returns its file. An archive that was made from
- * the same commit is used again.
- */
-export function makeOurImage(directory: string): string {
+/** The Dockerfile and the files that its steps copy, without scripts that no image needs. */
+const inputs = [
+  'Dockerfile',
+  'LICENSE',
+  'package.json',
+  'package-lock.json',
+  '.npmrc',
+  'scripts',
+  ':(exclude)scripts/test*',
+  'src',
+  'deploy/image',
+];
+
+export interface OurImage {
+  readonly file: string;
+  /** The commit that the program in it tells. */
+  readonly commit: string;
+}
+
+/** Makes the archive of our image by the steps of the Dockerfile, or takes that of an earlier run with the same sources. */
+export function makeOurImage(directory: string): OurImage {
   const file = join(directory, 'kube-proxy-ts.tar');
   const mark = `${file}.commit`;
+  const made = existsSync(file) && existsSync(mark) ? readFileSync(mark, 'utf8') : undefined;
+  if (made !== undefined && hasSameSources(made)) return { file, commit: made };
   const commit = commitOf(project) ?? 'unknown';
-  const isFresh = existsSync(file) && existsSync(mark) && readFileSync(mark, 'utf8') === commit;
-  if (isFresh && /^[0-9a-f]+$/.test(commit)) return file;
   console.log(`making our image from commit ${commit}`);
   const systems = new RootFileSystems();
   try {
@@ -30,5 +47,12 @@ export function makeOurImage(directory: string): string {
   } finally {
     systems.remove();
   }
-  return file;
+  return { file, commit };
+}
+
+/** Whether the files that make the image are now as they were in a commit. */
+function hasSameSources(commit: string): boolean {
+  if (!/^[0-9a-f]+$/.test(commit)) return false;
+  const { status } = spawnSync('git', ['-C', project, 'diff', '--quiet', commit, '--', ...inputs]);
+  return status === 0;
 }

@@ -59,7 +59,7 @@ interface Base {
  * Makes the archives of images that the tests ask for and the user's folder lacks, from Debian packages of this machine
  * and the programs of the folder. Returns the files of all archives for the nodes.
  */
-export function testImages(found: Found, directory: string): string[] {
+export function testImages(found: Found, directory: string, needsUpstream: boolean): string[] {
   const asked = listImages(found);
   const given = new Set([...found.archives.values()].flat());
   const namesOf = (...repositories: readonly string[]): string[] =>
@@ -83,7 +83,7 @@ export function testImages(found: Found, directory: string): string[] {
     },
     coredns: { names: [corednsImage], layers: () => [], program: 'coredns', entrypoint: ['/coredns'] },
     upstream: {
-      names: [upstreamImage],
+      names: needsUpstream ? [upstreamImage] : [],
       layers: ({ debian }) => [debian],
       program: 'kube-proxy',
       at: 'usr/local/bin/kube-proxy',
