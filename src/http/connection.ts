@@ -224,17 +224,16 @@ export class Connection implements Tenant {
   }
 
   #send(bytes: string | Uint8Array, callback: (error?: Error | null) => void): void {
-    const { turns } = this.#capacity;
     if (this.#isGone) {
       callback(new Error('the client disconnected'));
       return;
     }
-    const all = typeof bytes === 'string' && bytes.length > pieceBytes ? Buffer.from(bytes) : bytes;
     if (this.#hasClientEnded && this.#response?.isStream) {
       this.destroy();
       return;
     }
-    turns.charge(all.length / bytesPerMs);
+    const all = typeof bytes === 'string' && bytes.length > pieceBytes ? Buffer.from(bytes) : bytes;
+    this.#capacity.turns.charge(all.length / bytesPerMs);
     this.#sent(all.length);
     this.#sendPiece(all, callback);
   }

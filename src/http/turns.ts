@@ -87,8 +87,8 @@ export class Turns {
   #next(): Worker | undefined {
     for (const line of this.#busy) {
       const worker = line.next();
-      const isOnlyOne = this.#busy.size === 1;
-      if (worker && isOnlyOne) return worker;
+      // A set that changes makes garbage, and the order of one line does not matter.
+      if (worker && this.#busy.size === 1) return worker;
       this.#busy.delete(line);
       if (!worker) continue;
       this.#busy.add(line);
