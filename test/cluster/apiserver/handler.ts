@@ -21,6 +21,8 @@ export interface RecordedRequest {
   readonly certificate: string;
   /** The client's port, which identifies the connection. */
   readonly port: number | undefined;
+  /** Whether the connection goes on with the TLS session of an earlier one. */
+  readonly resumesSession: boolean;
 }
 
 /**
@@ -75,6 +77,7 @@ export class ApiHandler {
       headers: request.headers,
       certificate: certificateName(request),
       port: request.socket.remotePort,
+      resumesSession: request.socket instanceof TLSSocket && request.socket.isSessionReused(),
     });
     const fault = this.#faults.take(target);
     const reply = new Reply(response, fault, this.#options.gzipAbove ?? gzipAboveBytes);
