@@ -17,11 +17,11 @@ RUN npm run build && node scripts/image/lay-out.ts image
 
 FROM scratch AS nftables
 COPY --from=build /src/image/nftables/ /
-ENV PATH=/usr/local/bin MALLOC_ARENA_MAX=1
+ENV PATH=/usr/local/bin MALLOC_ARENA_MAX=1 NODE_OPTIONS=--v8-pool-size=1
 ENTRYPOINT ["/usr/local/bin/kube-proxy"]
 
 FROM debian:bookworm-slim AS full
 RUN apt-get update && apt-get install -y --no-install-recommends iptables kmod && rm -rf /var/lib/apt/lists/*
 COPY --from=build /src/image/full/ /
-ENV MALLOC_ARENA_MAX=1
+ENV MALLOC_ARENA_MAX=1 NODE_OPTIONS=--v8-pool-size=1
 ENTRYPOINT ["/usr/local/bin/kube-proxy"]

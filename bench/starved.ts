@@ -1,6 +1,6 @@
 /**
  * Measures programs that get little CPU time: under a limit of 10 % of a core, and beside eight busy loops of the same
- * priority. kube-proxy-ts and, if set, the peer, in turns. Needs root. Everything happens in network namespaces and control
+ * priority. Also measures their memory as the kubelet counts it. kube-proxy-ts and, if set, the peer, in turns. Needs root. Everything happens in network namespaces and control
  * groups, which are removed at the end.
  */
 import { createServer } from 'node:net';
@@ -16,7 +16,9 @@ import { handBack, inNamespace, taskOf } from './programs/namespace.ts';
 import { Probe, sharedClock } from './programs/probe.ts';
 import { ownProgram, type Program } from './programs/program.ts';
 import { type Measurement, measurements, sizeText } from './report/measurement.ts';
+import { ControlGroup } from './starved/control-group.ts';
 import { measureFlowPass } from './starved/flow-pass.ts';
+import { FreshCopy } from './starved/fresh-copy.ts';
 import { type Hardship, hardships, Ordeal } from './starved/hardship.ts';
 
 const part = 'starved';
@@ -29,9 +31,10 @@ const rounds = 3;
 const changes = 50;
 const changesMs = 20_000;
 const betweenChangesMs = 50;
+const idleMs = 10_000;
 
 interface Task {
-  readonly hardship: Hardship;
+  readonly hardship: Hardship | 'memory';
   readonly mode: Mode;
   readonly size: Size;
   readonly program: string;
@@ -41,7 +44,7 @@ interface Task {
 export async function run(bench: Bench): Promise<void> {
   const { peer, sizes = defaultSizes } = bench;
   const programs = Object.entries({ 'kube-proxy-ts': ownProgram, ...(peer !== undefined && { peer }) });
-  for (const hardship of hardships) {
+  for (const hardship of [...hardships, 'memory'] as const) {
     for (const mode of modes) {
       for (const size of parseSizes(sizes)) {
         const tasks = programs.map(([program, path]) => ({ hardship, mode, size, program, path }));
@@ -78,12 +81,50 @@ function medians(all: readonly Measurement[]): Measurement[] {
   });
 }
 
-async function inside({ hardship, mode, size, program: name, path }: Task): Promise<Measurement[]> {
+async function inside(task: Task): Promise<Measurement[]> {
   useFlavour('nft');
   const listener = createServer((socket) => socket.on('error', () => socket.destroy()).end());
   listener.listen(endpointPort, listenerIP);
-  const ordeal = new Ordeal(hardship);
   const probe = new Probe();
+  try {
+    const { hardship } = task;
+    return hardship === 'memory'
+      ? await measureMemory(task, probe)
+      : await measureOrdeal(task, hardship, probe);
+  } finally {
+    await probe.close();
+    listener.close();
+  }
+}
+
+/** Measures the working set of an idle program whose files were in nobody's memory. */
+async function measureMemory(
+  { mode, size, program: name, path }: Task,
+  probe: Probe,
+): Promise<Measurement[]> {
+  const copy = new FreshCopy(path);
+  const group = new ControlGroup(`kpt-bench-${process.pid}`);
+  try {
+    return await withProgram({ path: copy.path, mode, through: group.through }, size, probe, async () => {
+      await probe.longestAnswer();
+      await sleep(idleMs);
+      return measurements(
+        { part, topic: `${mode} mode, memory`, program: name, size },
+        { 'working set': [group.workingSetMB(), 'MB'] },
+      );
+    });
+  } finally {
+    await group.remove();
+    copy.remove();
+  }
+}
+
+async function measureOrdeal(
+  { mode, size, program: name, path }: Task,
+  hardship: Hardship,
+  probe: Probe,
+): Promise<Measurement[]> {
+  const ordeal = new Ordeal(hardship);
   const subject = { part, topic: `${mode} mode, ${hardship}`, program: name, size };
   try {
     return await withProgram(
@@ -105,14 +146,11 @@ async function inside({ hardship, mode, size, program: name, path }: Task): Prom
           'livez p99': [spread(livez).p99, 'ms'],
           'pass over 50,000 flows': [pass, 'ms'],
           'CPU for an endpoint with flows': [ordeal.group.cpuMs() - before, 'ms'],
-          'working set': [ordeal.group.workingSetMB(), 'MB'],
         });
       },
     );
   } finally {
     await ordeal.end();
-    await probe.close();
-    listener.close();
   }
 }
 

@@ -109,6 +109,8 @@ async function buildProxy(
     platform: 'node',
     target: 'node24',
     format: 'cjs',
+    // In a script, Node supports `import()` only with a warning.
+    supported: { 'dynamic-import': false },
     external: ['koffi'],
     define: { ...define, ...wrapper.define },
     plugins: [lazyBuiltins()],

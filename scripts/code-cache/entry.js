@@ -1,14 +1,14 @@
 #!/usr/bin/env node
 // Runs the bundle beside this file, with functions that V8 compiled when the bundle was built (docs/decisions/0002).
 import { readFileSync } from 'node:fs';
-import { constants, Script } from 'node:vm';
+import { createRequire } from 'node:module';
+import { Script } from 'node:vm';
 
 const filename = import.meta.filename;
 const path = filename.slice(0, -'.js'.length);
 const source = readFileSync(`${path}.bundle`, 'latin1');
-const importModuleDynamically = constants.USE_MAIN_CONTEXT_DEFAULT_LOADER;
-const script = new Script(source, { filename, cachedData: cachedData(), importModuleDynamically });
-const { main } = script.runInThisContext()(process.getBuiltinModule, filename, import.meta.url);
+const script = new Script(source, { filename, cachedData: cachedData() });
+const { main } = script.runInThisContext()(createRequire(filename), filename, import.meta.url);
 await main(process.argv.slice(2));
 
 /** Without a cache, or with one of another bundle or Node, V8 compiles functions when they are first called. */

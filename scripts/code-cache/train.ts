@@ -3,11 +3,12 @@
  * server, and writes the functions that V8 compiled until then to the cache, in addition to those that are in it.
  */
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
-import { constants, Script } from 'node:vm';
+import { Script } from 'node:vm';
 import { startApiServer } from '../../test/cluster/apiserver/server.ts';
 import { digestLine } from './build.ts';
 
@@ -38,13 +39,8 @@ function start(config: string): { readonly script: Script; readonly source: stri
   const source = readFileSync(join(directory, 'kube-proxy.bundle'), 'latin1');
   const cacheFile = join(directory, 'kube-proxy.cache');
   const cachedData = existsSync(cacheFile) ? readFileSync(cacheFile).subarray(digest) : undefined;
-  const importModuleDynamically = constants.USE_MAIN_CONTEXT_DEFAULT_LOADER;
-  const script = new Script(source, {
-    filename,
-    ...(cachedData && { cachedData }),
-    importModuleDynamically,
-  });
-  const program = script.runInThisContext()(process.getBuiltinModule, filename, `file://${filename}`);
+  const script = new Script(source, { filename, ...(cachedData && { cachedData }) });
+  const program = script.runInThisContext()(createRequire(filename), filename, `file://${filename}`);
   void program.main(['--config', config]);
   return { script, source };
 }

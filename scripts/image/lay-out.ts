@@ -18,7 +18,10 @@ import { dirname, join, resolve } from 'node:path';
 
 const project = resolve(import.meta.dirname, '../..');
 const library = 'usr/local/lib/kube-proxy-ts';
-/** A small young generation, as in bin/launch; without `env`, which an image may lack. */
+/**
+ * A small young generation, as in bin/launch; without `env`, which an image may lack. Linux passes only one argument; the
+ * Dockerfile sets the other options.
+ */
 const interpreter = '#!/usr/local/bin/node --max-semi-space-size=2';
 const users = {
   passwd: ['root:x:0:0::/:', 'nonroot:x:65532:65532::/:'],
