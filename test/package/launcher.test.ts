@@ -41,7 +41,10 @@ function start(command: string) {
 function assertRuns(command: string, node: string, program: string): void {
   const { stdout, stderr, status } = start(command);
   assert.equal(stderr, '');
-  assert.equal(stdout.trim(), `${node} --max-semi-space-size=2 --v8-pool-size=1 ${join(directory, program)} --a b c`);
+  assert.equal(
+    stdout.trim(),
+    `${node} --max-semi-space-size=2 --v8-pool-size=1 ${join(directory, program)} --a b c`,
+  );
   assert.equal(status, 0);
 }
 
