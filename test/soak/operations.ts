@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Fault } from '../cluster/apiserver/faults.ts';
 import type { Watch } from '../cluster/apiserver/watch.ts';
@@ -6,6 +7,8 @@ import type { Behaviour, Flood } from '../cluster/flood/flood.ts';
 import { paced } from '../cluster/lab/pace.ts';
 import { runInNode } from '../contract/node-commands.ts';
 import { zones } from '../contract/objects.ts';
+import type { StartedProxy } from '../program/started.ts';
+import { patience } from './model/tolerances.ts';
 import type { Run } from './run.ts';
 
 /** Something that happens to the cluster, to the program or around it. */
@@ -132,10 +135,15 @@ async function restart(run: Run, signal: 'SIGKILL' | 'SIGTERM'): Promise<void> {
   const end = run.model.tolerate('away');
   if (run.cluster.mode === 'userspace') await run.conversations.closeAll();
   program.signal(signal);
-  await program.exited;
+  await ended(program);
   await changeSome(run, 3);
   await run.startProgram();
   end();
+}
+
+async function ended({ exited }: StartedProxy): Promise<void> {
+  const giveUp = sleep(paced(patience.eventMs), 'never', { ref: false });
+  assert.notEqual(await Promise.race([exited, giveUp]), 'never', 'the program does not end');
 }
 
 async function halt(run: Run): Promise<void> {
@@ -209,7 +217,7 @@ async function changeAddress(run: Run): Promise<void> {
   const end = run.model.tolerate('away');
   if (run.cluster.mode === 'userspace') await run.conversations.closeAll();
   run.changeNode({ address });
-  await program.exited;
+  await ended(program);
   await run.startProgram();
   end();
 }
@@ -258,7 +266,7 @@ async function flood(run: Run): Promise<void> {
     const { status } = await fetch('http://127.0.0.1:10256/livez', {
       signal: AbortSignal.timeout(paced(30_000)),
     });
-    if (status !== 200) throw new Error(`/livez answered ${status} during a flood`);
+    assert.equal(status, 200, '/livez during a flood');
   } finally {
     await client.stop();
   }
