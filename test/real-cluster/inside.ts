@@ -13,7 +13,7 @@ import type { Folders } from './folders.ts';
 import type { Deployment } from './proxy.ts';
 import { type Column, readReport, renderTable, succeeded } from './report.ts';
 import { type ScenarioName, scenarioNames } from './scenarios/names.ts';
-import { isSuccess, type Played, play, renderScenarios } from './scenarios/play.ts';
+import { isSuccess, type Played, play, renderScenarios, summaryOf } from './scenarios/play.ts';
 import type { Stage } from './scenarios/scenario.ts';
 import { runSuite } from './suite.ts';
 
@@ -87,7 +87,9 @@ class Lane {
     await this.#stage.web.create();
     for (const name of names) {
       say(`scenario ${name}`);
-      played.push(await play(name, this.#stage));
+      const outcome = await play(name, this.#stage);
+      say(summaryOf(outcome));
+      played.push(outcome);
     }
     this.#print('scenarios', renderScenarios(played, basename(this.#directory)));
     return played.every(isSuccess);

@@ -45,9 +45,11 @@ export class DeployedProxy {
   /** Applies the manifests and waits until the proxies of all nodes run in the mode. */
   async deploy(deployment: Deployment): Promise<void> {
     this.#writeManifests(deployment);
+    const before = await this.#kubectl.run('--namespace=kube-system', 'get', daemonSet, '--ignore-not-found');
     await this.#kubectl.run('apply', '--kustomize', this.#directory);
     // A change of the ConfigMap alone starts no new pods.
-    await this.restart();
+    if (before !== '') await this.restart();
+    else await this.rolledOut();
     await this.assertMode(deployment.mode);
   }
 

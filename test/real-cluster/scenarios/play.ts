@@ -50,6 +50,13 @@ export function isSuccess({ load, error }: Played): boolean {
   return error === undefined && (load === undefined || load.failures.length === 0);
 }
 
+/** One line, for the time until all scenarios have ended. */
+export function summaryOf(played: Played): string {
+  const { load } = played;
+  if (!load) return `${played.name}: ${played.error ?? played.obstacle}`;
+  return `${played.name}: ${load.failures.length} of ${load.connections} connections failed`;
+}
+
 /** A table in Markdown, then the first failures of each scenario. */
 export function renderScenarios(played: readonly Played[], title: string): string {
   const failures = played.flatMap(({ name, load, error }) =>
