@@ -77,6 +77,7 @@ inNamespace(import.meta.url, () => {
     proxier.synced('services');
     proxier.synced('endpointSlices');
     await proxier.firstSync;
+    await eventually('the pass after the first sync', () => passes > 0);
   });
   after(async () => {
     await proxier?.stop();
