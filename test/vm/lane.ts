@@ -8,7 +8,6 @@ export const lanes: Readonly<Record<string, Lane>> = {
     'test/ipvs/real-clusters.test.ts',
     'test/ipvs/operations.test.ts',
     'test/contract/ipvs.test.ts',
-    'test/soak/ipvs.test.ts',
   ],
   /** Tests of nftables mode on the oldest tested kernel, and others that need this kernel or all privileges in it. */
   nftables: [
