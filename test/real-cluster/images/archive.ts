@@ -22,6 +22,8 @@ export interface Layer {
 export interface ImageDescription extends ImageSettings {
   /** Full names, with tags. */
   readonly names: readonly string[];
+  /** Arguments for the entry point, or the command if there is none. */
+  readonly command?: readonly string[];
   /** From the bottom up. */
   readonly layers: readonly Layer[];
 }
@@ -33,7 +35,10 @@ export function packLayer(directory: string, file: string): Layer {
 }
 
 /** Writes an archive as `docker save` does, which `ctr images import` reads. */
-export function writeArchive(file: string, { names, layers, entrypoint, env }: ImageDescription): void {
+export function writeArchive(
+  file: string,
+  { names, layers, entrypoint, command = [], env }: ImageDescription,
+): void {
   const directory = mkdtempSync(join(dirname(file), '.archive-'));
   const config = JSON.stringify({
     architecture: process.arch === 'x64' ? 'amd64' : process.arch,
@@ -41,6 +46,7 @@ export function writeArchive(file: string, { names, layers, entrypoint, env }: I
     config: {
       Env: Object.entries({ PATH: debianPath, ...env }).map(([name, value]) => `${name}=${value}`),
       Entrypoint: entrypoint,
+      Cmd: command,
       WorkingDir: '/',
     },
     rootfs: { type: 'layers', diff_ids: layers.map(({ digest }) => `sha256:${digest}`) },

@@ -68,12 +68,19 @@ export function testImages(found: Found, directory: string, needsUpstream: boole
     );
   const recipes: Readonly<Record<string, Recipe>> = {
     pause: { names: namesOf('pause'), layers: ({ busybox }) => [busybox], entrypoint: pauseCommand },
-    busybox: { names: namesOf('busybox'), layers: ({ busybox }) => [busybox], entrypoint: [] },
+    busybox: {
+      names: namesOf('busybox'),
+      layers: ({ busybox }) => [busybox],
+      entrypoint: [],
+      command: ['sh'],
+    },
     agnhost: {
       names: namesOf('agnhost', 'distroless-iptables', 'glibc-dns-testing'),
       layers: ({ debian }) => [debian],
       program: 'agnhost',
       entrypoint: ['/agnhost'],
+      // Pods that only wait for commands name none.
+      command: ['pause'],
     },
     'regression-issue-74839': {
       names: namesOf('regression-issue-74839'),
@@ -112,6 +119,7 @@ interface Recipe {
   /** Where the program belongs in the image; in `/` when absent. */
   readonly at?: string;
   readonly entrypoint: readonly string[];
+  readonly command?: readonly string[];
 }
 
 function make(name: string, recipe: Recipe, found: Found, directory: string, base: () => Base): string[] {
@@ -122,7 +130,8 @@ function make(name: string, recipe: Recipe, found: Found, directory: string, bas
   console.log(`making the image ${recipe.names[0]}`);
   const layers = [...recipe.layers(base())];
   if (program !== undefined) layers.push(programLayer(program, recipe.at ?? recipe.program ?? '', directory));
-  writeArchive(file, { names: recipe.names, layers, entrypoint: recipe.entrypoint, env: {} });
+  const { names, entrypoint, command = [] } = recipe;
+  writeArchive(file, { names, layers, entrypoint, command, env: {} });
   return [file];
 }
 
