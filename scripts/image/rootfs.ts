@@ -33,7 +33,9 @@ export function settingsOf({ instructions }: Stage): ImageSettings {
   const entrypoint = instructions.findLast(({ name }) => name === 'ENTRYPOINT')?.text ?? '[]';
   return {
     entrypoint: JSON.parse(entrypoint) as string[],
-    env: Object.fromEntries(env.map((each) => each.split('=') as [string, string])),
+    env: Object.fromEntries(
+      env.map((each) => [each.slice(0, each.indexOf('=')), each.slice(each.indexOf('=') + 1)]),
+    ),
   };
 }
 
