@@ -135,11 +135,11 @@ for (const fault of ['interrupted', 'refused', 'overrun'] as const) {
 test('a dump that is interrupted every time is tried again later', async () => {
   const table = new Table();
   table.flows = [9];
-  table.faults = Array.from({ length: 5 }, () => 'refused');
+  table.faults = Array.from({ length: 10 }, () => 'refused');
   const { clock, state } = reconcile(table);
   await settled(() => state.errors.length > 0);
   assert.match(state.errors[0] ?? '', /EINTR/);
-  assert.deepEqual([table.walks, state.passes], [5, 0]);
+  assert.deepEqual([table.walks, state.passes], [10, 0]);
   await clock.advance(5000);
   await settled(() => state.passes > 0);
   assert.deepEqual([...table.deleted], [0]);

@@ -77,15 +77,22 @@ function slotless({ key, value }: Element): string {
 }
 
 function userspaceLines(table: NftTable): string[] {
-  const portals = ['portals', 'near-portals', 'nodeports', 'near-nodeports'];
-  const ports = firstKeyByValue(portals.flatMap((name) => table.elements(name)));
-  const portal = ({ key, value }: Element) => `${key.join(' . ')} : the port of ${ports(value)}`;
+  const portals = ['', 'near-', 'pod-'].flatMap((who) => [`${who}portals`, `${who}nodeports`]);
+  // Ports of TCP and UDP may have the same number.
+  const portOf = ({ key, value }: Element) => `${key.at(-2)} ${value}`;
+  const ports = firstKeyByValue(
+    portals.flatMap((name) => table.elements(name)).map((each) => ({ ...each, value: portOf(each) })),
+  );
+  const portal = (each: Element) => `${each.key.join(' . ')} : the port of ${ports(portOf(each))}`;
   const verdicts = [...table.elements('refused'), ...table.elements('refused-nodeports')].map(
     ({ value }) => value,
   );
   const rewrite = {
     ...Object.fromEntries(portals.map((name) => [name, portal])),
-    'proxy-ports': ({ key: [protocol, port = ''] }: Element) => `${protocol} the port of ${ports(port)}`,
+    // The kernel chooses them.
+    'return-ports': ({ key }: Element) => `${key.join(' . ')} : a port`,
+    'proxy-ports': ({ key: [protocol, port = ''] }: Element) =>
+      `${protocol} the port of ${ports(`${protocol} ${port}`)}`,
   };
   return [...table.reachableRules(verdicts), ...setLines(table, rewrite)];
 }

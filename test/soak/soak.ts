@@ -52,7 +52,7 @@ export async function soak(options: SoakOptions, landscape: Landscape): Promise<
     await run.stopTraffic();
     await run.quiet();
     sizes.push(run.size());
-    const fresh = await assertLikeFreshStart(run);
+    const fresh = await assertLikeFreshStart(run, done);
     throwUnexplained(run);
     return {
       operations: done,

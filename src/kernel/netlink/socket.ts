@@ -60,7 +60,7 @@ export interface Refusal<T> {
 
 const ETIMEDOUT = 110;
 const EINTR = 4;
-const dumpAttempts = 5;
+const dumpAttempts = 10;
 /** Half of the longest datagram of a dump. */
 const wellFilled = 16_384;
 /** Requests sent at a time: their acknowledgements must fit into the receive buffer. */
@@ -169,7 +169,7 @@ export class NetlinkSocket {
   }
 
   /**
-   * Streams a dump. A disturbed dump starts again; after five disturbed attempts this rejects with EINTR. An error
+   * Streams a dump. A disturbed dump starts again; after ten disturbed attempts this rejects with EINTR. An error
    * that the handler throws is thrown here, after the rest of the dump has been read off the socket.
    */
   dump(request: NetlinkRequest, handler: DumpHandler): Promise<void> {

@@ -56,6 +56,8 @@ export const patience = {
 export const growth = {
   /** Garbage of the heap that the collector has not returned, and pages of libraries that a start does not touch. */
   memoryMB: 48,
+  /** Memory is compared after this many operations: in a shorter run the collector has not settled. */
+  operations: 100,
   /** Connections of HTTP clients that are kept open for a while. */
   descriptors: 4,
 } as const;
