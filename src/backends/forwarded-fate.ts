@@ -8,16 +8,12 @@ import { boundTo, type Fate, type FollowedPacket } from './inspection.ts';
  */
 export function forwardedAnswer({ listener, turns, bound }: Outlook, client: string): FollowedPacket {
   const evidence = [
-    `listener ${listenerName(listener)} of ${listener.service}: ${distributionOf(listener)}${sourceOf(listener)}`,
+    `listener ${listenerName(listener)} of ${listener.service}: ${distributionOf(listener)}`,
     ...turns.map(({ endpoint, open }, i) => `${turnOf(listener, i)} ${endpoint}, ${open} open`),
     ...(bound === undefined ? [] : [`${client} is bound to ${bound.endpoint}`]),
   ];
-  const fate = fateOf(listener, client, bound?.endpoint);
+  const fate = fateOf(listener, bound?.endpoint);
   return { fate, evidence, ...boundTo(fate, bound?.secondsLeft) };
-}
-
-function sourceOf({ keepsSource = false }: ListenerState): string {
-  return keepsSource ? ', from the address of the client' : '';
 }
 
 function turnOf({ choice }: ListenerState, nth: number): string {
@@ -39,17 +35,10 @@ export function distributionOf({
 }
 
 /** A connection to a service without endpoints is accepted and ended: as good as refused. */
-function fateOf(
-  { endpoints, affinitySeconds, keepsSource = false }: ListenerState,
-  client: string,
-  bound: string | undefined,
-): Fate {
+function fateOf({ endpoints, affinitySeconds }: ListenerState, bound: string | undefined): Fate {
   if (endpoints.length === 0) return { action: 'reject' };
   const possible = bound === undefined ? endpoints.toSorted() : [bound];
   const probability = 1 / possible.length;
-  const targets = possible.map((endpoint) => {
-    const isItself = endpoint.startsWith(client.includes(':') ? `[${client}]:` : `${client}:`);
-    return { endpoint, probability, masquerade: !keepsSource || isItself };
-  });
+  const targets = possible.map((endpoint) => ({ endpoint, probability, masquerade: true }));
   return { action: 'forward', targets, affinitySeconds };
 }

@@ -87,14 +87,13 @@ export class Engine {
   }
 
   /** Starts listening and returns the port; throws when the address is not available. */
-  listen(id: string, listening: Listening): number {
-    const { service, protocol, at } = listening;
+  listen(id: string, { service, protocol, at }: Listening): number {
     if (this.#listeners.has(id)) throw new Error(`there is a listener ${id} already`);
     const Listener = protocol === 'TCP' ? TCPListener : UDPListener;
     const listener = this.#admission.listen(
-      () => new Listener(this.#context, this.#service(service), this.#admission, listening),
+      () => new Listener(this.#context, this.#service(service), this.#admission, at),
     );
-    this.#listeners.set(id, { ...listening, listener, at: { ip: at.ip, port: listener.port } });
+    this.#listeners.set(id, { listener, service, protocol, at: { ip: at.ip, port: listener.port } });
     if (listener instanceof UDPListener) {
       const others = this.#datagramListeners.get(service) ?? new Set();
       this.#datagramListeners.set(service, others.add(listener));
@@ -151,8 +150,8 @@ export class Engine {
     this.loop.close();
   }
 
-  #stateOf({ listener, ...listening }: OpenListener): ListenerState {
-    return { ...listening, ...listener.service.balancer.settings() };
+  #stateOf({ listener: { service: handle }, service, protocol, at }: OpenListener): ListenerState {
+    return { service, protocol, at, ...handle.balancer.settings() };
   }
 
   #forgetDatagrams(listener: UDPListener): void {

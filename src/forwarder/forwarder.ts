@@ -20,11 +20,6 @@ export interface Listening {
   readonly protocol: 'TCP' | 'UDP';
   /** With port 0 the system chooses. */
   readonly at: SocketAddress;
-  /**
-   * Endpoints see the client's own address instead of the node's, except an endpoint that is the client itself. Needs
-   * CAP_NET_ADMIN, and rules that bring the answers back (`clientSourceMark`).
-   */
-  readonly keepsSource?: boolean;
 }
 
 /** An open listener and the settings of its service. */

@@ -15,10 +15,9 @@ import {
 import { errnoName, SystemError } from '../native/system-error.ts';
 import type { Admission } from './admission.ts';
 import type { ForwardedConnection } from './connection-log.ts';
-import type { Listening } from './forwarder.ts';
 import { boundPort, openSocket } from './open-socket.ts';
 import type { ServiceHandle } from './service.ts';
-import { maxAddressBytes, trimAddress } from './socket-address.ts';
+import { maxAddressBytes, type SocketAddress } from './socket-address.ts';
 import { type SessionContext, TCPSession, tuneConnection } from './tcp-session.ts';
 
 const backlog = 4096;
@@ -36,7 +35,6 @@ export class TCPListener {
   readonly service: ServiceHandle;
   readonly #context: SessionContext;
   readonly #admission: Admission;
-  readonly #keepsSource: boolean;
   readonly #fd: number;
   readonly #peer = new Uint8Array(maxAddressBytes);
   readonly #sessions = new Set<TCPSession>();
@@ -45,16 +43,10 @@ export class TCPListener {
   #isClosed = false;
 
   /** Starts listening; throws SystemError when the address is not available. */
-  constructor(
-    context: SessionContext,
-    service: ServiceHandle,
-    admission: Admission,
-    { at, keepsSource = false }: Pick<Listening, 'at' | 'keepsSource'>,
-  ) {
+  constructor(context: SessionContext, service: ServiceHandle, admission: Admission, at: SocketAddress) {
     this.#context = context;
     this.service = service;
     this.#admission = admission;
-    this.#keepsSource = keepsSource;
     const { sockets } = context;
     this.#fd = openSocket(sockets, SOCK_STREAM, at, (fd) => {
       sockets.setOption(fd, SOL_SOCKET, SO_REUSEADDR, 1);
@@ -118,8 +110,7 @@ export class TCPListener {
 
   #begin(fd: number): void {
     this.#admission.enter(filesOfConnection);
-    const client = { fd, address: trimAddress(this.#peer), keepsSource: this.#keepsSource };
-    const session = new TCPSession(this.#context, this.service, client, (ended) => {
+    const session = new TCPSession(this.#context, this.service, fd, this.#peer, (ended) => {
       this.#sessions.delete(ended);
       this.#admission.leave(filesOfConnection);
     });

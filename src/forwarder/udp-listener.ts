@@ -5,7 +5,6 @@ import { errnoName, SystemError } from '../native/system-error.ts';
 import type { Admission } from './admission.ts';
 import { type ForwardedConnection, forwarded } from './connection-log.ts';
 import { FailedEndpoints } from './failed-endpoints.ts';
-import type { Listening } from './forwarder.ts';
 import { boundPort, openSocket } from './open-socket.ts';
 import { RecentMap } from './recent-map.ts';
 import type { ServiceHandle } from './service.ts';
@@ -41,7 +40,6 @@ export class UDPListener {
   /** By the client's sockaddr; the session that has been idle for longest comes first. */
   readonly #sessions = new RecentMap<string, UDPSession>();
   readonly #failures: FailedEndpoints;
-  readonly #keepsSource: boolean;
   #fd: number;
   #token = -1;
   #sweep: Timer | undefined;
@@ -49,16 +47,10 @@ export class UDPListener {
   #isClosed = false;
 
   /** Starts listening; throws SystemError when the address is not available. */
-  constructor(
-    context: UDPContext,
-    service: ServiceHandle,
-    admission: Admission,
-    { at, keepsSource = false }: Pick<Listening, 'at' | 'keepsSource'>,
-  ) {
+  constructor(context: UDPContext, service: ServiceHandle, admission: Admission, at: SocketAddress) {
     this.#context = context;
     this.service = service;
     this.#admission = admission;
-    this.#keepsSource = keepsSource;
     this.#failures = new FailedEndpoints(context.clock);
     this.#fd = this.#open(at);
     this.port = boundPort(context.sockets, this.#fd);
@@ -141,7 +133,6 @@ export class UDPListener {
     if (endpoint === undefined || !this.#makeRoom()) return undefined;
     const client = trimAddress(this.#sender);
     const session = new UDPSession(this.#context, this.service, endpoint, {
-      ...(this.#keepsSource && { source: client }),
       reply: (data, size) => this.#context.sockets.sendTo(this.#fd, data, size, client),
       used: () => this.#touch(key, session),
       failed: () => this.#failures.add(decodeAddress(client).ip, endpoint),

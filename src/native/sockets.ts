@@ -64,17 +64,12 @@ export const SOL_SOCKET = 1;
 export const SO_REUSEADDR = 2;
 export const SO_RCVBUF = 8;
 export const SO_KEEPALIVE = 9;
-export const SO_MARK = 36;
-export const IPPROTO_IP = 0;
-export const IP_TRANSPARENT = 19;
-export const IP_BIND_ADDRESS_NO_PORT = 24;
 export const IPPROTO_TCP = 6;
 export const TCP_NODELAY = 1;
 export const TCP_KEEPIDLE = 4;
 export const TCP_KEEPINTVL = 5;
 export const IPPROTO_IPV6 = 41;
 export const IPV6_V6ONLY = 26;
-export const IPV6_TRANSPARENT = 75;
 
 export const EPOLLIN = 0x1;
 export const EPOLLOUT = 0x4;

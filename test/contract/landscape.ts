@@ -1,5 +1,4 @@
 import { existsSync, writeFileSync } from 'node:fs';
-import { bitsOf } from '../../src/model/ip.ts';
 import { Host } from '../cluster/lab/host.ts';
 import { type HostOptions, Lab } from '../cluster/lab/lab.ts';
 import { run, runBatch } from '../cluster/lab/namespace.ts';
@@ -77,7 +76,6 @@ export class Landscape {
       books.flatMap(({ worldNetworks }) => worldNetworks),
     );
     this.#bringClients();
-    this.#cableNeighbours();
     const serving: Promise<void>[] = [];
     for (const transport of ['tcp', 'udp'] as const) {
       for (const name of ['A', 'B', 'C', 'D'] as const)
@@ -92,37 +90,6 @@ export class Landscape {
     }
     if (sctpUnavailable() === undefined) serving.push(...this.#serveSCTP());
     await Promise.all(serving);
-  }
-
-  /** The pods `remote` and `D`, which are on the same node, reach each other without n1. */
-  #cableNeighbours(): void {
-    const [one, other] = [this.host('remote'), this.host('D')];
-    run(
-      'ip',
-      '-n',
-      one.namespace,
-      'link',
-      'add',
-      'near0',
-      'type',
-      'veth',
-      'peer',
-      'name',
-      'near0',
-      'netns',
-      other.namespace,
-    );
-    for (const [host, own, neighbour] of [
-      [one, 'remote', 'D'],
-      [other, 'D', 'remote'],
-    ] as const) {
-      const routes = books.flatMap(({ hosts, family }) => [
-        // In IPv6 a host answers for an address only on the link that has it.
-        `addr add ${hosts[own]}/${bitsOf(family)} dev near0 ${family === 'IPv6' ? 'nodad' : ''}`,
-        `route add ${hosts[neighbour]}/${bitsOf(family)} dev near0 src ${hosts[own]}`,
-      ]);
-      runBatch(['-n', host.namespace], ['link set near0 up', ...routes]);
-    }
   }
 
   #serveSCTP(): Promise<void>[] {

@@ -26,7 +26,7 @@ function notForwarded(
   { targets }: Extract<Fate, { action: 'forward' }>,
   outcome: Outcome,
 ): string | undefined {
-  if (outcome.kind === 'silence' && targets.some((target) => isAnswerLost(packet, target))) return undefined;
+  if (outcome.kind === 'silence' && targets.some((target) => isFromItself(packet, target))) return undefined;
   if (outcome.kind !== 'answered') return 'predicted to be forwarded';
   const { node } = addressBooks[packet.family];
   const target = targets.find(({ endpoint }) => endpoint === endpointOf(outcome.by, packet));
@@ -35,14 +35,9 @@ function notForwarded(
   return isSource ? undefined : `predicted ${target.masquerade ? '' : 'not '}to be masqueraded`;
 }
 
-/**
- * A pod elsewhere that keeps its address gets no answer through this node from itself, whose packet it drops, and from an
- * endpoint beside it, which answers directly.
- */
-function isAnswerLost({ family, host, source }: TestPacket, { endpoint, masquerade }: Target): boolean {
-  if (masquerade) return false;
-  const isNeighbour = host === 'remote' && endpoint === joinHostPort(addressBooks[family].hosts.D, podPort);
-  return isNeighbour || endpoint === joinHostPort(source, podPort);
+/** A pod elsewhere that reaches itself gets a packet from its own address, and drops it. */
+function isFromItself({ source }: TestPacket, { endpoint, masquerade }: Target): boolean {
+  return !masquerade && endpoint === joinHostPort(source, podPort);
 }
 
 /** Checks that a packet goes where it would go without a proxy: to a pod, to the node's own sockets, or to the world. */

@@ -154,10 +154,7 @@ inNamespace(import.meta.url, () => {
 
   test('when all ports of the range are in use, a service port waits until one is free', async () => {
     const first = await freePort(nodeIPs.IPv4);
-    const node = await UserspaceNode.open(cleanups, {
-      portRange: { first, last: first + 1 },
-      keepsSource: false,
-    });
+    const node = await UserspaceNode.open(cleanups, { portRange: { first, last: first + 1 } });
     const [a, b, c] = await Promise.all(
       ['a', 'b', 'c'].map((name, i) => echoPlan(name, { clusterIP: `10.96.0.${i + 1}` })),
     );
@@ -172,10 +169,7 @@ inNamespace(import.meta.url, () => {
 
   test('a service that changes while all ports of the range are in use keeps its port', async () => {
     const first = await freePort(nodeIPs.IPv4);
-    const node = await UserspaceNode.open(cleanups, {
-      portRange: { first, last: first },
-      keepsSource: false,
-    });
+    const node = await UserspaceNode.open(cleanups, { portRange: { first, last: first } });
     await node.program(await echoPlan('web'));
     assert.deepEqual(await node.program(await echoPlan('web', { externalIPs: ['198.51.100.7'] })), {});
     for (const ip of [web.ip, '198.51.100.7']) assert.equal(await talk({ ip, port: 80 }), 'web:');

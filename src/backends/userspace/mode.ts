@@ -26,7 +26,7 @@ import type {
 import type { PacketRules } from '../packet-rules.ts';
 import { SharedByFamilies } from '../shared-by-families.ts';
 import { tableLeftovers } from '../table-leftovers.ts';
-import { type Captured, tryCapture, type Uncaptured } from './capture.ts';
+import { tryCapture } from './capture.ts';
 import { DirectDriver, listenableAddresses } from './direct-driver.ts';
 import { forwardedPorts } from './forwarded-ports.ts';
 import { checkBindAddress, hostAddress } from './host-address.ts';
@@ -98,11 +98,7 @@ class UserspaceMode implements Mode {
       const driver = this.#running.get(family)?.driver;
       return driver instanceof DirectDriver ? { reason: driver.reason, places: driver.places() } : undefined;
     };
-    const keepsSource = () => {
-      const driver = this.#running.get(family)?.driver;
-      return driver === undefined || (driver instanceof PortalDriver && driver.returnPorts !== undefined);
-    };
-    return packetRules(config.ipvs.scheduler, direct, keepsSource);
+    return packetRules(config.ipvs.scheduler, direct);
   }
 
   async supportedFamilies(): Promise<ReadonlySet<Family>> {
@@ -125,10 +121,12 @@ class UserspaceMode implements Mode {
 
   async inspect(context: InspectionContext): Promise<Inspection> {
     checkBindAddress(context.config.bindAddress);
-    const wished = settingsOf(context, userspaceOptions(context.config));
-    const kernel = await tryCapture(wished, context);
-    const running = () => this.#running.get(context.family);
-    return new UserspaceInspection({ settings: asFarAsPossible(wished, kernel), running, kernel });
+    const settings = settingsOf(context, userspaceOptions(context.config));
+    return new UserspaceInspection({
+      settings,
+      running: () => this.#running.get(context.family),
+      kernel: await tryCapture(settings, context),
+    });
   }
 
   async #engine(
@@ -138,10 +136,9 @@ class UserspaceMode implements Mode {
     pool: PortPool,
   ): Promise<Backend> {
     const { family, config, logger, clock, budget, metrics, requestSync } = context;
-    const wished = settingsOf(context, options);
+    const settings = settingsOf(context, options);
     const sockets = new ProxySockets({ forwarder, pool, choice: options.choice });
-    const captured = await tryCapture(wished, context);
-    const settings = asFarAsPossible(wished, captured);
+    const captured = await tryCapture(settings, context);
     const onClose = () => {
       captured.close();
       this.#release(family);
@@ -155,10 +152,6 @@ class UserspaceMode implements Mode {
       const addresses = listenableAddresses(captured.addresses, family);
       // No packet is rewritten, so conntrack has no stale entries.
       return new SyncEngine({ ...common, driver, addresses, flows: 'none' });
-    }
-    const { sourceObstacle: reason } = captured;
-    if (reason !== undefined) {
-      logger.info('Endpoints see the address of this node instead of the address of clients', { reason });
     }
     const driver = new PortalDriver({ ...parts, kernel: captured, claim });
     this.#running.set(family, { driver, forwarder });
@@ -207,12 +200,5 @@ function settingsOf(context: InspectionContext, options: UserspaceOptions): User
     nodePortAddresses,
     portRange: options.portRange,
     choice: options.choice,
-    keepsSource: true,
-    masqueradeAll: config.linux.masqueradeAll,
   };
-}
-
-/** Clients' addresses are kept where packets are captured and nothing is in the way. */
-function asFarAsPossible(settings: UserspaceSettings, captured: Captured | Uncaptured): UserspaceSettings {
-  return { ...settings, keepsSource: 'sourceObstacle' in captured && captured.sourceObstacle === undefined };
 }

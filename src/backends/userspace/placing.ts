@@ -1,9 +1,8 @@
 import type { NodeForwarder } from '../../forwarder/open.ts';
 import { messageOf } from '../../lib/thrown.ts';
 import type { Frontend } from '../../plan/frontend.ts';
-import type { ServicePlan } from '../../plan/service-plan.ts';
-import { servableFrontends } from './frontends.ts';
-import { listOf, type Outlet, outletsOfAll } from './outlets.ts';
+import type { EndpointList, ServicePlan } from '../../plan/service-plan.ts';
+import { listsOf, servableFrontends } from './frontends.ts';
 import { PortClaims } from './port-claims.ts';
 import { elementsOf, type PortalElement } from './portals/elements.ts';
 import type { ProxySocket, ProxySockets } from './proxy-sockets.ts';
@@ -27,7 +26,7 @@ export interface Served {
   readonly plan: ServicePlan;
   /** What its sockets were opened for: other addresses get other sockets. */
   readonly signature: string;
-  readonly sockets: ReadonlyMap<Outlet, ProxySocket>;
+  readonly sockets: ReadonlyMap<EndpointList, ProxySocket>;
   readonly elements: readonly PortalElement[];
   readonly problems: readonly Error[];
 }
@@ -76,8 +75,8 @@ export class Placing {
     const frontends = this.#frontends(key, plan, addresses, problems);
     const signature = signatureOf(plan);
     const sockets = await this.#sockets({ plan, signature }, frontends, before, problems);
-    const proxyPorts = new Map([...sockets].map(([outlet, { port }]) => [outlet, port] as const));
-    const elements = elementsOf({ plan, frontends, proxyPorts }, this.#options.settings);
+    const proxyPorts = new Map([...sockets].map(([list, { port }]) => [list, port] as const));
+    const elements = elementsOf({ plan, frontends, proxyPorts }, this.#options.settings.nodeIP);
     const kept = new Set([...sockets.values()]);
     const closing = [...(before?.sockets.values() ?? [])].filter((socket) => !kept.has(socket));
     return { next: { plan, signature, sockets, elements, problems }, removed, closing };
@@ -86,9 +85,8 @@ export class Placing {
   /** The elements of a service port that gets all that it asks for. Opens nothing. */
   elementsAlone(plan: ServicePlan): PortalElement[] {
     const frontends = servableFrontends(plan);
-    const { settings } = this.#options;
-    const proxyPorts = new Map([...outletsOfAll(frontends, settings)].map((outlet) => [outlet, 0]));
-    return elementsOf({ plan, frontends, proxyPorts }, settings);
+    const proxyPorts = new Map([...listsOf(frontends)].map((list) => [list, 0]));
+    return elementsOf({ plan, frontends, proxyPorts }, this.#options.settings.nodeIP);
   }
 
   /** The frontends that the service port can have: those that no other program uses. */
@@ -113,34 +111,33 @@ export class Placing {
     frontends: readonly Frontend[],
     before: Served | undefined,
     problems: Error[],
-  ): Promise<Map<Outlet, ProxySocket>> {
+  ): Promise<Map<EndpointList, ProxySocket>> {
     const isNewWanted = before?.signature !== signature;
-    const open = new Map<Outlet, ProxySocket>();
-    for (const outlet of outletsOfAll(frontends, this.#options.settings)) {
-      const known =
-        before?.plan.port.protocol === plan.port.protocol ? before.sockets.get(outlet) : undefined;
+    const open = new Map<EndpointList, ProxySocket>();
+    for (const list of listsOf(frontends)) {
+      const known = before?.plan.port.protocol === plan.port.protocol ? before.sockets.get(list) : undefined;
       try {
         open.set(
-          outlet,
-          known && !isNewWanted ? this.#kept(plan, outlet, known) : await this.#opened(plan, outlet),
+          list,
+          known && !isNewWanted ? this.#kept(plan, list, known) : await this.#opened(plan, list),
         );
       } catch (error) {
         // Better the socket that it had than none.
-        if (known) open.set(outlet, this.#kept(plan, outlet, known));
+        if (known) open.set(list, this.#kept(plan, list, known));
         else problems.push(new Error(`no proxy socket: ${messageOf(error)}`, { cause: error }));
       }
     }
     return open;
   }
 
-  #kept(plan: ServicePlan, outlet: Outlet, socket: ProxySocket): ProxySocket {
-    this.#options.sockets.setEndpoints(plan, listOf(outlet));
+  #kept(plan: ServicePlan, list: EndpointList, socket: ProxySocket): ProxySocket {
+    this.#options.sockets.setEndpoints(plan, list);
     return socket;
   }
 
-  #opened(plan: ServicePlan, outlet: Outlet): Promise<ProxySocket> {
+  #opened(plan: ServicePlan, list: EndpointList): Promise<ProxySocket> {
     const { sockets, settings } = this.#options;
-    return sockets.open(plan, outlet, { ip: settings.hostIP, port: 'pool' });
+    return sockets.open(plan, list, { ip: settings.hostIP, port: 'pool' });
   }
 }
 

@@ -5,7 +5,6 @@ import type { SocketAddress } from '../../forwarder/socket-address.ts';
 import { hasCode } from '../../lib/thrown.ts';
 import type { ServicePort } from '../../model/service-port.ts';
 import type { EndpointList, ServicePlan } from '../../plan/service-plan.ts';
-import { keepsSource, listOf, type Outlet } from './outlets.ts';
 
 export interface ProxySocketsOptions {
   readonly forwarder: Forwarder;
@@ -13,7 +12,7 @@ export interface ProxySocketsOptions {
   readonly choice: Choice;
 }
 
-/** A listening socket of one outlet of a service port. */
+/** A listening socket of one list of endpoints of a service port. */
 export interface ProxySocket {
   readonly id: string;
   readonly service: string;
@@ -65,20 +64,14 @@ export class ProxySockets {
   }
 
   /** Opens a socket for the endpoints of the plan; rejects when the place, or every port of the pool, is taken. */
-  async open(plan: ServicePlan, outlet: Outlet, place: Place): Promise<ProxySocket> {
+  async open(plan: ServicePlan, list: EndpointList, place: Place): Promise<ProxySocket> {
     const { protocol } = plan.port;
     if (protocol === 'SCTP') throw new Error('protocol SCTP is not supported');
-    const list = listOf(outlet);
     const service = serviceName(plan.port, list);
     const id = `${service} #${this.#opened++}`;
     const isPooled = place.port === 'pool';
     const listen = (port: number): Promise<number> =>
-      this.#options.forwarder.listen(id, {
-        service,
-        protocol,
-        at: { ip: place.ip, port },
-        ...(keepsSource(outlet) && { keepsSource: true }),
-      });
+      this.#options.forwarder.listen(id, { service, protocol, at: { ip: place.ip, port } });
     this.setEndpoints(plan, list);
     try {
       const port = place.port === 'pool' ? await this.#listenAnywhere(listen) : await listen(place.port);

@@ -60,20 +60,6 @@ function packetsFor({ remote, remoteAtLocalPolicy }: Detection): readonly Expect
 const throughEverything = (expect: Answers): readonly ExpectedPacket[] =>
   (['nodePort', 'external', 'loadBalancer'] as const).map((to) => ({ from: 'A', to, expect }));
 
-/**
- * With ClusterCIDR, pods of other nodes count as local and keep their address, so that an endpoint beside the client
- * answers it directly, from an address that the client has not asked.
- */
-const beside = (protocol: 'TCP' | 'UDP', state: 'ready' | 'draining') => ({
-  given: {
-    protocols: [protocol],
-    nodePort: true,
-    externalPolicy: 'Local' as const,
-    endpoints: [{ at: 'D' as const, state }],
-  },
-  packets: [{ from: 'remote' as const, to: 'nodePort' as const, expect: 'DROP' as const }],
-});
-
 /** Detection of local traffic, and its effects. */
 export const localTrafficStories: readonly Story[] = [
   ...detections.map((detection) =>
@@ -83,12 +69,6 @@ export const localTrafficStories: readonly Story[] = [
       { given: elsewhere, packets: packetsFor(detection) },
       { setting: detection.setting },
     ),
-  ),
-  story(
-    'local/beside the endpoint',
-    'policy Local lets no pod of another node reach an endpoint there through this node',
-    [beside('TCP', 'ready'), beside('TCP', 'draining'), beside('UDP', 'draining')],
-    { setting: { detectLocal: 'ClusterCIDR' } },
   ),
   story(
     'local/prefix of all pods',

@@ -2,21 +2,14 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { planOf } from '../../../../test/cluster/plans.ts';
 import { servableFrontends } from '../frontends.ts';
-import { type ElementSettings, elementsOf, meaningOf, type PortalElement, placeOf } from './elements.ts';
+import { elementsOf, meaningOf, type PortalElement, placeOf } from './elements.ts';
 
 const endpoint = { ip: '10.244.1.21', port: 8080 };
 const proxyPorts = new Map([['cluster', 40_000] as const]);
 
-const settings: ElementSettings = {
-  nodeIP: '192.0.2.5',
-  localDetector: { kind: 'cidr', cidr: '10.244.1.0/24' },
-  keepsSource: false,
-  masqueradeAll: false,
-};
-
-function elements(parts: Parameters<typeof planOf>[0]): PortalElement[] {
+function elements(parts: Parameters<typeof planOf>[0], nodeIP = '192.0.2.5'): PortalElement[] {
   const plan = planOf(parts, [endpoint]);
-  return elementsOf({ plan, frontends: servableFrontends(plan), proxyPorts }, settings);
+  return elementsOf({ plan, frontends: servableFrontends(plan), proxyPorts }, nodeIP);
 }
 
 const bytes = (...values: number[]): Uint8Array => Uint8Array.of(...values);
@@ -58,7 +51,7 @@ test('another proxy port is another meaning at the same place', () => {
   const at = (port: number): PortalElement[] =>
     elementsOf(
       { plan, frontends: servableFrontends(plan), proxyPorts: new Map([['cluster', port] as const]) },
-      settings,
+      '',
     );
   const [a, b] = [at(40_000)[0], at(40_001)[0]];
   assert.ok(a && b);

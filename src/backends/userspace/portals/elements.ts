@@ -7,10 +7,8 @@ import { toIP } from '../../../model/ip.ts';
 import type { Protocol } from '../../../model/objects.ts';
 import { servicePortName } from '../../../model/service-port.ts';
 import type { Frontend } from '../../../plan/frontend.ts';
-import type { ServicePlan } from '../../../plan/service-plan.ts';
+import type { EndpointList, ServicePlan } from '../../../plan/service-plan.ts';
 import { admittedSources, mergeRanges } from '../../../plan/source-ranges.ts';
-import { type Outlet, outletsOf, type SourceSettings } from '../outlets.ts';
-import type { UserspaceSettings } from '../settings.ts';
 import type { PortalSetName } from './layout.ts';
 import { rejectChain } from './rules.ts';
 
@@ -20,23 +18,20 @@ export interface PortalElement {
   readonly element: Element;
 }
 
-/** What is captured for one service port, and the port of each of its outlets. */
+/** What is captured for one service port, and the port that each of its lists is served at. */
 export interface CapturedService {
   readonly plan: ServicePlan;
   readonly frontends: readonly Frontend[];
-  readonly proxyPorts: ReadonlyMap<Outlet, number>;
+  readonly proxyPorts: ReadonlyMap<EndpointList, number>;
 }
 
-/** The settings that elements of service ports depend on. */
-export type ElementSettings = SourceSettings & Pick<UserspaceSettings, 'nodeIP'>;
-
 /** All elements of a service port. */
-export function elementsOf(service: CapturedService, settings: ElementSettings): PortalElement[] {
+export function elementsOf(service: CapturedService, nodeIP: string): PortalElement[] {
   const { plan, frontends, proxyPorts } = service;
   const { clusterIP, protocol } = plan.port;
   const elements = frontends.flatMap((frontend) => [
-    ...dispatchOf(frontend, service, settings),
-    ...(frontend.sourceRanges.length > 0 ? guardOf(frontend, plan, settings.nodeIP) : []),
+    ...dispatchOf(frontend, service),
+    ...(frontend.sourceRanges.length > 0 ? guardOf(frontend, plan, nodeIP) : []),
   ]);
   if (clusterIP !== '') elements.push({ set: 'cluster-addresses', element: { key: toIP(clusterIP).bytes } });
   for (const port of proxyPorts.values()) {
@@ -60,23 +55,17 @@ export function meaningOf({ element }: PortalElement): string {
   return `${data} ${element.verdict ? JSON.stringify(element.verdict) : ''} ${element.comment ?? ''}`;
 }
 
-function dispatchOf(
-  frontend: Frontend,
-  { plan, proxyPorts }: CapturedService,
-  settings: SourceSettings,
-): PortalElement[] {
+function dispatchOf(frontend: Frontend, { plan, proxyPorts }: CapturedService): PortalElement[] {
   const isNodePort = frontend.kind === 'node port';
   const key = keyOf(frontend);
   const comment = cutComment(servicePortName(plan.port));
   const elements: PortalElement[] = [];
-  const toPort = (set: PortalSetName, outlet: Outlet | undefined): void => {
-    const port = outlet && proxyPorts.get(outlet);
+  const toPort = (set: PortalSetName, list: EndpointList | undefined): void => {
+    const port = list && proxyPorts.get(list);
     if (port !== undefined) elements.push({ set, element: { key, data: portBytes(port), comment } });
   };
-  const { outside, near, pods } = outletsOf(frontend, settings);
-  toPort(isNodePort ? 'nodeports' : 'portals', outside);
-  toPort(isNodePort ? 'near-nodeports' : 'near-portals', near);
-  toPort(isNodePort ? 'pod-nodeports' : 'pod-portals', pods);
+  toPort(isNodePort ? 'nodeports' : 'portals', frontend.endpoints);
+  toPort(isNodePort ? 'near-nodeports' : 'near-portals', frontend.nearEndpoints);
   const { action } = frontend.outside;
   if (action !== 'forward') {
     const verdict: Verdict = action === 'drop' ? { kind: 'drop' } : { kind: 'goto', chain: rejectChain };
@@ -99,10 +88,10 @@ function keyOf({ address, port, protocol }: Frontend): Uint8Array {
   return address === '' ? nodePort : concatValues(toIP(address).bytes, nodePort);
 }
 
-export function protocolByte(protocol: Protocol): Uint8Array {
+function protocolByte(protocol: Protocol): Uint8Array {
   return Uint8Array.of(protocolNumbers[protocol]);
 }
 
-export function portBytes(port: number): Uint8Array {
+function portBytes(port: number): Uint8Array {
   return Uint8Array.of(port >> 8, port & 0xff);
 }

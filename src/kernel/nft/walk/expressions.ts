@@ -12,8 +12,6 @@ import type { PacketState } from './packet-state.ts';
 
 const stateNew = 8;
 const statusRewritten = 32;
-/** The first packet of a connection has it. */
-const directionOriginal = 0;
 const routeTypeUnicast = 1;
 const routeTypeLocal = 2;
 const interfaceNameBytes = 16;
@@ -24,21 +22,7 @@ export type IsLocal = (address: Uint8Array) => boolean;
 /** Expressions that only read and write registers or metadata, or end their rule. */
 export type PlainExpr = Exclude<
   Expr,
-  {
-    kind:
-      | 'lookup'
-      | 'verdict'
-      | 'numgen'
-      | 'nat'
-      | 'masq'
-      | 'reject'
-      | 'dynset'
-      | 'limit'
-      | 'payload-set'
-      | 'ct-tuple'
-      | 'ct-set'
-      | 'unknown';
-  }
+  { kind: 'lookup' | 'verdict' | 'numgen' | 'nat' | 'masq' | 'reject' | 'dynset' | 'limit' | 'unknown' }
 >;
 
 /** Runs an expression. Returns false when its rule ends here, undefined when it needs an unknown fact. */
@@ -107,10 +91,6 @@ function loadMeta({ key, dreg }: MetaExpr, state: PacketState): true | undefined
 }
 
 function loadConntrack({ key, dreg }: CtExpr, state: PacketState): true | undefined {
-  if (key === 'direction') {
-    state.write(dreg, Uint8Array.of(directionOriginal));
-    return true;
-  }
   if (key !== 'state' && key !== 'status') return undefined;
   const status = state.isRewritten ? statusRewritten : 0;
   state.writeWord(dreg, key === 'state' ? stateNew : status);
