@@ -34,7 +34,6 @@ const modes = {
     'test/contract/userspace',
     'test/explain/userspace',
     'test/traffic/userspace',
-    'test/soak/userspace',
     'test/ctl/',
     'test/program/start',
   ],

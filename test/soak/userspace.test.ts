@@ -1,3 +1,0 @@
-import { runShortSoak } from './suite.ts';
-
-runShortSoak('userspace', import.meta.url);
