@@ -67,14 +67,19 @@ function noticed({ clock }: Watched): Promise<void> {
   return eventually('an event of the file system', () => clock.pending > 0, { everyMs: 2 });
 }
 
-/** Lets an event arrive and the quiet time pass, until the next report. */
-async function nextReport({ clock, reports }: Watched): Promise<string | undefined> {
-  const seen = reports.length;
-  const isReported = () => {
+/** Lets events arrive and the quiet time after each pass, until something is so. */
+function inTime({ clock }: Watched, what: string, isSo: () => boolean): Promise<void> {
+  const pass = () => {
     if (clock.pending > 0) void clock.advance(100);
-    return reports.length > seen;
+    return isSo();
   };
-  await eventually('a report', isReported, { everyMs: 2 });
+  return eventually(what, pass, { everyMs: 2 });
+}
+
+async function nextReport(watched: Watched): Promise<string | undefined> {
+  const { reports } = watched;
+  const seen = reports.length;
+  await inTime(watched, 'a report', () => reports.length > seen);
   return reports.at(-1);
 }
 
@@ -256,13 +261,11 @@ test('the status tells whether the file on disk is usable and the one in use', a
   assert.match((await nextReport(watched)) ?? '', /no such file/);
   assert.equal(onDisk().state, 'Unusable');
   replace(path, first);
-  await noticed(watched);
-  await watched.clock.advance(1000);
-  await eventually('the file in use', () => onDisk().state === 'InUse');
+  await inTime(watched, 'the file in use', () => onDisk().state === 'InUse');
   watched.next.verdict = { state: 'Changed', reason: 'mode' };
   replace(path, second);
   await nextReport(watched);
-  await eventually('the verdict', () => onDisk().state === 'Changed');
+  await inTime(watched, 'the verdict', () => onDisk().state === 'Changed');
   assert.deepEqual([watch.status().hash, onDisk().reason], [hash('sha256', first), 'mode']);
 });
 
@@ -270,8 +273,9 @@ test('content in use is the content of the last accepted change; a rejected one 
   const watched = setUp(t);
   const { watch, path, next } = watched;
   const settled = (text: string, state: string) =>
-    eventually(
-      `${state}`,
+    inTime(
+      watched,
+      state,
       () => watch.status().hash === hash('sha256', text) && watch.status().onDisk.state === state,
     );
   watch.start();
@@ -287,8 +291,6 @@ test('content in use is the content of the last accepted change; a rejected one 
   await watched.clock.advance(1000);
   assert.equal(watch.status().onDisk.reason, 'no', 'a touch changes nothing');
   replace(path, second);
-  await noticed(watched);
-  await watched.clock.advance(1000);
   await settled(second, 'InUse');
   assert.deepEqual(watched.reports, ['changed', 'changed'], 'the content in use is not offered');
   next.verdict = { state: 'InUse' };
