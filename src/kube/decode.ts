@@ -26,6 +26,7 @@ import {
   stringsAt,
   within,
 } from './fields.ts';
+import { onlyHint } from './only-hint.ts';
 
 export const serviceNameLabel = 'kubernetes.io/service-name';
 export const triggerTimeAnnotation = 'endpoints.kubernetes.io/last-change-trigger-time';
@@ -169,7 +170,8 @@ function endpointOf(raw: Fields, intern: Intern): EndpointObject {
 }
 
 function namesAt(hints: Fields, key: string, intern: Intern): readonly string[] {
-  return listAt(hints, key, (hint) => intern(stringAt(fieldsOf(hint), 'name')));
+  const names = listAt(hints, key, (hint) => intern(stringAt(fieldsOf(hint), 'name')));
+  return names.length === 1 ? onlyHint(names[0] ?? '') : names;
 }
 
 function slicePortOf(raw: Fields, intern: Intern): SlicePortObject {

@@ -89,13 +89,13 @@ function buildList(
 
 function endpointOf(object: EndpointObject, ip: string, port: number, isLocal: boolean): Endpoint {
   const { ready, serving, terminating, zoneHints = [], nodeHints = [] } = object;
-  const plain = { id: flatHostPort(ip, port), ip, port, isLocal, ready, serving, terminating };
-  if (zoneHints.length === 0 && nodeHints.length === 0) return plain;
-  return {
-    ...plain,
-    ...(zoneHints.length > 0 && { zoneHints }),
-    ...(nodeHints.length > 0 && { nodeHints }),
-  };
+  const id = flatHostPort(ip, port);
+  // Written at once: a property that is added later takes 40 bytes more.
+  const endpoint: Endpoint =
+    zoneHints.length === 0
+      ? { id, ip, port, isLocal, ready, serving, terminating }
+      : { id, ip, port, isLocal, ready, serving, terminating, zoneHints };
+  return nodeHints.length === 0 ? endpoint : { ...endpoint, nodeHints };
 }
 
 /** `joinHostPort` as a flat string: V8 keeps the parts of a concatenated one in memory, for every endpoint. */

@@ -15,6 +15,7 @@ import type {
 } from '../../model/objects.ts';
 import { isNodeIP, maxInt32, maxPort, serviceNameLabel, triggerTimeAnnotation } from '../decode.ts';
 import { FieldFault, nothing } from '../fields.ts';
+import { onlyHint } from '../only-hint.ts';
 import { integer, type Message, part, shared, sharedTexts, text, texts } from './message.ts';
 import type { WireReader } from './wire-reader.ts';
 
@@ -267,10 +268,9 @@ const hints: Message<EndpointDraft> = {
   },
 };
 
-/** Most endpoints have one hint. A list that is written as such has no spare room. */
 function withHint(reader: WireReader, name: string, known: readonly string[] = nothing): readonly string[] {
   const hinted = reader.message(name, { name: '' }, hint, known.length).name;
-  return known.length === 0 ? [hinted] : [...known, hinted];
+  return known.length === 0 ? onlyHint(hinted) : [...known, hinted];
 }
 
 const endpoint: Message<EndpointDraft> = {
@@ -300,8 +300,10 @@ function endpointOf(draft: EndpointDraft): EndpointObject {
     if (zone !== undefined) object.zone = zone;
   } else if (zone === undefined) {
     object = { address, ready, serving, terminating, nodeName };
-  } else {
+  } else if (zoneHints === undefined) {
     object = { address, ready, serving, terminating, nodeName, zone };
+  } else {
+    object = { address, ready, serving, terminating, nodeName, zone, zoneHints };
   }
   if (zoneHints !== undefined) object.zoneHints = zoneHints;
   if (nodeHints !== undefined) object.nodeHints = nodeHints;
