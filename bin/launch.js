@@ -10,6 +10,7 @@ const FLUSH_MS = [500, 3000];
 
 enableCompileCache(`${root}node_modules/.cache/kube-proxy-ts`);
 const [program] = process.argv.splice(2, 1);
+if (program === 'kube-proxy') (await import(`${root}src/app/end-on-signals.ts`)).endOnSignals();
 const { main } = await import(root + entries[program]);
 // The proxy ends by a signal, which would leave the cache unwritten.
 for (const ms of FLUSH_MS) setTimeout(flushCompileCache, ms).unref();

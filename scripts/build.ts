@@ -122,7 +122,14 @@ async function buildProxy(
   writeFileSync(outfile, text + digestLine(text));
   writeLineTable(outfile);
   const entry = join(built, 'kube-proxy.js');
-  cpSync(join(root, 'scripts/code-cache/entry.js'), entry);
+  await esbuild.build({
+    entryPoints: [join(root, 'scripts/code-cache/entry.js')],
+    outfile: entry,
+    bundle: true,
+    platform: 'node',
+    target: 'node24',
+    format: 'esm',
+  });
   chmodSync(entry, 0o755);
   console.log(`dist/kube-proxy.bundle  ${(text.length / 1024).toFixed(0)} KiB`);
 }

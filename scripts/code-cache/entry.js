@@ -3,7 +3,9 @@
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { Script } from 'node:vm';
+import { endOnSignals } from '../../src/app/end-on-signals.ts';
 
+endOnSignals();
 const filename = import.meta.filename;
 const path = filename.slice(0, -'.js'.length);
 const source = readFileSync(`${path}.bundle`, 'latin1');

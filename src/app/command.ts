@@ -1,4 +1,3 @@
-import { constants } from 'node:os';
 import { parseCommandLine } from '../cli/command-line.ts';
 import { helpText } from '../cli/help.ts';
 import { flagMessages, type Options } from '../cli/options.ts';
@@ -12,6 +11,7 @@ import { messageOf } from '../lib/thrown.ts';
 import type { RootLogger } from '../obs/klog.ts';
 import { cleanUp, removeReplaced } from './cleanup.ts';
 import { type Completed, checkLogging, complete, gateReport } from './complete.ts';
+import { endOnSignals } from './end-on-signals.ts';
 import { configuredLogger, startLogger } from './logging.ts';
 import { loadMode } from './modes.ts';
 import { buildServer } from './server.ts';
@@ -101,19 +101,5 @@ async function run(options: Options, completed: Completed, logger: RootLogger): 
   } catch (error) {
     logger.error(error, 'Error running ProxyServer');
     throw error;
-  }
-}
-
-/**
- * Makes SIGTERM and SIGINT end the process by the signal itself, after `lastWords`. The rules stay in the kernel. The
- * kernel ignores such a signal for process 1 of a container, which therefore exits with the corresponding code.
- */
-function endOnSignals(lastWords: () => void): void {
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-    process.once(signal, () => {
-      lastWords();
-      process.kill(process.pid, signal);
-      setImmediate(() => process.exit(128 + constants.signals[signal]));
-    });
   }
 }
