@@ -1,5 +1,5 @@
+import type { Backoff } from '../lib/backoff.ts';
 import type { Clock } from '../lib/clock.ts';
-import type { Backoff } from './backoff.ts';
 
 /**
  * Chooses how the next list of one resource is made: streamed, as the beginning of a watch, or in pages. Streaming is

@@ -1,10 +1,10 @@
+import { Backoff, type BackoffOptions } from '../lib/backoff.ts';
 import type { Clock } from '../lib/clock.ts';
 import { sleep } from '../lib/sleep.ts';
 import { TimeSlice } from '../lib/time-slice.ts';
 import type { ResourceName } from '../model/objects.ts';
 import type { WatchStatus } from '../model/source-status.ts';
 import { ApiError, ConnectError, IdleError, TransportError } from './api-error.ts';
-import { Backoff, type BackoffOptions, defaultBackoff } from './backoff.ts';
 import type { ReceivedObject, WatchEvent } from './encoding.ts';
 import { ListMethod } from './list-method.ts';
 import { ListWatch, type ServerPresence, type WatchTarget } from './list-watch.ts';
@@ -47,7 +47,7 @@ interface ListPatience {
 }
 
 const defaultTuning: ReflectorTuning = {
-  backoff: defaultBackoff,
+  backoff: { initialMs: 800, maxMs: 30_000, jitter: 1 },
   pageSize: 500,
   watchSeconds: [300, 600],
   idleMs: 150_000,

@@ -127,10 +127,12 @@ suite('walking', () => {
   });
 
   test('a disturbed walk starts again, up to ten attempts', async () => {
-    const { client } = connect((_, to) => [message(to, NLM_F_DUMP_INTR), fakeDone(to)]);
+    const { client, clock } = connect((_, to) => [message(to, NLM_F_DUMP_INTR), fakeDone(to)]);
     const log: string[] = [];
     const visitor = { flow: () => void log.push('flow'), restart: () => void log.push('restart') };
-    await assert.rejects(client.forEachFlow({ family: 'IPv4' }, visitor), /EINTR/);
+    const failed = assert.rejects(client.forEachFlow({ family: 'IPv4' }, visitor), /EINTR/);
+    await clock.advance(4_000);
+    await failed;
     assert.equal(log.join(' '), `flow${' restart flow'.repeat(9)}`);
   });
 });
@@ -169,7 +171,8 @@ function connect(
   const kernel = new FakeNetlink((request, { portId }) =>
     answer(request, { sequence: request[0]?.sequence ?? 0, port: portId }),
   );
-  return { kernel, client: new NetlinkConntrackClient(() => kernel, { clock: new FakeClock() }) };
+  const clock = new FakeClock();
+  return { kernel, clock, client: new NetlinkConntrackClient(() => kernel, { clock }) };
 }
 
 function message(to: { sequence: number; port: number }, flags = 0): Uint8Array {

@@ -37,7 +37,7 @@ export interface DeleteResult {
 
 /** The connection tracking table of this network namespace. */
 export interface ConntrackClient {
-  /** Visits every flow that passes the filter. Rejects with EINTR (NetlinkError) after five disturbed walks. */
+  /** Visits every flow that passes the filter. Rejects with EINTR (NetlinkError) after ten disturbed walks. */
   forEachFlow(filter: FlowFilter, visitor: FlowVisitor): Promise<void>;
   /** As `forEachFlow`, for all flows of a family, with counters and TCP states, at a third of the cost. */
   forEachTrackedFlow(family: Family, visitor: TrackedFlowVisitor): Promise<void>;

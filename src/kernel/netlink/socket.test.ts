@@ -25,7 +25,7 @@ function connect(answer: (to: { sequence: number; port: number }, nth: number) =
   const kernel = new FakeNetlink((messages, { portId }) =>
     messages.flatMap((message) => answer({ sequence: message.sequence, port: portId }, nth++)),
   );
-  return { kernel, clock, socket: new NetlinkSocket(kernel, { clock }) };
+  return { kernel, clock, socket: new NetlinkSocket(kernel, { clock, random: () => 0.5 }) };
 }
 
 const numbered = (to: { sequence: number; port: number }, value: number, flags = NLM_F_MULTI) =>
@@ -165,19 +165,65 @@ suite('dumps', () => {
     ['with dropped messages', (to) => [numbered(to, 1), overrunError(), fakeDone(to)]],
   ] as [string, (to: { sequence: number; port: number }) => FakeReply[]][]) {
     test(`a disturbed dump (${how}) starts again`, async () => {
-      const { socket } = connect((to, nth) => (nth === 0 ? disturb(to) : [numbered(to, 2), fakeDone(to)]));
+      const { clock, socket } = connect((to, nth) =>
+        nth === 0 ? disturb(to) : [numbered(to, 2), fakeDone(to)],
+      );
       const { values, handler } = collect();
-      await socket.dump(request, handler);
+      const dumped = socket.dump(request, handler);
+      await clock.advance(10);
+      await dumped;
       assert.deepEqual(values, [2]);
     });
   }
 
-  test('dumps fail after ten disturbed attempts', async () => {
-    const { kernel, socket } = connect((to) => [numbered(to, 1, NLM_F_DUMP_INTR), fakeDone(to)]);
+  const disturbed = (to: { sequence: number; port: number }) => [
+    numbered(to, 1, NLM_F_DUMP_INTR),
+    fakeDone(to),
+  ];
+
+  test('dumps fail after ten disturbed attempts, and the error says how long these took', async () => {
+    const { kernel, clock, socket } = connect(disturbed);
     const { values, handler } = collect();
-    await assert.rejects(socket.dump(request, handler), /get object: EINTR/);
+    const failed = assert.rejects(
+      socket.dump(request, handler),
+      /get object: EINTR \(changes disturbed the dump 10 times within 2\.5 s\)/,
+    );
+    await clock.advance(5_000);
+    await failed;
     assert.equal(kernel.sent.length, 10);
     assert.deepEqual(values, [1]);
+  });
+
+  test('pauses between attempts at a dump grow', async () => {
+    const times: number[] = [];
+    const { clock, socket } = connect((to) => {
+      times.push(clock.monotonic());
+      return disturbed(to);
+    });
+    const failed = assert.rejects(socket.dump(request, collect().handler));
+    await clock.advance(5_000);
+    await failed;
+    assert.deepEqual(
+      times.slice(1).map((time, i) => time - (times[i] ?? 0)),
+      [5, 10, 20, 40, 80, 160, 320, 500, 500].map((ms) => ms * 1.5),
+    );
+  });
+
+  test('other requests are served between attempts at a dump', async () => {
+    const { clock, socket } = connect((to, nth) => (nth === 1 ? [fakeAck(to)] : disturbed(to)));
+    const failed = assert.rejects(socket.dump(request, collect().handler), /EINTR/);
+    await socket.request(request);
+    await clock.advance(5_000);
+    await failed;
+  });
+
+  test('a dump that waits for its next attempt fails when the socket is closed', async () => {
+    const { clock, socket } = connect(disturbed);
+    const failed = assert.rejects(socket.dump(request, collect().handler), /EBADF/);
+    await clock.advance(1);
+    socket.close();
+    await failed;
+    assert.equal(clock.pending, 0);
   });
 
   test('dumps reject when the kernel refuses them, at once or at their end', async () => {

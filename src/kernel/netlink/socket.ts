@@ -1,6 +1,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { Backoff } from '../../lib/backoff.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { inGroups } from '../../lib/groups.ts';
+import { sleep } from '../../lib/sleep.ts';
 import { isSystemError } from '../../native/system-error.ts';
 import {
   NLM_F_ACK,
@@ -28,6 +30,8 @@ export interface NetlinkRequest {
 
 export interface SocketOptions {
   readonly clock: Clock;
+  /** For the pauses between attempts at a dump; Math.random when absent. */
+  readonly random?: () => number;
   /** Called with every datagram that is sent or received (debug.ts). */
   readonly onDatagram?: (direction: 'send' | 'receive', bytes: Uint8Array) => void;
   /** How long the kernel may leave a request unanswered. */
@@ -61,6 +65,11 @@ export interface Refusal<T> {
 const ETIMEDOUT = 110;
 const EINTR = 4;
 const dumpAttempts = 10;
+/**
+ * Pauses between attempts at a dump, together 1.6 to 3.3 s: long enough for another program to finish what it writes. They
+ * are random so that a program that writes at intervals does not hit every attempt.
+ */
+const dumpPauses = { initialMs: 5, maxMs: 500, jitter: 1 };
 /** Half of the longest datagram of a dump. */
 const wellFilled = 16_384;
 /** Requests sent at a time: their acknowledgements must fit into the receive buffer. */
@@ -76,6 +85,7 @@ export class NetlinkSocket {
   #sequence = 0;
   #cancelWait: (() => void) | undefined;
   #last: Promise<unknown> = Promise.resolve();
+  readonly #closing = new AbortController();
 
   constructor(transport: NetlinkTransport, options: SocketOptions) {
     this.#transport = transport;
@@ -169,17 +179,23 @@ export class NetlinkSocket {
   }
 
   /**
-   * Streams a dump. A disturbed dump starts again; after ten disturbed attempts this rejects with EINTR. An error
-   * that the handler throws is thrown here, after the rest of the dump has been read off the socket.
+   * Streams a dump. A disturbed dump starts again, after a pause in which other calls are served; after ten disturbed
+   * attempts this rejects with EINTR. An error that the handler throws is thrown here, after the rest of the dump has been
+   * read off the socket.
    */
-  dump(request: NetlinkRequest, handler: DumpHandler): Promise<void> {
-    return this.#exclusively(async () => {
-      for (let attempt = 1; attempt <= dumpAttempts; attempt++) {
-        if (attempt > 1) handler.restart();
-        if (await this.#dumpOnce(request, handler)) return;
-      }
-      throw new NetlinkError(request.name, { errno: EINTR, text: 'the dump was interrupted every time' });
-    });
+  async dump(request: NetlinkRequest, handler: DumpHandler): Promise<void> {
+    const { clock, random = Math.random } = this.#options;
+    const pauses = new Backoff(dumpPauses, random);
+    const begun = clock.monotonic();
+    for (let attempt = 1; ; attempt++) {
+      if (await this.#exclusively(() => this.#dumpOnce(request, handler))) return;
+      if (attempt === dumpAttempts) break;
+      await sleep(clock, pauses.next(), this.#closing.signal);
+      handler.restart();
+    }
+    const seconds = ((clock.monotonic() - begun) / 1_000).toFixed(1);
+    const text = `changes disturbed the dump ${dumpAttempts} times within ${seconds} s`;
+    throw new NetlinkError(request.name, { errno: EINTR, text });
   }
 
   /**
@@ -197,6 +213,7 @@ export class NetlinkSocket {
   /** Closes the socket. Calls under way fail. */
   close(): void {
     this.#cancelWait?.();
+    this.#closing.abort();
     this.#transport.close();
   }
 

@@ -70,7 +70,7 @@ export interface NftClient {
 
   /**
    * Streams the elements of a set, some hundreds per call. A disturbed dump starts again: `onElements` is then called
-   * with `restarted` true, and the caller forgets all elements so far. After five disturbed attempts it rejects with
+   * with `restarted` true, and the caller forgets all elements so far. After ten disturbed attempts it rejects with
    * EINTR. The kernel's time grows with the square of the set's size: 0.3 s for 100,000 elements, 10 s for 500,000.
    */
   listElements(

@@ -42,8 +42,9 @@ function connect(answer: Answer, generation: () => number = () => 5) {
     kernels.push(kernel);
     return kernel;
   };
-  const client = new NetlinkNftClient(open, { clock: new FakeClock() });
-  return { client, kernels };
+  const clock = new FakeClock();
+  const client = new NetlinkNftClient(open, { clock });
+  return { client, kernels, clock };
 }
 
 function reply(
@@ -123,7 +124,7 @@ suite('commit', () => {
 suite('lists', () => {
   test('elements are streamed, and a disturbed dump reports its restart', async () => {
     let attempt = 0;
-    const { client } = connect((_, to) => {
+    const { client, clock } = connect((_, to) => {
       const flags = attempt++ === 0 ? NLM_F_DUMP_INTR : 0;
       const part = (from: number) =>
         reply(
@@ -140,14 +141,16 @@ suite('lists', () => {
       return [part(0), part(2), fakeDone(to)];
     });
     const log: unknown[] = [];
-    await client.listElements(set, (some, restarted) => log.push(restarted ? 'restart' : some));
+    const listed = client.listElements(set, (some, restarted) => log.push(restarted ? 'restart' : some));
+    await clock.advance(10);
+    await listed;
     const parts = [elements.slice(0, 2), elements.slice(2, 4)];
     assert.deepEqual(log, [...parts, 'restart', ...parts]);
   });
 
   test('a dump with duplicate elements is read again, because others are missing', async () => {
     let attempt = 0;
-    const { client } = connect((_, to) => {
+    const { client, clock } = connect((_, to) => {
       const last = attempt++ === 0 ? 1 : 2;
       const part = (index: number) =>
         reply(NFT_MSG.NEWSETELEM, to, (w) => {
@@ -158,9 +161,11 @@ suite('lists', () => {
       return [part(0), part(1), part(last), fakeDone(to)];
     });
     let found: Element[] = [];
-    await client.listElements(set, (some, restarted) => {
+    const listed = client.listElements(set, (some, restarted) => {
       found = restarted ? [] : [...found, ...some];
     });
+    await clock.advance(10);
+    await listed;
     assert.deepEqual(found, elements.slice(0, 3));
     assert.equal(attempt, 2);
     attempt = 0;

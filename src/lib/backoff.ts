@@ -6,8 +6,6 @@ export interface BackoffOptions {
   readonly jitter: number;
 }
 
-export const defaultBackoff: BackoffOptions = { initialMs: 800, maxMs: 30_000, jitter: 1 };
-
 /** Exponential back-off: each wait is twice the one before, up to the maximum, until a reset. */
 export class Backoff {
   readonly #options: BackoffOptions;
