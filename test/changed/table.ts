@@ -34,6 +34,7 @@ const modes = {
     'test/contract/userspace',
     'test/explain/userspace',
     'test/traffic/userspace',
+    'test/soak/userspace',
     'test/ctl/',
     'test/program/start',
   ],

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { paced } from '../cluster/lab/pace.ts';
 import { ctl } from '../ctl/ctl.ts';
+import { moreText, total } from './descriptors.ts';
 import { growth } from './model/tolerances.ts';
 import { rulesetOf } from './ruleset.ts';
 import type { Run, Size } from './run.ts';
@@ -28,10 +29,11 @@ export async function assertLikeFreshStart(run: Run, operations: number): Promis
     grown <= growth.memoryMB || operations < growth.operations,
     `memory: ${wornSize.memoryMB} MB, after a fresh start ${freshSize.memoryMB} MB`,
   );
-  const opened = wornSize.descriptors - freshSize.descriptors;
+  const [opened, openedFresh] = [total(wornSize.descriptors), total(freshSize.descriptors)];
   assert.ok(
-    opened <= growth.descriptors,
-    `descriptors: ${wornSize.descriptors}, after a fresh start ${freshSize.descriptors}`,
+    opened - openedFresh <= growth.descriptors,
+    `descriptors: ${opened}, after a fresh start ${openedFresh}; ` +
+      moreText(wornSize.descriptors, freshSize.descriptors),
   );
   return freshSize;
 }
@@ -41,7 +43,7 @@ async function restingSize(run: Run): Promise<Size> {
   for (let size = run.size(); ; ) {
     await sleep(paced(RESTING_MS));
     const next = run.size();
-    if (next.descriptors >= size.descriptors) return next;
+    if (total(next.descriptors) >= total(size.descriptors)) return next;
     size = next;
   }
 }

@@ -1,3 +1,4 @@
+import { total } from './descriptors.ts';
 import type { Cost } from './ledger.ts';
 import { tolerances } from './model/tolerances.ts';
 import type { SoakReport } from './soak.ts';
@@ -6,7 +7,7 @@ import type { SoakReport } from './soak.ts';
 export function reportText({ operations, seconds, ledger, sizes, fresh }: SoakReport): string {
   const { connections, answered, refused, explained, conversations } = ledger;
   const memory = sizes.map(({ memoryMB }) => memoryMB);
-  const descriptors = sizes.map(({ descriptors: open }) => open);
+  const descriptors = sizes.map(({ descriptors: open }) => total(open));
   return [
     `${operations} operations in ${seconds.toFixed(0)} s, ${connections} connections: ${answered} answered, ` +
       `${refused} refused or dropped as promised`,
@@ -16,7 +17,7 @@ export function reportText({ operations, seconds, ledger, sizes, fresh }: SoakRe
     `  failed without an explanation: ${ledger.unexplained.length}`,
     `open connections: ${conversations.opened} opened, asked ${conversations.asked} times`,
     `memory ${range(memory)} MB, after a fresh start ${fresh.memoryMB.toFixed(0)} MB; ` +
-      `descriptors ${range(descriptors)}, after a fresh start ${fresh.descriptors}`,
+      `descriptors ${range(descriptors)}, after a fresh start ${total(fresh.descriptors)}`,
     ...[...ledger.costs].sort(([a], [b]) => (a < b ? -1 : 1)).map(([kind, cost]) => costText(kind, cost)),
   ].join('\n');
 }

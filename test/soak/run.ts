@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { families } from '../../src/model/ip.ts';
@@ -14,6 +14,7 @@ import {
 } from '../contract/objects.ts';
 import type { ServiceSpec } from '../contract/story.ts';
 import { Conversations } from './conversations.ts';
+import { type Descriptors, descriptorsOf } from './descriptors.ts';
 import { Dice } from './dice.ts';
 import { Ledger } from './ledger.ts';
 import { Model } from './model/model.ts';
@@ -31,7 +32,7 @@ const setting = { udpIdleTimeout: '1s' };
 /** What a process takes of the machine. */
 export interface Size {
   readonly memoryMB: number;
-  readonly descriptors: number;
+  readonly descriptors: Descriptors;
 }
 
 /** One run: the cluster, the model of it, the traffic, and what operations do to them. */
@@ -99,8 +100,11 @@ export class Run {
     await this.cluster.close();
   }
 
-  stopTraffic(): Promise<void> {
-    return this.#traffic.stop();
+  /** Ends all traffic, after open connections were asked once more: in userspace mode they take descriptors. */
+  async stopTraffic(): Promise<void> {
+    await this.#traffic.stop();
+    await this.conversations.check();
+    await this.conversations.closeAll();
   }
 
   /** Starts the program and waits until everything put so far is in effect. */
@@ -177,7 +181,7 @@ export class Run {
   size(): Size {
     const { pid } = this.cluster.program;
     const [, kB = '0'] = /^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
-    return { memoryMB: Number(kB) / 1024, descriptors: readdirSync(`/proc/${pid}/fd`).length };
+    return { memoryMB: Number(kB) / 1024, descriptors: descriptorsOf(pid) };
   }
 
   #put(n: number, spec: ServiceSpec): void {

@@ -1,4 +1,5 @@
 import type { Landscape } from '../contract/landscape.ts';
+import { total } from './descriptors.ts';
 import { assertLikeFreshStart } from './fresh-start.ts';
 import { faults, operations } from './operations.ts';
 import { Run, type Size } from './run.ts';
@@ -98,6 +99,6 @@ function progressText({ ledger }: Run, done: number, size: Size | undefined): st
   const explained = [...ledger.explained.values()].reduce((sum, count) => sum + count, 0);
   return (
     `${done} operations, ${ledger.connections} connections, ${explained} failed and explained, ` +
-    `${size?.memoryMB.toFixed(0)} MB, ${size?.descriptors} descriptors`
+    `${size?.memoryMB.toFixed(0)} MB, ${size && total(size.descriptors)} descriptors`
   );
 }

@@ -1,0 +1,3 @@
+import { runShortSoak } from './suite.ts';
+
+runShortSoak('userspace', import.meta.url);
