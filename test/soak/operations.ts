@@ -195,6 +195,8 @@ async function tamperWithTable(family: string, part: number): Promise<void> {
 
 async function tamperWithRules(run: Run, family: string, part: number): Promise<void> {
   if (run.cluster.mode === 'userspace') {
+    // It is the only table that translates addresses, so open connections break as in `flush`.
+    await run.conversations.closeAll();
     await runInNode('nft', `delete table ip${family} kube-proxy-userspace`);
     return;
   }
