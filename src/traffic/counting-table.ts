@@ -60,7 +60,8 @@ export class CountingTable {
         this.#isIPv4 ? types.ipv4Addr : types.ipv6Addr,
         types.inetProto,
         types.inetService,
-        types.ctStatus,
+        // Bits of the status. `nft list` aborts at a value of type ct_status with two bits in a key of several fields.
+        types.mark,
         types.ctDirection,
       ],
       flags: ['dynamic'],

@@ -27,7 +27,6 @@ export const types = {
   mark: { name: 'mark', type: 19, length: 4, byteOrder: 'host' },
   classid: { name: 'classid', type: 23, length: 4, byteOrder: 'host' },
   ctDirection: { name: 'ct_dir', type: 27, length: 1, byteOrder: 'host' },
-  ctStatus: { name: 'ct_status', type: 28, length: 4, byteOrder: 'host' },
   ifname: { name: 'ifname', type: 41, length: 16, byteOrder: 'host' },
 } as const satisfies Record<string, Field>;
 
