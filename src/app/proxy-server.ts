@@ -121,12 +121,13 @@ export class ProxyServer {
   async #countForMetrics(): Promise<void> {
     const { options, metrics } = this.#parts;
     if (options.serviceMetrics.length === 0) return;
-    const { registerServiceMetrics } = await import('../traffic/service-metrics.ts');
+    const { meteredKinds, registerServiceMetrics } = await import('../traffic/service-metrics.ts');
     const source = await this.#openTraffic();
+    const kinds = new Set(options.serviceMetrics);
     registerServiceMetrics(metrics.registry, {
-      kinds: new Set(options.serviceMetrics),
+      kinds,
       max: options.serviceMetricsMax,
-      meter: await source.openMeter(),
+      meter: await source.openMeter(meteredKinds(kinds)),
       clock: systemClock,
     });
   }

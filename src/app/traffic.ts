@@ -3,6 +3,7 @@ import { hasNetAdmin } from '../kernel/capabilities.ts';
 import { openConntrackClient } from '../kernel/ct/client.ts';
 import { followFlows } from '../kernel/ct/events.ts';
 import { openPacketLog } from '../kernel/nflog/client.ts';
+import type { NftClient } from '../kernel/nft/client.ts';
 import { openNftClient } from '../kernel/nft/netlink-client.ts';
 import { openRouteClient } from '../kernel/route/client.ts';
 import { Sysctl } from '../kernel/sysctl.ts';
@@ -42,10 +43,10 @@ export function openTraffic(
   const kernel = new TrafficObserver({
     feeds: families,
     open: openObservedKernel,
-    openMeter: async () => {
+    openMeter: async (kinds) => {
       if (!start().mode.rewritesWithNat)
         throw new Error('destinations are not rewritten with NAT in this mode');
-      return openRuleMeter({ feeds: families, decider, clock: systemClock });
+      return openRuleMeter({ feeds: families, kinds, decider, clock: systemClock });
     },
     onEventMeter: (error) =>
       logger.info('Counting the traffic of Services with events', { reason: messageOf(error) }),
@@ -80,7 +81,10 @@ async function openObservedKernel(): Promise<ObservedKernel> {
     switchOnAccounting: () => switchOnAccounting(new Sysctl(systemFiles)),
     ownAddresses,
     interfaces,
-    openRefusals: async () => openRefusals(libc, watchingTables.observer),
+    openRefusals: async () => {
+      const nft = openNftClient(libc, options);
+      return refusalKernel(libc, watchingTables.observer, nft, () => nft.close());
+    },
     close: () => flows.close(),
   };
 }
@@ -99,7 +103,7 @@ async function openRuleMeter(options: Omit<MeterOptions, 'kernel'>): Promise<Tra
       },
       ownAddresses,
       interfaces,
-      openRefusals: async () => openRefusals(libc, watchingTables.meterRefusals),
+      openRefusals: async () => refusalKernel(libc, watchingTables.meter, nft, () => {}),
       close: () => {
         nft.close();
         flows.close();
@@ -115,13 +119,9 @@ async function openRuleMeter(options: Omit<MeterOptions, 'kernel'>): Promise<Tra
   }
 }
 
-function openRefusals(libc: Libc, tablePrefix: string): RefusalKernel {
-  const options = { clock: systemClock };
-  return {
-    tablePrefix,
-    nft: openNftClient(libc, options),
-    openLog: (listener) => openPacketLog(libc, { ...options, random: Math.random }, listener),
-  };
+function refusalKernel(libc: Libc, tablePrefix: string, nft: NftClient, close: () => void): RefusalKernel {
+  const options = { clock: systemClock, random: Math.random };
+  return { tablePrefix, nft, openLog: (listener) => openPacketLog(libc, options, listener), close };
 }
 
 async function interfaces(): Promise<ReadonlyMap<number, string>> {

@@ -49,6 +49,12 @@ export interface MeteredPort {
   readonly figures: TrafficFigures;
 }
 
+/**
+ * What a meter counts: `connections` that reach an endpoint, with those that are open or fail there; their packets and
+ * `bytes`; and connections that the proxy refuses.
+ */
+export type MeteredKind = 'connections' | 'bytes' | 'refusals';
+
 /** Counts the traffic of service ports all the time, as cheaply as possible. */
 export interface TrafficMeter {
   /** Service ports that have had traffic since the meter was opened. Totals never go back. */
@@ -61,8 +67,8 @@ export type FlowFilter = (flow: FlowItem, plan: PlannedPort) => boolean;
 export interface TrafficSource {
   /** Counts from the first question on, as long as somebody keeps asking. */
   figures(wish: TrafficWish): Promise<TrafficAnswer>;
-  /** Counts from now on, also while nobody asks. Rejects when the kernel does not let us. */
-  openMeter(): Promise<TrafficMeter>;
+  /** Counts these from now on, and maybe others, also while nobody asks. Rejects when the kernel does not let us. */
+  openMeter(kinds: ReadonlySet<MeteredKind>): Promise<TrafficMeter>;
   /** Passes on the flows that there are now, some at a time; goes on when the promise resolves. */
   flows(isWanted: FlowFilter, write: (flows: readonly FlowItem[]) => Promise<void>): Promise<void>;
   /** Calls back with what happens to flows from now on, and when that fails; the function returned ends it. */

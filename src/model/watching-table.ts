@@ -5,7 +5,6 @@
 export const watchingTables = {
   observer: 'kube-proxy-observer-',
   meter: 'kube-proxy-meter-',
-  meterRefusals: 'kube-proxy-meter-refusals-',
   trace: 'kube-proxyctl-trace-',
 } as const;
 

@@ -7,10 +7,10 @@ import type { Chain, Counted, Element, NftSet, TableRef } from '../kernel/nft/ob
 import { type AddressKey, ipv6Key } from '../model/address-key.ts';
 import type { Family } from '../model/ip.ts';
 import { watchingTables } from '../model/watching-table.ts';
+import { isFromLoopback, ownTable } from './watching-rules.ts';
 
 /** After all rules that may rewrite or drop the packet, before the connection is confirmed. */
 const PRIORITY = 300;
-const LOOPBACK_INDEX = 1;
 /** Bits of a connection's status. */
 const CONFIRMED = 0x8;
 const DST_NAT = 0x20;
@@ -45,19 +45,22 @@ export type CountingClient = Pick<NftClient, 'commit' | 'listElements'>;
  */
 export class CountingTable {
   readonly #nft: CountingClient;
-  readonly #isIPv4: boolean;
+  readonly #family: Family;
+  readonly #countsBytes: boolean;
   readonly #table: TableRef;
   readonly #set: NftSet;
 
-  constructor(nft: CountingClient, family: Family) {
+  /** Without `countsBytes`, only `first` and `reset` are counted: for most packets, that is a single comparison. */
+  constructor(nft: CountingClient, family: Family, countsBytes: boolean) {
     this.#nft = nft;
-    this.#isIPv4 = family === 'IPv4';
-    this.#table = { family: this.#isIPv4 ? 'ip' : 'ip6', name: `${watchingTables.meter}${process.pid}` };
+    this.#family = family;
+    this.#countsBytes = countsBytes;
+    this.#table = ownTable(family, watchingTables.meter);
     this.#set = {
       table: this.#table,
-      name: 'destinations',
+      name: 'counted',
       key: [
-        this.#isIPv4 ? types.ipv4Addr : types.ipv6Addr,
+        family === 'IPv4' ? types.ipv4Addr : types.ipv6Addr,
         types.inetProto,
         types.inetService,
         // Bits of the status. `nft list` aborts at a value of type ct_status with two bits in a key of several fields.
@@ -82,14 +85,32 @@ export class CountingTable {
         base: { type: 'filter', hook, priority: PRIORITY },
       };
       batch.add('chain', chain);
-      const exprs = [
-        ...(hook === 'input' ? isFromElsewhere : []),
-        ...loadKey(this.#isIPv4 ? 'IPv4' : 'IPv6'),
-        countInSet(this.#set, 0),
-      ];
-      batch.add('rule', { chain, exprs });
+      batch.add('rule', { chain, exprs: this.#count(hook === 'input' ? isFromLoopback('neq') : []) });
     }
     await this.#nft.commit(batch);
+  }
+
+  /** Counts the packet if its connection has a rewritten destination. The test that most packets fail comes first. */
+  #count(isFromElsewhere: readonly Expr[]): Expr[] {
+    const next = this.#family === 'IPv4' ? 1 : 4;
+    const status = next + 2;
+    const isWanted = (mask: number, unwanted: number): Expr[] => [
+      { kind: 'bitwise', sreg: status, dreg: 0, mask: word(mask), xor: word(0) },
+      { kind: 'cmp', op: 'neq', sreg: 0, value: word(unwanted) },
+    ];
+    const isFirstOrReset = isWanted(CONFIRMED | DYING, CONFIRMED);
+    return [
+      ...(this.#countsBytes ? isFromElsewhere : []),
+      { kind: 'ct', key: 'status', dreg: status },
+      ...(this.#countsBytes ? [] : [...isFirstOrReset, ...isFromElsewhere]),
+      ...isWanted(DST_NAT, 0),
+      originalDestination(this.#family, 0),
+      { kind: 'meta', key: 'l4proto', dreg: next },
+      originalDestination('port', next + 1),
+      { kind: 'bitwise', sreg: status, dreg: status, mask: word(CONFIRMED | DYING), xor: word(0) },
+      { kind: 'ct', key: 'direction', dreg: status + 1 },
+      countInSet(this.#set, 0),
+    ];
   }
 
   /**
@@ -123,8 +144,9 @@ export class CountingTable {
 
   #destinationOf(key: Uint8Array): Pick<CountedDestination, 'address' | 'protocol' | 'port'> {
     const view = new DataView(key.buffer, key.byteOffset, key.byteLength);
-    const end = this.#isIPv4 ? 4 : 16;
-    const address = this.#isIPv4 ? view.getUint32(0) : ipv6Key(key, 0);
+    const isIPv4 = this.#family === 'IPv4';
+    const end = isIPv4 ? 4 : 16;
+    const address = isIPv4 ? view.getUint32(0) : ipv6Key(key, 0);
     return { address, protocol: view.getUint8(end), port: view.getUint16(end + 4) };
   }
 
@@ -135,28 +157,4 @@ export class CountingTable {
     if (status === CONFIRMED) return isBack ? 'back' : 'out';
     return isBack ? 'reset' : undefined;
   }
-}
-
-const isFromElsewhere: readonly Expr[] = [
-  { kind: 'meta', key: 'iif', dreg: 0 },
-  { kind: 'cmp', op: 'neq', sreg: 0, value: word(LOOPBACK_INDEX) },
-];
-
-/** Loads destination, status and direction of a connection whose destination is rewritten. */
-function loadKey(family: Family): Expr[] {
-  const next = family === 'IPv4' ? 1 : 4;
-  const status = next + 2;
-  const bits = (mask: number, dreg: number): Expr => {
-    return { kind: 'bitwise', sreg: status, dreg, mask: word(mask), xor: word(0) };
-  };
-  return [
-    { kind: 'ct', key: 'status', dreg: status },
-    bits(DST_NAT, 0),
-    { kind: 'cmp', op: 'neq', sreg: 0, value: word(0) },
-    originalDestination(family, 0),
-    { kind: 'meta', key: 'l4proto', dreg: next },
-    originalDestination('port', next + 1),
-    bits(CONFIRMED | DYING, status),
-    { kind: 'ct', key: 'direction', dreg: status + 1 },
-  ];
 }

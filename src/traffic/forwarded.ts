@@ -1,6 +1,7 @@
 import type { ForwardedConnections, ForwardedPort, ForwardedVolume } from '../backends/mode.ts';
 import type {
   FlowFilter,
+  MeteredKind,
   MeteredPort,
   TrafficAnswer,
   TrafficMeter,
@@ -69,9 +70,11 @@ export class ForwardedTraffic implements TrafficSource {
     return { items, since, lostEvents: 0, leftOut: 0, warning };
   }
 
-  async openMeter(): Promise<TrafficMeter> {
+  /** The process counts everything itself, except connections that do not reach it. */
+  async openMeter(kinds: ReadonlySet<MeteredKind>): Promise<TrafficMeter> {
     const { kernel, hasRules } = this.#options;
-    const meter = hasRules() ? await kernel.openMeter() : undefined;
+    const asksKernel = kinds.has('refusals') && hasRules();
+    const meter = asksKernel ? await kernel.openMeter(new Set(['refusals'])) : undefined;
     return {
       read: async () => {
         const { failures } = await this.#refused(async () => {

@@ -54,6 +54,7 @@ async function setUp(plans: Map<string, PlannedPort> = plansByKey(web)) {
         },
       },
     ],
+    kinds: new Set(['connections', 'bytes']),
     kernel: {
       nft: {
         commit: async () => ({ generation: 1, bytes: 0 }),

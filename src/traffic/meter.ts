@@ -1,4 +1,4 @@
-import type { MeteredPort, TrafficMeter } from '../inspect/traffic.ts';
+import type { MeteredKind, MeteredPort, TrafficMeter } from '../inspect/traffic.ts';
 import type { TrafficFigures } from '../inspect/traffic-api.ts';
 import type { Counted } from '../kernel/nft/objects.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -26,6 +26,7 @@ export interface MeterKernel {
 
 export interface MeterOptions {
   readonly feeds: readonly PlanFeed[];
+  readonly kinds: ReadonlySet<MeteredKind>;
   readonly kernel: MeterKernel;
   readonly decider: (family: Family) => Decider;
   readonly clock: Clock;
@@ -86,11 +87,14 @@ export class RuleMeter implements TrafficMeter {
   #failure: Error | undefined;
 
   constructor(options: MeterOptions) {
-    const { feeds, kernel, clock } = options;
+    const { feeds, kinds, kernel, clock } = options;
     this.#options = options;
     this.#services = new ServiceIndexes(feeds, clock);
     this.#open = new OpenFlows(kernel.flows, this.#services, clock);
-    this.#tables = new Map(feeds.map(({ family }) => [family, new CountingTable(kernel.nft, family)]));
+    const counted = kinds.has('connections') || kinds.has('bytes') ? feeds : [];
+    this.#tables = new Map(
+      counted.map(({ family }) => [family, new CountingTable(kernel.nft, family, kinds.has('bytes'))]),
+    );
     this.#refusals = new RefusalWatch({
       ...options,
       indexes: this.#services.byFamily,
@@ -107,7 +111,7 @@ export class RuleMeter implements TrafficMeter {
     await this.#services.start(timeSlice, (error) => {
       this.#failure ??= error;
     });
-    await this.#refusals.start(timeSlice);
+    if (this.#options.kinds.has('refusals')) await this.#refusals.start(timeSlice);
   }
 
   /** Readers that come at the same time are served one after the other. Rejects when plans could not be followed. */
@@ -130,16 +134,20 @@ export class RuleMeter implements TrafficMeter {
       const index = this.#services.byFamily.get(family);
       await table.read((counted) => this.#take(index, counted));
     }
-    await this.#open.refresh((service) => {
-      this.#totalsOf(service).failed.unanswered++;
-    });
-    for (const service of this.#open.services()) this.#totalsOf(service);
+    if (this.#options.kinds.has('connections')) await this.#look();
     return [...this.#totals].flatMap(([service, totals]): MeteredPort[] => {
       const { plan } = service;
       const isGone = this.#services.byFamily.get(plan.port.family)?.get(service.key) !== service;
       if (isGone) this.#totals.delete(service);
       return isGone ? [] : [{ port: plan.port, figures: totals.figures(this.#open.of(service)) }];
     });
+  }
+
+  async #look(): Promise<void> {
+    await this.#open.refresh((service) => {
+      this.#totalsOf(service).failed.unanswered++;
+    });
+    for (const service of this.#open.services()) this.#totalsOf(service);
   }
 
   /** Counts for the service port that has the destination now. Returns false when none has it. */

@@ -1,5 +1,6 @@
 import type {
   FlowFilter,
+  MeteredKind,
   MeteredPort,
   TrafficAnswer,
   TrafficMeter,
@@ -24,7 +25,7 @@ export interface TrafficObserverOptions {
   /** Opens sockets to the kernel. Rejects when the kernel does not let us. */
   readonly open: () => Promise<ObservedKernel>;
   /** Opens a meter that needs no events. Rejects when the kernel or the mode has none. */
-  readonly openMeter: () => Promise<TrafficMeter>;
+  readonly openMeter: (kinds: ReadonlySet<MeteredKind>) => Promise<TrafficMeter>;
   /** Called with the reason when events are counted instead. */
   readonly onEventMeter: (error: unknown) => void;
   /** What decides about packets of a family now. */
@@ -131,9 +132,9 @@ export class TrafficObserver implements TrafficSource {
   }
 
   /** Where rules cannot count, events do, at a higher price. When these fail, the next reading tries again. */
-  async openMeter(): Promise<TrafficMeter> {
+  async openMeter(kinds: ReadonlySet<MeteredKind>): Promise<TrafficMeter> {
     try {
-      return await this.#options.openMeter();
+      return await this.#options.openMeter(kinds);
     } catch (error) {
       this.#options.onEventMeter(error);
     }

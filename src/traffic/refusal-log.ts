@@ -10,8 +10,10 @@ import { RefusalTable } from './refusal-table.ts';
 export interface RefusalKernel {
   /** What the names of the tables begin with. */
   readonly tablePrefix: string;
+  /** Owns the tables. They may have been added with other rules before. */
   readonly nft: NftClient;
   openLog(listener: PacketLogListener): Promise<PacketLog>;
+  close(): void;
 }
 
 export interface RefusalListener {
@@ -66,7 +68,7 @@ export class RefusalLog {
     this.#isOpen = false;
     for (const end of this.#endings) end();
     this.#log?.close();
-    this.#kernel.nft.close();
+    this.#kernel.close();
   }
 
   #follow(feed: PlanFeed, keys: readonly string[]): void {

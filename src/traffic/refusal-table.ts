@@ -9,6 +9,7 @@ import { addressKeyFrom, keyBytes } from '../model/address-key.ts';
 import type { Family } from '../model/ip.ts';
 import { distinctFrontends, type Frontend } from '../plan/frontend.ts';
 import type { ServicePlan } from '../plan/service-plan.ts';
+import { isFromLoopback, ownTable } from './watching-rules.ts';
 
 /** After the connection is known to be new, before its destination is rewritten. */
 const PRIORITY = -150;
@@ -19,43 +20,42 @@ const loggedBytes = 64;
 /** Elements in one transaction. */
 const elementsAtOnce = 2_000;
 
+/** The sets in which a first packet is looked up. */
+const sides = ['addresses', 'nodePorts'] as const;
+type Side = (typeof sides)[number];
+
 /**
  * A table whose rules log the first packets to destinations that refuse some clients. The kernel tells about connections
  * only when they get through, so these would not be noticed. The table belongs to the socket of the client, and goes
- * with it.
+ * with it. Packets see its chains only while there are such destinations.
  */
 export class RefusalTable {
   readonly #nft: NftClient;
   readonly #family: Family;
   readonly #table: TableRef;
+  readonly #sets: Readonly<Record<Side, NftSet>>;
   readonly #written = new Map<string, readonly Destination[]>();
+  #group = 0;
+  /** The sets that have elements, and a rule. */
+  #lookedUp: readonly Side[] = [];
 
   constructor(nft: NftClient, family: Family, tablePrefix: string) {
     this.#nft = nft;
     this.#family = family;
-    this.#table = {
-      family: family === 'IPv4' ? 'ip' : 'ip6',
-      name: `${tablePrefix}${process.pid}`,
+    this.#table = ownTable(family, tablePrefix);
+    const address = family === 'IPv4' ? types.ipv4Addr : types.ipv6Addr;
+    const rest = [types.inetProto, types.inetService];
+    this.#sets = {
+      addresses: { table: this.#table, name: 'refusing', key: [address, ...rest] },
+      nodePorts: { table: this.#table, name: 'refusing-node-ports', key: rest },
     };
   }
 
   /** Adds the table, without destinations. Rejects with NftError when the kernel refuses it. */
   async create(group: number): Promise<void> {
+    this.#group = group;
     const batch = new NftBatch().add('table', { ...this.#table, isOwned: true });
-    const [addresses, nodePorts] = this.#sets();
-    batch.add('set', addresses).add('set', nodePorts);
-    for (const hook of ['prerouting', 'output'] as const) {
-      const chain: Chain = {
-        table: this.#table,
-        name: hook,
-        base: { type: 'filter', hook, priority: PRIORITY },
-      };
-      const log = logToGroup(group, loggedBytes);
-      batch.add('chain', chain);
-      batch.add('rule', { chain, exprs: acceptUnlessNew });
-      batch.add('rule', { chain, exprs: [...toAddress(this.#family), inSet(addresses), log] });
-      batch.add('rule', { chain, exprs: [...protocolAndPort(0), inSet(nodePorts), ...isToNode, log] });
-    }
+    for (const side of sides) batch.add('set', this.#sets[side]);
     await this.#nft.commit(batch);
   }
 
@@ -72,45 +72,67 @@ export class RefusalTable {
       if (after.length > 0) this.#written.set(key, after);
       else this.#written.delete(key);
     }
+    if (added.length === 0 && removed.length === 0) return;
     // Another service port may have taken over a destination.
-    const kept = new Set([...this.#written.values()].flat().map(({ name }) => name));
+    const kept = new Map([...this.#written.values()].flat().map(({ name, side }) => [name, side]));
     await this.#write(
       'delete',
       removed.filter(({ name }) => !kept.has(name)),
     );
     await this.#write('add', added);
+    await this.#lookUpIn(new Set(kept.values()));
   }
 
   async #write(verb: 'add' | 'delete', destinations: readonly Destination[]): Promise<void> {
-    const sets = this.#sets();
     for (let from = 0; from < destinations.length; from += elementsAtOnce) {
-      const some = destinations.slice(from, from + elementsAtOnce);
+      const some = Map.groupBy(destinations.slice(from, from + elementsAtOnce), ({ side }) => side);
       const batch = new NftBatch();
-      for (const [i, set] of sets.entries()) {
-        const elements = some
-          .filter(({ isNodePort }) => isNodePort === (i === 1))
-          .map(({ element }) => element);
-        if (elements.length === 0) continue;
-        if (verb === 'add') batch.addElements(set, elements);
-        else batch.deleteElements(set, elements);
+      for (const [side, found] of some) {
+        const elements = found.map(({ element }) => element);
+        if (verb === 'add') batch.addElements(this.#sets[side], elements);
+        else batch.deleteElements(this.#sets[side], elements);
       }
       await this.#nft.commit(batch);
     }
   }
 
-  #sets(): readonly [NftSet, NftSet] {
-    const address = this.#family === 'IPv4' ? types.ipv4Addr : types.ipv6Addr;
-    const rest = [types.inetProto, types.inetService];
-    return [
-      { table: this.#table, name: 'destinations', key: [address, ...rest] },
-      { table: this.#table, name: 'node-ports', key: rest },
-    ];
+  /** Has first packets looked up in these sets, which have elements, and in no other. */
+  async #lookUpIn(used: ReadonlySet<Side>): Promise<void> {
+    const lookedUp = sides.filter((side) => used.has(side));
+    if (lookedUp.join() === this.#lookedUp.join()) return;
+    const batch = new NftBatch();
+    for (const hook of ['prerouting', 'output'] as const) {
+      const chain: Chain = {
+        table: this.#table,
+        name: hook,
+        base: { type: 'filter', hook, priority: PRIORITY },
+      };
+      if (this.#lookedUp.length > 0) batch.flush('chain', chain).delete('chain', chain);
+      if (lookedUp.length > 0) this.#addChain(batch, chain, lookedUp);
+    }
+    await this.#nft.commit(batch);
+    this.#lookedUp = lookedUp;
+  }
+
+  #addChain(batch: NftBatch, chain: Chain, lookedUp: readonly Side[]): void {
+    batch.add('chain', chain);
+    batch.add('rule', { chain, exprs: [...isNotNew, accept] });
+    const hasBeenLookedUp = isFromLoopback('eq');
+    if (chain.name === 'prerouting') batch.add('rule', { chain, exprs: [...hasBeenLookedUp, accept] });
+    const log = logToGroup(this.#group, loggedBytes);
+    for (const side of lookedUp) batch.add('rule', { chain, exprs: [...this.#isIn(side), log] });
+  }
+
+  #isIn(side: Side): Expr[] {
+    const lookup: Expr = { kind: 'lookup', set: this.#sets[side].name, sreg: 0 };
+    if (side === 'addresses') return [...toAddress(this.#family), lookup];
+    return [...protocolAndPort(0), lookup, ...isToNode];
   }
 }
 
 interface Destination {
   readonly name: string;
-  readonly isNodePort: boolean;
+  readonly side: Side;
   readonly element: Element;
 }
 
@@ -130,14 +152,15 @@ function destinationOf({ name, kind, address, port, protocol }: Frontend): Desti
   const isNodePort = kind === 'node port';
   const start = isNodePort ? new Uint8Array(0) : keyBytes(addressKeyFrom(address) ?? 0);
   const key = Uint8Array.of(...start, protocolNumbers[protocol], 0, 0, 0, port >> 8, port & 0xff, 0, 0);
-  return { name, isNodePort, element: { key } };
+  return { name, side: isNodePort ? 'nodePorts' : 'addresses', element: { key } };
 }
 
-/** Most packets are not the first of a connection, and see only this rule. */
-const acceptUnlessNew: readonly Expr[] = [
+const accept: Expr = { kind: 'verdict', verdict: { kind: 'accept' } };
+
+/** Most packets are not the first of a connection, and see only the rule with this test. */
+const isNotNew: readonly Expr[] = [
   { kind: 'ct', key: 'state', dreg: 0 },
   { kind: 'cmp', op: 'neq', sreg: 0, value: word(CT_STATE_NEW) },
-  { kind: 'verdict', verdict: { kind: 'accept' } },
 ];
 
 /** Loads address, protocol and port. */
@@ -160,8 +183,4 @@ function protocolAndPort(dreg: number): Expr[] {
     { kind: 'meta', key: 'l4proto', dreg },
     { kind: 'payload', base: 'transport', offset: 2, length: 2, dreg: dreg + 1 },
   ];
-}
-
-function inSet({ name }: NftSet): Expr {
-  return { kind: 'lookup', set: name, sreg: 0 };
 }

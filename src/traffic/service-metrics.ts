@@ -1,4 +1,4 @@
-import type { MeteredPort, TrafficMeter } from '../inspect/traffic.ts';
+import type { MeteredKind, MeteredPort, TrafficMeter } from '../inspect/traffic.ts';
 import { type Clock, systemClock } from '../lib/clock.ts';
 import type { Labels } from '../obs/metrics.ts';
 import type { Registry } from '../obs/registry.ts';
@@ -10,6 +10,14 @@ export interface ServiceMetricsOptions {
   readonly max: number;
   readonly meter: TrafficMeter;
   readonly clock: Clock;
+}
+
+/** What is counted for these metrics. */
+export function meteredKinds(kinds: ReadonlySet<string>): ReadonlySet<MeteredKind> {
+  const metered = new Set<MeteredKind>();
+  if (kinds.has('bytes')) metered.add('bytes');
+  if (kinds.has('connections')) metered.add('connections').add('refusals');
+  return metered;
 }
 
 /** Declares all of them, for lists of metrics; they have no values. */
