@@ -1,9 +1,10 @@
-import type { Leftover, LeftoverContext } from '../backends/leftovers.ts';
+import type { Leftover, LeftoverContext, LeftoverSource } from '../backends/leftovers.ts';
 import type { Mode } from '../backends/mode.ts';
 import { hasNetAdmin } from '../kernel/capabilities.ts';
 import { socketOwner } from '../kernel/socket-owner.ts';
 import { systemFiles } from '../kernel/system-files.ts';
 import type { Logger } from '../obs/log.ts';
+import { accountingLeftovers } from './accounting-leftovers.ts';
 import { copyLockName, runningCopy } from './copy-lock.ts';
 import { leftoverSummary, removalReport, removalText } from './leftover-text.ts';
 import { allModes, modesReplacedBy } from './modes.ts';
@@ -23,6 +24,12 @@ export interface Removal {
 export interface Output {
   readonly form: 'text' | 'json';
   write(text: string): void;
+}
+
+/** A mode, or another part of the program that leaves something in the kernel. */
+interface Leaving {
+  readonly name: string;
+  readonly leftovers: LeftoverSource;
 }
 
 /** There is something to change in the kernel. */
@@ -48,7 +55,8 @@ export async function cleanUp(isDryRun: boolean, output: Output, logger: Logger)
   }
   const context: LeftoverContext = { logger, scope: 'clean-up' };
   const work = isDryRun ? findLeftovers : removeLeftovers;
-  const removal = await work(await allModes(), context);
+  const traffic = { name: 'traffic', leftovers: accountingLeftovers };
+  const removal = await work([...(await allModes()), traffic], context);
   const { removed, left, hasFailed } = removal;
   output.write(output.form === 'json' ? removalReport(removal, isDryRun) : removalText(removal, isDryRun));
   if (hasFailed || (left.length > 0 && !isDryRun)) {
@@ -83,7 +91,7 @@ export async function findReplaced(mode: Mode, logger: Logger): Promise<Removal 
 }
 
 /** Removes, and then looks again: what is still there was not removed. */
-async function removeLeftovers(modes: readonly Mode[], context: LeftoverContext): Promise<Removal> {
+async function removeLeftovers(modes: readonly Leaving[], context: LeftoverContext): Promise<Removal> {
   const before = await findLeftovers(modes, context);
   if (before.removed.length === 0) return before;
   let hasFailed = false;
@@ -106,7 +114,7 @@ async function removeLeftovers(modes: readonly Mode[], context: LeftoverContext)
 }
 
 /** What a removal would do. Modes may list the same chain: it can be removed if one of them can. */
-async function findLeftovers(modes: readonly Mode[], context: LeftoverContext): Promise<Removal> {
+async function findLeftovers(modes: readonly Leaving[], context: LeftoverContext): Promise<Removal> {
   const found = new Map<string, Leftover>();
   let hasFailed = false;
   for (const mode of modes) {

@@ -26,6 +26,7 @@ import { isNodeEligible } from '../model/node-eligibility.ts';
 import type { RootLogger } from '../obs/klog.ts';
 import { processStartTime } from '../obs/process-metrics.ts';
 import { Router } from '../proxier/router.ts';
+import { accountingLeftovers } from './accounting-leftovers.ts';
 import { removeReplaced } from './cleanup.ts';
 import { checkLogging, completeWith, gateReport } from './complete.ts';
 import { CopyLock, copyLockName } from './copy-lock.ts';
@@ -110,11 +111,24 @@ export class ProxyServer {
     const { proxiers } = this.#parts;
     const takeOver = this.#takeOver();
     // A process without this privilege changes nothing that another one could change, too.
-    if (hasNetAdmin(systemFiles)) await this.#copyLock().acquire();
+    if (hasNetAdmin(systemFiles)) {
+      await this.#copyLock().acquire();
+      await this.#restoreAccounting();
+    }
     for (const proxier of proxiers.families) proxier.start();
     await Promise.all(proxiers.families.map((proxier) => proxier.firstSync));
     await this.#countForMetrics();
     await takeOver.run();
+  }
+
+  /** Sets back what a process changed that was killed while it observed traffic. */
+  async #restoreAccounting(): Promise<void> {
+    const { logger } = this.#parts;
+    try {
+      await accountingLeftovers.remove({ logger, scope: 'take-over' });
+    } catch (error) {
+      logger.error(error, 'Failed to set back the accounting of connections');
+    }
   }
 
   /** Counts the traffic of Services from now on, if their metrics are wanted. */

@@ -75,17 +75,21 @@ async function openObservedKernel(): Promise<ObservedKernel> {
   const libc = await loadLibc();
   const options = { clock: systemClock };
   const flows = openConntrackClient(libc, options);
+  const nft = openNftClient(libc, options);
   return {
     flows,
     follow: (listener) => followFlows(libc, { files: systemFiles, clock: systemClock }, listener),
-    switchOnAccounting: () => switchOnAccounting(new Sysctl(systemFiles)),
+    switchOnAccounting: () => switchOnAccounting(new Sysctl(systemFiles), nft),
     ownAddresses,
     interfaces,
     openRefusals: async () => {
       const nft = openNftClient(libc, options);
       return refusalKernel(libc, watchingTables.observer, nft, () => nft.close());
     },
-    close: () => flows.close(),
+    close: () => {
+      nft.close();
+      flows.close();
+    },
   };
 }
 

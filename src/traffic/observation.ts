@@ -23,7 +23,7 @@ import { ServiceIndexes } from './service-indexes.ts';
 export interface ObservedKernel {
   readonly flows: Pick<ConntrackClient, 'forEachTrackedFlow' | 'readAgain'>;
   follow(listener: FlowListener): FlowSubscription;
-  switchOnAccounting(): Accounting;
+  switchOnAccounting(): Promise<Accounting>;
   ownAddresses(): Promise<readonly string[]>;
   interfaces(): Promise<ReadonlyMap<number, string>>;
   /** For connections that are refused. Rejects when the kernel does not let us. */
@@ -83,7 +83,7 @@ export const maxClients = 10_000;
 export class Observation {
   readonly services: ServiceIndexes;
   readonly #options: ObservationOptions;
-  readonly #accounting: Accounting;
+  #accounting: Accounting | undefined;
   readonly #refusals: RefusalWatch;
   readonly #watchers = new Set<FlowWatcher>();
   #events: FlowSubscription | undefined;
@@ -111,13 +111,13 @@ export class Observation {
       onRefused: (refused) => this.#refused(refused),
       clock,
     });
-    this.#accounting = kernel.switchOnAccounting();
   }
 
   /** Begins to count. Rejects when the kernel does not let us; the caller closes it then, too. */
   async start(): Promise<void> {
     const { kernel, clock, onFailure } = this.#options;
     const timeSlice = new TimeSlice(clock);
+    this.#accounting = await kernel.switchOnAccounting();
     await this.services.start(timeSlice, onFailure);
     this.#events = kernel.follow({
       opened: (flow) => this.#opened(flow),
@@ -175,7 +175,7 @@ export class Observation {
   /** What cannot be counted, and why; null when everything is. */
   get warning(): string | null {
     const reasons = [
-      ...(this.#accounting.hasEvents ? [] : ['new connections are not reported: nf_conntrack_events is 0']),
+      ...(this.#accounting?.hasEvents ? [] : ['new connections are not reported: nf_conntrack_events is 0']),
       ...(this.isCounted ? [] : ['packets and bytes are not counted: nf_conntrack_acct cannot be set']),
       ...(this.#refusals.failure === undefined
         ? []
@@ -185,7 +185,7 @@ export class Observation {
   }
 
   get isCounted(): boolean {
-    return this.#accounting.isOn;
+    return this.#accounting?.isOn ?? false;
   }
 
   /** Clients whose figures were given up, because there were too many. */
@@ -235,8 +235,9 @@ export class Observation {
     this.#events?.close();
     this.#refusals.close();
     this.services.close();
-    this.#accounting.restore();
-    this.#options.kernel.close();
+    const { kernel } = this.#options;
+    const closeKernel = () => kernel.close();
+    void (this.#accounting?.restore() ?? Promise.resolve()).then(closeKernel, closeKernel);
   }
 
   #opened(flow: TrackedFlow): void {

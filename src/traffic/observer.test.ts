@@ -92,12 +92,12 @@ class FakeKernel implements ObservedKernel {
     return { pause: none, resume: none, close: none, drained: async () => {}, followCloses };
   }
 
-  switchOnAccounting() {
+  async switchOnAccounting() {
     this.isAccounting = true;
     return {
       isOn: true,
       hasEvents: true,
-      restore: () => {
+      restore: async () => {
         this.isAccounting = false;
       },
     };
