@@ -24,97 +24,114 @@ export interface JumpStructure {
   /** All chains that are to be there; absent: those that missing jumps lead to. */
   readonly chains?: Readonly<Record<JumpTable, readonly string[]>>;
   /**
-   * A chain of filter that another program makes and writes into, too. Restore input can only make a chain that it
-   * also empties, so this one is made by itself.
+   * A chain of filter that another program makes and writes into, too. It is made by a command that fails if the chain
+   * exists: a declaration would empty it.
    */
   readonly sharedChain?: string;
 }
 
+/** What became of a structure. */
+export interface EnsuredJumps {
+  /** Of jumps that cannot be made. */
+  readonly errors: readonly Error[];
+  /** All chains that each table had before, whoever made them; a table that did not exist is missing. */
+  readonly chains: ReadonlyMap<string, ReadonlySet<string>>;
+}
+
 /** What was found in a table. */
 interface FoundTable {
-  /** Rules of the kernel's chains, at least, as they are listed. */
-  readonly rules: readonly string[];
-  /** Undefined when they were not listed. */
-  readonly chains?: ReadonlySet<string>;
+  readonly chains: Set<string>;
+  /** Rules that lead to chains of Kubernetes, as they are listed. */
+  readonly rules: string[];
 }
 
 /** What is missing in a table. */
 interface Missing {
   readonly table: JumpTable;
   readonly chains: readonly string[];
+  /** The chain that another program may make meanwhile is among `chains`. */
+  readonly sharedChain: string | undefined;
   readonly jumps: readonly Jump[];
 }
 
 /**
  * Makes chains and jumps that are missing, all in one restore; those that are there are left where they are. If that is
- * refused, makes them one by one: rejects for a chain that cannot be made, resolves to the errors of jumps that cannot.
+ * refused, makes them one by one. Rejects for a chain that cannot be made.
  */
-export async function ensureJumps(commands: Commands, structure: JumpStructure): Promise<readonly Error[]> {
+export async function ensureJumps(commands: Commands, structure: JumpStructure): Promise<EnsuredJumps> {
+  const found = await listTables(commands, structure);
+  const chains = new Map([...found].map(([table, one]) => [table, one.chains]));
   const missing: Missing[] = [];
   for (const table of new Set(structure.jumps.map((jump) => jump.table))) {
-    const found = await missingIn(commands, table, structure);
-    if (found.chains.length + found.jumps.length > 0) missing.push(found);
+    const one = await missingIn(commands, table, found.get(table) ?? emptyTable(), structure);
+    if (one.chains.length + one.jumps.length > 0) missing.push(one);
   }
-  if (missing.length === 0) return [];
-  const { sharedChain } = structure;
-  if (missing.some(({ jumps }) => jumps.some(({ to }) => to === sharedChain))) {
-    await commands.createChain('filter', sharedChain ?? '');
-  }
+  if (missing.length === 0) return { errors: [], chains };
   try {
     await commands.restore(missing.flatMap(insertions));
-    return [];
+    return { errors: [], chains };
   } catch (error) {
     if (!(error instanceof CommandError) || error.isResourceProblem) throw error;
-    return ensureOneByOne(commands, missing);
+    return { errors: await ensureOneByOne(commands, missing), chains };
   }
 }
 
-async function missingIn(commands: Commands, table: JumpTable, structure: JumpStructure): Promise<Missing> {
-  const { chains, sharedChain } = structure;
-  const wanted = structure.jumps.filter((jump) => jump.table === table);
-  const found = chains ? await listTable(commands, table) : await listSources(commands, table, wanted);
+async function missingIn(
+  commands: Commands,
+  table: JumpTable,
+  { chains, rules }: FoundTable,
+  structure: JumpStructure,
+): Promise<Missing> {
   const jumps: Jump[] = [];
-  for (const jump of wanted) if (!(await isPresent(commands, jump, found))) jumps.push(jump);
-  const needed = chains?.[table] ?? new Set(jumps.map(({ to }) => to).filter((to) => to !== sharedChain));
-  const existing = found.chains ?? (jumps.length > 0 ? await chainNames(commands, table) : new Set());
-  const isMissing = (chain: string) => !existing.has(chain);
-  return { table, chains: jumps.length > 0 || chains ? [...needed].filter(isMissing) : [], jumps };
+  for (const jump of structure.jumps) {
+    if (jump.table === table && !(await isPresent(commands, jump, rules))) jumps.push(jump);
+  }
+  const needed = structure.chains?.[table] ?? new Set(jumps.map(({ to }) => to));
+  const { sharedChain } = structure;
+  return { table, chains: [...needed].filter((chain) => !chains.has(chain)), sharedChain, jumps };
 }
 
-async function isPresent(commands: Commands, jump: Jump, { rules }: FoundTable): Promise<boolean> {
+async function isPresent(commands: Commands, jump: Jump, rules: readonly string[]): Promise<boolean> {
   if (rules.includes(savedRule(jump))) return true;
   // Another version may print the rule in other words, so that only the program can tell whether it is there.
   const mayBeThere = rules.some((rule) => leadsAlong(rule, jump));
   return mayBeThere && (await commands.ruleExists(jump.table, jump.from, ruleArguments(jump)));
 }
 
-/** The rules of every chain that jumps start from: in a table of many rules, these are few. */
-async function listSources(
+/** What iptables-save (on nf_tables) prints instead of a table with rules that only the program nft understands. */
+const unreadable = /^# Table `(\w+)' is incompatible/;
+
+/** All tables that exist, with one program. */
+async function listTables(
   commands: Commands,
-  table: JumpTable,
-  jumps: readonly Jump[],
-): Promise<FoundTable> {
-  const rules: string[] = [];
-  for (const from of new Set(jumps.map((jump) => jump.from)))
-    rules.push(...(await commands.rules(table, from)));
-  return { rules };
+  { jumps }: JumpStructure,
+): Promise<ReadonlyMap<string, FoundTable>> {
+  const tables = new Map<string, FoundTable>();
+  let table = emptyTable();
+  await commands.save('all', (line) => {
+    const name = line.startsWith('*') ? line.slice(1) : unreadable.exec(line)?.[1];
+    if (name !== undefined) {
+      table = emptyTable();
+      tables.set(name, table);
+    } else if (line.startsWith(':')) table.chains.add(line.slice(1).split(' ', 1)[0] ?? '');
+    else if (line.startsWith('-A ') && line.includes('-j KUBE-')) table.rules.push(line);
+  });
+  for (const [name, { chains, rules }] of tables) {
+    if (chains.size > 0) continue;
+    const sources = new Set(jumps.filter((jump) => jump.table === name).map(({ from }) => from));
+    for (const from of sources) rules.push(...(await commands.rules(name as JumpTable, from)));
+  }
+  return tables;
 }
 
-/** Every chain, and the rules that lead to chains of Kubernetes, with one program. */
-async function listTable(commands: Commands, table: JumpTable): Promise<Required<FoundTable>> {
-  const chains = new Set<string>();
-  const rules: string[] = [];
-  await commands.save(table, (line) => {
-    if (line.startsWith(':')) chains.add(line.slice(1).split(' ', 1)[0] ?? '');
-    else if (line.startsWith('-A ') && line.includes('-j KUBE-')) rules.push(line);
-  });
-  return { chains, rules };
+function emptyTable(): FoundTable {
+  return { chains: new Set(), rules: [] };
 }
 
 /** Restore input that puts each jump in front of its chain. A chain that exists is not declared: that would flush it. */
-function insertions({ table, chains, jumps }: Missing): string[] {
+function insertions({ table, chains, sharedChain, jumps }: Missing): string[] {
   return tableInput(table, [
-    ...chains.map((chain) => `:${chain} - [0:0]`),
+    ...chains.map((chain) => (chain === sharedChain ? `-N ${chain}` : `:${chain} - [0:0]`)),
     ...jumps.map((jump) => savedRule(jump).replace(/^-A/, '-I')),
   ]);
 }
@@ -135,11 +152,6 @@ async function ensureOneByOne(commands: Commands, missing: readonly Missing[]): 
     }
   }
   return errors;
-}
-
-/** Every chain of a table, whoever made it. */
-export async function chainNames(commands: Commands, table: JumpTable): Promise<ReadonlySet<string>> {
-  return (await listTable(commands, table)).chains;
 }
 
 /** A jump as arguments of a command. */

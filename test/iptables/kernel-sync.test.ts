@@ -111,7 +111,6 @@ function kernelHarness(
     ...(flavour === 'nft' && { chainsPerRestore: 4 }),
     ensureJumps: () => kernel.ensureJumps(),
     ensureCounters: async () => counters,
-    chainNames: (table) => kernel.chainNames(table),
     restore: (input) => kernel.restore(input),
   };
   return new SyncHarness(tables, settingsOf(family));

@@ -41,10 +41,8 @@ export class Canary {
   async plant(): Promise<boolean> {
     const { commands, logger, onPlanted } = this.#options;
     try {
-      for (const table of canaryTables) {
-        await commands.createChain(table, canaryChain);
-        onPlanted(table, canaryChain);
-      }
+      await commands.createEmptyChain(canaryTables, canaryChain);
+      for (const table of canaryTables) onPlanted(table, canaryChain);
       return true;
     } catch (error) {
       logger.error(error, 'Could not set up the canary chain', {

@@ -73,7 +73,7 @@ describe('a partial sync', () => {
     harness.tables.tables.nat.delete('KUBE-MARK-MASQ');
     harness.tables.calls.length = 0;
     assert.deepEqual(await harness.change(web(1), web(2, 2)), []);
-    assert.deepEqual(harness.tables.calls.slice(1, 4), ['ensureJumps', 'ensureCounters', 'chainNames']);
+    assert.deepEqual(harness.tables.calls.slice(1, 3), ['ensureJumps', 'ensureCounters']);
     assert.deepEqual(harness.tables.contents, await freshContents(web(1), web(2, 2)));
     assert.equal(harness.metrics.get('failures'), 1);
     assert.equal(harness.metrics.get('partial failures'), 1);
@@ -216,34 +216,6 @@ describe('stale chains', () => {
     assert.deepEqual(left, ['KUBE-XLB-OLD', 'CILIUM-X']);
   });
 
-  test('stale chains stay when chains cannot be listed', async () => {
-    const harness = fakeHarness();
-    leave(harness, 'KUBE-SVC-OLD');
-    harness.tables.failNext.set('chainNames', new Error('exit status 1'));
-    await harness.full(web(1));
-    assert.ok(harness.tables.tables.nat.has('KUBE-SVC-OLD'));
-    assert.match(harness.complaints.join(), /Failed to list chains/);
-    await harness.again();
-    assert.ok(!harness.tables.tables.nat.has('KUBE-SVC-OLD'));
-  });
-
-  test('partial syncs look for stale chains until chains could be listed once', async () => {
-    const harness = fakeHarness();
-    leave(harness, 'KUBE-SVC-OLD');
-    const listings = () => harness.tables.calls.filter((call) => call === 'chainNames').length;
-    harness.tables.failNext.set('chainNames', new Error('exit status 1'));
-    await harness.full(web(1), web(2));
-    harness.tables.failNext.set('chainNames', new Error('exit status 1'));
-    await harness.change(web(1));
-    assert.ok(harness.tables.tables.nat.has('KUBE-SVC-OLD'));
-    await harness.change(web(1), web(3, 2));
-    assert.deepEqual(harness.tables.contents, await freshContents(web(1), web(3, 2)));
-    assert.equal(listings(), 3);
-    await harness.change(web(1), web(3), web(4));
-    assert.deepEqual(harness.tables.contents, await freshContents(web(1), web(3), web(4)));
-    assert.equal(listings(), 3);
-  });
-
   test("stale chains that another program's rule jumps to are emptied and kept", async () => {
     const harness = fakeHarness();
     leave(harness, 'KUBE-SVC-OLD', 'KUBE-SEP-OLD');
@@ -356,17 +328,6 @@ describe('in a large cluster', () => {
     const fresh = await large(web(1, 2), web(3));
     assert.deepEqual(harness.tables.contents, fresh.tables.contents);
     assert.equal(harness.tables.calls.length, 1);
-  });
-
-  test('a listing that failed is made up for by the next sync', async () => {
-    const harness = fakeHarness();
-    harness.totalEndpoints = 1001;
-    harness.tables.tables.nat.set('KUBE-SVC-OLD', []);
-    harness.tables.failNext.set('chainNames', new Error('exit status 1'));
-    await harness.full(web(1));
-    await harness.change(web(1), web(2));
-    const fresh = await large(web(1), web(2));
-    assert.deepEqual(harness.tables.contents, fresh.tables.contents);
   });
 
   test('a service that comes back takes over its chains', async () => {

@@ -40,7 +40,7 @@ export class IptablesDriver implements Driver<NodeLines> {
     const node = writer.begin(wanted);
     const changes = writer.ruleset.change(wanted.changed, wanted.plans, writer.variant);
     if (!sameLines(belief.natTail, node.natTail)) changes.nat.add('KUBE-SERVICES');
-    const isClearing = await writer.mayClear();
+    const isClearing = writer.mayClear;
     try {
       await writer.restore({ ...changes, stale: isClearing ? writer.staleChains() : [] }, node);
     } catch (error) {
@@ -53,7 +53,7 @@ export class IptablesDriver implements Driver<NodeLines> {
   }
 
   writeAll(wanted: Wanted): FullRulesWrite {
-    return new FullRulesWrite(this.#options, this.#writer, wanted);
+    return new FullRulesWrite(this.#options, this.#writer, wanted, () => this.#watch?.startCanary());
   }
 
   prepareAlone(plan: ServicePlan): void {

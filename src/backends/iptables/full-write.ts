@@ -22,15 +22,17 @@ export class FullRulesWrite implements FullWrite<NodeLines> {
   readonly #options: IptablesOptions;
   readonly #writer: RuleWriter;
   readonly #wanted: Wanted;
+  readonly #onWritten: () => void;
   /** Stale chains that are emptied but not removed, because rules of other programs jump to them. */
   readonly #kept = new Set<string>();
   #everything: Everything | undefined;
   #busyAttempts = 0;
 
-  constructor(options: IptablesOptions, writer: RuleWriter, wanted: Wanted) {
+  constructor(options: IptablesOptions, writer: RuleWriter, wanted: Wanted, onWritten: () => void) {
     this.#options = options;
     this.#writer = writer;
     this.#wanted = wanted;
+    this.#onWritten = onWritten;
   }
 
   async attempt(leftOut: ReadonlyMap<string, Error>): Promise<Written<NodeLines>> {
@@ -45,6 +47,7 @@ export class FullRulesWrite implements FullWrite<NodeLines> {
     const stale = isClearing ? writer.staleChains(this.#kept) : [];
     await writer.restore({ filter, nat: new Set(natChains), own, stale }, node);
     if (isClearing) writer.noteCleared();
+    this.#onWritten();
     return writer.written(node);
   }
 
@@ -73,10 +76,11 @@ export class FullRulesWrite implements FullWrite<NodeLines> {
 
   async #prepare(): Promise<Everything> {
     const writer = this.#writer;
-    await writer.ensureStructure();
+    const found = await writer.ensureStructure();
     const node = writer.begin(this.#wanted);
     const own = await writer.ruleset.replace(this.#wanted.plans, writer.variant);
-    return { node, own, isClearing: await writer.mayClear(own) };
+    writer.ruleset.learn(found, own);
+    return { node, own, isClearing: writer.mayClear };
   }
 
   #waitForLock(error: unknown): Remedy {

@@ -18,31 +18,40 @@ function commandsWith(answer: (command: string) => FakeEnd | undefined) {
   return { programs, commands };
 }
 
-/** What `-S` says of a chain that holds these jumps. */
-function listed(command: string, held: typeof jumps): readonly string[] {
-  const [, chain, table] = / -S (\S+) -t (\S+)/.exec(command) ?? [];
-  return held.filter((jump) => jump.from === chain && jump.table === table).map(savedRule);
+/** What `iptables-save` prints of tables that hold these jumps and the chains they lead to. */
+function saved(command: string, held: typeof jumps): readonly string[] {
+  if (!command.startsWith('iptables-save')) return [];
+  return ['filter', 'nat'].flatMap((table) => {
+    const ofTable = held.filter((jump) => jump.table === table);
+    const chains = new Set(ofTable.flatMap(({ from, to }) => [from, to]));
+    return [
+      `*${table}`,
+      ...[...chains].map((chain) => `:${chain} - [0:0]`),
+      ...ofTable.map(savedRule),
+      'COMMIT',
+    ];
+  });
 }
 
-test('when all jumps are there, six questions are all it takes', async () => {
-  const { programs, commands } = commandsWith((command) => ({ lines: listed(command, jumps) }));
+test('when all jumps are there, one listing is all it takes', async () => {
+  const { programs, commands } = commandsWith((command) => ({ lines: saved(command, jumps) }));
   await ensureJumps(commands, jumpStructure);
-  assert.equal(programs.started.length, 6);
-  assert.ok(programs.commands.every((command) => command.includes(' -S ')));
+  assert.deepEqual(programs.commands, ['iptables-save']);
 });
 
 test('on a clean host everything comes in one go, each jump in front of those before it', async () => {
   const { programs, commands } = commandsWith(() => undefined);
   await ensureJumps(commands, jumpStructure);
-  assert.equal(programs.commands.filter((command) => command.includes('restore')).length, 1);
+  assert.equal(programs.commands.length, 2);
   const restored = programs.started.at(-1)?.input.split('\n') ?? [];
-  assert.deepEqual(restored.slice(0, 8), [
+  assert.deepEqual(restored.slice(0, 9), [
     '*filter',
     ':KUBE-EXTERNAL-SERVICES - [0:0]',
     ':KUBE-NODEPORTS - [0:0]',
     ':KUBE-SERVICES - [0:0]',
     ':KUBE-FORWARD - [0:0]',
     ':KUBE-PROXY-FIREWALL - [0:0]',
+    '-N KUBE-FIREWALL',
     '-I INPUT -m conntrack --ctstate NEW -m comment --comment "kubernetes externally-visible service portals" -j KUBE-EXTERNAL-SERVICES',
     '-I FORWARD -m conntrack --ctstate NEW -m comment --comment "kubernetes externally-visible service portals" -j KUBE-EXTERNAL-SERVICES',
   ]);
@@ -53,7 +62,7 @@ test('on a clean host everything comes in one go, each jump in front of those be
 test('a chain that is there is not declared again, which would empty it', async () => {
   const kept = jumps.filter(({ from }) => from !== 'PREROUTING');
   const { programs, commands } = commandsWith((command) => ({
-    lines: command.startsWith('iptables-save') ? [':KUBE-SERVICES - [0:0]'] : listed(command, kept),
+    lines: saved(command, kept),
   }));
   await ensureJumps(commands, jumpStructure);
   assert.equal(
@@ -63,21 +72,21 @@ test('a chain that is there is not declared again, which would empty it', async 
 });
 
 test('the chain that the kubelet uses is never emptied, even when it makes it at the same time', async () => {
+  const exists = { status: 1, text: 'iptables: Chain already exists.' };
   const { programs, commands } = commandsWith((command) =>
-    command.includes(' -N ') ? { status: 1, text: 'iptables: Chain already exists.' } : undefined,
+    command.includes('restore') || command.includes(' -N KUBE-FIREWALL ') ? exists : undefined,
   );
-  await ensureJumps(commands, jumpStructure);
-  const made = programs.commands.filter((command) => command.includes(' -N '));
-  assert.deepEqual(made, ['iptables -w 5 -N KUBE-FIREWALL -t filter']);
-  assert.ok(programs.commands.indexOf(made[0] ?? '') < programs.started.length - 1);
-  const restored = programs.started.at(-1)?.input ?? '';
-  assert.ok(!restored.includes(':KUBE-FIREWALL'));
-  assert.ok(restored.includes('-I OUTPUT -j KUBE-FIREWALL\n'));
+  const { errors } = await ensureJumps(commands, jumpStructure);
+  assert.deepEqual(errors, []);
+  assert.ok(programs.commands.includes('iptables -w 5 -N KUBE-FIREWALL -t filter'));
+  assert.ok(programs.commands.includes('iptables -w 5 -I OUTPUT -t filter -j KUBE-FIREWALL'));
+  const inputs = programs.started.map(({ input }) => input).join('');
+  assert.ok(!inputs.includes(':KUBE-FIREWALL'));
 });
 
 test('a rule in other words is not added again when the program knows it', async () => {
   const { programs, commands } = commandsWith((command) => ({
-    lines: listed(command, jumps).map((rule) => rule.replace('-m conntrack', '-m state')),
+    lines: saved(command, jumps).map((rule) => rule.replace('-m conntrack', '-m state')),
   }));
   await ensureJumps(commands, jumpStructure);
   assert.ok(programs.commands.some((command) => command.includes(' -C ')));

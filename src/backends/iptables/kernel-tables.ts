@@ -2,10 +2,10 @@ import { CommandError } from '../../kernel/iptables/command-error.ts';
 import type { Commands } from '../../kernel/iptables/commands.ts';
 import type { Flavour } from '../../kernel/iptables/table-reader.ts';
 import type { Logger } from '../../obs/log.ts';
-import { chainNames, ensureJumps } from '../jumps.ts';
+import { ensureJumps } from '../jumps.ts';
 import type { PacketCounters } from './counters.ts';
 import { jumpStructure } from './jumps.ts';
-import { type Counters, RestoreError, type TableName, type Tables } from './tables.ts';
+import { type Counters, RestoreError, type Tables } from './tables.ts';
 import type { WrittenRules } from './written-rules.ts';
 
 export interface KernelTablesOptions {
@@ -32,19 +32,16 @@ export class KernelTables implements Tables {
     this.chainsPerRestore = options.flavour === 'nft' ? nftChainsPerRestore : Number.POSITIVE_INFINITY;
   }
 
-  async ensureJumps(): Promise<void> {
-    const [error] = await ensureJumps(this.#options.commands, jumpStructure);
-    if (error) throw error;
+  async ensureJumps(): Promise<ReadonlySet<string>> {
+    const { errors, chains } = await ensureJumps(this.#options.commands, jumpStructure);
+    if (errors[0]) throw errors[0];
     this.#options.written.expectJumps();
+    return chains.get('nat') ?? new Set();
   }
 
   async ensureCounters(): Promise<Counters> {
     const { counters, logger } = this.#options;
     return (await counters?.ensure(logger)) ?? noCounters;
-  }
-
-  chainNames(table: TableName): Promise<ReadonlySet<string>> {
-    return chainNames(this.#options.commands, table);
   }
 
   async restore(input: Iterable<string>): Promise<void> {

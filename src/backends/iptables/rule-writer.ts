@@ -2,7 +2,7 @@ import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../obs/log.ts';
 import type { ProxyMetrics } from '../../obs/proxy-metrics.ts';
 import type { Wanted, Written } from '../driver.ts';
-import type { OwnChains, Variant } from './compile.ts';
+import type { Variant } from './compile.ts';
 import { filterHead, natHead } from './fixed-rules.ts';
 import { isServiceChain } from './names.ts';
 import { type NodeLines, nodeLines } from './node-lines.ts';
@@ -47,8 +47,6 @@ export class RuleWriter {
   #counters: Counters = { invalidDropped: false, localhostAccepted: false };
   #isLarge = false;
   #lastStaleCheck = Number.NEGATIVE_INFINITY;
-  /** Chains could not be listed when that was due: some may be stale that are not known yet. */
-  #owesListing = false;
 
   constructor(options: RuleWriterOptions) {
     this.#options = options;
@@ -71,11 +69,12 @@ export class RuleWriter {
     return nodeLines(settings, this.#counters, addresses, logger);
   }
 
-  /** Makes sure of jumps and counters; rejects when a jump cannot be made. */
-  async ensureStructure(): Promise<void> {
+  /** Makes sure of jumps and counters; rejects when a jump cannot be made. Resolves to all service chains. */
+  async ensureStructure(): Promise<readonly string[]> {
     const { tables } = this.#options;
-    await tables.ensureJumps();
+    const chains = await tables.ensureJumps();
     this.#counters = await tables.ensureCounters();
+    return [...chains].filter(isServiceChain);
   }
 
   /** Writes the selected chains. Rejects with RefusedInput, or with any error that left the input unjudged. */
@@ -100,18 +99,10 @@ export class RuleWriter {
     return { belief: node, failures: this.ruleset.failures };
   }
 
-  /**
-   * Whether stale chains may be removed in this sync; in a large cluster, that waits for the sync period. Looks in the
-   * kernel for those that are not known yet when `own`, the chains of a full sync, is given or an earlier look failed.
-   */
-  async mayClear(own?: ReadonlyMap<string, OwnChains>): Promise<boolean> {
+  /** Whether stale chains may be removed in this sync; in a large cluster, that waits for the sync period. */
+  get mayClear(): boolean {
     const { clock, settings } = this.#options;
-    if (this.#isLarge && clock.monotonic() - this.#lastStaleCheck <= settings.syncPeriod) return false;
-    if (!own && !this.#owesListing) return true;
-    const found = await this.#findServiceChains();
-    this.#owesListing = found === undefined;
-    if (found) this.ruleset.learn(found, own ?? (await this.ruleset.ownChains()));
-    return found !== undefined;
+    return !this.#isLarge || clock.monotonic() - this.#lastStaleCheck > settings.syncPeriod;
   }
 
   staleChains(kept: ReadonlySet<string> = new Set()): StaleChain[] {
@@ -121,16 +112,6 @@ export class RuleWriter {
   noteCleared(): void {
     this.ruleset.stale.clear();
     this.#lastStaleCheck = this.#options.clock.monotonic();
-  }
-
-  async #findServiceChains(): Promise<string[] | undefined> {
-    const { tables, logger } = this.#options;
-    try {
-      return [...(await tables.chainNames('nat'))].filter(isServiceChain);
-    } catch (error) {
-      logger.error(error, 'Failed to list chains; stale ones stay for now', this.#label);
-      return undefined;
-    }
   }
 
   #reportRules(input: RestoreInput, node: NodeLines): void {

@@ -41,6 +41,10 @@ export class RulesetWatch {
       onDamage: (change) => reporter.damaged(change),
       onSuspicion: (by) => reporter.suspect(by),
     });
+  }
+
+  /** Begins to plant the canary and to look at it; to be called when rules are written. */
+  startCanary(): void {
     this.#canary.start();
   }
 

@@ -59,13 +59,13 @@ export class Ruleset {
     const before = this.#services;
     this.#services = new CompiledServices(compiled);
     await this.#leaveReplaced(before, timeSlice);
-    const own = await this.ownChains(timeSlice);
+    const own = await this.#ownChains(timeSlice);
     for (const chains of own.values()) this.#use(chains);
     return own;
   }
 
   /** The chains of every service port, in order. */
-  async ownChains(timeSlice = new TimeSlice(this.#clock)): Promise<Map<string, OwnChains>> {
+  async #ownChains(timeSlice: TimeSlice): Promise<Map<string, OwnChains>> {
     const own = new Map<string, OwnChains>();
     for (const service of this.#services) {
       if (timeSlice.isSpent) await timeSlice.yield();

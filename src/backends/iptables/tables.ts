@@ -17,12 +17,13 @@ export interface Tables {
    * that stand on x_tables rewrite the whole table every time.
    */
   readonly chainsPerRestore?: number;
-  /** Creates the chains that built-in chains jump to, and the jumps; throws when one cannot be made. */
-  ensureJumps(): Promise<void>;
+  /**
+   * Creates the chains that built-in chains jump to, and the jumps; throws when one cannot be made. Resolves to all
+   * chains that nat had before, ours or not.
+   */
+  ensureJumps(): Promise<ReadonlySet<string>>;
   /** Never throws: a counter that cannot be had is reported as absent. */
   ensureCounters(): Promise<Counters>;
-  /** All chains of a table, ours or not; throws when they cannot be listed. */
-  chainNames(table: TableName): Promise<ReadonlySet<string>>;
   /**
    * Applies restore input, without flushing what it does not mention; each table is committed by itself, in the order
    * given. The chunks are joined as they are and may break a line anywhere. The input is read at most once, and need

@@ -110,7 +110,7 @@ async function shop() {
 test('a full sync writes everything', async () => {
   const { harness } = await shop();
   assert.equal(harness.tables.restores.at(-1), whole);
-  assert.deepEqual(harness.tables.calls.slice(0, 3), ['ensureJumps', 'ensureCounters', 'chainNames']);
+  assert.deepEqual(harness.tables.calls.slice(0, 2), ['ensureJumps', 'ensureCounters']);
 });
 
 test('rules are counted as upstream counts them', async () => {

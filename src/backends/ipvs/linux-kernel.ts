@@ -69,7 +69,7 @@ export function openLinuxIpvs(options: LinuxOptions): Promise<LinuxIpvs> {
     const kernelOf = (family: Family): IpvsKernel => {
       const commands = new Commands({ family, run, clock, logger });
       const iptables: Iptables = {
-        ensure: (structure) => ensureJumps(commands, structure),
+        ensure: async (structure) => (await ensureJumps(commands, structure)).errors,
         restore: (input) => commands.restore([input]),
       };
       return { servers, sets, device, iptables, nodeAddresses: nodeAddresses.list };

@@ -29,6 +29,8 @@ test('every method runs its iptables command line', async () => {
   await commands.save('nat', () => {});
   await commands.restore(['*nat\n', 'COMMIT\n']);
   await commands.restore(['*nat\n', 'COMMIT\n'], 'nat');
+  await commands.save('all', () => {});
+  await commands.createEmptyChain(['mangle', 'nat'], 'KUBE-X');
   const text = '-t nat -m comment --comment two words -j KUBE-X';
   assert.deepEqual(programs.commands, [
     'iptables -w 5 -N KUBE-X -t nat',
@@ -37,9 +39,15 @@ test('every method runs its iptables command line', async () => {
     'iptables -w 5 -S KUBE-X -t mangle',
     'iptables-save -t nat',
     'iptables-restore -w 5 --noflush --counters',
-    'iptables-restore -w 5 -T nat --noflush --counters',
+    'iptables-restore -w 5 --noflush --counters -T nat',
+    'iptables-save',
+    'iptables-restore -w 5 --noflush --counters',
   ]);
-  assert.equal(programs.started.at(-1)?.input, '*nat\nCOMMIT\n');
+  assert.equal(programs.started.at(-3)?.input, '*nat\nCOMMIT\n');
+  assert.equal(
+    programs.started.at(-1)?.input,
+    '*mangle\n:KUBE-X - [0:0]\nCOMMIT\n*nat\n:KUBE-X - [0:0]\nCOMMIT\n',
+  );
 });
 
 test('IPv6 and the variants use their own programs', () => {

@@ -31,6 +31,12 @@ const lockPauseMs = 200;
 const timeoutMs = 5 * 60_000;
 /** The program waits up to 5 seconds for the lock. */
 const wait = ['-w', '5'];
+const restoreArguments = [...wait, '--noflush', '--counters'];
+
+/** Input that can be read again when a command is retried. */
+interface RepeatableOptions extends Pick<ProgramOptions, 'onLine'> {
+  readonly input?: readonly string[];
+}
 
 /**
  * The iptables programs of one family. Rejects with CommandError, or MissingProgramError when the program is not
@@ -65,6 +71,12 @@ export class Commands {
     return (await this.#statusOf(this.program(), args, 'write', [0, 1])) === 0;
   }
 
+  /** Creates a chain in several tables, with one program; empties it where it exists. */
+  async createEmptyChain(tables: readonly AnyTable[], chain: string): Promise<void> {
+    const input = tables.map((table) => `*${table}\n:${chain} - [0:0]\nCOMMIT\n`);
+    await this.#succeed(this.program('restore'), restoreArguments, 'write', { input });
+  }
+
   async chainExists(table: AnyTable, chain: string): Promise<boolean> {
     const args = [...wait, '-S', chain, '-t', table];
     return (await this.#statusOf(this.program(), args, 'read', [0, 1])) === 0;
@@ -88,20 +100,23 @@ export class Commands {
     await this.#succeed(this.program(), [...wait, '-I', chain, '-t', table, ...rule], 'write');
   }
 
-  /** Passes on the lines of a dump of a table. */
-  async save(table: AnyTable, onLine: (line: string) => void): Promise<void> {
-    const args = ['-t', table];
+  /**
+   * Passes on the lines of a dump of a table, or of all tables that exist: legacy programs create a table that they are
+   * asked to dump.
+   */
+  async save(table: AnyTable | 'all', onLine: (line: string) => void): Promise<void> {
+    const args = table === 'all' ? [] : ['-t', table];
     await this.#succeed(this.program('save'), args, 'read', { onLine });
   }
 
-  /** Chains named KUBE-… in all tables. Creates no table: legacy programs create one that they are asked to dump. */
+  /** Chains named KUBE-… in all tables. */
   async kubernetesChains(): Promise<Set<string>> {
     const chains = new Set<string>();
     const onLine = (line: string) => {
       const [, chain] = /^:(KUBE-[^ ]+) /.exec(line) ?? [];
       if (chain !== undefined) chains.add(chain);
     };
-    await this.#succeed(this.program('save'), [], 'read', { onLine });
+    await this.save('all', onLine);
     return chains;
   }
 
@@ -110,7 +125,7 @@ export class Commands {
    * the input can be read only once.
    */
   async restore(input: Iterable<string>, table?: AnyTable): Promise<void> {
-    const args = [...wait, ...(table ? ['-T', table] : []), '--noflush', '--counters'];
+    const args = table ? [...restoreArguments, '-T', table] : restoreArguments;
     const end = await this.#start(this.program('restore'), args, 'write', { input });
     if (end.status !== 0) throw new CommandError(this.program('restore'), args, end);
   }
@@ -119,7 +134,7 @@ export class Commands {
     program: string,
     args: readonly string[],
     access: 'read' | 'write' = 'read',
-    options: Pick<ProgramOptions, 'onLine'> = {},
+    options: RepeatableOptions = {},
   ): Promise<ProgramEnd> {
     const end = await this.#runWithRetry(program, args, access, options);
     if (end.status !== 0) throw new CommandError(program, args, end);
@@ -143,7 +158,7 @@ export class Commands {
     program: string,
     args: readonly string[],
     access: 'read' | 'write',
-    options: Pick<ProgramOptions, 'onLine'>,
+    options: RepeatableOptions,
   ): Promise<ProgramEnd> {
     const { clock, logger, family } = this.#options;
     for (let attempt = 1; ; attempt++) {
