@@ -1,11 +1,12 @@
 #!/usr/bin/env node
 // Runs the bundle beside this file, with functions that V8 compiled when the bundle was built (docs/decisions/0002).
-import { readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
-import { Script } from 'node:vm';
 import { endOnSignals } from '../../src/app/end-on-signals.ts';
 
 endOnSignals();
+// An import would evaluate all exports of these modules, among them lazy ones that load streams.
+const { readFileSync } = process.getBuiltinModule('node:fs');
+const { createRequire } = process.getBuiltinModule('node:module');
+const { Script } = process.getBuiltinModule('node:vm');
 const filename = import.meta.filename;
 const path = filename.slice(0, -'.js'.length);
 const source = readFileSync(`${path}.bundle`, 'latin1');

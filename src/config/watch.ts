@@ -76,8 +76,8 @@ class FileWatch implements ConfigWatch {
   readonly #path: string;
   readonly #options: ConfigWatchOptions;
   readonly #watcher: PathWatcher;
-  /** The content in use. */
-  #inUse: { readonly hash: string; readonly readAt: number };
+  /** The content in use. Its hash is made for `status`: node:crypto takes longer to load than a file to compare. */
+  #inUse: { readonly text: string; readonly readAt: number };
   #onDisk: ConfigOnDisk;
   /** The last usable content, and what became of it. */
   #seen: string;
@@ -93,8 +93,8 @@ class FileWatch implements ConfigWatch {
   constructor(path: string, options: ConfigWatchOptions) {
     this.#path = path;
     this.#options = options;
-    this.#inUse = { hash: hash('sha256', options.content), readAt: options.readAt };
-    this.#seen = this.#inUse.hash;
+    this.#inUse = { text: options.content, readAt: options.readAt };
+    this.#seen = options.content;
     this.#onDisk = { state: 'InUse', since: options.readAt, reason: undefined };
     this.#watcher = new PathWatcher({
       path,
@@ -120,7 +120,8 @@ class FileWatch implements ConfigWatch {
   }
 
   status(): ConfigFileStatus {
-    return { path: this.#path, ...this.#inUse, onDisk: this.#onDisk };
+    const { text, readAt } = this.#inUse;
+    return { path: this.#path, hash: hash('sha256', text), readAt, onDisk: this.#onDisk };
   }
 
   async #examineOnce(): Promise<void> {
@@ -142,10 +143,9 @@ class FileWatch implements ConfigWatch {
   async #examine(): Promise<void> {
     const text = await readConfigFile(this.#path);
     const readAt = this.#options.clock.now();
-    const seen = hash('sha256', text);
-    if (seen === this.#inUse.hash) this.#settle(seen, { state: 'InUse' });
-    if (seen === this.#seen) {
-      this.#settle(seen, this.#verdict);
+    if (text === this.#inUse.text) this.#settle(text, { state: 'InUse' });
+    if (text === this.#seen) {
+      this.#settle(text, this.#verdict);
       return;
     }
     try {
@@ -153,13 +153,13 @@ class FileWatch implements ConfigWatch {
     } catch (error) {
       if (!(error instanceof ConfigError)) throw error;
       this.#note('Unusable', error.message);
-      this.#reportError(`content:${seen}`, error);
+      this.#reportError(`content:${text}`, error);
       return;
     }
     if (this.#closed) return;
     const verdict = await this.#options.onChange({ path: this.#path, text, readAt });
-    if (verdict.state === 'InUse') this.#inUse = { hash: seen, readAt };
-    this.#settle(seen, verdict);
+    if (verdict.state === 'InUse') this.#inUse = { text, readAt };
+    this.#settle(text, verdict);
   }
 
   #settle(seen: string, verdict: Verdict): void {

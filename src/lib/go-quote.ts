@@ -10,8 +10,6 @@ const namedEscapes = new Map<string, string>([
   ['\v', '\\v'],
 ]);
 
-const printable = /^[\p{L}\p{M}\p{N}\p{P}\p{S} ]$/u;
-
 /** Quotes a text as a Go string literal in double quotes (strconv.Quote). */
 export function quote(text: string): string {
   let quoted = '';
@@ -41,9 +39,14 @@ export function quoteRune(code: number): string {
 }
 
 function escapeRune(char: string): string {
-  if (printable.test(char)) return char;
+  if (isPrintable(char)) return char;
   const code = char.codePointAt(0) ?? 0;
   const hex = code.toString(16);
   if (code < 0x20 || code === 0x7f) return `\\x${hex.padStart(2, '0')}`;
   return code < 0x10000 ? `\\u${hex.padStart(4, '0')}` : `\\U${hex.padStart(8, '0')}`;
+}
+
+/** The pattern takes milliseconds to compile, and most texts are plain ASCII. */
+function isPrintable(char: string): boolean {
+  return (char >= ' ' && char <= '~') || /^[\p{L}\p{M}\p{N}\p{P}\p{S}]$/u.test(char);
 }

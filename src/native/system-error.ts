@@ -9,14 +9,22 @@ const kernelNames: ReadonlyMap<number, string> = new Map([
   [524, 'ENOTSUPP'],
 ]);
 
+let systemErrors: ReturnType<typeof getSystemErrorMap> | undefined;
+
+/** What libuv knows of an errno value: its name and its text. Node makes the whole map whenever it is asked for it. */
+function knownError(errno: number): [string, string] | undefined {
+  systemErrors ??= getSystemErrorMap();
+  return systemErrors.get(-errno);
+}
+
 /** The name of an errno value in the kernel's documentation; `E<number>` for an unknown one. */
 export function errnoName(errno: number): string {
-  return kernelNames.get(errno) ?? getSystemErrorMap().get(-errno)?.[0] ?? `E${errno}`;
+  return kernelNames.get(errno) ?? knownError(errno)?.[0] ?? `E${errno}`;
 }
 
 /** The text of an errno value. */
 export function errnoText(errno: number): string {
-  return getSystemErrorMap().get(-errno)?.[1] ?? `error ${errno}`;
+  return knownError(errno)?.[1] ?? `error ${errno}`;
 }
 
 /** A system call that failed. */
