@@ -76,7 +76,7 @@ class FileWatch implements ConfigWatch {
   readonly #path: string;
   readonly #options: ConfigWatchOptions;
   readonly #watcher: PathWatcher;
-  /** The content in use. Its hash is made for `status`: node:crypto takes longer to load than a file to compare. */
+  /** The content in use. Its hash is made when somebody reads it: to load node:crypto takes milliseconds. */
   #inUse: { readonly text: string; readonly readAt: number };
   #onDisk: ConfigOnDisk;
   /** The last usable content, and what became of it. */
@@ -121,7 +121,14 @@ class FileWatch implements ConfigWatch {
 
   status(): ConfigFileStatus {
     const { text, readAt } = this.#inUse;
-    return { path: this.#path, hash: hash('sha256', text), readAt, onDisk: this.#onDisk };
+    return {
+      path: this.#path,
+      get hash() {
+        return hash('sha256', text);
+      },
+      readAt,
+      onDisk: this.#onDisk,
+    };
   }
 
   async #examineOnce(): Promise<void> {
