@@ -30,7 +30,19 @@ const attributes = fc.letrec<{ tree: Tree }>((tie) => ({
 })).tree;
 
 function name(): fc.Arbitrary<Uint8Array> {
-  const names = ['payload', 'meta', 'ct', 'cmp', 'range', 'bitwise', 'byteorder', 'lookup', 'fib', 'numgen'];
+  const names = [
+    'payload',
+    'meta',
+    'ct',
+    'cmp',
+    'range',
+    'bitwise',
+    'byteorder',
+    'lookup',
+    'fib',
+    'numgen',
+    'hash',
+  ];
   const actions = ['immediate', 'nat', 'masq', 'reject', 'counter', 'objref', 'dynset', 'log', 'nat\0'];
   return fc.constantFrom(...names, ...actions).map((text) => new TextEncoder().encode(`${text}\0`));
 }

@@ -139,6 +139,18 @@ export interface NumgenExpr {
   readonly dreg: Register;
 }
 
+/** A number in offset..offset+modulus-1, 4 bytes in host order, that depends only on `length` bytes from `sreg` on. */
+export interface HashExpr {
+  readonly kind: 'hash';
+  readonly type: 'jenkins';
+  readonly sreg: Register;
+  readonly length: number;
+  readonly seed: number;
+  readonly modulus: number;
+  readonly offset?: number;
+  readonly dreg: Register;
+}
+
 export interface NatExpr {
   readonly kind: 'nat';
   readonly type: 'dnat' | 'snat';
@@ -219,6 +231,7 @@ export type Expr =
   | VerdictExpr
   | FibExpr
   | NumgenExpr
+  | HashExpr
   | NatExpr
   | MasqExpr
   | RejectExpr

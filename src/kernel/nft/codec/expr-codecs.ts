@@ -101,7 +101,9 @@ function upperEnd(type: number, lowerType: number): p.Property<number> {
   };
 }
 
-const optionalOffset: p.Property<number> = { ...p.u32(4), isOptional: true, fallback: 0 };
+function optionalOffset(type: number): p.Property<number> {
+  return { ...p.u32(type), isOptional: true, fallback: 0 };
+}
 
 /** Units of 0 bytes are not a conversion. */
 const unitSize: p.Property<number> = { ...p.u32(5), read: (a) => a.u32Be(5) || undefined };
@@ -218,7 +220,16 @@ export const codecs: { readonly [K in KnownKind]: ExprCodec<ExprOf<K>> } = {
     dreg: p.register(1),
     modulus: p.u32(2),
     type: p.named(3, numgenTypes),
-    offset: optionalOffset,
+    offset: optionalOffset(4),
+  }),
+  hash: codec('hash', {
+    sreg: p.register(1),
+    dreg: p.register(2),
+    length: p.u32(3),
+    modulus: p.u32(4),
+    seed: p.u32(5),
+    offset: optionalOffset(6),
+    type: p.named(7, { jenkins: 0 }),
   }),
   immediate: codec('immediate', { dreg: p.register(1), value: p.value(2) }),
   verdict: codec('verdict', { verdict: immediateVerdict }),

@@ -1,5 +1,5 @@
 import { describeRule, describeVerdict } from '../describe-rule.ts';
-import type { DynsetExpr, Expr, LookupExpr, NatExpr, NumgenExpr, Verdict } from '../expr.ts';
+import type { DynsetExpr, Expr, HashExpr, LookupExpr, NatExpr, NumgenExpr, Verdict } from '../expr.ts';
 import type { Element, Rule } from '../objects.ts';
 import { evaluate, type IsLocal } from './expressions.ts';
 import type { PacketState } from './packet-state.ts';
@@ -71,7 +71,8 @@ export class ChainWalk {
     for (let at = from; at < rule.exprs.length; at++) {
       const expr = rule.exprs[at];
       if (!expr) break;
-      if (expr.kind === 'numgen') return this.#draw(state, rule, at, expr, depth);
+      if (isSourcePort(expr) && isHashing(rule)) continue;
+      if (isOpen(expr, rule)) return this.#draw(state, rule, at, expr, depth);
       const result = await this.#step(state, expr, rule);
       if (result === 'end') break;
       if (result !== 'on') return this.#follow(state, result, depth);
@@ -83,7 +84,7 @@ export class ChainWalk {
     state: PacketState,
     rule: Rule,
     at: number,
-    { modulus, offset = 0, dreg }: NumgenExpr,
+    { modulus, offset = 0, dreg }: NumgenExpr | HashExpr,
     depth: number,
   ): Promise<Arrival[]> {
     this.#draws += modulus;
@@ -144,7 +145,7 @@ export class ChainWalk {
     const element = await this.#facts.find(set, key);
     if (element?.expiresMs !== undefined) state.recalledMs = element.expiresMs;
     if (element) state.note({ kind: 'element', set, element });
-    else if (inverse || rule.exprs.some(({ kind }) => kind === 'numgen')) {
+    else if (inverse || rule.exprs.some((one) => isOpen(one, rule))) {
       state.note({ kind: 'missing', set, key });
     }
     if (dreg === undefined) return (element !== undefined) === inverse ? 'end' : 'on';
@@ -186,6 +187,19 @@ export class ChainWalk {
       }
     }
   }
+}
+
+/** An expression that may give any number: a random one, or a hash of the source port, which no packet here has. */
+function isOpen(expr: Expr, rule: Rule): expr is NumgenExpr | HashExpr {
+  return expr.kind === 'numgen' || (expr.kind === 'hash' && rule.exprs.some(isSourcePort));
+}
+
+function isHashing({ exprs }: Rule): boolean {
+  return exprs.some(({ kind }) => kind === 'hash');
+}
+
+function isSourcePort(expr: Expr): boolean {
+  return expr.kind === 'payload' && expr.base === 'transport' && expr.offset === 0 && expr.length === 2;
 }
 
 /** Records that the packet's client would be remembered, and for how long; writes nothing to the set. */

@@ -1,9 +1,11 @@
+import { jhash, scaled } from '../../../lib/jhash.ts';
 import type {
   BitwiseExpr,
   CmpExpr,
   CtExpr,
   Expr,
   FibExpr,
+  HashExpr,
   MetaExpr,
   PayloadExpr,
   RangeExpr,
@@ -39,6 +41,9 @@ export function evaluate(expr: PlainExpr, state: PacketState, isLocal: IsLocal):
       return loadConntrack(expr, state);
     case 'fib':
       return loadRoute(expr, state, isLocal);
+    case 'hash':
+      state.writeWord(expr.dreg, hashed(expr, state));
+      return true;
     case 'immediate':
       state.write(expr.dreg, expr.value);
       return true;
@@ -104,6 +109,10 @@ function loadRoute({ flags, result, dreg }: FibExpr, state: PacketState, isLocal
   const address = which === 'saddr' ? state.packet.source : state.destination;
   state.writeWord(dreg, isLocal(address) ? routeTypeLocal : routeTypeUnicast);
   return true;
+}
+
+function hashed({ sreg, length, seed, modulus, offset = 0 }: HashExpr, state: PacketState): number {
+  return offset + scaled(jhash(state.read(sreg, length), seed), modulus);
 }
 
 function masked({ sreg, mask, xor }: BitwiseExpr, state: PacketState): Uint8Array {

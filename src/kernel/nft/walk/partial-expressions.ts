@@ -62,7 +62,8 @@ export type LoadExpr = Extract<
       | 'byteorder'
       | 'cmp'
       | 'range'
-      | 'numgen';
+      | 'numgen'
+      | 'hash';
   }
 >;
 
@@ -110,6 +111,7 @@ async function loaded(
     case 'byteorder':
       return swapped(registers.read(expr.sreg, expr.length), expr.size);
     case 'numgen':
+    case 'hash':
       return unknownBytes(4);
   }
 }

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
+import { jhash, scaled } from '../../../lib/jhash.ts';
 import type { Expr, Verdict } from '../expr.ts';
 import type { BaseChain, Chain, Element, Hook, Rule } from '../objects.ts';
 import { NotUnderstoodError } from './chain-walk.ts';
@@ -159,6 +160,32 @@ suite('draws', () => {
       missing.map((step) => step.kind === 'missing' && step.key[0]),
       [1, 3],
     );
+  });
+
+  const hash: Expr = { kind: 'hash', type: 'jenkins', sreg: 1, length: 4, seed: 1, modulus: 4, dreg: 0 };
+  const vmap: Expr = { kind: 'lookup', set: 'm', sreg: 0, dreg: 'verdict' };
+
+  test('a hash of the source address leads to one number', async () => {
+    const load: Expr = { kind: 'payload', base: 'network', offset: 12, length: 4, dreg: 1 };
+    const slot = scaled(jhash(outside, 1), 4);
+    const elements = Object.fromEntries([verdictAt(slot, { kind: 'drop' })]);
+    const endings = await walk(received, { forward: [[load, hash, vmap]] }, { elements });
+    assert.deepEqual(
+      endings.map(({ action, probability }) => [action, probability]),
+      [['drop', 1]],
+    );
+  });
+
+  test('a hash of the source port, which is not known, may be any number', async () => {
+    const load: Expr = { kind: 'payload', base: 'transport', offset: 0, length: 2, dreg: 1 };
+    const elements = Object.fromEntries([verdictAt(3, { kind: 'drop' })]);
+    const endings = await walk(received, { forward: [[load, hash, vmap]] }, { elements });
+    assert.deepEqual(endings.map(({ action, probability }) => `${action} ${probability}`).sort(), [
+      'accept 0.25',
+      'accept 0.25',
+      'accept 0.25',
+      'drop 0.25',
+    ]);
   });
 
   test('the states of different random numbers are independent', async () => {

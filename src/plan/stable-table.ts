@@ -1,0 +1,49 @@
+import { jhash } from '../lib/jhash.ts';
+
+/** Slots of a table: a prime number. Each endpoint gets as good as the same number of them. */
+export const stableSlots = 1021;
+
+/**
+ * Beyond this, shares would differ by more than a quarter: endpoints have four slots or five. It is also far from
+ * `stableSlots`, where the last endpoint would get none.
+ */
+export const maxStableEndpoints = 250;
+
+const free = 0xffff;
+const encoder = new TextEncoder();
+
+/**
+ * Which endpoint has which slot, as indexes into `ids`: Maglev's table. It follows from the ids alone, so that all
+ * nodes with the same endpoints have the same table, and one endpoint more or less moves few slots between the others.
+ * `ids` are distinct and sorted.
+ */
+export function stableTable(ids: readonly string[]): Uint16Array {
+  const table = new Uint16Array(stableSlots).fill(free);
+  const preferences = ids.map((id) => new Preferences(encoder.encode(id)));
+  // Endpoints take turns; each takes the slot that it likes best among the free ones.
+  for (let taken = 0; taken < stableSlots && ids.length > 0; ) {
+    for (const [index, preference] of preferences.entries()) {
+      if (taken === stableSlots) break;
+      table[preference.nextFree(table)] = index;
+      taken++;
+    }
+  }
+  return table;
+}
+
+/** All slots in the order in which an endpoint likes them. */
+class Preferences {
+  #slot: number;
+  readonly #step: number;
+
+  constructor(id: Uint8Array) {
+    this.#slot = jhash(id, 1) % stableSlots;
+    // As the number of slots is prime, steps of any length lead to every slot.
+    this.#step = (jhash(id, 2) % (stableSlots - 1)) + 1;
+  }
+
+  nextFree(table: Uint16Array): number {
+    while (table[this.#slot] !== free) this.#slot = (this.#slot + this.#step) % stableSlots;
+    return this.#slot;
+  }
+}
