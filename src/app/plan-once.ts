@@ -70,6 +70,7 @@ async function loadPlans(start: Start, listMs: number): Promise<PlannedStart> {
         nodeName,
         onProblem: (problem) => setAside.report(family, problem),
         clock: systemClock,
+        abilities: start.mode,
       }),
   );
   const router = new Router(planned, setAside, logger);

@@ -155,6 +155,7 @@ async function createProxier(
     settings,
     allowExternalIPs: completed.gates.enabled('AllowServiceExternalIPs'),
     countsServices: mode.countsServices ?? false,
+    abilities: mode,
     metrics,
     health,
     serviceHealth: new ServiceHealthServers({

@@ -5,6 +5,7 @@ import type { Family } from '../model/ip.ts';
 import type { LocalDetector } from '../model/local-detector.ts';
 import type { NodePortAddresses } from '../model/node-port-addresses.ts';
 import type { ProxyMode } from '../model/proxy-mode.ts';
+import type { ModeAbilities } from '../model/service-ports.ts';
 import type { Logger } from '../obs/log.ts';
 import type { MetricGroup, ProxyMetrics } from '../obs/proxy-metrics.ts';
 import type { Backend } from './backend.ts';
@@ -73,7 +74,7 @@ export const defaultMasqueradeBit = 14;
  * One proxy mode: everything that differs from other modes. Code outside src/backends/, src/config/ and
  * src/app/modes.ts asks these fields and never compares a mode's name.
  */
-export interface Mode {
+export interface Mode extends ModeAbilities {
   readonly name: ProxyMode;
   /** Modes that write into the same chains. A start in this mode leaves their rules alone. */
   readonly sharesRulesWith?: readonly ProxyMode[];

@@ -18,6 +18,9 @@ export interface AskedTable {
   readonly addresses: readonly string[];
 }
 
+/** More endpoints than a reader wants to see. */
+const maxElementsOfSet = 200;
+
 /** Tries to read an unchanged ruleset this often; then takes what it read last. */
 const maxAttempts = 5;
 
@@ -91,18 +94,41 @@ function outcomeOf({ state, action }: Ending, family: Family): PossibleFate {
   };
 }
 
-/** What led to the endings, each thing once; what several have in common first, then that of one beside the other's. */
+/**
+ * What led to the endings, each thing once; what several have in common first, then that of one beside the other's. A hash
+ * may lead to any of a thousand elements: the rest of those is counted.
+ */
 function evidenceOf(endings: readonly Ending[], asked: AskedTable): string[] {
-  const lines = new Set<string>();
-  const trails = endings.map(({ state }) => state.steps().map((step) => describeStep(step, asked)));
+  const lines = new Map<string, string>();
+  const trails = endings.map(({ state }) =>
+    state
+      .steps()
+      .map((step) => [describeStep(step, asked), step.kind === 'element' ? step.set : ''] as const),
+  );
   const longest = trails.reduce((most, { length }) => Math.max(most, length), 0);
   for (let at = 0; at < longest; at++) {
     for (const trail of trails) {
       const line = trail[at];
-      if (line !== undefined) lines.add(line);
+      if (line) lines.set(...line);
     }
   }
-  return [...lines];
+  return shortened(lines);
+}
+
+/** The lines, of each set no more than a few. */
+function shortened(lines: ReadonlyMap<string, string>): string[] {
+  const seen = new Map<string, number>();
+  const kept: string[] = [];
+  for (const [line, set] of lines) {
+    const count = (seen.get(set) ?? 0) + 1;
+    seen.set(set, count);
+    if (set === '' || count <= maxElementsOfSet) kept.push(line);
+  }
+  for (const [set, count] of seen) {
+    if (set !== '' && count > maxElementsOfSet)
+      kept.push(`# and ${count - maxElementsOfSet} more elements of ${set}`);
+  }
+  return kept;
 }
 
 function describeStep(step: Step, asked: AskedTable): string {

@@ -54,6 +54,11 @@ export class PacketFields {
     return this.#address(this.#family === 'IPv4' ? 16 : 24, dreg);
   }
 
+  /** Source port. */
+  sport(dreg: Register): Expr {
+    return { kind: 'payload', base: 'transport', offset: 0, length: 2, dreg };
+  }
+
   /** Protocol and destination port, two registers. */
   nodePort(at: Register): RuleBody {
     return [

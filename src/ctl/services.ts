@@ -111,6 +111,7 @@ function detailsOf(service: ServiceReport, paint: Paint, width: number | undefin
         service.healthCheckNodePort === 0 ? undefined : String(service.healthCheckNodePort),
       ],
       ['affinity', affinityText(service.affinitySeconds)],
+      ['balance', balanceText(service)],
       ['from inside', reasoned(internal)],
       ['from outside', external ? reasoned(external) : undefined],
       ['does not have', lostTexts(service).join(', ')],
@@ -123,6 +124,14 @@ function detailsOf(service: ServiceReport, paint: Paint, width: number | undefin
     width,
   );
   return `${paint('bold', service.service)} (${service.family})\n${fields}`;
+}
+
+/** How an endpoint is chosen, where the Service asks for something. */
+function balanceText({ balance }: ServiceReport): string | undefined {
+  if (balance === undefined) return undefined;
+  if (balance === null) return 'as usual: too many endpoints for the hash that the Service asks for';
+  const by = balance === 'hash' ? 'address and port' : 'address';
+  return `${balance}: by the client's ${by}, the same on every node`;
 }
 
 function clusterIPText({ clusterIP, port, direct }: ServiceReport): string {

@@ -194,6 +194,8 @@ export interface ServiceReport {
   readonly healthCheckNodePort: number;
   /** 0 = no session affinity. */
   readonly affinitySeconds: number;
+  /** Present when the Service asks for a hash; null when it has too many endpoints for one. */
+  readonly balance?: 'hash' | 'hash-client' | null;
   readonly internalTrafficPolicy: 'Cluster' | 'Local';
   readonly externalTrafficPolicy: 'Cluster' | 'Local';
   readonly internal: DecisionReport;

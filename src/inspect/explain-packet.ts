@@ -12,6 +12,7 @@ import type { Endpoint } from '../model/endpoint.ts';
 import type { Frontend } from '../plan/frontend.ts';
 import { compareClaims, precedenceOf } from '../plan/ownership.ts';
 import type { ServicePlan } from '../plan/service-plan.ts';
+import { sharesOf } from '../plan/shares.ts';
 import { rangeOfNode } from '../plan/source-ranges.ts';
 import { type Listened, listenedAt, notCaptured } from './explain-direct.ts';
 import { matchesOf, ownerFirst } from './matches.ts';
@@ -146,7 +147,7 @@ function forwardResult(frontend: Frontend, packet: Packet, node: NodeFacts, rule
     return notForwarded({ action: choice.action, reasons });
   }
   const { targets, reasons: sources } = targetsOf(choice, frontend, packet, sender, node, rules);
-  reasons.push(...choiceReasons(choice, plan, rules), ...sources);
+  reasons.push(...choiceReasons(choice, plan, targets, rules), ...sources);
   return { fate: { action: 'forward', targets, affinitySeconds: plan.port.affinitySeconds }, reasons };
 }
 
@@ -164,7 +165,7 @@ function notAdmitted({ port }: ServicePlan, { source }: Packet): NotForwarded {
   return { action: 'drop', reasons: [`Source ${source} is in none of the admitted ranges (${ranges}).`] };
 }
 
-/** Every endpoint with the same probability, and whether it sees the client's address. */
+/** Every endpoint with its probability, and whether it sees the client's address. */
 function targetsOf(
   { endpoints }: EndpointChoice,
   frontend: Frontend,
@@ -178,13 +179,13 @@ function targetsOf(
     rules.keepsSourceForOwnEndpoints && packet.origin !== 'node' && isOwnAddress(ip, node);
   const isMasqueraded = (endpoint: Endpoint): boolean =>
     !keepsSource(endpoint) && (masquerade || rules.isHairpin(endpoint, packet));
-  const targets = endpoints.map(
-    (endpoint): Target => ({
-      endpoint: endpoint.id,
-      probability: 1 / endpoints.length,
-      masquerade: isMasqueraded(endpoint),
-    }),
-  );
+  const shares = sharesOf(endpoints, frontend.plan.balance, packet.source);
+  const targets = endpoints.flatMap((endpoint, index): Target[] => {
+    const probability = shares[index] ?? 0;
+    return probability > 0
+      ? [{ endpoint: endpoint.id, probability, masquerade: isMasqueraded(endpoint) }]
+      : [];
+  });
   const reasons = [reason];
   if (!masquerade && targets.some((target) => target.masquerade)) {
     reasons.push(`Still masqueraded where the pod ${packet.source} is sent back to itself.`);
@@ -207,16 +208,27 @@ function notForwarded({ action, reasons }: NotForwarded): Result {
   return { fate: { action }, reasons: [...reasons, ...refusals[action]] };
 }
 
-function choiceReasons({ endpoints }: EndpointChoice, { port }: ServicePlan, rules: PacketRules): string[] {
-  const [only] = endpoints;
+function choiceReasons(
+  { endpoints }: EndpointChoice,
+  { port, balance }: ServicePlan,
+  targets: readonly Target[],
+  rules: PacketRules,
+): string[] {
+  const [only, ...others] = targets;
   const scheduler = rules.scheduler === undefined ? '' : ` The scheduler ${rules.scheduler} chooses.`;
   const isSticky = port.affinitySeconds > 0 && endpoints.length > 1;
   const goes = isSticky ? 'A client that is not known goes' : 'Goes';
+  const how = balance === 'default' ? `all equally likely.${scheduler}` : hashWords[balance];
   const chosen =
-    endpoints.length === 1 && only
-      ? `Goes to ${only.id}.`
-      : `${goes} to one of ${endpoints.length} endpoints, all equally likely.${scheduler}`;
+    only && others.length === 0
+      ? `${endpoints.length > 1 ? `${goes} to ${only.endpoint}, ${how}` : `Goes to ${only.endpoint}.`}`
+      : `${goes} to one of ${endpoints.length} endpoints, ${how}`;
   if (port.affinitySeconds === 0) return [chosen];
   const affinity = `Client affinity: a client that connected within the last ${port.affinitySeconds} s goes to the same endpoint again.`;
   return [affinity, chosen];
 }
+
+const hashWords = {
+  hash: "by a hash of the client's address and port: the same one on every node.",
+  'hash-client': "by a hash of the client's address: the same one on every node.",
+} as const;

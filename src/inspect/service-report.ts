@@ -33,6 +33,7 @@ export function serviceReport(plan: ServicePlan, direct?: DirectReports): Servic
     loadBalancerSourceRanges: port.sourceRanges,
     healthCheckNodePort: port.healthCheckNodePort,
     affinitySeconds: port.affinitySeconds,
+    ...(port.balance !== 'default' && { balance: plan.balance === 'default' ? null : plan.balance }),
     internalTrafficPolicy: port.internalPolicyLocal ? 'Local' : 'Cluster',
     externalTrafficPolicy: port.externalPolicyLocal ? 'Local' : 'Cluster',
     internal: decisionReport(plan.internal),

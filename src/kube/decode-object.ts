@@ -1,3 +1,4 @@
+import { annotationPrefix, type OwnAnnotations } from '../model/own-annotations.ts';
 import {
   FieldFault,
   type Fields,
@@ -50,6 +51,16 @@ export function objectName(raw: unknown): string {
 /** The value of a label or annotation; undefined when absent. */
 export function annotationAt(meta: Metadata, map: 'labels' | 'annotations', key: string): string | undefined {
   return within(`metadata.${map}`, () => optionalStringAt(meta[map], key));
+}
+
+/** Annotations under our own prefix; undefined when there are none. */
+export function ownAnnotations(meta: Metadata): OwnAnnotations | undefined {
+  const keys = Object.keys(meta.annotations).filter((key) => key.startsWith(annotationPrefix));
+  const found = keys.flatMap((key) => {
+    const value = annotationAt(meta, 'annotations', key);
+    return value === undefined ? [] : [[key.slice(annotationPrefix.length), value] as const];
+  });
+  return found.length === 0 ? undefined : Object.fromEntries(found);
 }
 
 function metadataOf(metadata: Fields): Metadata {

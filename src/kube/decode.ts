@@ -12,7 +12,7 @@ import type {
   SlicePortObject,
 } from '../model/objects.ts';
 import { packNames, podName } from '../model/pod-names.ts';
-import { annotationAt, decodeObject, type Metadata } from './decode-object.ts';
+import { annotationAt, decodeObject, type Metadata, ownAnnotations } from './decode-object.ts';
 import {
   booleanAt,
   FieldFault,
@@ -83,6 +83,8 @@ function serviceOf(object: Fields, meta: Metadata, intern: Intern): ServiceObjec
       objectAt(config, 'clientIP', (clientIP) => integerAt(clientIP, 'timeoutSeconds', maxInt32)),
     );
     if (timeout !== undefined) service.affinityTimeoutSeconds = timeout;
+    const annotations = ownAnnotations(meta);
+    if (annotations) service.annotations = annotations;
     return service;
   });
 }

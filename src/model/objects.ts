@@ -3,6 +3,8 @@
  * types; the source interns strings that repeat across objects.
  */
 
+import type { OwnAnnotations } from './own-annotations.ts';
+
 export type Protocol = 'TCP' | 'UDP' | 'SCTP';
 
 export interface ObjectKey {
@@ -30,6 +32,8 @@ export interface ServiceObject extends ObjectKey {
   /** `spec.sessionAffinityConfig.clientIP.timeoutSeconds`; undefined when absent. */
   readonly affinityTimeoutSeconds?: number;
   readonly ports: readonly ServicePortObject[];
+  /** Those under our own prefix; absent when there are none. */
+  readonly annotations?: OwnAnnotations;
 }
 
 export interface ServicePortObject {

@@ -3,6 +3,12 @@ import type { Protocol } from './objects.ts';
 import { sameStrings } from './same-strings.ts';
 
 /**
+ * How an endpoint is chosen for a new connection: as the mode does it, or by a hash of the client's address and port
+ * (`hash`) or of its address alone (`hash-client`), in the same way on all nodes.
+ */
+export type Balance = 'default' | 'hash' | 'hash-client';
+
+/**
  * One port of one Service in one family: what policy needs to know, with addresses in canonical form and of
  * this family only. Two records with equal fields are interchangeable.
  */
@@ -24,6 +30,7 @@ export interface ServicePort {
   readonly nodePort: number;
   /** Seconds of ClientIP affinity; 0 = none. */
   readonly affinitySeconds: number;
+  readonly balance: Balance;
   /** External IPs as configured; empty lists of them still count as externally accessible when gated off. */
   readonly externalIPs: readonly string[];
   readonly loadBalancerVIPs: readonly string[];
@@ -72,6 +79,7 @@ export function sameServicePort(a: ServicePort, b: ServicePort): boolean {
     a.port === b.port &&
     a.nodePort === b.nodePort &&
     a.affinitySeconds === b.affinitySeconds &&
+    a.balance === b.balance &&
     a.externalPolicyLocal === b.externalPolicyLocal &&
     a.internalPolicyLocal === b.internalPolicyLocal &&
     a.healthCheckNodePort === b.healthCheckNodePort &&

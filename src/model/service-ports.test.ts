@@ -40,6 +40,7 @@ test('a plain Service gives one service port per port and family', () => {
       port: 80,
       nodePort: 0,
       affinitySeconds: 0,
+      balance: 'default',
       externalIPs: [],
       loadBalancerVIPs: [],
       sourceRanges: [],
@@ -296,6 +297,21 @@ test('a missing protocol is TCP', () => {
   assert.equal(read(service({}, [{ protocol: '' }])).ports[0]?.protocol, 'TCP');
 });
 
+test('an annotation asks for a hash, which is reported where the mode has none', () => {
+  const balanceOf = (balance: string, hashes?: boolean) => {
+    const { ports, problems } = servicePortsOf(service({ annotations: { balance } }), 'IPv4', { hashes });
+    return [ports[0]?.balance, ...problems.map(describeProblem)];
+  };
+  const field = 'Service a/web: metadata.annotations["kube-proxy-ts.dev/balance"]';
+  assert.deepEqual(balanceOf('hash', true), ['hash']);
+  assert.deepEqual(balanceOf('hash-client', true), ['hash-client']);
+  assert.deepEqual(balanceOf('hash'), [
+    'default',
+    `${field}: "hash" cannot be done in this mode, which chooses as usual`,
+  ]);
+  assert.deepEqual(balanceOf('Hash', true), ['default', `${field}: "Hash" is neither hash nor hash-client`]);
+});
+
 test('service ports are equal when every field is', () => {
   const a = only({});
   assert.ok(sameServicePort(a, only({})));
@@ -308,6 +324,7 @@ test('service ports are equal when every field is', () => {
     { port: 1 },
     { nodePort: 1 },
     { affinitySeconds: 1 },
+    { balance: 'hash' },
     { externalIPs: ['x'] },
     { loadBalancerVIPs: ['x'] },
     { sourceRanges: ['x'] },

@@ -1,7 +1,8 @@
 import { canonicalIP, canonicalIPOf, type Family, formatCIDR, parseCIDR } from './ip.ts';
 import type { ObjectProblem } from './object-problem.ts';
 import type { Protocol, ServiceObject, ServicePortObject } from './objects.ts';
-import { type ServicePort, servicePortKey } from './service-port.ts';
+import { annotationPath } from './own-annotations.ts';
+import { type Balance, type ServicePort, servicePortKey } from './service-port.ts';
 
 /** What the API server fills in when ClientIP affinity comes without a timeout. */
 export const defaultAffinitySeconds = 10_800;
@@ -9,6 +10,12 @@ export const defaultAffinitySeconds = 10_800;
 const maxAffinitySeconds = 86_400;
 
 const nothing: readonly never[] = [];
+
+/** What a mode can do for a Service that asks for it by an annotation. */
+export interface ModeAbilities {
+  /** Chooses endpoints by a hash, as all nodes do. */
+  readonly hashes?: boolean | undefined;
+}
 
 type Report = (field: string, value: unknown, fault: string) => void;
 
@@ -20,6 +27,7 @@ type Report = (field: string, value: unknown, fault: string) => void;
 export function servicePortsOf(
   service: ServiceObject,
   family: Family,
+  abilities: ModeAbilities = {},
 ): { readonly ports: readonly ServicePort[]; readonly problems: readonly ObjectProblem[] } {
   const problems: ObjectProblem[] = [];
   const { namespace, name } = service;
@@ -27,7 +35,8 @@ export function servicePortsOf(
     problems.push({ kind: 'Service', namespace, name, field, value: String(value), fault });
   const clusterIP = isIgnored(service) ? undefined : clusterIPOf(service, family, report);
   if (clusterIP === undefined || !isUsableName(service, report)) return { ports: nothing, problems };
-  return { ports: buildPorts(service, family, clusterIP, report), problems };
+  const balance = balanceOf(service, abilities, report);
+  return { ports: buildPorts(service, family, clusterIP, balance, report), problems };
 }
 
 export function parseProtocol(text: string): Protocol | undefined {
@@ -82,6 +91,7 @@ function buildPorts(
   service: ServiceObject,
   family: Family,
   clusterIP: string,
+  balance: Balance,
   report: Report,
 ): readonly ServicePort[] {
   const externalPolicyLocal = isExternalPolicyLocal(service);
@@ -93,6 +103,7 @@ function buildPorts(
     family,
     clusterIP,
     affinitySeconds: affinitySecondsOf(service, report),
+    balance,
     externalIPs: externalIPsOf(service, family, report),
     loadBalancerVIPs: loadBalancerVIPsOf(service, family, report),
     sourceRanges: sourceRangesOf(service, family, report),
@@ -150,6 +161,7 @@ function buildPort(
     port: object.port,
     nodePort,
     affinitySeconds: shared.affinitySeconds,
+    balance: shared.balance,
     externalIPs: shared.externalIPs,
     loadBalancerVIPs: shared.loadBalancerVIPs,
     sourceRanges: shared.sourceRanges,
@@ -173,6 +185,19 @@ function affinitySecondsOf(service: ServiceObject, report: Report): number {
   if (Number.isInteger(seconds) && seconds >= 1 && seconds <= maxAffinitySeconds) return seconds;
   report('spec.sessionAffinityConfig.clientIP.timeoutSeconds', seconds, 'is not from 1 to 86400');
   return defaultAffinitySeconds;
+}
+
+function balanceOf({ annotations }: ServiceObject, { hashes }: ModeAbilities, report: Report): Balance {
+  const value = annotations?.balance;
+  if (value === undefined) return 'default';
+  const isKnown = value === 'hash' || value === 'hash-client';
+  if (isKnown && hashes) return value;
+  report(
+    annotationPath('balance'),
+    value,
+    isKnown ? 'cannot be done in this mode, which chooses as usual' : 'is neither hash nor hash-client',
+  );
+  return 'default';
 }
 
 function externalIPsOf(service: ServiceObject, family: Family, report: Report): readonly string[] {

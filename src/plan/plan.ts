@@ -1,8 +1,9 @@
 import type { Endpoint } from '../model/endpoint.ts';
-import { isExternallyAccessible, type ServicePort } from '../model/service-port.ts';
+import { type Balance, isExternallyAccessible, type ServicePort } from '../model/service-port.ts';
 import { clusterEndpoints, isUsable, localEndpoints, unionOf } from './endpoint-sets.ts';
 import { decisionReason, type Explainable, type Subject } from './reasons.ts';
 import type { Decision, EndpointList, ServicePlan, TopologyMode } from './service-plan.ts';
+import { maxStableEndpoints } from './stable-table.ts';
 import { type PlanContext, surveyHints, topologyModeOf } from './topology.ts';
 
 export type { PlanContext } from './topology.ts';
@@ -59,6 +60,10 @@ export class PlannedPort implements ServicePlan, Explainable {
 
   get externalIPs(): readonly string[] {
     return this.context.allowExternalIPs ? this.port.externalIPs : none;
+  }
+
+  get balance(): Balance {
+    return this.all.length > maxStableEndpoints ? 'default' : this.port.balance;
   }
 
   get externallyAccessible(): boolean {

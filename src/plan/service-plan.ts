@@ -1,5 +1,5 @@
 import type { Endpoint } from '../model/endpoint.ts';
-import type { ServicePort } from '../model/service-port.ts';
+import type { Balance, ServicePort } from '../model/service-port.ts';
 
 /** Which of a plan's two lists of endpoints. */
 export type EndpointList = 'cluster' | 'local';
@@ -34,6 +34,8 @@ export interface ServicePlan {
   readonly cluster: readonly Endpoint[];
   readonly local: readonly Endpoint[];
   readonly all: readonly Endpoint[];
+  /** How one of them is chosen: as the Service asks for, where there are not too many for that. */
+  readonly balance: Balance;
   /** Whether any node has an endpoint that may take traffic. */
   readonly hasAnyEndpoints: boolean;
   /** Traffic to the cluster IP. */

@@ -1,4 +1,4 @@
-import { jhash } from '../lib/jhash.ts';
+import { jhash, scaled } from '../lib/jhash.ts';
 
 /** Slots of a table: a prime number. Each endpoint gets as good as the same number of them. */
 export const stableSlots = 1021;
@@ -8,6 +8,9 @@ export const stableSlots = 1021;
  * `stableSlots`, where the last endpoint would get none.
  */
 export const maxStableEndpoints = 250;
+
+/** Of the hash of a client, which chooses a slot. The same on all nodes, or they would not agree. */
+export const clientSeed = 1;
 
 const free = 0xffff;
 const encoder = new TextEncoder();
@@ -29,6 +32,11 @@ export function stableTable(ids: readonly string[]): Uint16Array {
     }
   }
   return table;
+}
+
+/** The slot of a client: its address in network order, with `hash` followed by its port and two zeros. */
+export function stableSlot(client: Uint8Array): number {
+  return scaled(jhash(client, clientSeed), stableSlots);
 }
 
 /** All slots in the order in which an endpoint likes them. */

@@ -11,6 +11,7 @@ import type { EndpointSliceObject, ServiceObject } from '../model/objects.ts';
 import type { Placements } from '../model/placement.ts';
 import { type Problem, STARTING } from '../model/problem.ts';
 import type { ServicePort } from '../model/service-port.ts';
+import type { ModeAbilities } from '../model/service-ports.ts';
 import type { Logger } from '../obs/log.ts';
 import type { ProxyMetrics } from '../obs/proxy-metrics.ts';
 import type { PlannedPort } from '../plan/plan.ts';
@@ -67,6 +68,7 @@ export interface FamilyProxierOptions {
   readonly allowExternalIPs: boolean;
   /** ipvs counts Services without local endpoints, the other modes service ports. */
   readonly countsServices: boolean;
+  readonly abilities?: ModeAbilities;
   readonly metrics: ProxyMetrics;
   readonly health: HealthMarks;
   readonly serviceHealth: ServiceHealth;
@@ -113,14 +115,14 @@ export class FamilyProxier implements FamilyView, FamilySink {
   #earlierRepairs: RepairRecord = { count: 0, wrongMs: 0 };
 
   constructor(options: FamilyProxierOptions) {
-    const { family, nodeName, settings, serviceHealth, journal, onProblem, clock, logger } = options;
+    const { family, settings, serviceHealth, journal, clock, logger } = options;
     this.family = family;
     this.#options = options;
     this.#settings = settings;
     this.#label = { ip_family: family };
     this.#log = new SyncLog(family, this, journal);
     serviceHealth.listenOn(settings.healthCheckAddresses);
-    this.#state = new FamilyState({ family, nodeName, startTime: clock.now(), onProblem });
+    this.#state = new FamilyState({ ...options, startTime: clock.now() });
     this.#runner = new BoundedFrequencyRunner({
       work: async () => {
         await this.#sync();

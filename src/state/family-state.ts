@@ -4,7 +4,7 @@ import type { ObjectProblem } from '../model/object-problem.ts';
 import type { EndpointSliceObject, ServiceObject } from '../model/objects.ts';
 import type { Placements } from '../model/placement.ts';
 import { type ServicePort, sameServicePort } from '../model/service-port.ts';
-import { servicePortsOf } from '../model/service-ports.ts';
+import { type ModeAbilities, servicePortsOf } from '../model/service-ports.ts';
 import { type Delta, Ledger } from './ledger.ts';
 import { placementsOf } from './placements.ts';
 import { ServiceRecord } from './service-record.ts';
@@ -17,6 +17,7 @@ export interface FamilyStateOptions {
   /** Milliseconds since the Unix epoch; changes triggered before it are not measured. */
   readonly startTime: number;
   readonly onProblem: (problem: ObjectProblem) => void;
+  readonly abilities?: ModeAbilities | undefined;
 }
 
 /** The ports of one Service and the endpoints of each. */
@@ -38,6 +39,7 @@ const noPorts: readonly ServicePort[] = [];
 export class FamilyState {
   readonly family: Family;
   readonly #onProblem: (problem: ObjectProblem) => void;
+  readonly #abilities: ModeAbilities | undefined;
   readonly #ledger = new Ledger();
   readonly #slices: SliceTracker;
   /** New ports of Services that wait to be applied. */
@@ -50,9 +52,10 @@ export class FamilyState {
   readonly #localReadyCounts = new Map<string, number>();
   #totalEndpoints = 0;
 
-  constructor({ family, nodeName, startTime, onProblem }: FamilyStateOptions) {
+  constructor({ family, nodeName, startTime, onProblem, abilities }: FamilyStateOptions) {
     this.family = family;
     this.#onProblem = onProblem;
+    this.#abilities = abilities;
     this.#slices = new SliceTracker({ family, nodeName, onProblem }, startTime, this.#ledger);
   }
 
@@ -171,7 +174,7 @@ export class FamilyState {
   }
 
   #readPorts(object: ServiceObject, applied: readonly ServicePort[]): readonly ServicePort[] {
-    const { ports, problems } = servicePortsOf(object, this.family);
+    const { ports, problems } = servicePortsOf(object, this.family, this.#abilities);
     for (const problem of problems) this.#onProblem(problem);
     // Reuse equal records: plans are compared by reference.
     return ports.map((port) => applied.find((known) => sameServicePort(known, port)) ?? port);

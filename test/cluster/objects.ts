@@ -133,6 +133,7 @@ export function servicePort(parts: ServicePortParts): ServicePort {
     protocol,
     key: servicePortKey(namespace, name, portName, protocol),
     family: familyOf(parts.clusterIP) ?? 'IPv4',
+    balance: 'default',
     port: 80,
     nodePort: 0,
     affinitySeconds: 0,

@@ -42,6 +42,13 @@ export const services: readonly ServiceSpec[] = [
   { ...everywhere, ranges: ['clients'], endpoints: [] },
   { affinitySeconds: 600, endpoints: ['A', 'B', 'C'] },
   { ...everywhere, affinitySeconds: 600, externalPolicy: 'Local', endpoints: ['A', 'B', 'C'] },
+  { ...everywhere, annotations: { 'kube-proxy-ts.dev/balance': 'hash' }, endpoints: ['A', 'B', 'C'] },
+  {
+    ...everywhere,
+    annotations: { 'kube-proxy-ts.dev/balance': 'hash-client' },
+    externalPolicy: 'Local',
+    endpoints: ['A', 'B', 'C'],
+  },
   { ...everywhere, loadBalancer: 'Proxy', endpoints: ['A', 'B'] },
   {
     endpoints: [

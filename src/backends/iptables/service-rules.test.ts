@@ -68,7 +68,7 @@ test('endpoints are drawn in the byte order of their names', () => {
 test('which endpoints take traffic is what the plan says, whatever the policy', () => {
   const local = { action: 'forward', endpoints: 'local', reason: '' } as const;
   const plan = planOf({ clusterIP, nodePort: 30080 }, [here]);
-  const { externalIPs, usesClusterEndpoints, externallyAccessible, near, topology } = plan;
+  const { externalIPs, usesClusterEndpoints, externallyAccessible, near, topology, balance } = plan;
   const derived = {
     externalIPs,
     usesClusterEndpoints,
@@ -76,6 +76,7 @@ test('which endpoints take traffic is what the plan says, whatever the policy', 
     externallyAccessible,
     near,
     topology,
+    balance,
   };
   const ofPlan = { ...plan, ...derived, local: plan.cluster, internal: local, external: local };
   const { own, nat } = rendered(ofPlan, settingsOf('IPv4'));

@@ -3,12 +3,13 @@ import { servicePortName } from '../../model/service-port.ts';
 import type { Frontend } from '../../plan/frontend.ts';
 import type { EndpointList, ServicePlan } from '../../plan/service-plan.ts';
 import { admittedSources, cidrOf } from '../../plan/source-ranges.ts';
+import { stableTable } from '../../plan/stable-table.ts';
 import { type Bytes, fromArray, wordBytes } from './bytes.ts';
 import { loopbackChain, rejectChain } from './fixed-chains.ts';
 import { keyOf } from './frontends.ts';
 import type { HandlerNumbers } from './handler-numbers.ts';
 import { localSlotBase, type SetName } from './layout.ts';
-import type { Placement } from './placement.ts';
+import { type EndpointBytes, type Placement, targetOf } from './placement.ts';
 import type { NftablesSettings } from './settings.ts';
 import { type Draw, drawChain, type SharedChainName, sourcesChain, splitChain } from './shared-chains.ts';
 import type { StickyPlacement } from './sticky-numbers.ts';
@@ -100,6 +101,7 @@ function dispatchOf(placement: Placement, frontend: Frontend): Dispatch | undefi
     list,
     count: placement[list].length,
     affinitySeconds: plan.port.affinitySeconds,
+    balance: plan.balance,
   });
   if (near) return { chain: splitChain(draw(near), list && draw(list)), lists: list ? [near, list] : [near] };
   if (!list) return undefined;
@@ -149,15 +151,25 @@ function emitLoopback(plan: ServicePlan, frontend: Frontend, settings: NftablesS
   );
 }
 
-function emitSticky({ cluster, local }: Placement, sticky: StickyPlacement, emit: Emit): void {
+function emitSticky(placement: Placement, sticky: StickyPlacement, emit: Emit): void {
   const { service, members } = sticky;
   const number = (target: Bytes): Bytes => wordBytes(memberNumber(service, members.get(target) ?? 0));
   for (const list of ['cluster', 'local'] as const) {
-    const targets = list === 'cluster' ? cluster : local;
     const prefix = wordBytes(serviceNumber(service, list));
-    for (const [slot, target] of targets.entries()) {
+    for (const [slot, target] of slotsOf(placement, list).entries()) {
       emit('sticky-slots', prefix + wordBytes(slot), number(target));
+    }
+    for (const target of placement[list]) {
       emit(list === 'cluster' ? 'sticky-members' : 'sticky-local-members', number(target), target);
     }
   }
+}
+
+/** The endpoint of each slot that may be drawn: one slot each, or those of a table that is the same on all nodes. */
+function slotsOf(placement: Placement, list: EndpointList): readonly EndpointBytes[] {
+  const { plan } = placement;
+  const endpoints = plan[list];
+  if (plan.balance === 'default' || endpoints.length === 0) return placement[list];
+  const targets = endpoints.map(targetOf);
+  return Array.from(stableTable(endpoints.map(({ id }) => id)), (index) => targets[index] ?? '');
 }

@@ -4,7 +4,7 @@ import { type Bytes, readWord, wordBytes } from './bytes.ts';
 import { type ElementMap, elementsIn } from './element-diff.ts';
 import { keyOf } from './frontends.ts';
 import { localSlotBase } from './layout.ts';
-import type { EarlierPlacement, EndpointBytes } from './placement.ts';
+import { type EarlierPlacement, type EndpointBytes, isNumbered } from './placement.ts';
 import type { StickyNumbers, StickyPlacement } from './sticky-numbers.ts';
 import { firstMember, memberNumber, serviceNumber } from './sticky-rules.ts';
 
@@ -35,7 +35,7 @@ export class EarlierPlacements {
   }
 
   of(plan: ServicePlan, frontends: readonly Frontend[]): EarlierPlacement {
-    const sticky = plan.port.affinitySeconds > 0 ? this.#stickyOf(frontends) : undefined;
+    const sticky = isNumbered(plan) ? this.#stickyOf(frontends) : undefined;
     if (!sticky)
       return { cluster: this.#slots(frontends, 'cluster'), local: this.#slots(frontends, 'local') };
     return {
@@ -85,7 +85,8 @@ export class EarlierPlacements {
       wordBytes(serviceNumber(service, list)),
       0,
     );
-    return numbers.flatMap((number) => byNumber.get(readWord(number)) ?? []);
+    // Where a hash chooses, an endpoint has many slots.
+    return [...new Set(numbers)].flatMap((number) => byNumber.get(readWord(number)) ?? []);
   }
 }
 

@@ -36,17 +36,17 @@ export const fixedSets = [
   'service-ranges',
 ] as const;
 
-/** Sets that exist from the first service with client affinity on. */
-export const stickySets = [
+/** Sets that exist from the first service on whose endpoints are known by numbers. */
+export const numberedSets = [
   'sticky-services',
   'sticky-nodeports',
   'sticky-slots',
   'sticky-members',
   'sticky-local-members',
-  'clients',
 ] as const;
 
-type NamedSet = (typeof fixedSets)[number] | (typeof stickySets)[number] | 'loopback-nodeports';
+/** `clients` exists from the first service with client affinity on. */
+type NamedSet = (typeof fixedSets)[number] | (typeof numberedSets)[number] | 'clients' | 'loopback-nodeports';
 
 /** `sources-24` holds the allowed sources of prefix length 24; such a set exists from its first use on. */
 export type SetName = NamedSet | `sources-${number}`;

@@ -39,6 +39,7 @@ interface User {
  */
 class NftablesMode implements Mode {
   readonly name = 'nftables';
+  readonly hashes = true;
   readonly isTraceable = true;
   readonly rewritesWithNat = true;
   readonly leftovers = tableLeftovers(tableOf);

@@ -16,7 +16,7 @@ export interface Placement {
   /** Endpoints under policy Cluster and under policy Local, in the order of their slots. */
   readonly cluster: readonly EndpointBytes[];
   readonly local: readonly EndpointBytes[];
-  /** Present with client affinity. */
+  /** Present with client affinity, and where a hash chooses. */
   readonly sticky?: StickyPlacement;
 }
 
@@ -35,10 +35,15 @@ export function place(
   const cluster = assignSlots(earlier.cluster, plan.cluster.map(targetOf));
   const local = assignSlots(earlier.local, plan.local.map(targetOf));
   const lists = { plan, frontends, cluster, local };
-  if (plan.port.affinitySeconds === 0) return lists;
+  if (!isNumbered(plan)) return lists;
   return { ...lists, sticky: numbers.renew(earlier.sticky, new Set([...cluster, ...local])) };
 }
 
-function targetOf(endpoint: Endpoint): EndpointBytes {
+/** Whether its endpoints are known by numbers: client affinity remembers them, and the slots of hashes have them. */
+export function isNumbered({ port, balance }: ServicePlan): boolean {
+  return port.affinitySeconds > 0 || balance !== 'default';
+}
+
+export function targetOf(endpoint: Endpoint): EndpointBytes {
   return addressBytes(endpoint.ip) + portBytes(endpoint.port);
 }

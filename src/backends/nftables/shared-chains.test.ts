@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { nodePortAddresses } from '../../model/node-port-addresses.ts';
+import { stableSlots } from '../../plan/stable-table.ts';
 import type { NftablesSettings } from './settings.ts';
 import {
   type Draw,
@@ -28,6 +29,7 @@ const anyDraw: fc.Arbitrary<Draw> = fc.record({
   list: fc.constantFrom('cluster', 'local'),
   count: fc.integer({ min: 1, max: 5000 }),
   affinitySeconds: fc.constantFrom(0, 60, 10800),
+  balance: fc.constantFrom('default', 'hash', 'hash-client'),
 });
 
 test('a name says everything: every name that is given out is understood', () => {
@@ -38,8 +40,9 @@ test('a name says everything: every name that is given out is understood', () =>
       assert.ok(isSharedChain(name));
       const numbers = sharedChain(name, settings)
         .rules.flat()
-        .filter((expr) => expr.kind === 'numgen');
-      assert.equal(Math.max(...numbers.map(({ modulus }) => modulus)), draw.count);
+        .filter((expr) => expr.kind === 'numgen' || expr.kind === 'hash');
+      const count = draw.balance === 'default' ? draw.count : stableSlots;
+      assert.equal(Math.max(...numbers.map(({ modulus }) => modulus)), count);
     }),
   );
   fc.assert(

@@ -1,11 +1,13 @@
 import { bitsOf } from '../../model/ip.ts';
+import type { Balance } from '../../model/service-port.ts';
 import type { EndpointList } from '../../plan/service-plan.ts';
+import { stableSlots } from '../../plan/stable-table.ts';
 import { PacketFields, type RuleBody } from '../nft-fields.ts';
 import { changeMark, clearPriority, drawSlot, lookup, verdict } from './expressions.ts';
 import type { ChainBody } from './fixed-chains.ts';
-import type { SetName } from './layout.ts';
+import { numberedSets, type SetName } from './layout.ts';
 import type { NftablesSettings } from './settings.ts';
-import { stickyRules } from './sticky-rules.ts';
+import { numberedRules } from './sticky-rules.ts';
 
 /**
  * Chains that many services share: one per distinct thing to do. The name says all about the rules, so a chain never
@@ -15,6 +17,8 @@ import { stickyRules } from './sticky-rules.ts';
  *     nodeport-3                 the same for node ports
  *     pick-local-2               draws from the second list, the endpoints on this node
  *     sticky-3-10800s            with client affinity, remembered for three hours
+ *     hash-1021                  by a hash of the client's address and port among the 1021 slots of the service
+ *     hash-client-1021           the same by its address alone; both also with a second list and with affinity
  *     cluster-pick-3             as cluster IPs need it: masquerades what does not come from a local pod
  *     external-pick-3            as external addresses need it: masquerades everything
  *     split-pick-3-or-pick-local-2   external policy Local: pods and the node choose among all, others among local
@@ -29,12 +33,13 @@ export interface Draw {
   readonly count: number;
   /** 0: no client affinity. */
   readonly affinitySeconds: number;
+  readonly balance: Balance;
 }
 
 /** More prefix lengths than this in one list are tested in a chain that tests all there are. */
 const maxNamedPrefixes = 40;
 
-const drawPattern = '(pick|nodeport|sticky)(-local)?-([0-9]+)(?:-([0-9]+)s)?';
+const drawPattern = '(pick|nodeport|sticky|hash|hash-client)(-local)?-([0-9]+)(?:-([0-9]+)s)?';
 const chainPattern = new RegExp(`^(?:(cluster|external)-)?${drawPattern}$`);
 const splitPattern = new RegExp(`^split-${drawPattern}(?:-or-${drawPattern})?$`);
 const handlerPattern = /^(cluster|external|split)-/;
@@ -75,9 +80,10 @@ export function sharedChainNeeds(
   return { chains: split ? [split.all, split.local].flatMap((d) => (d ? drawName(d) : [])) : [], sets: [] };
 }
 
-/** Whether the chain works with the sets of client affinity. */
-export function isSticky(name: SharedChainName): boolean {
-  return name.includes('sticky');
+/** Sets of numbered endpoints that the chain works with. */
+export function numberedSetsOf(name: SharedChainName): readonly SetName[] {
+  if (name.includes('sticky') || /-[0-9]+s(-|$)/.test(name)) return [...numberedSets, 'clients'];
+  return name.includes('hash') ? numberedSets : [];
 }
 
 export function sharedChain(name: SharedChainName, settings: NftablesSettings): ChainBody {
@@ -94,9 +100,12 @@ export function sharedChain(name: SharedChainName, settings: NftablesSettings): 
   return { name, rules: [...start, ...markRules(match[1], settings, packet), ...drawRules(draw, packet)] };
 }
 
-function drawName({ from, list, count, affinitySeconds }: Draw): string {
+function drawName({ from, list, count, affinitySeconds, balance }: Draw): string {
+  const isSticky = affinitySeconds > 0;
+  const hashed = balance === 'default' ? undefined : balance;
+  const name = hashed ?? (isSticky ? 'sticky' : from);
   const suffix = list === 'local' ? '-local' : '';
-  return affinitySeconds > 0 ? `sticky${suffix}-${count}-${affinitySeconds}s` : `${from}${suffix}-${count}`;
+  return `${name}${suffix}-${hashed ? stableSlots : count}${isSticky ? `-${affinitySeconds}s` : ''}`;
 }
 
 function parseDraw([from, local, count, seconds]: readonly (string | undefined)[]): Draw {
@@ -105,6 +114,7 @@ function parseDraw([from, local, count, seconds]: readonly (string | undefined)[
     list: local === undefined ? 'cluster' : 'local',
     count: Number(count),
     affinitySeconds: Number(seconds ?? 0),
+    balance: from === 'hash' || from === 'hash-client' ? from : 'default',
   };
 }
 
@@ -123,7 +133,7 @@ function parseSplit(name: SharedChainName): Split | undefined {
 }
 
 function drawRules(draw: Draw, packet: PacketFields): RuleBody[] {
-  if (draw.affinitySeconds > 0) return stickyRules(draw, packet);
+  if (draw.affinitySeconds > 0 || draw.balance !== 'default') return numberedRules(draw, packet);
   // The count is in this rule and the slots are in the map: a packet between two lookups while a commit takes the
   // last slot away would find nothing. Slot 0 is there for as long as there is an endpoint.
   return [drawRule(draw, draw.count, packet), ...(draw.count > 1 ? [drawRule(draw, 1, packet)] : [])];

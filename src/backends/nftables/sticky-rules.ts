@@ -1,6 +1,8 @@
 import type { Expr } from '../../kernel/nft/expr.ts';
 import { word } from '../../kernel/nft/fields.ts';
+import type { Balance } from '../../model/service-port.ts';
 import type { EndpointList } from '../../plan/service-plan.ts';
+import { clientSeed } from '../../plan/stable-table.ts';
 import type { PacketFields, RuleBody } from '../nft-fields.ts';
 import { clearPriority, loadPriority, lookup, setPriority } from './expressions.ts';
 
@@ -21,10 +23,12 @@ export const lastMember = 0xffff;
 
 const serviceMask = 0xffff0000;
 
-interface StickyDraw {
+interface NumberedDraw {
   readonly list: EndpointList;
+  /** Endpoints, or slots of the table that a hash chooses from. */
   readonly count: number;
   readonly affinitySeconds: number;
+  readonly balance: Balance;
 }
 
 /** The number that stands for a service, or with `list` for the records and slots of one of its lists. */
@@ -36,7 +40,14 @@ export function memberNumber(service: number, member: number): number {
   return ((service << 16) | member) >>> 0;
 }
 
-export function stickyRules(draw: StickyDraw, packet: PacketFields): RuleBody[] {
+export function numberedRules(draw: NumberedDraw, packet: PacketFields): RuleBody[] {
+  const named: RuleBody[] = [
+    // A frontend address hit is final and a node port is no frontend: the second, when it matches, is right.
+    [...packet.nodePort(0), lookup('sticky-nodeports', 0, 0), setPriority],
+    [...packet.frontend(0), lookup('sticky-services', 0, 0), setPriority],
+  ];
+  const chosen = [[...listKey(draw.list), setPriority], ...memberRules(draw, packet)];
+  if (draw.affinitySeconds === 0) return [...named, ...chosen, forward(draw, undefined, packet)];
   const other = draw.list === 'cluster' ? 'local' : 'cluster';
   const recall = (list: EndpointList): RuleBody => [
     ...listKey(list),
@@ -44,33 +55,51 @@ export function stickyRules(draw: StickyDraw, packet: PacketFields): RuleBody[] 
     lookup('clients', 0, 0),
     setPriority,
   ];
+  const [toList, ...memberChoice] = chosen;
   return [
-    // A frontend address hit is final and a node port is no frontend: the second, when it matches, is right.
-    [...packet.nodePort(0), lookup('sticky-nodeports', 0, 0), setPriority],
-    [...packet.frontend(0), lookup('sticky-services', 0, 0), setPriority],
+    ...named,
     recall(draw.list),
     forward(draw, draw.list, packet),
     recall(other),
     forward(draw, other, packet),
-    [...listKey(draw.list), setPriority],
+    ...(toList ? [toList] : []),
     // What is there now names an endpoint that is gone: an update would restart its timer, not replace it.
     [loadPriority(0), packet.saddr(1), loadPriority(1 + packet.addressWords), record('delete', packet)],
-    pickMember(draw.count),
-    // As without affinity: slot 0 for a packet that met a commit. A member number is no key of this map.
-    ...(draw.count > 1 ? [pickMember(1)] : []),
+    ...memberChoice,
     forward(draw, draw.list, packet),
     // No room for another record: forwarded all the same.
     forward(draw, undefined, packet),
   ];
+}
 
-  function pickMember(count: number): RuleBody {
-    const slot: Expr = { kind: 'numgen', type: 'random', modulus: count, dreg: 1 };
-    return [loadPriority(0), slot, lookup('sticky-slots', 0, 0), setPriority];
-  }
+/** Replaces the list in the priority by one of its members. */
+function memberRules({ balance, count }: NumberedDraw, packet: PacketFields): RuleBody[] {
+  const random = (modulus: number): RuleBody => [{ kind: 'numgen', type: 'random', modulus, dreg: 1 }];
+  const memberIn = (slot: RuleBody): RuleBody => [
+    loadPriority(0),
+    ...slot,
+    lookup('sticky-slots', 0, 0),
+    setPriority,
+  ];
+  if (balance !== 'default') return [memberIn(hashedSlot(balance, count, packet))];
+  // As without affinity: slot 0 for a packet that met a commit. A member number is no key of this map.
+  return [memberIn(random(count)), ...(count > 1 ? [memberIn(random(1))] : [])];
+}
+
+/** A slot in register 1, by the address of the client and, unless `hash-client`, its port. */
+function hashedSlot(balance: Balance, modulus: number, packet: PacketFields): RuleBody {
+  const sreg = 2;
+  const port = packet.sport(sreg + packet.addressWords);
+  const words = packet.addressWords + (balance === 'hash' ? 1 : 0);
+  return [
+    packet.saddr(sreg),
+    ...(balance === 'hash' ? [port] : []),
+    { kind: 'hash', type: 'jenkins', sreg, length: words * 4, modulus, seed: clientSeed, dreg: 1 },
+  ];
 }
 
 /** Sends the packet to the member in its priority, if that is in the list, and records or renews the choice. */
-function forward(draw: StickyDraw, recordFor: EndpointList | undefined, packet: PacketFields): RuleBody {
+function forward(draw: NumberedDraw, recordFor: EndpointList | undefined, packet: PacketFields): RuleBody {
   const target = packet.addressWords + 2;
   const remember = recordFor
     ? [

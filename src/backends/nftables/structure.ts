@@ -4,11 +4,11 @@ import { elementsIn } from './element-diff.ts';
 import { type ChainBody, fixedChains } from './fixed-chains.ts';
 import { type HandlerNumbers, handlerIn } from './handler-numbers.ts';
 import type { KernelState } from './kernel-state.ts';
-import { fixedSets, isSourceSet, type SetName, stickySets } from './layout.ts';
+import { fixedSets, isSourceSet, type SetName } from './layout.ts';
 import type { NftablesSettings } from './settings.ts';
 import {
   isSharedChain,
-  isSticky,
+  numberedSetsOf,
   type SharedChainName,
   sharedChain,
   sharedChainNeeds,
@@ -33,7 +33,7 @@ export function extendStructure(
     if (known.chains.has(name)) continue;
     const needs = sharedChainNeeds(name, settings);
     made.push(...extendStructure(known, needs.chains, settings, transaction), name);
-    for (const set of isSticky(name) ? [...needs.sets, ...stickySets] : needs.sets) {
+    for (const set of [...needs.sets, ...numberedSetsOf(name)]) {
       if (!known.sets.has(set)) transaction.addSet(set);
       known.sets.add(set);
     }

@@ -130,6 +130,7 @@ function portOf(report: ServiceReport): ServicePort {
     port: same.port,
     nodePort: same.nodePort,
     affinitySeconds: same.affinitySeconds,
+    balance: same.balance ?? 'default',
     externalIPs: same.externalIPs,
     loadBalancerVIPs: loadBalancerIPs,
     sourceRanges: loadBalancerSourceRanges,

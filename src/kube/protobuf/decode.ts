@@ -13,6 +13,7 @@ import type {
   ServicePortObject,
   SlicePortObject,
 } from '../../model/objects.ts';
+import { annotationPrefix } from '../../model/own-annotations.ts';
 import { isNodeIP, maxInt32, maxPort, serviceNameLabel, triggerTimeAnnotation } from '../decode.ts';
 import { FieldFault, nothing } from '../fields.ts';
 import { onlyHint } from '../only-hint.ts';
@@ -61,12 +62,18 @@ const time: Message<{ seconds: number }> = {
   },
 };
 
+const ownPrefix = Buffer.from(annotationPrefix);
+
 const serviceMetadata: Message<ServiceDraft> = {
   1: shared('name'),
   ...namespaced,
   5: text('uid'),
   8: (reader, service) => {
     service.createdAt = reader.message('creationTimestamp', { seconds: 0 }, time).seconds;
+  },
+  12: (reader, service) => {
+    const entry = reader.entryUnder('annotations', ownPrefix);
+    if (entry) service.annotations = { ...service.annotations, [entry.name]: entry.value };
   },
 };
 

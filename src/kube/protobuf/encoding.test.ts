@@ -95,7 +95,11 @@ describe('an object decodes to the same in JSON and protobuf:', () => {
   });
   const seconds = fc.integer({ min: -1e9, max: 4e9 }).map((n) => new Date(n * 1000).toISOString());
   const annotations = fc.dictionary(
-    fc.oneof(fc.constantFrom('endpoints.kubernetes.io/last-change-trigger-time'), word),
+    fc.oneof(
+      fc.constantFrom('endpoints.kubernetes.io/last-change-trigger-time'),
+      fc.constantFrom('kube-proxy-ts.dev/', 'kube-proxy-ts.dev/balance', 'kube-proxy-ts.dev'),
+      word,
+    ),
     word,
   );
   const metadata = fc

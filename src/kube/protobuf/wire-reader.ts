@@ -147,9 +147,23 @@ export class WireReader {
     return value === undefined ? '' : this.#textAt(value, `${name}["${key}"]`);
   }
 
+  /** Reads an entry of a map of texts whose key begins with `prefix`: what follows it, and the value; else undefined. */
+  entryUnder(name: string, prefix: Buffer): { readonly name: string; readonly value: string } | undefined {
+    const found = this.message(name, { prefix, key: undefined, value: undefined }, prefixedEntry);
+    if (!found.key) return undefined;
+    const key = this.#textAt(found.key, name);
+    const value = found.value ? this.#textAt(found.value, `${name}["${key}"]`) : '';
+    return { name: key.slice(prefix.length), value };
+  }
+
+  /** The place of the current field. */
+  here(): Place {
+    return { at: this.#at, type: this.#type };
+  }
+
   /** The place of the current field, which is passed over. */
   place(): Place {
-    const place = { at: this.#at, type: this.#type };
+    const place = this.here();
     this.skip();
     return place;
   }
@@ -168,6 +182,12 @@ export class WireReader {
   isText(name: string, text: Buffer): boolean {
     const { start, end } = this.range(name, 'a string');
     return end - start === text.length && text.compare(this.#bytes, start, end) === 0;
+  }
+
+  /** Whether the current field is a text that begins so. */
+  beginsWith(name: string, prefix: Buffer): boolean {
+    const { start, end } = this.range(name, 'a string');
+    return end - start >= prefix.length && prefix.compare(this.#bytes, start, start + prefix.length) === 0;
   }
 
   /** The place of the current field's bytes. */
@@ -272,6 +292,17 @@ const entry: Message<{ readonly key: Buffer; isWanted: boolean; value: Place | u
     found.value = reader.place();
   },
 };
+
+const prefixedEntry: Message<{ readonly prefix: Buffer; key: Place | undefined; value: Place | undefined }> =
+  {
+    1: (reader, found) => {
+      const key = reader.here();
+      found.key = reader.beginsWith('', found.prefix) ? key : undefined;
+    },
+    2: (reader, found) => {
+      found.value = reader.place();
+    },
+  };
 
 function integerUpTo(max: number): string {
   return `an integer between 0 and ${max}`;
