@@ -18,8 +18,8 @@ export interface AskedTable {
   readonly addresses: readonly string[];
 }
 
-/** More endpoints than a reader wants to see. */
-const maxElementsOfSet = 200;
+/** Of one set; more would be more than a reader wants to see. */
+const maxElementsOfSet = 20;
 
 /** Tries to read an unchanged ruleset this often; then takes what it read last. */
 const maxAttempts = 5;
