@@ -84,8 +84,11 @@ export class StartedProxy {
   readonly exited: Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
   #stderr = '';
 
-  constructor(args: readonly string[]) {
-    this.#child = spawn(kubeProxy, args, {
+  /** Starts it in the network namespace of that name, or in that of this process. */
+  constructor(args: readonly string[], namespace?: string) {
+    const [program = kubeProxy, ...words] =
+      namespace === undefined ? [] : ['ip', 'netns', 'exec', namespace, kubeProxy];
+    this.#child = spawn(program, [...words, ...args], {
       stdio: ['ignore', 'ignore', 'pipe'],
       env: { ...process.env, TZ: 'UTC' },
     });
