@@ -15,6 +15,7 @@ import { enterNamespace, hasProgram, labUnavailable, run } from '../cluster/lab/
 import { converse } from '../cluster/lab/traffic.ts';
 import type { EndpointParts, ServicePortParts } from '../cluster/objects.ts';
 import { planOf, plansByKey } from '../cluster/plans.ts';
+import { eventually } from '../eventually.ts';
 import { NodeUnderTest, settingsOf, type Variant } from './harness.ts';
 import { A, A6, B, B6, Scene } from './scene.ts';
 
@@ -379,6 +380,38 @@ describe('nftables packet stories', { skip }, () => {
       const vip6 = { address: '2001:db8:1::2', port: 80 };
       assert.deepEqual(await scene.answers('outside', { ...vip6, from: '2001:db8:ffff::5' }), { A: 'MASQ' });
       assert.equal(await scene.fate('outside', { ...vip6, from: '2001:db8:eeee::1' }), 'silence');
+    });
+
+    test('ranges that come and go while connections are open affect only new connections', async () => {
+      for (const [parts, endpoint, address, source] of [
+        [guarded([]), A, vip.address, '203.0.113.200'],
+        [
+          { clusterIP: 'fd00:96::44', loadBalancerVIPs: ['2001:db8:1::2'] },
+          A6,
+          '2001:db8:1::2',
+          '2001:db8:eeee::1',
+        ],
+      ] as const) {
+        const service = { ...parts, sourceRanges: [] };
+        await program(service, [endpoint]);
+        const stranger = { address, port: 80, source };
+        const open = await scene.host('outside').open(stranger);
+        const range = endpoint === A ? '203.0.113.0/25' : '2001:db8:ffff::/48';
+        await program({ ...service, sourceRanges: [range] }, [endpoint]);
+        assert.equal(await scene.fate('outside', stranger), 'silence');
+        assert.deepEqual((await open.ask())?.by, 'A');
+        await program(service, [endpoint]);
+        assert.equal(await scene.fate('outside', stranger), 'answered');
+        await eventually('the end of the check of source ranges', async () => {
+          await node.clock.advance(10_000);
+          return !run('nft', 'list', 'table', endpoint === A ? 'ip' : 'ip6', 'kube-proxy').includes(
+            'pre-dnat',
+          );
+        });
+        assert.equal(await scene.fate('outside', stranger), 'answered');
+        assert.deepEqual((await open.ask())?.by, 'A');
+        await open.close();
+      }
     });
 
     test('35: source ranges may overlap and repeat', async () => {

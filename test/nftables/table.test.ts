@@ -41,6 +41,7 @@ const everything = [
     [A],
   ),
 ];
+const withoutRanges = everything.filter(({ port }) => port.sourceRanges.length === 0);
 const everything6 = [
   planOf({ clusterIP: 'fd00:96::1', nodePort: 30001, externalPolicyLocal: true }, [A6, B6]),
   planOf({ clusterIP: 'fd00:96::3', name: 'sticky', affinitySeconds: 10800, nodePort: 30003 }, [A6, B6]),
@@ -49,6 +50,56 @@ const everything6 = [
     [A6],
   ),
 ];
+
+/** Name, type, hook, priority and policy of every base chain. */
+function baseChains(): string[] {
+  const { nftables } = JSON.parse(run('nft', '-j', 'list', 'chains')) as {
+    nftables: { chain?: { name: string; type?: string; hook?: string; prio?: number; policy?: string } }[];
+  };
+  const bases = nftables.flatMap(({ chain }) => (chain?.hook ? [chain] : []));
+  return bases
+    .map(({ name, type, hook, prio, policy }) => `${name} ${type} ${hook} ${prio} ${policy}`)
+    .sort();
+}
+
+/** The first transaction of upstream when it takes a table over, abridged. */
+function upstreamTakeOver(): string {
+  const bases = {
+    'filter-prerouting-pre-dnat': 'filter hook prerouting priority -110',
+    'filter-output-pre-dnat': 'filter hook output priority -110',
+    'nat-prerouting': 'nat hook prerouting priority -100',
+    'nat-output': 'nat hook output priority -100',
+    'filter-input': 'filter hook input priority 0',
+    'filter-forward': 'filter hook forward priority 0',
+    'filter-output': 'filter hook output priority 0',
+    'nat-postrouting': 'nat hook postrouting priority 100',
+  };
+  const vip = 'type ipv4_addr . inet_proto . inet_service : verdict;';
+  const port = 'type inet_proto . inet_service : verdict;';
+  const loopback = 'localhost-nodeport-reject-tcp';
+  return [
+    'add table ip kube-proxy { comment "rules for kube-proxy"; }',
+    ...Object.entries(bases).flatMap(([name, hook]) => [
+      `add chain ip kube-proxy ${name} { type ${hook}; }`,
+      `flush chain ip kube-proxy ${name}`,
+      `delete chain ip kube-proxy ${name}`,
+      `add chain ip kube-proxy ${name} { type ${hook}; }`,
+    ]),
+    'add set ip kube-proxy cluster-ips { type ipv4_addr; }',
+    'add set ip kube-proxy nodeport-ips { type ipv4_addr; }',
+    'add set ip kube-proxy hairpin-connections { type ipv4_addr . ipv4_addr . inet_proto . inet_service; }',
+    ...['service-ips', 'no-endpoint-services', 'firewall-ips'].map(
+      (m) => `add map ip kube-proxy ${m} { ${vip} }`,
+    ),
+    ...['service-nodeports', 'no-endpoint-nodeports'].map((m) => `add map ip kube-proxy ${m} { ${port} }`),
+    'add chain ip kube-proxy services',
+    'add rule ip kube-proxy nat-prerouting jump services',
+    'add rule ip kube-proxy services ip daddr . meta l4proto . th dport vmap @service-ips',
+    `add chain ip kube-proxy ${loopback}`,
+    `flush chain ip kube-proxy ${loopback}`,
+    `delete chain ip kube-proxy ${loopback}`,
+  ].join('\n');
+}
 
 describe('nftables table', { skip }, () => {
   let node: NodeUnderTest | undefined;
@@ -85,25 +136,47 @@ describe('nftables table', { skip }, () => {
     assert.ok(JSON.parse(run('nft', '-j', 'list', 'ruleset')).nftables.length > 50);
   });
 
-  test('the eight base chains have the names, hooks and priorities that upstream takes over', async () => {
+  test('the base chains have the names, hooks and priorities that upstream takes over; those that check source ranges exist only with one', async () => {
+    const always = [
+      'filter-forward filter forward 0 accept',
+      'filter-input filter input 0 accept',
+      'filter-output filter output 0 accept',
+      'nat-output nat output -100 accept',
+      'nat-postrouting nat postrouting 100 accept',
+      'nat-prerouting nat prerouting -100 accept',
+    ];
+    const guards = [
+      'filter-output-pre-dnat filter output -110 accept',
+      'filter-prerouting-pre-dnat filter prerouting -110 accept',
+    ];
+    await current().program(withoutRanges);
+    assert.deepEqual(baseChains(), always);
     await current().program(everything);
-    const { nftables } = JSON.parse(run('nft', '-j', 'list', 'chains')) as {
-      nftables: { chain?: { name: string; type?: string; hook?: string; prio?: number; policy?: string } }[];
-    };
-    const bases = nftables.flatMap(({ chain }) => (chain?.hook ? [chain] : []));
-    assert.deepEqual(
-      bases.map(({ name, type, hook, prio, policy }) => `${name} ${type} ${hook} ${prio} ${policy}`).sort(),
-      [
-        'filter-forward filter forward 0 accept',
-        'filter-input filter input 0 accept',
-        'filter-output filter output 0 accept',
-        'filter-output-pre-dnat filter output -110 accept',
-        'filter-prerouting-pre-dnat filter prerouting -110 accept',
-        'nat-output nat output -100 accept',
-        'nat-postrouting nat postrouting 100 accept',
-        'nat-prerouting nat prerouting -100 accept',
-      ],
+    assert.deepEqual(baseChains(), [...always, ...guards].sort());
+    await eventually('the end of the chains that check source ranges', async () => {
+      await current().program(withoutRanges, {}, 'all');
+      return !baseChains().some((chain) => guards.includes(chain));
+    });
+    assert.deepEqual(baseChains(), always);
+  });
+
+  test('a table from a version that always checked source ranges loses the check, and keeps the rest', async () => {
+    await current().program(withoutRanges);
+    const before = listing();
+    nft(
+      ['prerouting', 'output']
+        .map(
+          (
+            hook,
+          ) => `add chain ip kube-proxy filter-${hook}-pre-dnat { type filter hook ${hook} priority -110; }
+            add rule ip kube-proxy filter-${hook}-pre-dnat ct state new ip daddr . meta l4proto . th dport vmap @guarded`,
+        )
+        .join('\n'),
     );
+    current().restart();
+    await current().program(withoutRanges);
+    assert.equal(current().elementOperations, 0);
+    assert.equal(listing(), before);
   });
 
   test("names of our other objects differ from upstream's, do not begin like its affinity sets and have no slash", async () => {
@@ -120,51 +193,18 @@ describe('nftables table', { skip }, () => {
     );
   });
 
-  test('upstream can take the table over', async () => {
-    await current().program(everything, { localhostNodePorts: true });
-    const bases = {
-      'filter-prerouting-pre-dnat': 'filter hook prerouting priority -110',
-      'filter-output-pre-dnat': 'filter hook output priority -110',
-      'nat-prerouting': 'nat hook prerouting priority -100',
-      'nat-output': 'nat hook output priority -100',
-      'filter-input': 'filter hook input priority 0',
-      'filter-forward': 'filter hook forward priority 0',
-      'filter-output': 'filter hook output priority 0',
-      'nat-postrouting': 'nat hook postrouting priority 100',
-    };
-    const vip = 'type ipv4_addr . inet_proto . inet_service : verdict;';
-    const port = 'type inet_proto . inet_service : verdict;';
-    const loopback = 'localhost-nodeport-reject-tcp';
-    nft(
-      [
-        'add table ip kube-proxy { comment "rules for kube-proxy"; }',
-        ...Object.entries(bases).flatMap(([name, hook]) => [
-          `add chain ip kube-proxy ${name} { type ${hook}; }`,
-          `flush chain ip kube-proxy ${name}`,
-          `delete chain ip kube-proxy ${name}`,
-          `add chain ip kube-proxy ${name} { type ${hook}; }`,
-        ]),
-        'add set ip kube-proxy cluster-ips { type ipv4_addr; }',
-        'add set ip kube-proxy nodeport-ips { type ipv4_addr; }',
-        'add set ip kube-proxy hairpin-connections { type ipv4_addr . ipv4_addr . inet_proto . inet_service; }',
-        ...['service-ips', 'no-endpoint-services', 'firewall-ips'].map(
-          (m) => `add map ip kube-proxy ${m} { ${vip} }`,
-        ),
-        ...['service-nodeports', 'no-endpoint-nodeports'].map(
-          (m) => `add map ip kube-proxy ${m} { ${port} }`,
-        ),
-        'add chain ip kube-proxy services',
-        'add rule ip kube-proxy nat-prerouting jump services',
-        'add rule ip kube-proxy services ip daddr . meta l4proto . th dport vmap @service-ips',
-        `add chain ip kube-proxy ${loopback}`,
-        `flush chain ip kube-proxy ${loopback}`,
-        `delete chain ip kube-proxy ${loopback}`,
-      ].join('\n'),
-    );
-    // None of our sets has a prefix that upstream deletes, and packets reach none of our rules any more.
-    assert.doesNotMatch(listing(), /set affinity-/);
-    assert.doesNotMatch(listing(), /hook [\s\S]*(@frontends|@guarded|jump refuse)/);
-  });
+  for (const [plans, which] of [
+    [everything, 'with source ranges'],
+    [withoutRanges, 'without source ranges'],
+  ] as const) {
+    test(`upstream can take over a table ${which}`, async () => {
+      await current().program(plans, { localhostNodePorts: true });
+      nft(upstreamTakeOver());
+      // None of our sets has a prefix that upstream deletes, and packets reach none of our rules any more.
+      assert.doesNotMatch(listing(), /set affinity-/);
+      assert.doesNotMatch(listing(), /hook [\s\S]*(@frontends|@guarded|jump refuse)/);
+    });
+  }
 
   test('a table left by upstream is replaced as a whole', async () => {
     nft(
@@ -242,6 +282,26 @@ describe('nftables table', { skip }, () => {
     );
     await current().program(everything, {}, 'all');
     assert.match(listing(), /hook output priority -100/);
+  });
+
+  test('a chain that checks source ranges and was moved to another priority is restored, also where none was wanted', async () => {
+    const moved = (chain: string) =>
+      `add chain ip kube-proxy ${chain} { type filter hook output priority 50; }`;
+    await current().program(everything);
+    const before = baseChains();
+    nft(`delete chain ip kube-proxy filter-output-pre-dnat; ${moved('filter-output-pre-dnat')}`);
+    await current().program(everything, {}, 'all');
+    assert.deepEqual(baseChains(), before);
+    await eventually('the end of the chains that check source ranges', async () => {
+      await current().program(withoutRanges, {}, 'all');
+      return !baseChains().some((chain) => chain.includes('pre-dnat'));
+    });
+    nft(moved('filter-prerouting-pre-dnat'));
+    await current().program(everything);
+    assert.deepEqual(baseChains(), before);
+    const [complaint = '', ...others] = current().complaints.splice(0);
+    assert.match(complaint, /^Partial sync refused; syncing everything/);
+    assert.deepEqual(others, []);
   });
 
   test('any change of service networks leaves the table and its records in place', async () => {

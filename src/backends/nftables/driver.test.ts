@@ -344,6 +344,8 @@ describe('chains that no service port needs', () => {
   const key = ['default/s1/TCP'];
   /** Without the fixed chains. */
   const sharedChains = ({ nft }: Fixture) => nft.chainNames.filter((name) => /\d/.test(name)).sort();
+  const guardChains = ({ nft }: Fixture) =>
+    nft.chainNames.filter((name) => name.endsWith('-pre-dnat')).sort();
 
   test('are removed a minute later, first from the handlers', async () => {
     const fixture = new Fixture();
@@ -392,14 +394,20 @@ describe('chains that no service port needs', () => {
     );
     await fixture.sync(plansByKey(guarded));
     assert.deepEqual(sharedChains(fixture), ['cluster-pick-1', 'pick-1', 'sources-24', 'split-pick-1']);
+    assert.deepEqual(guardChains(fixture), ['filter-output-pre-dnat', 'filter-prerouting-pre-dnat']);
     await fixture.sync(plansByKey(one), key);
     await fixture.clock.advance(62_000);
     assert.deepEqual(sharedChains(fixture), ['cluster-pick-1']);
+    assert.deepEqual(guardChains(fixture), []);
     assert.ok(!fixture.nft.setNames.includes('sources-24'));
+    const before = fixture.nft.batches.length;
     await fixture.sync(plansByKey(guarded), key);
+    assert.equal(fixture.nft.batches.length, before + 1);
     assert.equal(fixture.nft.elementsOf('sources-24').size, 1);
+    assert.deepEqual(guardChains(fixture), ['filter-output-pre-dnat', 'filter-prerouting-pre-dnat']);
     await fixture.sync(plansByKey(one), 'all');
     assert.deepEqual(sharedChains(fixture), ['cluster-pick-1']);
+    assert.deepEqual(guardChains(fixture), []);
     assert.ok(!fixture.nft.setNames.includes('sources-24'));
   });
 

@@ -62,20 +62,17 @@ function helperChains(settings: NftablesSettings): ChainBody[] {
   ];
 }
 
-/** The eight chains that are attached to hooks: upstream's names, so that either program can take over. */
+/** The chains that are always attached to hooks: upstream's names, so that either program can take over. */
 function baseChains(settings: NftablesSettings): ChainBody[] {
   const mark = 1 << settings.masqueradeBit;
   const packet = new PacketFields(settings.family);
   const ifNew = (chain: string): RuleBody => [...isNew, verdict('jump', chain)];
-  const guard = [...isNew, ...packet.frontend(0), dispatchTo('guarded', 0)];
   const dispatch = [
     [...packet.frontend(0), ...toHandler('frontends')],
     [...acceptedNodeAddress(settings, packet), ...packet.nodePort(0), ...toHandler('nodeports')],
   ];
   const toLoopback = [...isNew, ...packet.toLoopback(), ...packet.nodePort(0)];
   return [
-    base('filter-prerouting-pre-dnat', 'filter', 'prerouting', -110, [guard]),
-    base('filter-output-pre-dnat', 'filter', 'output', -110, [guard]),
     base('nat-prerouting', 'nat', 'prerouting', -100, dispatch),
     base('nat-output', 'nat', 'output', -100, dispatch),
     base('filter-input', 'filter', 'input', 0, [
@@ -92,7 +89,8 @@ function baseChains(settings: NftablesSettings): ChainBody[] {
   ];
 }
 
-function base(
+/** A chain that is attached to a hook. */
+export function base(
   name: string,
   type: BaseChain['type'],
   hook: BaseChain['hook'],

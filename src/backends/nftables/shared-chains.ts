@@ -5,6 +5,7 @@ import { stableSlots } from '../../plan/stable-table.ts';
 import { PacketFields, type RuleBody } from '../nft-fields.ts';
 import { changeMark, clearPriority, drawSlot, lookup, verdict } from './expressions.ts';
 import type { ChainBody } from './fixed-chains.ts';
+import { guardChain, guardChains } from './guard-chains.ts';
 import { numberedSets, type SetName } from './layout.ts';
 import type { NftablesSettings } from './settings.ts';
 import { numberedRules } from './sticky-rules.ts';
@@ -23,6 +24,7 @@ import { numberedRules } from './sticky-rules.ts';
  *     external-pick-3            as external addresses need it: masquerades everything
  *     split-pick-3-or-pick-local-2   external policy Local: pods and the node choose among all, others among local
  *     sources-24-16              drops what comes from no allowed source of these prefix lengths
+ *     filter-output-pre-dnat     sends new connections to the chains above, on behalf of all of them (guard-chains.ts)
  */
 export type SharedChainName = string;
 
@@ -61,7 +63,7 @@ export function sourcesChain(prefixes: Iterable<number>): SharedChainName {
 
 /** Whether a chain found in the kernel is one of these. */
 export function isSharedChain(name: string): boolean {
-  return chainPattern.test(name) || splitPattern.test(name) || sourcesPattern.test(name);
+  return [chainPattern, splitPattern, sourcesPattern].some((pattern) => pattern.test(name)) || isGuard(name);
 }
 
 /** Whether frontends name this one: the others are reached from chains and from source ranges. */
@@ -69,13 +71,17 @@ export function isHandler(name: SharedChainName): boolean {
   return handlerPattern.test(name);
 }
 
-/** Chains and sets that must exist before this one can be written. */
+function isGuard(name: string): boolean {
+  return guardChains.includes(name);
+}
+
+/** Chains and sets that must exist with this one. */
 export function sharedChainNeeds(
   name: SharedChainName,
   settings: NftablesSettings,
 ): { readonly chains: readonly SharedChainName[]; readonly sets: readonly SetName[] } {
   const sources = sourcePrefixes(name, settings);
-  if (sources) return { chains: [], sets: sources.map((prefix): SetName => `sources-${prefix}`) };
+  if (sources) return { chains: guardChains, sets: sources.map((prefix): SetName => `sources-${prefix}`) };
   const split = parseSplit(name);
   return { chains: split ? [split.all, split.local].flatMap((d) => (d ? drawName(d) : [])) : [], sets: [] };
 }
@@ -90,6 +96,8 @@ export function sharedChain(name: SharedChainName, settings: NftablesSettings): 
   const packet = new PacketFields(settings.family);
   const sources = sourcePrefixes(name, settings);
   if (sources) return { name, rules: sourceRules(sources, packet) };
+  const guard = guardChain(name, settings.family);
+  if (guard) return guard;
   const split = parseSplit(name);
   if (split) return { name, rules: [clearPriority, ...splitRules(split, settings, packet)] };
   const match = chainPattern.exec(name);

@@ -21,24 +21,28 @@ export interface Structure {
   readonly chains: Set<SharedChainName>;
 }
 
-/** Creates the missing ones of the given shared chains, and the sets they need. Returns the chains it created. */
+/**
+ * Creates the missing ones of the given shared chains, and the chains and sets they need. `present` are chains that the
+ * kernel may hold besides the known ones. Returns the chains it created.
+ */
 export function extendStructure(
   known: Structure,
   names: Iterable<SharedChainName>,
   settings: NftablesSettings,
   transaction: Transaction,
+  present: KernelState['chains'] = new Map(),
 ): SharedChainName[] {
   const made: SharedChainName[] = [];
   for (const name of names) {
     if (known.chains.has(name)) continue;
     const needs = sharedChainNeeds(name, settings);
-    made.push(...extendStructure(known, needs.chains, settings, transaction), name);
+    made.push(...extendStructure(known, needs.chains, settings, transaction, present), name);
     for (const set of [...needs.sets, ...numberedSetsOf(name)]) {
       if (!known.sets.has(set)) transaction.addSet(set);
       known.sets.add(set);
     }
     const body = sharedChain(name, settings);
-    transaction.addChain(body);
+    attachChain(body, present, transaction);
     transaction.refillChain(body);
     known.chains.add(name);
   }
@@ -63,14 +67,9 @@ export function writeStructure(
   }
   if (settings.localhostNodePorts) transaction.addLoopbackCounters();
   const fixed = fixedChains(settings);
-  for (const body of fixed) {
-    const present = state.chains.get(body.name);
-    // A chain's hook cannot be changed, so a chain with another hook is replaced.
-    if (present && !isAttachedAs(present, body)) transaction.deleteChains([body.name]);
-    transaction.addChain(body);
-  }
+  for (const body of fixed) attachChain(body, state.chains, transaction);
   for (const body of fixed) transaction.refillChain(body);
-  extendStructure(known, names, settings, transaction);
+  extendStructure(known, names, settings, transaction, state.chains);
   return known;
 }
 
@@ -114,6 +113,13 @@ export function takeIdle(
 export function idleSets({ sets, chains }: Structure, settings: NftablesSettings): SetName[] {
   const needed = new Set([...chains].flatMap((name) => sharedChainNeeds(name, settings).sets));
   return [...sets].filter((set) => isSourceSet(set) && !needed.has(set));
+}
+
+/** Creates a chain without rules. A chain's hook cannot be changed, so a chain with another hook is replaced. */
+function attachChain(body: ChainBody, chains: KernelState['chains'], transaction: Transaction): void {
+  const present = chains.get(body.name);
+  if (present && !isAttachedAs(present, body)) transaction.deleteChains([body.name]);
+  transaction.addChain(body);
 }
 
 function isAttachedAs({ base }: Chain, body: ChainBody): boolean {
