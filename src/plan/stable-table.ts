@@ -1,13 +1,13 @@
 import { jhash, scaled } from '../lib/jhash.ts';
 
-/** Slots of a table: a prime number. Each endpoint gets as good as the same number of them. */
-export const stableSlots = 1021;
-
 /**
- * Beyond this, shares would differ by more than a quarter: endpoints have four slots or five. It is also far from
- * `stableSlots`, where the last endpoint would get none.
+ * Slots of a table: a prime number. More of them make shares more equal, and cost memory and time: modes hold a table
+ * for each service port that has one.
  */
-export const maxStableEndpoints = 250;
+export const stableSlots = 509;
+
+/** Beyond this, shares would differ by more than a quarter: endpoints have four slots or five. */
+export const maxStableEndpoints = 120;
 
 /** Of the hash of a client, which chooses a slot. The same on all nodes, or they would not agree. */
 export const clientSeed = 1;

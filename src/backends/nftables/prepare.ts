@@ -4,6 +4,7 @@ import type { Clock } from '../../lib/clock.ts';
 import { inGroups } from '../../lib/groups.ts';
 import { TimeSlice } from '../../lib/time-slice.ts';
 import type { ServicePlan } from '../../plan/service-plan.ts';
+import { stableSlots } from '../../plan/stable-table.ts';
 import type { Wanted, WantedChanges, Written } from '../driver.ts';
 import { EarlierPlacements } from './earlier.ts';
 import { ElementDiff, type ElementMap, elementsIn } from './element-diff.ts';
@@ -67,7 +68,9 @@ const portsPerGroup = 50;
  * 0.3 s for 100,000 elements and 12 s for 550,000, while writing those takes 1 s.
  */
 const maxEndpointsToRead = 100_000;
-const endpointMaps: ReadonlySet<SetName> = new Set<SetName>(['endpoints', 'nodeport-endpoints']);
+const endpointMaps: readonly SetName[] = ['endpoints', 'nodeport-endpoints'];
+/** The same holds for the slots of services for which a hash chooses. */
+const slotMaps: readonly SetName[] = ['sticky-slots'];
 
 /**
  * Reads the kernel and prepares the difference to all plans; with `isReplaced`, prepares a new table in place of any
@@ -200,13 +203,15 @@ export function refilledSets(
   { endpointsToRead = maxEndpointsToRead }: PrepareOptions,
   plans: ReadonlyMap<string, ServicePlan>,
 ): ReadonlySet<SetName> {
-  return countEndpoints(plans) > endpointsToRead ? endpointMaps : new Set<SetName>();
-}
-
-function countEndpoints(plans: ReadonlyMap<string, ServicePlan>): number {
-  let count = 0;
-  for (const plan of plans.values()) count += plan.all.length;
-  return count;
+  let [endpoints, hashed] = [0, 0];
+  for (const { all, balance } of plans.values()) {
+    endpoints += all.length;
+    if (balance !== 'default') hashed++;
+  }
+  return new Set([
+    ...(endpoints > endpointsToRead ? endpointMaps : []),
+    ...(hashed * stableSlots > endpointsToRead ? slotMaps : []),
+  ]);
 }
 
 /** Elements that belong to no service, of every set that has any. */

@@ -18,8 +18,8 @@ import { numberedRules } from './sticky-rules.ts';
  *     nodeport-3                 the same for node ports
  *     pick-local-2               draws from the second list, the endpoints on this node
  *     sticky-3-10800s            with client affinity, remembered for three hours
- *     hash-1021                  by a hash of the client's address and port among the 1021 slots of the service
- *     hash-client-1021           the same by its address alone; both also with a second list and with affinity
+ *     hash-509                   by a hash of the client's address and port among the 509 slots of the service
+ *     hash-client-509            the same by its address alone; both also with a second list and with affinity
  *     cluster-pick-3             as cluster IPs need it: masquerades what does not come from a local pod
  *     external-pick-3            as external addresses need it: masquerades everything
  *     split-pick-3-or-pick-local-2   external policy Local: pods and the node choose among all, others among local
