@@ -6,7 +6,14 @@ import type { ResourceName } from '../model/objects.ts';
 import { PlannedFamily } from '../proxier/planned-family.ts';
 import { Router } from '../proxier/router.ts';
 import { SetAside } from '../proxier/set-aside.ts';
-import { type Connected, connectAndLoadNode, describeNode, type Start, type StartInput } from './start.ts';
+import {
+  type Connected,
+  connectAndLoadNode,
+  describeNode,
+  type Start,
+  type StartInput,
+  serviceDefaults,
+} from './start.ts';
 
 /** A start that ends with plans instead of a server: everything a server would write. */
 export interface PlannedStart extends Start {
@@ -70,7 +77,7 @@ async function loadPlans(start: Start, listMs: number): Promise<PlannedStart> {
         nodeName,
         onProblem: (problem) => setAside.report(family, problem),
         clock: systemClock,
-        abilities: start.mode,
+        defaults: serviceDefaults(start),
       }),
   );
   const router = new Router(planned, setAside, logger);

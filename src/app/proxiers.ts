@@ -28,7 +28,7 @@ import { SetAside } from '../proxier/set-aside.ts';
 import { healthCheckFailed, setAsideEvent } from './events.ts';
 import { LostConfigurationError } from './live-configuration.ts';
 import { ownAddresses } from './node-facts.ts';
-import { modeContext, type Start } from './start.ts';
+import { modeContext, type Start, serviceDefaults } from './start.ts';
 
 export interface ProxiersOptions extends Start {
   readonly metrics: ProxyMetrics;
@@ -154,8 +154,8 @@ async function createProxier(
     nodeName,
     settings,
     allowExternalIPs: completed.gates.enabled('AllowServiceExternalIPs'),
+    defaults: serviceDefaults(options),
     countsServices: mode.countsServices ?? false,
-    abilities: mode,
     metrics,
     health,
     serviceHealth: new ServiceHealthServers({

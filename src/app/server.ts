@@ -92,7 +92,7 @@ function exposeWatches({ cluster }: Connected, { proxy }: Metrics): void {
 }
 
 /** Warns, in the log and by an event, about a mode that was not chosen or is deprecated. */
-function warnOfMode({ mode, completed, logger }: StartInput, events: NodeEvents): void {
+function warnOfMode({ options, mode, completed, logger }: StartInput, events: NodeEvents): void {
   const { deprecation } = mode;
   const warn = (eventReason: string, note: string) => {
     logger.error(undefined, note);
@@ -100,4 +100,7 @@ function warnOfMode({ mode, completed, logger }: StartInput, events: NodeEvents)
   };
   if (completed.modeDefaulted) warn('KubeProxyDefaultMode', defaultModeNote);
   if (deprecation) warn(deprecation.eventReason, deprecation.note);
+  if (options.resetDeparted !== 'off' && !mode.resetsDeparted) {
+    logger.error(undefined, 'Flag --reset-departed has no effect in this proxy mode', { mode: mode.name });
+  }
 }

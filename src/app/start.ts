@@ -13,6 +13,7 @@ import {
   type NodePortAddresses,
   nodePortAddresses,
 } from '../model/node-port-addresses.ts';
+import type { ServiceDefaults } from '../model/service-ports.ts';
 import type { Logger } from '../obs/log.ts';
 import { NodeManager, type NodeStart } from '../sources/node-manager.ts';
 import { type Cluster, openCluster } from './cluster.ts';
@@ -139,6 +140,14 @@ export function modeContext(family: Family, start: NodeKnown & Described): Inspe
     localDetector: start.localDetectors[family],
     logger: start.logger.named(family),
     clock: systemClock,
+  };
+}
+
+/** What Services are offered in this mode, and what holds for those that ask for nothing. */
+export function serviceDefaults({ mode, options }: Pick<Start, 'mode' | 'options'>): ServiceDefaults {
+  return {
+    resetDeparted: mode.resetsDeparted ? options.resetDeparted : 'impossible',
+    hashes: mode.hashes,
   };
 }
 

@@ -14,6 +14,11 @@ export interface SyncRequest {
   readonly serviceCIDRs: readonly string[];
   /** Endpoints known over all service ports, usable or not. */
   readonly totalEndpoints: number;
+  /**
+   * TCP endpoints that are gone, by `ip:port`: their connections get a reset. Modes without `resetsDeparted` ignore it.
+   * Undefined when that is not known.
+   */
+  readonly departed?: ReadonlyMap<string, { readonly ip: string; readonly port: number }> | undefined;
 }
 
 /** Service ports that the kernel refused while the rest was programmed. */

@@ -5,7 +5,6 @@ import type { Family } from '../model/ip.ts';
 import type { LocalDetector } from '../model/local-detector.ts';
 import type { NodePortAddresses } from '../model/node-port-addresses.ts';
 import type { ProxyMode } from '../model/proxy-mode.ts';
-import type { ModeAbilities } from '../model/service-ports.ts';
 import type { Logger } from '../obs/log.ts';
 import type { MetricGroup, ProxyMetrics } from '../obs/proxy-metrics.ts';
 import type { Backend } from './backend.ts';
@@ -74,7 +73,7 @@ export const defaultMasqueradeBit = 14;
  * One proxy mode: everything that differs from other modes. Code outside src/backends/, src/config/ and
  * src/app/modes.ts asks these fields and never compares a mode's name.
  */
-export interface Mode extends ModeAbilities {
+export interface Mode {
   readonly name: ProxyMode;
   /** Modes that write into the same chains. A start in this mode leaves their rules alone. */
   readonly sharesRulesWith?: readonly ProxyMode[];
@@ -88,6 +87,10 @@ export interface Mode extends ModeAbilities {
   readonly isTraceable?: boolean;
   /** Destinations are rewritten by NAT, so the kernel marks their connections. */
   readonly rewritesWithNat?: boolean;
+  /** Can choose endpoints by a hash, as all nodes do. */
+  readonly hashes?: boolean;
+  /** Connections to endpoints that are gone can get a TCP reset. */
+  readonly resetsDeparted?: boolean;
   /** Connections go through the process of the proxy, so another process cannot see all that serves them. */
   readonly servesInProcess?: boolean;
   /** What the process forwarded since its start; absent in modes whose connections the kernel forwards. */

@@ -1,5 +1,6 @@
 import type { CmpOp, Expr, Register } from '../kernel/nft/expr.ts';
 import { word } from '../kernel/nft/fields.ts';
+import { protocolNumbers } from '../kernel/numbers.ts';
 import { bitsOf, type Family, parseCIDR } from '../model/ip.ts';
 import type { LocalDetector } from '../model/local-detector.ts';
 
@@ -15,12 +16,19 @@ const routeTypeLocal = 2;
 /** Bits of conntrack's state and status. */
 const stateNew = 1 << 3;
 const statusDnat = 1 << 5;
+const tcpReset = 1 << 2;
 
 /** The packet is the first of its flow. */
 export const isNew: RuleBody = hasBit({ kind: 'ct', key: 'state', dreg: 0 }, stateNew);
 
 /** The flow had its destination rewritten. */
 export const isDnat: RuleBody = hasBit({ kind: 'ct', key: 'status', dreg: 0 }, statusDnat);
+
+/** The packet goes from the client to the server. */
+export const isOriginalDirection: RuleBody = [
+  { kind: 'ct', key: 'direction', dreg: 0 },
+  { kind: 'cmp', op: 'eq', sreg: 0, value: Uint8Array.of(0) },
+];
 
 export const isNotDnat: RuleBody = hasBit({ kind: 'ct', key: 'status', dreg: 0 }, statusDnat, 'eq');
 
@@ -61,15 +69,33 @@ export class PacketFields {
 
   /** Protocol and destination port, two registers. */
   nodePort(at: Register): RuleBody {
-    return [
-      { kind: 'meta', key: 'l4proto', dreg: at },
-      { kind: 'payload', base: 'transport', offset: 2, length: 2, dreg: at + 1 },
-    ];
+    return [{ kind: 'meta', key: 'l4proto', dreg: at }, destinationPort(at + 1)];
   }
 
   /** Destination address, protocol and port. */
   frontend(at: Register): RuleBody {
     return [this.daddr(at), ...this.nodePort(at + this.addressWords)];
+  }
+
+  /** Destination address and port. */
+  endpoint(at: Register): RuleBody {
+    return [this.daddr(at), destinationPort(at + this.addressWords)];
+  }
+
+  isTCP(): RuleBody {
+    return [
+      { kind: 'meta', key: 'l4proto', dreg: 0 },
+      { kind: 'cmp', op: 'eq', sreg: 0, value: Uint8Array.of(protocolNumbers.TCP) },
+    ];
+  }
+
+  /** A TCP packet without the flag RST. */
+  isNoReset(): RuleBody {
+    return [
+      { kind: 'payload', base: 'transport', offset: 13, length: 1, dreg: 0 },
+      { kind: 'bitwise', sreg: 0, dreg: 0, mask: Uint8Array.of(tcpReset), xor: Uint8Array.of(0) },
+      { kind: 'cmp', op: 'eq', sreg: 0, value: Uint8Array.of(0) },
+    ];
   }
 
   /** The first register behind a key that begins at register 0. */
@@ -137,6 +163,10 @@ export class PacketFields {
     });
     return [{ kind: 'bitwise', sreg: at, dreg: at, mask, xor: new Uint8Array(mask.length) }];
   }
+}
+
+function destinationPort(dreg: Register): Expr {
+  return { kind: 'payload', base: 'transport', offset: 2, length: 2, dreg };
 }
 
 /** The name of the incoming interface begins with these bytes. */

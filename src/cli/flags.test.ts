@@ -27,6 +27,7 @@ const extras = new Map([
   ['inspection-from', 'opens the inspection pages to others than loopback'],
   ['service-metrics', 'counts the traffic of Services for Prometheus'],
   ['service-metrics-max', 'limits the number of these series'],
+  ['reset-departed', 'ends connections to endpoints that are gone'],
 ]);
 
 const zeros: Record<string, string> = {

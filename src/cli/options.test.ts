@@ -265,6 +265,11 @@ test('flags of service metrics refuse other words and numbers', () => {
   assert.throws(() => optionsFrom('--service-metrics-max=0'), /0 is not above 0/);
 });
 
+test('--reset-departed refuses other words', () => {
+  assert.equal(optionsFrom('--reset-departed=tcp').resetDeparted, 'tcp');
+  assert.throws(() => optionsFrom('--reset-departed=udp'), /is none of off, tcp/);
+});
+
 test('flag texts equal those on the recorded /flagz page', () => {
   const page = readFileSync(new URL('../../test/vectors/pages/iptables.json', import.meta.url), 'utf8');
   const body: string = JSON.parse(page).pages['10249/flagz'].body;
@@ -276,6 +281,7 @@ test('flag texts equal those on the recorded /flagz page', () => {
     'inspection-from',
     'service-metrics',
     'service-metrics-max',
+    'reset-departed',
   ];
   const listed = [...optionsFrom('--config=DIR/config.yaml').flags].filter(
     ([name]) => !extras.includes(name),

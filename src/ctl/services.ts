@@ -112,6 +112,7 @@ function detailsOf(service: ServiceReport, paint: Paint, width: number | undefin
       ],
       ['affinity', affinityText(service.affinitySeconds)],
       ['balance', balanceText(service)],
+      ['departed endpoints', service.resetsDeparted ? 'their connections get a TCP reset' : undefined],
       ['from inside', reasoned(internal)],
       ['from outside', external ? reasoned(external) : undefined],
       ['does not have', lostTexts(service).join(', ')],

@@ -196,6 +196,8 @@ export interface ServiceReport {
   readonly affinitySeconds: number;
   /** Present when the Service asks for a hash; null when it has too many endpoints for one. */
   readonly balance?: 'hash' | 'hash-client' | null;
+  /** True when connections to endpoints that are gone get a TCP reset; else absent. */
+  readonly resetsDeparted?: boolean;
   readonly internalTrafficPolicy: 'Cluster' | 'Local';
   readonly externalTrafficPolicy: 'Cluster' | 'Local';
   readonly internal: DecisionReport;

@@ -1,4 +1,4 @@
-import type { RepairRecord } from '../backends/backend.ts';
+import type { RepairRecord, SyncRequest } from '../backends/backend.ts';
 import type { Family } from '../model/ip.ts';
 import type { Placements } from '../model/placement.ts';
 import type { ServicePort } from '../model/service-port.ts';
@@ -37,6 +37,8 @@ export interface FamilyView {
   placements(port: ServicePort, known?: Placements): Placements;
   readonly serviceCIDRs: readonly string[];
   readonly totalEndpoints: number;
+  /** See SyncRequest; undefined when that is not known, as without a running proxy. */
+  readonly departed?: SyncRequest['departed'];
   /** Changed Services and slices that wait for the next sync. */
   readonly pending: { readonly services: number; readonly slices: number };
   readonly activity: SyncActivity;

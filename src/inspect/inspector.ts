@@ -422,9 +422,9 @@ export class Inspector {
     const compare = () =>
       this.#look(kernel, (held) =>
         held.ask((inspection) => {
-          const { serviceCIDRs, totalEndpoints } = view;
+          const { serviceCIDRs, totalEndpoints, departed } = view;
           // A copy: the plans change with the next sync.
-          return inspection.compare({ plans: new Map(view.plans), serviceCIDRs, totalEndpoints });
+          return inspection.compare({ plans: new Map(view.plans), serviceCIDRs, totalEndpoints, departed });
         }),
       );
     const { result, settled } = await compareSettled(

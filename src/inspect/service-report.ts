@@ -34,6 +34,7 @@ export function serviceReport(plan: ServicePlan, direct?: DirectReports): Servic
     healthCheckNodePort: port.healthCheckNodePort,
     affinitySeconds: port.affinitySeconds,
     ...(port.balance !== 'default' && { balance: plan.balance === 'default' ? null : plan.balance }),
+    ...(port.resetsDeparted && { resetsDeparted: true }),
     internalTrafficPolicy: port.internalPolicyLocal ? 'Local' : 'Cluster',
     externalTrafficPolicy: port.externalPolicyLocal ? 'Local' : 'Cluster',
     internal: decisionReport(plan.internal),

@@ -31,6 +31,7 @@ describe('services', () => {
           creationTimestamp: '2026-01-02T03:04:05Z',
           managedFields: [{}],
           labels: { app: 'x' },
+          annotations: { 'kube-proxy-ts.dev/reset-departed': 'tcp', other: 'x' },
         },
         spec: {
           type: 'LoadBalancer',
@@ -72,6 +73,7 @@ describe('services', () => {
       healthCheckNodePort: 32100,
       sessionAffinity: 'ClientIP',
       affinityTimeoutSeconds: 10800,
+      annotations: { 'reset-departed': 'tcp' },
       ports: [
         { name: 'http', protocol: 'TCP', port: 80, nodePort: 31000 },
         { name: '', protocol: 'UDP', port: 53, nodePort: 0 },

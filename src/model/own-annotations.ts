@@ -8,3 +8,14 @@ export type OwnAnnotations = Readonly<Record<string, string>>;
 export function annotationPath(name: string): string {
   return `metadata.annotations["${annotationPrefix}${name}"]`;
 }
+
+/** On a Service: overrides the flag --reset-departed. */
+export const resetDepartedAnnotation = `${annotationPrefix}reset-departed`;
+
+/** Which connections to endpoints that are gone get a reset. */
+export type ResetDeparted = 'off' | 'tcp';
+
+/** Undefined when the text is none of the values. */
+export function parseResetDeparted(text: string): ResetDeparted | undefined {
+  return text === 'off' || text === 'tcp' ? text : undefined;
+}

@@ -40,6 +40,8 @@ export interface ServicePort {
   readonly internalPolicyLocal: boolean;
   /** 0 = none. */
   readonly healthCheckNodePort: number;
+  /** Connections to endpoints that are gone get a TCP reset. */
+  readonly resetsDeparted: boolean;
 }
 
 /** `namespace/name:port`, or `namespace/name` for an unnamed port: what people and rule comments call it. */
@@ -83,6 +85,7 @@ export function sameServicePort(a: ServicePort, b: ServicePort): boolean {
     a.externalPolicyLocal === b.externalPolicyLocal &&
     a.internalPolicyLocal === b.internalPolicyLocal &&
     a.healthCheckNodePort === b.healthCheckNodePort &&
+    a.resetsDeparted === b.resetsDeparted &&
     sameStrings(a.externalIPs, b.externalIPs) &&
     sameStrings(a.loadBalancerVIPs, b.loadBalancerVIPs) &&
     sameStrings(a.sourceRanges, b.sourceRanges)

@@ -47,6 +47,7 @@ test('a plain Service gives one service port per port and family', () => {
       externalPolicyLocal: false,
       internalPolicyLocal: false,
       healthCheckNodePort: 0,
+      resetsDeparted: false,
     },
     { ...ports[0], key: 'a/web/UDP', portName: '', protocol: 'UDP', port: 53, nodePort: 30053 },
   ]);
@@ -299,7 +300,10 @@ test('a missing protocol is TCP', () => {
 
 test('an annotation asks for a hash, which is reported where the mode has none', () => {
   const balanceOf = (balance: string, hashes?: boolean) => {
-    const { ports, problems } = servicePortsOf(service({ annotations: { balance } }), 'IPv4', { hashes });
+    const { ports, problems } = servicePortsOf(service({ annotations: { balance } }), 'IPv4', {
+      hashes,
+      resetDeparted: 'off',
+    });
     return [ports[0]?.balance, ...problems.map(describeProblem)];
   };
   const field = 'Service a/web: metadata.annotations["kube-proxy-ts.dev/balance"]';
@@ -307,7 +311,7 @@ test('an annotation asks for a hash, which is reported where the mode has none',
   assert.deepEqual(balanceOf('hash-client', true), ['hash-client']);
   assert.deepEqual(balanceOf('hash'), [
     'default',
-    `${field}: "hash" cannot be done in this mode, which chooses as usual`,
+    `${field}: "hash" is not possible in this proxy mode; the Service is served without it`,
   ]);
   assert.deepEqual(balanceOf('Hash', true), ['default', `${field}: "Hash" is neither hash nor hash-client`]);
 });
@@ -331,6 +335,7 @@ test('service ports are equal when every field is', () => {
     { externalPolicyLocal: true },
     { internalPolicyLocal: true },
     { healthCheckNodePort: 1 },
+    { resetsDeparted: true },
   ];
   for (const other of others)
     assert.equal(sameServicePort(a, { ...a, ...other }), false, JSON.stringify(other));

@@ -1,7 +1,7 @@
 import { canonicalIP, canonicalIPOf, type Family, formatCIDR, parseCIDR } from './ip.ts';
 import type { ObjectProblem } from './object-problem.ts';
 import type { Protocol, ServiceObject, ServicePortObject } from './objects.ts';
-import { annotationPath } from './own-annotations.ts';
+import { annotationPath, parseResetDeparted } from './own-annotations.ts';
 import { type Balance, type ServicePort, servicePortKey } from './service-port.ts';
 
 /** What the API server fills in when ClientIP affinity comes without a timeout. */
@@ -11,11 +11,17 @@ const maxAffinitySeconds = 86_400;
 
 const nothing: readonly never[] = [];
 
-/** What a mode can do for a Service that asks for it by an annotation. */
-export interface ModeAbilities {
-  /** Chooses endpoints by a hash, as all nodes do. */
+/** What the program offers to Services, and asks on behalf of those that say nothing. */
+export interface ServiceDefaults {
+  /** Whether connections to endpoints that are gone get a reset; `impossible` in modes that cannot do it. */
+  readonly resetDeparted: 'off' | 'tcp' | 'impossible';
+  /** Whether the mode can choose endpoints by a hash, as all nodes do. */
   readonly hashes?: boolean | undefined;
 }
+
+const upstreamDefaults: ServiceDefaults = { resetDeparted: 'off' };
+
+const impossible = 'is not possible in this proxy mode; the Service is served without it';
 
 type Report = (field: string, value: unknown, fault: string) => void;
 
@@ -27,7 +33,7 @@ type Report = (field: string, value: unknown, fault: string) => void;
 export function servicePortsOf(
   service: ServiceObject,
   family: Family,
-  abilities: ModeAbilities = {},
+  defaults = upstreamDefaults,
 ): { readonly ports: readonly ServicePort[]; readonly problems: readonly ObjectProblem[] } {
   const problems: ObjectProblem[] = [];
   const { namespace, name } = service;
@@ -35,8 +41,11 @@ export function servicePortsOf(
     problems.push({ kind: 'Service', namespace, name, field, value: String(value), fault });
   const clusterIP = isIgnored(service) ? undefined : clusterIPOf(service, family, report);
   if (clusterIP === undefined || !isUsableName(service, report)) return { ports: nothing, problems };
-  const balance = balanceOf(service, abilities, report);
-  return { ports: buildPorts(service, family, clusterIP, balance, report), problems };
+  const asked = {
+    resetsDeparted: wantsReset(service, defaults, report),
+    balance: balanceOf(service, defaults, report),
+  };
+  return { ports: buildPorts(service, { family, clusterIP, ...asked }, report), problems };
 }
 
 export function parseProtocol(text: string): Protocol | undefined {
@@ -89,21 +98,18 @@ function clusterIPOf(service: ServiceObject, family: Family, report: Report): st
 
 function buildPorts(
   service: ServiceObject,
-  family: Family,
-  clusterIP: string,
-  balance: Balance,
+  decided: Pick<ServicePort, 'family' | 'clusterIP' | 'balance' | 'resetsDeparted'>,
   report: Report,
 ): readonly ServicePort[] {
+  const { family } = decided;
   const externalPolicyLocal = isExternalPolicyLocal(service);
   const shared = {
     namespace: service.namespace,
     name: service.name,
     uid: service.uid,
     createdAt: service.createdAt,
-    family,
-    clusterIP,
+    ...decided,
     affinitySeconds: affinitySecondsOf(service, report),
-    balance,
     externalIPs: externalIPsOf(service, family, report),
     loadBalancerVIPs: loadBalancerVIPsOf(service, family, report),
     sourceRanges: sourceRangesOf(service, family, report),
@@ -168,6 +174,7 @@ function buildPort(
     externalPolicyLocal: shared.externalPolicyLocal,
     internalPolicyLocal: shared.internalPolicyLocal,
     healthCheckNodePort: shared.healthCheckNodePort,
+    resetsDeparted: protocol === 'TCP' && shared.resetsDeparted,
   };
 }
 
@@ -187,16 +194,12 @@ function affinitySecondsOf(service: ServiceObject, report: Report): number {
   return defaultAffinitySeconds;
 }
 
-function balanceOf({ annotations }: ServiceObject, { hashes }: ModeAbilities, report: Report): Balance {
+function balanceOf({ annotations }: ServiceObject, { hashes }: ServiceDefaults, report: Report): Balance {
   const value = annotations?.balance;
   if (value === undefined) return 'default';
   const isKnown = value === 'hash' || value === 'hash-client';
   if (isKnown && hashes) return value;
-  report(
-    annotationPath('balance'),
-    value,
-    isKnown ? 'cannot be done in this mode, which chooses as usual' : 'is neither hash nor hash-client',
-  );
+  report(annotationPath('balance'), value, isKnown ? impossible : 'is neither hash nor hash-client');
   return 'default';
 }
 
@@ -249,6 +252,20 @@ function healthCheckNodePortOf(service: ServiceObject, externalPolicyLocal: bool
     report(field, 0, 'leaves a load balancer under policy Local without a health check');
   }
   return portOrNone(service.healthCheckNodePort, field, report);
+}
+
+function wantsReset(
+  { annotations }: ServiceObject,
+  { resetDeparted }: ServiceDefaults,
+  report: Report,
+): boolean {
+  const text = annotations?.['reset-departed'];
+  const asked = text === undefined ? undefined : parseResetDeparted(text);
+  const field = annotationPath('reset-departed');
+  if (text !== undefined && asked === undefined) report(field, text, 'is neither off nor tcp');
+  if (resetDeparted !== 'impossible') return (asked ?? resetDeparted) === 'tcp';
+  if (asked === 'tcp') report(field, asked, impossible);
+  return false;
 }
 
 function portOrNone(port: number, field: string, report: Report): number {

@@ -11,12 +11,13 @@ import type { EndpointSliceObject, ServiceObject } from '../model/objects.ts';
 import type { Placements } from '../model/placement.ts';
 import { type Problem, STARTING } from '../model/problem.ts';
 import type { ServicePort } from '../model/service-port.ts';
-import type { ModeAbilities } from '../model/service-ports.ts';
+import type { ServiceDefaults } from '../model/service-ports.ts';
 import type { Logger } from '../obs/log.ts';
 import type { ProxyMetrics } from '../obs/proxy-metrics.ts';
 import type { PlannedPort } from '../plan/plan.ts';
 import { Planner } from '../plan/planner.ts';
 import type { ServicePlan } from '../plan/service-plan.ts';
+import type { DepartedEndpoints } from '../state/departures.ts';
 import { FamilyState } from '../state/family-state.ts';
 import type { Delta } from '../state/ledger.ts';
 import type { FamilySink } from './router.ts';
@@ -66,9 +67,10 @@ export interface FamilyProxierOptions {
   readonly nodeName: string;
   readonly settings: ProxierSettings;
   readonly allowExternalIPs: boolean;
+  /** See FamilyStateOptions. */
+  readonly defaults?: ServiceDefaults;
   /** ipvs counts Services without local endpoints, the other modes service ports. */
   readonly countsServices: boolean;
-  readonly abilities?: ModeAbilities;
   readonly metrics: ProxyMetrics;
   readonly health: HealthMarks;
   readonly serviceHealth: ServiceHealth;
@@ -103,6 +105,10 @@ export class FamilyProxier implements FamilyView, FamilySink {
   /** Runs while a Service waits for its slices. */
   #slicesAwaited: Timer | undefined;
   #areSlicesOverdue = false;
+  /** As of the last sync. */
+  #departed: DepartedEndpoints = new Map();
+  /** Runs until these change without an event. */
+  #departedDue: Timer | undefined;
   /** The backend asked for a sync. */
   #isRepairDue = false;
   /** Both times are by the monotonic clock: somebody may set the other one back. */
@@ -148,6 +154,7 @@ export class FamilyProxier implements FamilyView, FamilySink {
   async stop(): Promise<void> {
     await this.#runner.stop();
     this.#slicesAwaited?.cancel();
+    this.#departedDue?.cancel();
     await this.#options.flows.close();
     await this.#settings.backend.close();
   }
@@ -270,6 +277,10 @@ export class FamilyProxier implements FamilyView, FamilySink {
     return this.#state.totalEndpoints;
   }
 
+  get departed(): DepartedEndpoints {
+    return this.#departed;
+  }
+
   get pending(): FamilyView['pending'] {
     return { services: this.#state.pendingServices, slices: this.#state.pendingSlices };
   }
@@ -381,6 +392,8 @@ export class FamilyProxier implements FamilyView, FamilySink {
     const context = { nodeName, zone: this.#zone, allowExternalIPs };
     const changed = await this.#planner.apply(delta.changed, this.#state, context, timeSlice);
     const { plans } = this.#planner;
+    this.#departed = this.#state.departed(clock.monotonic());
+    this.#awaitDepartures();
     // Before the write, so that the changes of a failed sync are not forgotten.
     flows.note(changed, plans);
     for (const listener of this.#planListeners) listener(changed);
@@ -389,6 +402,7 @@ export class FamilyProxier implements FamilyView, FamilySink {
       changed: scope === 'all' ? 'all' : changed,
       serviceCIDRs: this.#serviceCIDRs,
       totalEndpoints: this.#state.totalEndpoints,
+      departed: this.#departed,
     });
     this.#state.acknowledge(delta);
     flows.reconcile();
@@ -421,6 +435,17 @@ export class FamilyProxier implements FamilyView, FamilySink {
       this.#areSlicesOverdue = true;
       this.#requestSync();
     }, SLICES_LATE_MS);
+  }
+
+  /** Requests a sync for the time when an endpoint counts as departed, or no longer does. */
+  #awaitDepartures(): void {
+    const { clock } = this.#options;
+    const dueAt = this.#state.departedDueAt;
+    this.#departedDue?.cancel();
+    this.#departedDue =
+      dueAt === undefined
+        ? undefined
+        : clock.setTimeout(() => this.#requestSync(), Math.max(0, dueAt - clock.monotonic()));
   }
 
   #reportSuccess({ triggerTimes }: Delta): void {

@@ -5,7 +5,7 @@ import type { ObjectProblem } from '../model/object-problem.ts';
 import type { EndpointSliceObject, ServiceObject } from '../model/objects.ts';
 import type { Placements } from '../model/placement.ts';
 import type { ServicePort } from '../model/service-port.ts';
-import type { ModeAbilities } from '../model/service-ports.ts';
+import type { ServiceDefaults } from '../model/service-ports.ts';
 import type { PlanContext, PlannedPort } from '../plan/plan.ts';
 import { Planner } from '../plan/planner.ts';
 import { FamilyState } from '../state/family-state.ts';
@@ -16,7 +16,7 @@ export interface PlannedFamilyOptions {
   readonly nodeName: string;
   readonly onProblem: (problem: ObjectProblem) => void;
   readonly clock: Clock;
-  readonly abilities?: ModeAbilities;
+  readonly defaults?: ServiceDefaults;
 }
 
 /** The plans of one family without a proxy: takes objects, and plans them when `plan` is called. */

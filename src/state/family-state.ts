@@ -4,10 +4,11 @@ import type { ObjectProblem } from '../model/object-problem.ts';
 import type { EndpointSliceObject, ServiceObject } from '../model/objects.ts';
 import type { Placements } from '../model/placement.ts';
 import { type ServicePort, sameServicePort } from '../model/service-port.ts';
-import { type ModeAbilities, servicePortsOf } from '../model/service-ports.ts';
+import { type ServiceDefaults, servicePortsOf } from '../model/service-ports.ts';
+import { type DepartedEndpoints, Departures } from './departures.ts';
 import { type Delta, Ledger } from './ledger.ts';
 import { placementsOf } from './placements.ts';
-import { ServiceRecord } from './service-record.ts';
+import { ServiceRecord, type SliceChange } from './service-record.ts';
 import { SliceTracker, takeFirst } from './slice-tracker.ts';
 
 export interface FamilyStateOptions {
@@ -16,8 +17,9 @@ export interface FamilyStateOptions {
   readonly nodeName: string;
   /** Milliseconds since the Unix epoch; changes triggered before it are not measured. */
   readonly startTime: number;
+  /** When absent, nothing beyond upstream's behaviour. */
+  readonly defaults?: ServiceDefaults;
   readonly onProblem: (problem: ObjectProblem) => void;
-  readonly abilities?: ModeAbilities | undefined;
 }
 
 /** The ports of one Service and the endpoints of each. */
@@ -39,7 +41,8 @@ const noPorts: readonly ServicePort[] = [];
 export class FamilyState {
   readonly family: Family;
   readonly #onProblem: (problem: ObjectProblem) => void;
-  readonly #abilities: ModeAbilities | undefined;
+  readonly #defaults: ServiceDefaults | undefined;
+  readonly #departures = new Departures();
   readonly #ledger = new Ledger();
   readonly #slices: SliceTracker;
   /** New ports of Services that wait to be applied. */
@@ -52,10 +55,10 @@ export class FamilyState {
   readonly #localReadyCounts = new Map<string, number>();
   #totalEndpoints = 0;
 
-  constructor({ family, nodeName, startTime, onProblem, abilities }: FamilyStateOptions) {
+  constructor({ family, nodeName, startTime, defaults, onProblem }: FamilyStateOptions) {
     this.family = family;
+    this.#defaults = defaults;
     this.#onProblem = onProblem;
-    this.#abilities = abilities;
     this.#slices = new SliceTracker({ family, nodeName, onProblem }, startTime, this.#ledger);
   }
 
@@ -86,6 +89,7 @@ export class FamilyState {
     for (const [name, change] of this.#slices.takeChanges(limit)) {
       const record = this.#recordOf(name);
       touched.add(record);
+      this.#noteDepartures(record, change);
       record.apply(change);
     }
     for (const [name, ports] of takeFirst(this.#pendingServices, limit)) {
@@ -95,7 +99,7 @@ export class FamilyState {
         continue;
       }
       touched.add(record);
-      record.ports = ports;
+      this.#setPorts(record, ports);
     }
     for (const record of touched) this.#settle(record);
     return this.#pendingServices.size > 0 || this.#slices.hasPending;
@@ -111,7 +115,7 @@ export class FamilyState {
       const record = this.#recordOf(name);
       if (waitsForSlices && record.isAheadOfSlices(ports)) continue;
       this.#aheadOfSlices.delete(name);
-      record.ports = ports;
+      this.#setPorts(record, ports);
       this.#settle(record);
     }
     return this.#ledger.take();
@@ -158,6 +162,20 @@ export class FamilyState {
     return this.#totalEndpoints;
   }
 
+  /**
+   * TCP endpoints that are gone, of Services that want resets for their connections. `now` is by the monotonic clock.
+   * Call it after `takeDelta`.
+   */
+  departed(now: number): DepartedEndpoints {
+    this.#departures.settle(now);
+    return this.#departures.current;
+  }
+
+  /** When the departed endpoints change without an event; undefined when they do not. */
+  get departedDueAt(): number | undefined {
+    return this.#departures.dueAt;
+  }
+
   /** Number of Services that wait to be applied. */
   get pendingServices(): number {
     return this.#pendingServices.size + this.#aheadOfSlices.size;
@@ -174,7 +192,7 @@ export class FamilyState {
   }
 
   #readPorts(object: ServiceObject, applied: readonly ServicePort[]): readonly ServicePort[] {
-    const { ports, problems } = servicePortsOf(object, this.family, this.#abilities);
+    const { ports, problems } = servicePortsOf(object, this.family, this.#defaults);
     for (const problem of problems) this.#onProblem(problem);
     // Reuse equal records: plans are compared by reference.
     return ports.map((port) => applied.find((known) => sameServicePort(known, port)) ?? port);
@@ -193,6 +211,20 @@ export class FamilyState {
     const record = new ServiceRecord(name);
     this.#records.set(name, record);
     return record;
+  }
+
+  #setPorts(record: ServiceRecord, ports: readonly ServicePort[]): void {
+    record.ports = ports;
+    if (ports.length === 0) return;
+    record.resetsDeparted = ports.some(({ resetsDeparted }) => resetsDeparted);
+    if (record.resetsDeparted && !this.#departures.isActive) {
+      this.#departures.activate(this.#records.values().flatMap(({ slices }) => slices));
+    }
+  }
+
+  #noteDepartures({ resetsDeparted }: ServiceRecord, { removed, added }: SliceChange): void {
+    for (const slice of removed) this.#departures.remove(slice, resetsDeparted);
+    for (const slice of added) this.#departures.add(slice);
   }
 
   /** Updates counts and health check ports after a record has changed. */

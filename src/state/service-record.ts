@@ -18,6 +18,8 @@ const nothing: readonly never[] = [];
 export class ServiceRecord {
   readonly name: string;
   ports: readonly ServicePort[] = nothing;
+  /** Whether a port wants resets for endpoints that are gone, or did until the Service was deleted. */
+  resetsDeparted = false;
   /** The result of `countEndpoints` that is part of the total. */
   counted = 0;
   #slices: readonly SliceEntry[] = nothing;
@@ -33,6 +35,10 @@ export class ServiceRecord {
 
   endpoints(port: PortIdentity): SortedEndpoints {
     return listFor(this.#lists, port);
+  }
+
+  get slices(): readonly SliceEntry[] {
+    return this.#slices;
   }
 
   /** The slices as received, sorted by name. */

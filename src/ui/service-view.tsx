@@ -121,6 +121,7 @@ function Settings({ port }: { port: ServiceReport }) {
   const facts: [string, string][] = [];
   if (direct) facts.push(['Not captured', direct.reason]);
   if (affinitySeconds > 0) facts.push(['Affinity', `client IP, for ${spanText(affinitySeconds * 1000)}`]);
+  if (port.resetsDeparted) facts.push(['Departed endpoints', 'their connections get a TCP reset']);
   if (loadBalancerSourceRanges.length > 0) facts.push(['Open to', loadBalancerSourceRanges.join(', ')]);
   if (topology.mode !== 'none') facts.push(['Topology', `${topology.mode}: ${topology.reason}`]);
   if (healthCheckNodePort > 0) facts.push(['Health check', `port ${healthCheckNodePort}`]);

@@ -143,6 +143,7 @@ export function servicePort(parts: ServicePortParts): ServicePort {
     externalPolicyLocal: false,
     internalPolicyLocal: false,
     healthCheckNodePort: 0,
+    resetsDeparted: false,
     ...parts,
   };
 }

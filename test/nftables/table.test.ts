@@ -51,6 +51,9 @@ const everything6 = [
   ),
 ];
 
+/** The order of rules' and sets' creation does not matter. */
+const sorted = (text: string): string => text.split('\n').sort().join('\n');
+
 /** Name, type, hook, priority and policy of every base chain. */
 function baseChains(): string[] {
   const { nftables } = JSON.parse(run('nft', '-j', 'list', 'chains')) as {
@@ -241,7 +244,7 @@ describe('nftables table', { skip }, () => {
     nft('flush ruleset');
     current().restart();
     await current().program(everything);
-    assert.equal(listing().split('\n').sort().join('\n'), replaced.split('\n').sort().join('\n'));
+    assert.equal(sorted(listing()), sorted(replaced));
   });
 
   test('a table in which a set with our name has another type is replaced', async () => {
@@ -272,7 +275,7 @@ describe('nftables table', { skip }, () => {
     current().restart();
     await current().program(everything);
     assert.equal(current().elementOperations, 2);
-    assert.equal(listing().split('\n').sort().join('\n'), before.split('\n').sort().join('\n'));
+    assert.equal(sorted(listing()), sorted(before));
   });
 
   test('a base chain that another program moved to another priority is restored', async () => {
@@ -396,6 +399,49 @@ describe('nftables table', { skip }, () => {
     await current().program([planOf(guarded, [A, B])]);
     assert.match(listing(), /198\.18\.0\.1 \. tcp \. 80 \. 203\.0\.113\.0/);
   });
+
+  for (const [family, plans, serviceCIDRs] of [
+    ['IPv4', everything, ['10.96.0.0/16']],
+    ['IPv6', everything6, ['fd00:96::/112']],
+  ] as const) {
+    test(`departed endpoints have a set and a rule while there are any; without them the table is as before, ${family}`, async () => {
+      const name = family === 'IPv4' ? 'ip' : 'ip6';
+      const endpoint = family === 'IPv4' ? '10.244.9.9' : 'fd00:244:9::9';
+      const other = family === 'IPv4' ? '10.244.9.10' : 'fd00:244:9::10';
+      const sync = (ips: readonly string[], changed: 'all' | Set<string> = new Set<string>()) =>
+        current()
+          .backend(family)
+          .sync({
+            plans: plansByKey(...plans),
+            changed,
+            serviceCIDRs,
+            totalEndpoints: 0,
+            departed: new Map(ips.map((ip) => [`${ip}:80`, { ip, port: 80 }])),
+          });
+      const elements = () => [...listing(name).matchAll(/(\S+) \. 80 expires/g)].map(([, ip]) => ip).sort();
+      await sync([], 'all');
+      const before = listing(name);
+      await sync([endpoint]);
+      assert.deepEqual(elements(), [endpoint]);
+      const rule = `ct status dnat ct direction original ${name} daddr . tcp dport @departed tcp flags ! rst reject with tcp reset`;
+      assert.equal(listing(name).split(rule).length, 3);
+      await sync([endpoint, other]);
+      await sync([other]);
+      assert.deepEqual(elements(), [other]);
+      await sync([other, endpoint], 'all');
+      assert.deepEqual(elements(), [endpoint, other].sort());
+      assert.equal(current().elementOperations, 1);
+      current().restart();
+      await sync([other], 'all');
+      assert.deepEqual(elements(), [other]);
+      await sync([]);
+      assert.equal(sorted(listing(name)), sorted(before));
+      await sync([other]);
+      current().restart();
+      await sync([], 'all');
+      assert.equal(sorted(listing(name)), sorted(before));
+    });
+  }
 
   test('clean-up removes both tables, and succeeds when there are none', async () => {
     await current().program(everything);

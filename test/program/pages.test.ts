@@ -123,6 +123,7 @@ function sameFlags(body: string, recorded: string): void {
     'inspection-from': '[]',
     'service-metrics': '[]',
     'service-metrics-max': '1000',
+    'reset-departed': 'off',
   };
   for (const [name, value] of Object.entries(ours)) {
     assert.equal(own.get(name), value);

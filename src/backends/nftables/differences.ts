@@ -3,6 +3,7 @@ import { TimeSlice } from '../../lib/time-slice.ts';
 import type { Wanted } from '../driver.ts';
 import type { Difference } from '../inspection.ts';
 import { chainsWithRules, layoutDifferences } from '../nft-layout-differences.ts';
+import { departedKeys } from './departed.ts';
 import { EarlierPlacements } from './earlier.ts';
 import { ElementDiff } from './element-diff.ts';
 import { ElementDifferences } from './element-differences.ts';
@@ -40,9 +41,13 @@ export async function tableDifferences(
     (plan, frontends) => earlier.of(plan, frontends),
     timeSlice,
   );
-  const structure = writeStructure(state, placed.chains, settings, new Transaction(settings.family));
+  const resetsDeparted = wanted.departed ? wanted.departed.size > 0 : state.sets.has('departed');
+  const needs = { chains: placed.chains, resetsDeparted };
+  const structure = writeStructure(state, needs, settings, new Transaction(settings.family));
   takeIdle(state, structure, handlers, settings);
   state.elements.delete('clients');
+  // Only a running proxy knows which endpoints are gone.
+  if (!wanted.departed) state.elements.delete('departed');
   return [
     ...structureDifferences(state, structure, rules, settings),
     ...(await elementDifferences(state, structure, shadow, wanted, timeSlice)),
@@ -62,6 +67,7 @@ async function elementDifferences(
   handlerElements(structure.chains, shadow.handlers, want);
   staticElements(wanted, shadow.settings, want);
   for (const [set, key] of shadow.sharedElements()) want(set, key, '');
+  for (const key of departedKeys(wanted).values()) want('departed', key, '');
   for (const placement of shadow.placements()) {
     found.ownedBy(placement);
     shadow.elementsOf(placement, want);
@@ -83,7 +89,10 @@ function structureDifferences(
     table: tableOf(settings.family),
     stamp: layoutStamp,
     sets: structure.sets,
-    chains: [...fixedChains(settings), ...[...structure.chains].map((one) => sharedChain(one, settings))],
+    chains: [
+      ...fixedChains(settings, structure.sets.has('departed')),
+      ...[...structure.chains].map((one) => sharedChain(one, settings)),
+    ],
   };
   const chains = chainsWithRules(state.chains.values(), rules);
   return layoutDifferences(wanted, { stamp: stamps[state.table], sets: state.sets, chains }, false);

@@ -1,6 +1,6 @@
 import type { BaseChain } from '../../kernel/nft/objects.ts';
 import type { Protocol } from '../../model/objects.ts';
-import { isDnat, isNew, PacketFields, type RuleBody } from '../nft-fields.ts';
+import { isDnat, isNew, isOriginalDirection, PacketFields, type RuleBody } from '../nft-fields.ts';
 import {
   changeMark,
   dispatchTo,
@@ -35,10 +35,21 @@ export function loopbackCounter(protocol: Protocol): string {
 
 export const protocols: readonly Protocol[] = ['TCP', 'UDP', 'SCTP'];
 
-/** The chains that do not depend on services, helpers before those that use them. */
-export function fixedChains(settings: NftablesSettings): ChainBody[] {
-  return [...helperChains(settings), ...baseChains(settings)];
+/**
+ * The chains that do not depend on services, helpers before those that use them. `resetsDeparted`: the set `departed`
+ * exists, and connections to endpoints in it get a reset.
+ */
+export function fixedChains(settings: NftablesSettings, resetsDeparted: boolean): ChainBody[] {
+  return [...helperChains(settings), ...baseChains(settings, resetsDeparted)];
 }
+
+/** Those of them that differ with `resetsDeparted`. */
+export function resettingChains(settings: NftablesSettings, resetsDeparted: boolean): ChainBody[] {
+  return baseChains(settings, resetsDeparted).filter(({ name }) => resettingNames.includes(name));
+}
+
+/** What goes to an endpoint on another address of this node or elsewhere passes one of these after the rewriting. */
+const resettingNames: readonly string[] = ['filter-forward', 'filter-output'];
 
 function helperChains(settings: NftablesSettings): ChainBody[] {
   const packet = new PacketFields(settings.family);
@@ -63,7 +74,7 @@ function helperChains(settings: NftablesSettings): ChainBody[] {
 }
 
 /** The chains that are always attached to hooks: upstream's names, so that either program can take over. */
-function baseChains(settings: NftablesSettings): ChainBody[] {
+function baseChains(settings: NftablesSettings, resetsDeparted: boolean): ChainBody[] {
   const mark = 1 << settings.masqueradeBit;
   const packet = new PacketFields(settings.family);
   const ifNew = (chain: string): RuleBody => [...isNew, verdict('jump', chain)];
@@ -71,6 +82,7 @@ function baseChains(settings: NftablesSettings): ChainBody[] {
     [...packet.frontend(0), ...toHandler('frontends')],
     [...acceptedNodeAddress(settings, packet), ...packet.nodePort(0), ...toHandler('nodeports')],
   ];
+  const refuse = [...(resetsDeparted ? [resetRule(packet)] : []), ifNew('refuse')];
   const toLoopback = [...isNew, ...packet.toLoopback(), ...packet.nodePort(0)];
   return [
     base('nat-prerouting', 'nat', 'prerouting', -100, dispatch),
@@ -79,8 +91,8 @@ function baseChains(settings: NftablesSettings): ChainBody[] {
       ...(settings.localhostNodePorts ? [[...toLoopback, dispatchTo('loopback-nodeports', 0)]] : []),
       ifNew('refuse-here'),
     ]),
-    base('filter-forward', 'filter', 'forward', 0, [ifNew('refuse')]),
-    base('filter-output', 'filter', 'output', 0, [ifNew('refuse')]),
+    base('filter-forward', 'filter', 'forward', 0, refuse),
+    base('filter-output', 'filter', 'output', 0, refuse),
     base('nat-postrouting', 'nat', 'postrouting', 100, [
       // An encapsulated packet comes by again in the same buffer: without the bit it is left alone then.
       [...hasMark(mark), ...changeMark(mark, false), masquerade],
@@ -98,6 +110,22 @@ export function base(
   rules: readonly RuleBody[],
 ): ChainBody {
   return { name, base: { type, hook, priority }, rules };
+}
+
+/**
+ * Packets of clients on connections that were sent to an endpoint which is gone. The client's own reset passes, in case
+ * somebody is still there.
+ */
+function resetRule(packet: PacketFields): RuleBody {
+  return [
+    ...isDnat,
+    ...isOriginalDirection,
+    ...packet.isTCP(),
+    ...packet.endpoint(0),
+    lookup('departed', 0),
+    ...packet.isNoReset(),
+    { kind: 'reject', type: 'tcp-reset', code: 0 },
+  ];
 }
 
 /** A pod that was sent back to itself must see another source than its own address, or it drops the reply. */

@@ -20,6 +20,12 @@ export const localSlotBase = 1_000_000_000;
 /** Records of client affinity that a node can hold per family. The kernel sizes the hash table by it. */
 export const maxClients = 1 << 20;
 
+/**
+ * The kernel forgets a departed endpoint after this time. This program takes it out of the set earlier; the time is for
+ * the case that the program does not run.
+ */
+const departedTimeoutMs = 1_200_000;
+
 /** Sets that always exist. */
 export const fixedSets = [
   'frontends',
@@ -45,8 +51,13 @@ export const numberedSets = [
   'sticky-local-members',
 ] as const;
 
-/** `clients` exists from the first service with client affinity on. */
-type NamedSet = (typeof fixedSets)[number] | (typeof numberedSets)[number] | 'clients' | 'loopback-nodeports';
+/** `clients` exists from the first service with client affinity on; `departed` while an endpoint is gone whose connections get a reset. */
+type NamedSet =
+  | (typeof fixedSets)[number]
+  | (typeof numberedSets)[number]
+  | 'clients'
+  | 'loopback-nodeports'
+  | 'departed';
 
 /** `sources-24` holds the allowed sources of prefix length 24; such a set exists from its first use on. */
 export type SetName = NamedSet | `sources-${number}`;
@@ -135,5 +146,6 @@ function shapesOf(family: Family): Record<NamedSet, Shape> {
       gcIntervalMs: 10_000,
     },
     'loopback-nodeports': { key: nodePort, data: 'verdict' },
+    departed: { key: [address, types.inetService], flags: ['timeout'], timeoutMs: departedTimeoutMs },
   };
 }

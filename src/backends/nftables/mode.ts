@@ -42,6 +42,7 @@ class NftablesMode implements Mode {
   readonly hashes = true;
   readonly isTraceable = true;
   readonly rewritesWithNat = true;
+  readonly resetsDeparted = true;
   readonly leftovers = tableLeftovers(tableOf);
   readonly #kernel = new SharedByFamilies<KernelInterfaces>();
   /** One per backend. A family has two while one replaces the other. */

@@ -36,7 +36,7 @@ export async function checkRuleset(
 ): Promise<void> {
   const transaction = new Transaction(settings.family);
   const empty = { table: 'other', chains: new Map(), sets: new Set<never>(), elements: new Map() } as const;
-  writeStructure(empty, everyKindOfChain, settings, transaction);
+  writeStructure(empty, { chains: everyKindOfChain, resetsDeparted: true }, settings, transaction);
   try {
     await client.check(transaction.finish());
   } catch (error) {

@@ -6,6 +6,7 @@ import { TimeSlice } from '../../lib/time-slice.ts';
 import type { ServicePlan } from '../../plan/service-plan.ts';
 import { stableSlots } from '../../plan/stable-table.ts';
 import type { Wanted, WantedChanges, Written } from '../driver.ts';
+import { type DepartedKeys, departedKeys, writeDeparted } from './departed.ts';
 import { EarlierPlacements } from './earlier.ts';
 import { ElementDiff, type ElementMap, elementsIn } from './element-diff.ts';
 import { HandlerNumbers, handlerElements } from './handler-numbers.ts';
@@ -32,6 +33,8 @@ export interface Believed {
   readonly structure: Structure;
   /** Elements that belong to no service. */
   readonly statics: ElementMap;
+  /** Endpoints whose connections get a reset. */
+  readonly departed: DepartedKeys;
 }
 
 /** A transaction to commit, and what is believed once it is committed. */
@@ -93,7 +96,9 @@ export async function prepareFull(
   const shadow = new Shadow(settings, numbers, handlers);
   const placed = await placeAll(shadow, plans, (plan, frontends) => earlier.of(plan, frontends), timeSlice);
   const transaction = new Transaction(settings.family);
-  const structure = writeStructure(state, placed.chains, settings, transaction);
+  const departed = departedKeys(wanted);
+  const needs = { chains: placed.chains, resetsDeparted: departed.size > 0 };
+  const structure = writeStructure(state, needs, settings, transaction);
   for (const set of refilled) transaction.flushSet(set);
   const idle = takeIdle(state, structure, handlers, settings);
   state.elements.delete('clients');
@@ -101,12 +106,13 @@ export async function prepareFull(
   handlerElements(structure.chains, handlers, (set, key, value) => diff.wants(set, key, value));
   const statics = staticsOf(wanted, settings);
   writeStatics(transaction, diff, statics);
+  for (const key of departed.values()) diff.wants('departed', key, '');
   await writeElements(diff, shadow, timeSlice);
   return {
     batch: transaction.finish(),
     generation,
     elementOperations: transaction.elementOperations,
-    believed: { shadow, structure, statics },
+    believed: { shadow, structure, statics, departed },
     failures: placed.failures,
     idle,
     released: new Set(),
@@ -137,10 +143,12 @@ export async function prepareChanges(
   }
   const statics = staticsOf(wanted, settings);
   writeStatics(transaction, new ElementDiff(transaction, new Map(believed.statics)), statics);
+  const departed = departedKeys(wanted, believed.departed);
+  writeDeparted(structure, believed.departed, departed, settings, transaction);
   return {
     batch: transaction.finish(),
     elementOperations: transaction.elementOperations,
-    believed: { shadow, structure, statics },
+    believed: { shadow, structure, statics, departed },
     failures: change.failures,
     idle: nothingIdle,
     released: change.released,

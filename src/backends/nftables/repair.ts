@@ -34,7 +34,9 @@ export async function prepareRepair(
   const state = await readKernelState(client, settings.family, unread);
   if (state.table !== 'ours' || !needed.every((set) => state.sets.has(set))) return undefined;
   const transaction = new Transaction(settings.family);
-  const structure = writeStructure(state, believed.structure.chains, settings, transaction);
+  const { chains, sets } = believed.structure;
+  const needs = { chains, resetsDeparted: sets.has('departed') };
+  const structure = writeStructure(state, needs, settings, transaction);
   const diff = new ElementDiff(transaction, state.elements);
   writeStatics(transaction, diff, new Map([...believed.statics].filter(([set]) => suspected.has(set))));
   await restoreElements(believed, suspected, diff, options);
@@ -45,7 +47,7 @@ export async function prepareRepair(
 }
 
 async function restoreElements(
-  { shadow, structure }: Believed,
+  { shadow, structure, departed }: Believed,
   suspected: ReadonlySet<SetName>,
   diff: ElementDiff,
   { clock }: PrepareOptions,
@@ -60,6 +62,7 @@ async function restoreElements(
     if (timeSlice.isSpent) await timeSlice.yield();
   }
   for (const [set, key] of shadow.sharedElements()) want(set, key, '');
+  for (const key of departed.values()) want('departed', key, '');
   handlerElements(structure.chains, shadow.handlers, want);
   diff.finish();
 }

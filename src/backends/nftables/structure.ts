@@ -49,28 +49,47 @@ export function extendStructure(
   return made;
 }
 
+/** What the structure depends on besides settings. */
+export interface Needs {
+  readonly chains: Iterable<SharedChainName>;
+  /** Connections to departed endpoints get a reset: the set `departed` exists. */
+  readonly resetsDeparted: boolean;
+}
+
 /**
- * Writes the table, its fixed sets, all rules and the given shared chains, whatever the kernel holds. Existing sets
- * keep their elements. Returns what exists afterwards.
+ * Writes the table, its fixed sets, all rules and the shared chains that are needed, whatever the kernel holds. Existing
+ * sets keep their elements. Returns what exists afterwards.
  */
 export function writeStructure(
   state: KernelState,
-  names: Iterable<SharedChainName>,
+  needs: Needs,
   settings: NftablesSettings,
   transaction: Transaction,
 ): Structure {
   const known: Structure = { sets: new Set(state.sets), chains: new Set() };
   transaction.addTable(state.table === 'other');
-  for (const set of settings.localhostNodePorts ? [...fixedSets, 'loopback-nodeports' as const] : fixedSets) {
+  for (const set of setsFor(needs, settings)) {
     if (!known.sets.has(set)) transaction.addSet(set);
     known.sets.add(set);
   }
   if (settings.localhostNodePorts) transaction.addLoopbackCounters();
-  const fixed = fixedChains(settings);
+  const fixed = fixedChains(settings, needs.resetsDeparted);
   for (const body of fixed) attachChain(body, state.chains, transaction);
   for (const body of fixed) transaction.refillChain(body);
-  extendStructure(known, names, settings, transaction, state.chains);
+  extendStructure(known, needs.chains, settings, transaction, state.chains);
+  if (!needs.resetsDeparted && known.sets.delete('departed')) {
+    state.elements.delete('departed');
+    transaction.deleteSet('departed');
+  }
   return known;
+}
+
+function setsFor({ resetsDeparted }: Needs, { localhostNodePorts }: NftablesSettings): SetName[] {
+  return [
+    ...fixedSets,
+    ...(localhostNodePorts ? (['loopback-nodeports'] as const) : []),
+    ...(resetsDeparted ? (['departed'] as const) : []),
+  ];
 }
 
 /** What no frontend needs any more. */

@@ -1,6 +1,7 @@
 import { defaultConfig, HEALTHZ_PORT, METRICS_PORT } from '../../config/defaults.ts';
 import type { ConfigDraft } from '../../config/types.ts';
 import { SECOND } from '../../lib/duration.ts';
+import type { ResetDeparted } from '../../model/own-annotations.ts';
 import { defineFlag, type Flag } from '../flag-set.ts';
 import type { FlagType } from '../flag-types.ts';
 import { noVersionRequest, type VersionRequest } from '../version.ts';
@@ -26,6 +27,7 @@ export interface FlagValues {
   inspectionFrom: readonly string[];
   serviceMetrics: readonly string[];
   serviceMetricsMax: number;
+  resetDeparted: ResetDeparted;
   clusterCIDR: string;
   iptablesSyncPeriod: bigint;
   iptablesMinSyncPeriod: bigint;
@@ -55,6 +57,7 @@ export function defaultValues(): FlagValues {
     inspectionFrom: [],
     serviceMetrics: [],
     serviceMetricsMax: SERVICE_METRICS_MAX,
+    resetDeparted: 'off',
     clusterCIDR: '',
     iptablesSyncPeriod: 30n * SECOND,
     iptablesMinSyncPeriod: SECOND,

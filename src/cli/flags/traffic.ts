@@ -1,4 +1,18 @@
-import { bool, duration, int32, localMode, proxyMode, string, stringSlice } from '../flag-types.ts';
+import {
+  parseResetDeparted,
+  type ResetDeparted,
+  resetDepartedAnnotation,
+} from '../../model/own-annotations.ts';
+import {
+  bool,
+  duration,
+  type FlagType,
+  int32,
+  localMode,
+  proxyMode,
+  string,
+  stringSlice,
+} from '../flag-types.ts';
 import { type FlagValues, field, flag, type ProxyFlag } from './flag.ts';
 
 const program = (o: FlagValues) => o;
@@ -8,12 +22,28 @@ const linux = (o: FlagValues) => o.draft.linux;
 const iptables = (o: FlagValues) => o.draft.iptables;
 const ipvs = (o: FlagValues) => o.draft.ipvs;
 
+const resetDeparted: FlagType<ResetDeparted> = {
+  name: 'off|tcp',
+  parse(text) {
+    const value = parseResetDeparted(text);
+    if (!value) throw new Error('is none of off, tcp');
+    return value;
+  },
+  format: (value) => value,
+};
+
 export const trafficFlags: readonly ProxyFlag[] = [
   flag(
     'proxy-mode',
     proxyMode,
     field(config, 'mode'),
     'The proxy mode: "nftables", "iptables", "ipvs" or "userspace". When empty, "iptables".',
+  ),
+  flag(
+    'reset-departed',
+    resetDeparted,
+    field(program, 'resetDeparted'),
+    `With "tcp", in nftables mode, connections of Services to endpoints that are gone get a TCP reset at their next packet, for ten minutes; with "off" they do not. The annotation ${resetDepartedAnnotation} of a Service overrides it.`,
   ),
   flag(
     'cluster-cidr',

@@ -137,6 +137,7 @@ function portOf(report: ServiceReport): ServicePort {
     externalPolicyLocal: same.externalTrafficPolicy === 'Local',
     internalPolicyLocal: same.internalTrafficPolicy === 'Local',
     healthCheckNodePort: same.healthCheckNodePort,
+    resetsDeparted: same.resetsDeparted ?? false,
   };
 }
 

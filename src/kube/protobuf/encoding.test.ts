@@ -11,6 +11,7 @@ import {
 import { cut, cuts, singleBytes } from '../../../test/kube/chunks.ts';
 import { createIntern } from '../../lib/intern.ts';
 import type { ResourceName } from '../../model/objects.ts';
+import { resetDepartedAnnotation } from '../../model/own-annotations.ts';
 import { apiErrorOf } from '../api-error.ts';
 import { kinds } from '../decode.ts';
 import type { AnswerReader, Encoding, ReceivedObject, WatchEvent } from '../encoding.ts';
@@ -97,7 +98,12 @@ describe('an object decodes to the same in JSON and protobuf:', () => {
   const annotations = fc.dictionary(
     fc.oneof(
       fc.constantFrom('endpoints.kubernetes.io/last-change-trigger-time'),
-      fc.constantFrom('kube-proxy-ts.dev/', 'kube-proxy-ts.dev/balance', 'kube-proxy-ts.dev'),
+      fc.constantFrom(
+        'kube-proxy-ts.dev/',
+        'kube-proxy-ts.dev/balance',
+        resetDepartedAnnotation,
+        'kube-proxy-ts.dev',
+      ),
       word,
     ),
     word,

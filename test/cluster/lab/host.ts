@@ -68,6 +68,8 @@ export class Host {
     return {
       ask: async (timeoutMs = conversationTimeoutMs) =>
         (await this.#do({ op: 'say', conversation, timeoutMs })) as { by: string; source: string } | null,
+      outcome: async (timeoutMs = conversationTimeoutMs) =>
+        (await this.#do({ op: 'outcome', conversation, timeoutMs })) as Outcome,
       close: async () => void (await this.#do({ op: 'hang-up', conversation })),
     };
   }
@@ -105,5 +107,7 @@ export class Host {
 export interface OpenConversation {
   /** Returns the server that answers on it now; null when none does in time. */
   ask(timeoutMs?: number): Promise<{ by: string; source: string } | null>;
+  /** Asks on it and returns what became of the question. */
+  outcome(timeoutMs?: number): Promise<Outcome>;
   close(): Promise<void>;
 }

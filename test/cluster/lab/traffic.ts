@@ -34,6 +34,8 @@ export interface EchoServer {
 export interface Conversation {
   /** Returns the server that answers now; undefined when none does in time. */
   ask(timeoutMs: number): Promise<{ by: string; source: string } | undefined>;
+  /** Asks once more and returns what became of it. */
+  outcome(timeoutMs: number): Promise<Outcome>;
   close(): void;
 }
 
@@ -177,19 +179,29 @@ export async function converse(question: Question): Promise<Conversation> {
   const socket = openSocket(question);
   const next = (timeoutMs: number): Promise<Outcome> =>
     new Promise((resolve) => {
-      const timer = setTimeout(() => resolve({ kind: 'silence' }), timeoutMs);
-      socket.once('data', (data) => {
+      const onData = (data: Buffer) => finish(answered(data.toString()));
+      const onError = ({ code = '' }: NodeJS.ErrnoException) =>
+        finish(code === 'ECONNRESET' ? { kind: 'reset' } : { kind: 'failed', code });
+      const timer = setTimeout(() => finish({ kind: 'silence' }), timeoutMs);
+      const finish = (outcome: Outcome): void => {
         clearTimeout(timer);
-        resolve(answered(data.toString()));
-      });
+        socket.off('data', onData).off('error', onError);
+        resolve(outcome);
+      };
+      socket.on('data', onData).on('error', onError);
     });
   socket.on('error', () => socket.destroy());
   const first = await next(question.timeoutMs);
   if (first.kind !== 'answered') throw new Error(`no conversation with ${question.address}:${question.port}`);
+  const say = (timeoutMs: number): Promise<Outcome> => {
+    const answer = next(timeoutMs);
+    socket.write('?');
+    return answer;
+  };
   return {
+    outcome: say,
     ask: async (timeoutMs) => {
-      socket.write('?');
-      const outcome = await next(timeoutMs);
+      const outcome = await say(timeoutMs);
       return outcome.kind === 'answered' ? { by: outcome.by, source: outcome.source } : undefined;
     },
     close: () => socket.destroy(),

@@ -1,0 +1,174 @@
+/** nftables mode with --reset-departed: what clients see of endpoints that are gone. */
+import assert from 'node:assert/strict';
+import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
+import type { DiffReport, ServiceList } from '../../src/inspect/api.ts';
+import type { OpenConversation } from '../cluster/lab/host.ts';
+import { enterNamespace, hasProgram, labUnavailable } from '../cluster/lab/namespace.ts';
+import { inspect } from '../program/served-pages.ts';
+import { addressBooks } from './address-book.ts';
+import { Cluster } from './cluster.ts';
+import { Landscape } from './landscape.ts';
+import { runInNode } from './node-commands.ts';
+import { podPort } from './objects.ts';
+import { Scene } from './scene.ts';
+import type { Packet, ServiceSpec } from './story.ts';
+import { everyWayIn, own } from './web-service.ts';
+
+const skip = labUnavailable() ?? (hasProgram('nft', '--version') ? false : 'needs the program nft');
+const namespace = skip ? '' : enterNamespace(import.meta.url);
+
+const flags = ['--reset-departed=tcp'];
+const annotation = 'kube-proxy-ts.dev/reset-departed';
+/** Also a pod that reaches itself, which the node masquerades. */
+const waysIn: readonly Packet[] = [...everyWayIn, { from: 'A', to: 'clusterIP' }];
+
+const servedBy = (...endpoints: ServiceSpec['endpoints']): ServiceSpec => ({
+  nodePort: true,
+  loadBalancer: true,
+  endpoints,
+});
+
+describe('connections to endpoints that are gone', { skip }, () => {
+  let landscape: Landscape;
+  let cluster: Cluster;
+  let scene: Scene;
+
+  before(async () => {
+    landscape = await Landscape.build(namespace);
+    cluster = await Cluster.open('nftables', ['IPv4', 'IPv6'], landscape);
+  });
+  beforeEach(() => {
+    scene = new Scene(cluster, addressBooks.IPv4);
+  });
+  afterEach(async () => {
+    scene.close();
+    await cluster.stop();
+  });
+  after(async () => {
+    await cluster.close();
+    landscape.close();
+  });
+
+  /** Both families' views of the story. */
+  const views = (): Scene[] => [scene, scene.otherFamily];
+
+  const tables = async (): Promise<string> => {
+    const list = (family: string) => runInNode('nft', 'list', 'table', family, 'kube-proxy');
+    return `${await list('ip')}${await list('ip6')}`;
+  };
+
+  /** The chains that the flag changes, and the names of all sets. */
+  const layout = async (): Promise<string[]> =>
+    ((await tables()).match(/^\t(chain filter-(forward|output) \{.*?^\t\}|(set|map) \S+)/gms) ?? []).sort();
+
+  /** The elements of the two sets. */
+  const departed = async (): Promise<string[]> => {
+    const sets = [...(await tables()).matchAll(/set departed \{[^}]*elements = \{([^}]*)\}/g)];
+    return sets.flatMap(([, list = '']) => list.split(',').map((text) => text.trim().split(' ')[0] ?? ''));
+  };
+
+  const departs = (...names: readonly ('A' | 'B' | 'C')[]): Promise<void> =>
+    cluster.eventually('the set of departed endpoints', async () => {
+      const wanted = names.flatMap((name) => views().map(({ book }) => book.hosts[name]));
+      assert.deepEqual((await departed()).sort(), wanted.sort());
+      return true;
+    });
+
+  async function openAll(packets: readonly Packet[], name = 'web'): Promise<OpenConversation[]> {
+    const opening = views().flatMap((view) => packets.map((packet) => view.open({ ...packet, of: name })));
+    return Promise.all(opening);
+  }
+
+  const kindsOf = async (open: readonly OpenConversation[]): Promise<string[]> => {
+    const outcomes = await Promise.all(open.map((conversation) => conversation.outcome()));
+    return [...new Set(outcomes.map((outcome) => (outcome.kind === 'answered' ? outcome.by : outcome.kind)))];
+  };
+
+  test('end with a reset at the next packet, whoever the client is; others go on, and so do direct ones', async () => {
+    await cluster.start({ flags });
+    await scene.apply(servedBy('A'));
+    await scene.apply(servedBy('B'), 'stays');
+    const before = await layout();
+    const toA = await openAll(waysIn);
+    const toB = await openAll(waysIn, 'stays');
+    const direct = await Promise.all(
+      views().map(({ book }) => landscape.host('pod').open({ address: book.hosts.A, port: podPort })),
+    );
+    await scene.apply(servedBy({ at: 'A', state: 'draining' }, 'B'));
+    assert.deepEqual(await kindsOf(toA), ['A']);
+    assert.equal(await departed().then((list) => list.length), 0);
+    await scene.apply(servedBy('B'));
+    await departs('A');
+    assert.deepEqual(await kindsOf(toA), ['reset']);
+    assert.deepEqual(await kindsOf(toB), ['B']);
+    assert.deepEqual(await kindsOf(direct), ['A']);
+    const { items } = await inspect<DiffReport>('diff');
+    assert.deepEqual(items, []);
+    await scene.apply(servedBy('A'));
+    assert.deepEqual(await layout(), before);
+    await scene.expect(
+      ...waysIn.map((packet) => ({
+        ...packet,
+        expect: packet.from === 'pod' ? { A: 'OWN' as const } : { A: 'MASQ' as const },
+      })),
+    );
+    for (const conversation of [...toA, ...toB, ...direct]) await conversation.close();
+  });
+
+  test('are left alone without the flag, and ended for a Service whose annotation says so', async () => {
+    await cluster.start();
+    await scene.apply(servedBy('A'));
+    await scene.apply({ ...servedBy('C'), annotations: { [annotation]: 'tcp' } }, 'asks');
+    const plain = await openAll(everyWayIn);
+    const asking = await openAll(everyWayIn, 'asks');
+    scene.put({ ...servedBy('B'), annotations: { [annotation]: 'tcp' } }, 'asks');
+    await scene.apply(servedBy('B'));
+    await departs('C');
+    assert.deepEqual(await kindsOf(plain), ['A']);
+    assert.deepEqual(await kindsOf(asking), ['reset']);
+    const { items } = await inspect<ServiceList>('services');
+    const asked = items.filter(({ resetsDeparted }) => resetsDeparted).map(({ family }) => family);
+    assert.deepEqual(asked.sort(), ['IPv4', 'IPv6']);
+    for (const conversation of [...plain, ...asking]) await conversation.close();
+  });
+
+  test('are left alone while another Service names the endpoint, and go on when it comes back', async () => {
+    await cluster.start({ flags });
+    await scene.apply(servedBy('A'));
+    await scene.apply(
+      { ...servedBy({ at: 'A', state: 'unready' }), annotations: { [annotation]: 'off' } },
+      'other',
+    );
+    const open = await openAll(waysIn);
+    await scene.apply(servedBy('C'));
+    await scene.apply(servedBy('B'));
+    await departs('C');
+    assert.deepEqual(await kindsOf(open), ['A']);
+    await scene.apply(servedBy('B'), 'other');
+    await departs('A', 'C');
+    await scene.apply(servedBy('A'), 'new');
+    await departs('C');
+    assert.deepEqual(await kindsOf(open), ['A']);
+    for (const conversation of open) await conversation.close();
+  });
+
+  test('are ended also after another program has emptied the set; a restart forgets what was gone', async () => {
+    await cluster.start({ flags });
+    await scene.apply(servedBy('A'));
+    const [first = assert.fail(), ...rest] = await openAll(waysIn);
+    const before = await layout();
+    await scene.apply(servedBy('B'));
+    await departs('A');
+    await runInNode('nft', 'flush set ip kube-proxy departed; flush chain ip6 kube-proxy filter-forward');
+    await departs('A');
+    await cluster.eventually('the rule', async () => (await tables()).split('@departed').length === 5);
+    assert.deepEqual(await kindsOf([first]), ['reset']);
+    await cluster.restart();
+    assert.doesNotMatch(await tables(), /departed/);
+    assert.deepEqual(await kindsOf(rest), ['A']);
+    await scene.expect({ from: 'pod', to: 'clusterIP', expect: { B: own.B } });
+    await scene.apply(servedBy('A'));
+    assert.deepEqual(await layout(), before);
+    for (const conversation of [first, ...rest]) await conversation.close();
+  });
+});
