@@ -1,6 +1,7 @@
 import type { Backend } from '../backends/backend.ts';
 import type { BackendContext } from '../backends/mode.ts';
 import { RepairBudget } from '../backends/repair-budget.ts';
+import { DepartedSockets } from '../conntrack/departed-sockets.ts';
 import { kernelFlowTable, tableFacts } from '../conntrack/kernel-table.ts';
 import { ConntrackReconciler } from '../conntrack/reconciler.ts';
 import type { Problems } from '../health/problems.ts';
@@ -10,6 +11,7 @@ import type { Capacity } from '../http/capacity.ts';
 import type { Journalist } from '../inspect/journal.ts';
 import { cpuMs } from '../kernel/cpu-time.ts';
 import { openConntrackClient } from '../kernel/ct/client.ts';
+import { openSocketClient } from '../kernel/diag/client.ts';
 import { Sysctl } from '../kernel/sysctl.ts';
 import { systemFiles } from '../kernel/system-files.ts';
 import type { EventRecorder } from '../kube/events/recorder.ts';
@@ -166,6 +168,7 @@ async function createProxier(
       logger,
     }),
     flows: await openFlows(family, settings.backend, metrics, logger),
+    departedSockets: mode.resetsDeparted ? departedSockets(family, logger) : undefined,
     journal,
     onProblem: (problem) => setAside.report(family, problem),
     onRefused: (refused) => setAside.refused(family, refused),
@@ -210,6 +213,19 @@ async function healthCheckAddresses(addresses: NodePortAddresses, logger: Logger
     logger.error(error, 'Failed to list addresses of the node; health check ports listen everywhere');
     return everywhere;
   }
+}
+
+/** Opens the kernel only when an endpoint has departed. */
+function departedSockets(family: Family, logger: Logger): DepartedSockets {
+  const open = async () => {
+    const libc = await loadLibc();
+    return {
+      ownAddresses: await ownAddresses(),
+      flows: openConntrackClient(libc, { clock: systemClock }),
+      sockets: openSocketClient(libc, { clock: systemClock }),
+    };
+  };
+  return new DepartedSockets({ family, open, logger });
 }
 
 /** Opens a socket of its own to remove stale UDP flows, so that a long dump does not delay a sync. */

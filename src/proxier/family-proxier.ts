@@ -51,6 +51,13 @@ export interface FlowReconciler {
   close(): Promise<void>;
 }
 
+/** Ends connections of this node's own processes to departed endpoints. Runs in the background. */
+export interface DepartedSockets {
+  /** Call when the kernel resets the connections of these endpoints. The map is live. */
+  follow(departed: DepartedEndpoints): void;
+  close(): Promise<void>;
+}
+
 /** What the configuration decides, as far as it can change while the program runs. */
 export interface ProxierSettings {
   readonly backend: Backend;
@@ -75,6 +82,7 @@ export interface FamilyProxierOptions {
   readonly health: HealthMarks;
   readonly serviceHealth: ServiceHealth;
   readonly flows: FlowReconciler;
+  readonly departedSockets?: DepartedSockets | undefined;
   readonly journal: Journalist;
   readonly onProblem: (problem: ObjectProblem) => void;
   /** Service ports that are not, or not fully, programmed after the last sync. */
@@ -155,6 +163,7 @@ export class FamilyProxier implements FamilyView, FamilySink {
     await this.#runner.stop();
     this.#slicesAwaited?.cancel();
     this.#departedDue?.cancel();
+    await this.#options.departedSockets?.close();
     await this.#options.flows.close();
     await this.#settings.backend.close();
   }
@@ -406,6 +415,7 @@ export class FamilyProxier implements FamilyView, FamilySink {
     });
     this.#state.acknowledge(delta);
     flows.reconcile();
+    this.#options.departedSockets?.follow(this.#departed);
     this.#refused = new Set(result.refused.map(({ key }) => key));
     onRefused([...result.refused, ...this.#planner.conflicts()]);
     this.#reportSuccess(delta);

@@ -19,8 +19,12 @@ const namespace = skip ? '' : enterNamespace(import.meta.url);
 
 const flags = ['--reset-departed=tcp'];
 const annotation = 'kube-proxy-ts.dev/reset-departed';
-/** Also a pod that reaches itself, which the node masquerades. */
-const waysIn: readonly Packet[] = [...everyWayIn, { from: 'A', to: 'clusterIP' }];
+/** Through the node; also a pod that reaches itself, which the node masquerades. */
+const waysIn: readonly Packet[] = [
+  ...everyWayIn.filter(({ from }) => from !== 'node'),
+  { from: 'A', to: 'clusterIP' },
+];
+const fromNode: readonly Packet[] = [{ from: 'node', to: 'clusterIP' }];
 
 const servedBy = (...endpoints: ServiceSpec['endpoints']): ServiceSpec => ({
   nodePort: true,
@@ -115,12 +119,44 @@ describe('connections to endpoints that are gone', { skip }, () => {
     for (const conversation of [...toA, ...toB, ...direct]) await conversation.close();
   });
 
+  test('of processes of this node end at once, and those to other endpoints go on', async () => {
+    await cluster.start({ flags });
+    await scene.apply(servedBy('A'));
+    await scene.apply(servedBy('B'), 'stays');
+    const toA = await openAll(fromNode);
+    const toB = await openAll([...fromNode, ...waysIn], 'stays');
+    const fromOthers = await openAll(waysIn);
+    await scene.apply(servedBy('B'));
+    const aborted = { kind: 'failed', code: 'ECONNABORTED' };
+    assert.deepEqual(await Promise.all(toA.map((conversation) => conversation.ended())), [aborted, aborted]);
+    assert.deepEqual(await kindsOf(toB), ['B']);
+    assert.deepEqual(await kindsOf(fromOthers), ['reset']);
+    for (const conversation of [...toA, ...toB, ...fromOthers]) await conversation.close();
+  });
+
+  test('of processes of this node end with a reset where the kernel cannot end sockets', async () => {
+    await cluster.start();
+    await scene.apply(servedBy('A'));
+    const open = await openAll(fromNode);
+    await cluster.stop();
+    for (const { book } of views()) {
+      const family = book.family === 'IPv4' ? 'ip' : 'ip6';
+      const rule = `ct status dnat ct direction original ${family} daddr . tcp dport @departed tcp flags ! rst reject with tcp reset`;
+      await runInNode(
+        'nft',
+        `add set ${family} kube-proxy departed { type ipv${family === 'ip' ? 4 : 6}_addr . inet_service; flags timeout; timeout 20m; }; add element ${family} kube-proxy departed { ${book.hosts.A} . ${podPort} }; insert rule ${family} kube-proxy filter-output ${rule}`,
+      );
+    }
+    assert.deepEqual(await kindsOf(open), ['reset']);
+    for (const conversation of open) await conversation.close();
+  });
+
   test('are left alone without the flag, and ended for a Service whose annotation says so', async () => {
     await cluster.start();
     await scene.apply(servedBy('A'));
     await scene.apply({ ...servedBy('C'), annotations: { [annotation]: 'tcp' } }, 'asks');
-    const plain = await openAll(everyWayIn);
-    const asking = await openAll(everyWayIn, 'asks');
+    const plain = await openAll(waysIn);
+    const asking = await openAll(waysIn, 'asks');
     scene.put({ ...servedBy('B'), annotations: { [annotation]: 'tcp' } }, 'asks');
     await scene.apply(servedBy('B'));
     await departs('C');

@@ -9,6 +9,9 @@ import { CTA, IP, PROTO, PROTOINFO_TCP, PROTOINFO_TCP_STATE, TUPLE } from './con
 export const IPS_SEEN_REPLY = 0x2;
 export const IPS_ASSURED = 0x4;
 
+/** TCP_CONNTRACK_ESTABLISHED, a `tcpState`. */
+export const TCP_ESTABLISHED = 3;
+
 const COUNTERS = { PACKETS: 1, BYTES: 2 } as const;
 const TIMESTAMP_START = 1;
 

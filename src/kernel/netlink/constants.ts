@@ -1,6 +1,7 @@
 /** Numbers of the netlink protocol itself; those of a family are beside its codec. */
 
 export const NETLINK_ROUTE = 0;
+export const NETLINK_SOCK_DIAG = 4;
 export const NETLINK_NETFILTER = 12;
 export const NETLINK_GENERIC = 16;
 

@@ -23,7 +23,7 @@ export type Command =
   | { readonly op: 'stop'; readonly transport: Transport; readonly port: number }
   | { readonly op: 'ask'; readonly question: Question }
   | { readonly op: 'open'; readonly question: Question }
-  | { readonly op: 'say' | 'outcome'; readonly conversation: number; readonly timeoutMs: number }
+  | { readonly op: 'say' | 'outcome' | 'ended'; readonly conversation: number; readonly timeoutMs: number }
   | { readonly op: 'hang-up'; readonly conversation: number };
 
 export type Reply = { readonly id: number } & ({ readonly result: unknown } | { readonly error: string });
@@ -50,7 +50,8 @@ async function execute(command: Command): Promise<unknown> {
     case 'say':
       return (await conversations[command.conversation]?.ask(command.timeoutMs)) ?? null;
     case 'outcome':
-      return (await conversations[command.conversation]?.outcome(command.timeoutMs)) ?? null;
+    case 'ended':
+      return (await conversations[command.conversation]?.[command.op](command.timeoutMs)) ?? null;
     case 'hang-up':
       conversations[command.conversation]?.close();
       return null;

@@ -36,6 +36,8 @@ export interface Conversation {
   ask(timeoutMs: number): Promise<{ by: string; source: string } | undefined>;
   /** Asks once more and returns what became of it. */
   outcome(timeoutMs: number): Promise<Outcome>;
+  /** Waits for its end without sending anything; `silence` when it does not end in time. */
+  ended(timeoutMs: number): Promise<Outcome>;
   close(): void;
 }
 
@@ -177,20 +179,24 @@ function askUDP(question: Question, witness: UnreachableWitness): Promise<Outcom
 /** Opens a connection that stays open. Rejects when no server answers. */
 export async function converse(question: Question): Promise<Conversation> {
   const socket = openSocket(question);
+  let end: Outcome | undefined;
   const next = (timeoutMs: number): Promise<Outcome> =>
     new Promise((resolve) => {
       const onData = (data: Buffer) => finish(answered(data.toString()));
-      const onError = ({ code = '' }: NodeJS.ErrnoException) =>
-        finish(code === 'ECONNRESET' ? { kind: 'reset' } : { kind: 'failed', code });
+      const onError = () => finish(end ?? { kind: 'silence' });
       const timer = setTimeout(() => finish({ kind: 'silence' }), timeoutMs);
       const finish = (outcome: Outcome): void => {
         clearTimeout(timer);
         socket.off('data', onData).off('error', onError);
         resolve(outcome);
       };
-      socket.on('data', onData).on('error', onError);
+      if (end) finish(end);
+      else socket.on('data', onData).on('error', onError);
     });
-  socket.on('error', () => socket.destroy());
+  socket.on('error', ({ code = '' }: NodeJS.ErrnoException) => {
+    end = code === 'ECONNRESET' ? { kind: 'reset' } : { kind: 'failed', code };
+    socket.destroy();
+  });
   const first = await next(question.timeoutMs);
   if (first.kind !== 'answered') throw new Error(`no conversation with ${question.address}:${question.port}`);
   const say = (timeoutMs: number): Promise<Outcome> => {
@@ -200,6 +206,7 @@ export async function converse(question: Question): Promise<Conversation> {
   };
   return {
     outcome: say,
+    ended: next,
     ask: async (timeoutMs) => {
       const outcome = await say(timeoutMs);
       return outcome.kind === 'answered' ? { by: outcome.by, source: outcome.source } : undefined;
