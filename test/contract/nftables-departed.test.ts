@@ -207,4 +207,25 @@ describe('connections to endpoints that are gone', { skip }, () => {
     assert.deepEqual(await layout(), before);
     for (const conversation of [first, ...rest]) await conversation.close();
   });
+
+  test('are left alone in another mode, which reports the flag and the annotation once and serves as usual', async () => {
+    const other = await Cluster.open('userspace', ['IPv4', 'IPv6'], landscape);
+    const story = new Scene(other, addressBooks.IPv4);
+    try {
+      await other.start({ flags });
+      await story.apply({ ...servedBy('A'), annotations: { [annotation]: 'tcp' } });
+      await story.expect({ from: 'pod', to: 'clusterIP', expect: { A: 'OWN' } });
+      const { stderr } = other.program;
+      assert.equal(stderr.split('Flag --reset-departed has no effect in this proxy mode').length, 2, stderr);
+      const reports = stderr
+        .split('\n')
+        .filter((line) => line.includes('is not possible in this proxy mode'));
+      assert.equal(new Set(reports.map((line) => /IPv[46]/.exec(line)?.[0])).size, reports.length, stderr);
+      assert.ok(reports.length > 0, stderr);
+    } finally {
+      story.close();
+      await other.close();
+      await runInNode('nft', 'flush', 'ruleset');
+    }
+  });
 });
