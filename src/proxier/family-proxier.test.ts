@@ -4,6 +4,7 @@ import { FakeClock } from '../../test/fake-clock.ts';
 import type { Backend, Condition, RepairRecord, SyncRequest, SyncResult } from '../backends/backend.ts';
 import { Journal } from '../inspect/journal.ts';
 import type { EndpointSliceObject, ServiceObject } from '../model/objects.ts';
+import type { ServiceDefaults } from '../model/service-ports.ts';
 import { silentLogger } from '../obs/log.ts';
 import { createProxyMetrics } from '../obs/proxy-metrics.ts';
 import { Registry } from '../obs/registry.ts';
@@ -52,6 +53,8 @@ function slice(serviceName: string, addresses: readonly string[], triggerTime?: 
 class RecordingBackend implements Backend {
   readonly family = 'IPv4';
   readonly requests: { changed: string[] | 'all'; endpoints: Record<string, string[]> }[] = [];
+  /** Of every request. */
+  readonly departed: string[] = [];
   skipsHourlySync = false;
   usesServiceCIDRs = true;
   condition: Condition = {};
@@ -59,7 +62,8 @@ class RecordingBackend implements Backend {
   failure: Error | undefined;
   result: SyncResult = { refused: [] };
 
-  async sync({ changed, plans }: SyncRequest): Promise<SyncResult> {
+  async sync({ changed, plans, departed }: SyncRequest): Promise<SyncResult> {
+    this.departed.push([...(departed?.keys() ?? [])].join());
     this.requests.push({
       changed: changed === 'all' ? 'all' : [...changed].sort(),
       endpoints: Object.fromEntries([...plans].map(([key, plan]) => [key, plan.cluster.map(({ id }) => id)])),
@@ -79,7 +83,7 @@ function settingsWith(backend: Backend, healthCheckAddresses = ['0.0.0.0']): Pro
   return { backend, minSyncPeriod: SECOND, syncPeriod: 30 * SECOND, healthCheckAddresses };
 }
 
-function harness() {
+function harness(defaults?: ServiceDefaults) {
   const clock = new FakeClock(Date.UTC(2026, 0, 1));
   const backend = new RecordingBackend();
   const registry = new Registry({ clock, onCollectError: (error) => assert.fail(String(error)) });
@@ -91,6 +95,7 @@ function harness() {
     settings: settingsWith(backend),
     allowExternalIPs: true,
     countsServices: false,
+    ...(defaults && { defaults }),
     metrics: createProxyMetrics(registry, ['partial syncs']),
     health: { queued: () => log.push('queued'), updated: () => log.push('updated') },
     serviceHealth: {
@@ -566,4 +571,47 @@ test('settings replaced before the first lists are used by the first sync', asyn
   listed(proxier);
   await clock.advance(SECOND);
   assert.deepEqual([backend.requests.length, next.requests.length], [0, 1]);
+});
+
+test('departed endpoints are part of syncs, and syncs are requested when they change without an event', async () => {
+  const { clock, backend, proxier } = harness({ resetDeparted: 'tcp' });
+  proxier.start();
+  proxier.updateService(undefined, service('web'));
+  proxier.updateSlice(slice('web', ['10.1.0.1', '10.1.0.2']), false);
+  listed(proxier);
+  await clock.advance(2 * SECOND);
+  proxier.updateSlice(slice('web', ['10.1.0.1']), false);
+  await clock.advance(SECOND / 2);
+  assert.deepEqual(backend.departed, ['', '']);
+  await clock.advance(2 * SECOND);
+  assert.deepEqual(backend.departed, ['', '', '10.1.0.2:8080']);
+  assert.deepEqual(backend.requests.at(-1)?.changed, []);
+  await clock.advance(590 * SECOND);
+  assert.equal(backend.departed.length, 3);
+  await clock.advance(20 * SECOND);
+  assert.deepEqual(backend.departed.slice(3), ['']);
+  await clock.advance(600 * SECOND);
+  assert.equal(backend.departed.length, 4);
+  await proxier.stop();
+});
+
+test('a failed sync loses no departed endpoint; one that comes back is in service and off the list in one sync', async () => {
+  const { clock, backend, proxier } = harness({ resetDeparted: 'tcp' });
+  proxier.start();
+  proxier.updateService(undefined, service('web'));
+  proxier.updateSlice(slice('web', ['10.1.0.1']), false);
+  listed(proxier);
+  await clock.advance(2 * SECOND);
+  proxier.updateSlice(slice('web', []), false);
+  await clock.advance(SECOND / 2);
+  backend.failure = new Error('no');
+  await clock.advance(2 * SECOND);
+  backend.failure = undefined;
+  await clock.advance(30 * SECOND);
+  assert.deepEqual(backend.departed.slice(-2), ['10.1.0.1:8080', '10.1.0.1:8080']);
+  proxier.updateSlice(slice('web', ['10.1.0.1']), false);
+  await clock.advance(2 * SECOND);
+  assert.equal(backend.departed.at(-1), '');
+  assert.deepEqual(backend.requests.at(-1)?.endpoints, { 'shop/web/TCP': ['10.1.0.1:8080'] });
+  await proxier.stop();
 });
