@@ -6,30 +6,31 @@ import type { Structure } from './structure.ts';
 import type { Transaction } from './transaction.ts';
 
 /** Keys of the set `departed`, by `ip:port`. */
-export type DepartedKeys = ReadonlyMap<string, Bytes>;
+export type DepartedKeys = Map<string, Bytes>;
 
-/** The keys that are wanted. Those that `known` has are not computed again. */
-export function departedKeys({ departed }: Pick<Wanted, 'departed'>, known?: DepartedKeys): DepartedKeys {
-  const keys = new Map<string, Bytes>();
-  for (const [id, { ip, port }] of departed ?? []) {
-    keys.set(id, known?.get(id) ?? addressBytes(ip) + portBytes(port));
-  }
-  return keys;
+const none: NonNullable<Wanted['departed']> = new Map();
+
+/** The keys that are wanted. */
+export function departedKeys({ departed = none }: Pick<Wanted, 'departed'>): DepartedKeys {
+  return new Map([...departed].map(([id, endpoint]) => [id, keyOf(endpoint)]));
 }
 
 /**
- * Writes the difference between two lists. The set and the rule that looks into it exist only while the list is not
- * empty: otherwise no packet pays for them.
+ * Writes what differs from `keys`, which it updates. The set and the rule that looks into it exist only while an endpoint
+ * is in the list: otherwise no packet pays for them.
  */
 export function writeDeparted(
   { sets }: Structure,
-  before: DepartedKeys,
-  after: DepartedKeys,
+  keys: DepartedKeys,
+  { departed = none }: Pick<Wanted, 'departed'>,
   settings: NftablesSettings,
   transaction: Transaction,
 ): void {
-  if (after.size === 0) {
-    if (sets.has('departed')) dropDeparted(sets, settings, transaction);
+  if (departed.size === 0) {
+    keys.clear();
+    if (!sets.delete('departed')) return;
+    for (const chain of resettingChains(settings, false)) transaction.refillChain(chain);
+    transaction.deleteSet('departed');
     return;
   }
   if (!sets.has('departed')) {
@@ -37,12 +38,25 @@ export function writeDeparted(
     sets.add('departed');
     for (const chain of resettingChains(settings, true)) transaction.refillChain(chain);
   }
-  for (const [id, key] of before) if (!after.has(id)) transaction.delete('departed', key);
-  for (const [id, key] of after) if (!before.has(id)) transaction.add('departed', key, '');
+  updateElements(keys, departed, transaction);
 }
 
-function dropDeparted(sets: Structure['sets'], settings: NftablesSettings, transaction: Transaction): void {
-  for (const chain of resettingChains(settings, false)) transaction.refillChain(chain);
-  transaction.deleteSet('departed');
-  sets.delete('departed');
+/** The list may be long while it changes little, so it is not copied. */
+function updateElements(keys: DepartedKeys, departed: typeof none, transaction: Transaction): void {
+  for (const [id, endpoint] of departed) {
+    if (keys.has(id)) continue;
+    const key = keyOf(endpoint);
+    keys.set(id, key);
+    transaction.add('departed', key, '');
+  }
+  if (keys.size === departed.size) return;
+  for (const [id, key] of keys) {
+    if (departed.has(id)) continue;
+    keys.delete(id);
+    transaction.delete('departed', key);
+  }
+}
+
+function keyOf({ ip, port }: { readonly ip: string; readonly port: number }): Bytes {
+  return addressBytes(ip) + portBytes(port);
 }

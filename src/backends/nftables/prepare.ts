@@ -129,7 +129,7 @@ export async function prepareChanges(
   wanted: WantedChanges,
   transaction = new Transaction(settings.family),
 ): Promise<Prepared> {
-  const { shadow, structure } = believed;
+  const { shadow, structure, departed } = believed;
   const timeSlice = new TimeSlice(clock);
   const change = new Change();
   for (const keys of inGroups(wanted.changed, portsPerGroup)) {
@@ -143,8 +143,7 @@ export async function prepareChanges(
   }
   const statics = staticsOf(wanted, settings);
   writeStatics(transaction, new ElementDiff(transaction, new Map(believed.statics)), statics);
-  const departed = departedKeys(wanted, believed.departed);
-  writeDeparted(structure, believed.departed, departed, settings, transaction);
+  writeDeparted(structure, departed, wanted, settings, transaction);
   return {
     batch: transaction.finish(),
     elementOperations: transaction.elementOperations,
