@@ -44,6 +44,29 @@ suite('libc over FFI', { skip: process.platform !== 'linux' && 'needs Linux' }, 
     }
   });
 
+  test('one call receives the datagrams that are queued, as many as the batch has room for', async () => {
+    const fd = openSocket(libc);
+    try {
+      const batch = libc.datagramBatch(2, 64);
+      assert.equal(libc.receiveBatch(fd, batch), 0);
+      await libc.send(fd, Buffer.concat([1, 2, 3].map(acknowledged)));
+      const sequences = () =>
+        Array.from({ length: libc.receiveBatch(fd, batch) }, (_, i) => {
+          assert.deepEqual([batch.length(i), batch.isWhole(i), batch.sender(i).getUint32(4)], [36, true, 0]);
+          const bytes = batch.bytes(i);
+          return new DataView(bytes.buffer, bytes.byteOffset).getUint32(8, true);
+        });
+      assert.deepEqual([sequences(), sequences(), sequences()], [[1, 2], [3], []]);
+      const small = libc.datagramBatch(1, 16);
+      await libc.send(fd, acknowledged(4));
+      assert.equal(libc.receiveBatch(fd, small), 1);
+      assert.deepEqual([small.isWhole(0), small.length(0), small.bytes(0).length], [false, 36, 16]);
+      assert.throws(() => libc.receiveBatch(badFd, batch), SystemError);
+    } finally {
+      libc.close(fd);
+    }
+  });
+
   test('a watch calls back when a datagram arrives, and not after close', async () => {
     const fd = openSocket(libc);
     let calls = 0;
@@ -134,5 +157,12 @@ function openSocket(libc: Libc): number {
 function linkDump(sequence: number): Uint8Array {
   const bytes = new Uint8Array(new ArrayBuffer(32));
   bytes.set([32, 0, 0, 0, 18, 0, 1, 3, sequence]);
+  return bytes;
+}
+
+/** NLMSG_NOOP with NLM_F_ACK: the kernel only acknowledges it. */
+function acknowledged(sequence: number): Uint8Array {
+  const bytes = new Uint8Array(new ArrayBuffer(16));
+  bytes.set([16, 0, 0, 0, 1, 0, 5, 0, sequence]);
   return bytes;
 }

@@ -1,3 +1,4 @@
+import { DatagramBatch } from './datagram-batch.ts';
 import { type Call, type Koffi, loadKoffi } from './koffi.ts';
 import type { Libc, Watch } from './libc.ts';
 import { SystemError } from './system-error.ts';
@@ -24,6 +25,7 @@ class KoffiLibc implements Libc {
   readonly #getsockopt: Call<[number, number, number, Uint8Array, Uint32Array]>;
   readonly #send: Call<[number, Uint8Array, number, number]>;
   readonly #recvfrom: Call<[number, Uint8Array, number, number, Uint8Array, Uint32Array]>;
+  readonly #recvmmsg: Call<[number, Uint8Array, number, number, null]>;
   readonly #close: Call<[number]>;
   /** Made once: `receive` is called for every event of the kernel. */
   readonly #senderLength = new Uint32Array(1);
@@ -40,6 +42,9 @@ class KoffiLibc implements Libc {
     this.#send = lib.func('intptr_t send(int fd, const void *data, size_t length, int flags)');
     this.#recvfrom = lib.func(
       'intptr_t recvfrom(int fd, void *buffer, size_t length, int flags, void *address, void *addressLength)',
+    );
+    this.#recvmmsg = lib.func(
+      'int recvmmsg(int fd, void *headers, uint32_t count, int flags, void *timeout)',
     );
     this.#close = lib.func('int close(int fd)');
   }
@@ -95,6 +100,20 @@ class KoffiLibc implements Libc {
       const errno = this.#koffi.errno();
       if (errno === EAGAIN) return undefined;
       if (errno !== EINTR) throw new SystemError('recvfrom', errno);
+    }
+  }
+
+  datagramBatch(count: number, capacity: number): DatagramBatch {
+    return new DatagramBatch(count, capacity, (bytes) => this.#koffi.address(bytes));
+  }
+
+  receiveBatch(fd: number, batch: DatagramBatch): number {
+    for (;;) {
+      const received = this.#recvmmsg(fd, batch.headers, batch.count, MSG_DONTWAIT | MSG_TRUNC, null);
+      if (received >= 0) return received;
+      const errno = this.#koffi.errno();
+      if (errno === EAGAIN) return 0;
+      if (errno !== EINTR) throw new SystemError('recvmmsg', errno);
     }
   }
 

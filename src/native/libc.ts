@@ -1,3 +1,5 @@
+import type { DatagramBatch } from './datagram-batch.ts';
+
 /**
  * Calls of the C library that Node does not offer. Every failure is a SystemError. Buffers are passed to the kernel
  * without a copy.
@@ -25,6 +27,12 @@ export interface Libc {
    * datagram, also when `buffer` was too small for it. Fills `sender` with the sender's address.
    */
   receive(fd: number, buffer: Uint8Array, sender: Uint8Array): number | undefined;
+
+  /** Room for datagrams of up to `capacity` bytes. */
+  datagramBatch(count: number, capacity: number): DatagramBatch;
+
+  /** Receives datagrams that are already queued, as many as the batch has room for. Returns how many there were. */
+  receiveBatch(fd: number, batch: DatagramBatch): number;
 
   /** As `receive`, on a worker thread: the kernel produces the next part of a dump inside the call. */
   receiveInWorker(fd: number, buffer: Uint8Array, sender: Uint8Array): Promise<number | undefined>;

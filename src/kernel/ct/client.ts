@@ -3,12 +3,12 @@ import type { Libc } from '../../native/libc.ts';
 import { NETLINK_NETFILTER, NLM_F_REQUEST } from '../netlink/constants.ts';
 import type { NetlinkError } from '../netlink/error.ts';
 import { type NetlinkRequest, NetlinkSocket, type SocketOptions } from '../netlink/socket.ts';
-import { type NetlinkTransport, openTransport } from '../netlink/transport.ts';
+import { type NetlinkTransport, openTransport, type TransportOptions } from '../netlink/transport.ts';
 import { MessageWriter } from '../netlink/writer.ts';
 import { readFlow, writeDelete, writeFilter, writeGet } from './codec.ts';
-import { CT_DELETE, CT_GET, CT_NEW } from './constants.ts';
+import { CT_DELETE, CT_GET, CT_NEW, entryBatch } from './constants.ts';
 import { type Flow, type FlowFilter, type FlowIdentity, matchesFilter } from './flow.ts';
-import { readTrackedFlow, TrackedFlow } from './tracked-flow.ts';
+import { type FlowAddress, readTrackedFlow, TrackedFlow } from './tracked-flow.ts';
 
 /** Receives flows one by one: a node can track millions, so the client collects none. */
 export interface FlowVisitor {
@@ -45,7 +45,7 @@ export interface ConntrackClient {
    * Visits those of these flows that the table still has, as they are now. Does not wait for a walk under way. The record
    * is filled again for the next flow.
    */
-  readAgain(flows: readonly TrackedFlow[], visit: (flow: TrackedFlow) => void): Promise<void>;
+  readAgain(flows: readonly FlowAddress[], visit: (flow: TrackedFlow) => void): Promise<void>;
   /** As `forEachTrackedFlow`. Kernels that ignore a condition let more flows of the family through. */
   forEachFilteredFlow(filter: FlowFilter, visitor: TrackedFlowVisitor): Promise<void>;
   /** Deletes entries. Does not wait for a walk under way. */
@@ -57,7 +57,7 @@ export interface ConntrackClient {
 const bytesPerRequest = 112;
 
 export function openConntrackClient(libc: Libc, options: SocketOptions): ConntrackClient {
-  return new NetlinkConntrackClient(() => openTransport(libc, NETLINK_NETFILTER), options);
+  return new NetlinkConntrackClient((how) => openTransport(libc, NETLINK_NETFILTER, how), options);
 }
 
 /** ctnetlink over two sockets, one for walks and one for single entries, so that a walk does not delay these. */
@@ -65,9 +65,9 @@ export class NetlinkConntrackClient implements ConntrackClient {
   readonly #walks: NetlinkSocket;
   readonly #entries: NetlinkSocket;
 
-  constructor(open: () => NetlinkTransport, options: SocketOptions) {
+  constructor(open: (how?: TransportOptions) => NetlinkTransport, options: SocketOptions) {
     this.#walks = new NetlinkSocket(open(), options);
-    this.#entries = new NetlinkSocket(open(), options);
+    this.#entries = new NetlinkSocket(open({ batch: entryBatch }), options);
   }
 
   forEachFlow(filter: FlowFilter, visitor: FlowVisitor): Promise<void> {
@@ -102,7 +102,7 @@ export class NetlinkConntrackClient implements ConntrackClient {
     });
   }
 
-  async readAgain(flows: readonly TrackedFlow[], visit: (flow: TrackedFlow) => void): Promise<void> {
+  async readAgain(flows: readonly FlowAddress[], visit: (flow: TrackedFlow) => void): Promise<void> {
     const writer = new MessageWriter(flows.length * bytesPerRequest);
     for (const [i, flow] of flows.entries()) {
       writer.beginMessage(CT_GET, NLM_F_REQUEST, i);

@@ -6,7 +6,7 @@ import type { MessageWriter } from '../netlink/writer.ts';
 import { addressFamilies, nameOf } from '../numbers.ts';
 import { CTA, IP, PROTO, TUPLE } from './constants.ts';
 import type { Flow, FlowFilter, FlowIdentity, FlowTuple } from './flow.ts';
-import { readTCPState, type TrackedFlow } from './tracked-flow.ts';
+import { type FlowAddress, readTCPState } from './tracked-flow.ts';
 
 /** Messages about single entries; see tracked-flow.ts for those who look at many. */
 
@@ -42,7 +42,7 @@ export function writeDelete(writer: MessageWriter, flow: FlowIdentity): void {
 }
 
 /** Writes the request for one entry. */
-export function writeGet(writer: MessageWriter, flow: TrackedFlow): void {
+export function writeGet(writer: MessageWriter, flow: FlowAddress): void {
   const { sourcePort, destinationPort } = flow;
   const [source, destination] = [keyBytes(flow.source), keyBytes(flow.destination)];
   writeEntry(writer, flow, { source, destination, sourcePort, destinationPort });

@@ -31,3 +31,6 @@ export const TCP = { LAST_ACK: 6, TIME_WAIT: 7, CLOSE: 8 } as const;
 export const TUPLE = { IP: 1, PROTO: 2 } as const;
 export const IP = { V4_SRC: 1, V4_DST: 2, V6_SRC: 3, V6_DST: 4 } as const;
 export const PROTO = { NUM: 1, SRC_PORT: 2, DST_PORT: 3 } as const;
+
+/** For datagrams with one entry each: a few hundred bytes, and a security context that may have some thousand. */
+export const entryBatch = { count: 16, capacity: 8_192 };

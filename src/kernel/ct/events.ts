@@ -10,6 +10,7 @@ import {
   CT_DELETE,
   CT_NEW,
   CTA,
+  entryBatch,
   NFNLGRP_CONNTRACK_DESTROY,
   NFNLGRP_CONNTRACK_NEW,
   NFNLGRP_CONNTRACK_UPDATE,
@@ -63,7 +64,7 @@ export function followFlows(
   { files, clock }: { readonly files: SystemFiles; readonly clock: Clock },
   listener: FlowListener,
 ): FlowSubscription {
-  const transport = openTransport(libc, NETLINK_NETFILTER, { receiveBuffer });
+  const transport = openTransport(libc, NETLINK_NETFILTER, { receiveBuffer, batch: entryBatch });
   return followFlowsOn(transport, files, listener, clock);
 }
 

@@ -49,6 +49,12 @@ export class TrackedFlow {
   startedAt = 0;
 }
 
+/** What finds the entry of a flow, and tells it from a later one with the same addresses. */
+export type FlowAddress = Pick<
+  TrackedFlow,
+  'family' | 'protocol' | 'source' | 'sourcePort' | 'destination' | 'destinationPort' | 'zone' | 'id'
+>;
+
 /**
  * Fills `flow` from a conntrack message. Returns false for other families than IPv4 and IPv6. Throws NetlinkFormatError
  * when addresses are missing.

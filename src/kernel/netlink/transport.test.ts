@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { DatagramBatch } from '../../native/datagram-batch.ts';
 import {
   type Libc,
   SO_RCVBUF,
@@ -35,6 +36,8 @@ function fakeLibc(overrides: Partial<Libc> = {}) {
     attachFilter: () => void calls.push('filter'),
     send: async (_, data) => void calls.push(`send ${data.length}`),
     receive: () => undefined,
+    datagramBatch: (count, capacity) => new DatagramBatch(count, capacity, () => 0n),
+    receiveBatch: () => 0,
     receiveInWorker: async () => undefined,
     watch: () => ({ close() {} }),
     close: (closed) => void calls.push(`close ${closed}`),
@@ -134,4 +137,21 @@ test('a datagram has the port of its sender', () => {
   });
   const datagram = openTransport(libc, NETLINK_NETFILTER).receive();
   assert.deepEqual([[...(datagram?.bytes ?? [])], datagram?.sender], [[1, 2, 3], 4242]);
+});
+
+test('datagrams that one call received are passed on one by one, and one that was cut off fails alone', () => {
+  const batches = [[20, 64, 65, 24], [16]];
+  const { libc } = fakeLibc({
+    receiveBatch: (_, { headers }) => {
+      const lengths = batches.shift() ?? [];
+      const view = new DataView(headers.buffer);
+      for (const [i, length] of lengths.entries()) view.setUint32(i * 64 + 56, length, true);
+      return lengths.length;
+    },
+  });
+  const transport = openTransport(libc, NETLINK_NETFILTER, { batch: { count: 4, capacity: 64 } });
+  const lengths = () => transport.receive()?.bytes.length;
+  assert.deepEqual([lengths(), lengths()], [20, 64]);
+  assert.throws(lengths, /datagram of 65 bytes was cut off/);
+  assert.deepEqual([lengths(), lengths(), lengths(), lengths()], [24, 16, undefined, undefined]);
 });
