@@ -83,6 +83,7 @@ async function openObservedKernel(): Promise<ObservedKernel> {
     ownAddresses,
     interfaces,
     openRefusals: async () => {
+      // A socket of its own: when the log cannot start, closing it removes the tables that it added so far.
       const nft = openNftClient(libc, options);
       return refusalKernel(libc, watchingTables.observer, nft, () => nft.close());
     },

@@ -51,14 +51,15 @@ export async function findAccounting(sysctl: Sysctl, nft: NftClient): Promise<st
   return on.map((name) => `net.netfilter.${name}`);
 }
 
-/** Sets these back, and removes the mark. */
+/** Sets these back, and removes the mark. Does nothing without the mark. */
 export async function restoreAccounting(sysctl: Sysctl, nft: NftClient): Promise<void> {
+  if (!(await tableExists(nft, accountingMark))) return;
   for (const name of await marked(nft)) set(sysctl, name, 0);
   await removeTable(nft, accountingMark);
 }
 
+/** The settings in the mark, which exists. */
 async function marked(nft: NftClient): Promise<readonly (typeof switched)[number][]> {
-  if (!(await tableExists(nft, accountingMark))) return [];
   const chains = await nft.listChains(accountingMark);
   return switched.filter((wanted) => chains.some(({ name }) => name === wanted));
 }
