@@ -85,7 +85,7 @@ function inspectionPages({ inspector, node, log, clock }: InspectionPagesOptions
       const question = readFlowQuestion((name) => query.get(name));
       const isHead = request.method === 'HEAD';
       if (isWatch(query.get('watch'))) {
-        const lines = new LineStream(response, (count) => lostLine(count, clock.now()));
+        const lines = new LineStream(response, (count) => lostLine(count, clock.now()), clock);
         const end = await inspector.watchFlows(
           question,
           (event) => lines.write(event),

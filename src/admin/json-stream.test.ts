@@ -4,8 +4,10 @@ import { get, type IncomingMessage } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
 import { eventually } from '../../test/eventually.ts';
+import { FakeClock } from '../../test/fake-clock.ts';
 import { serveHttp } from '../../test/serve-http.ts';
 import type { HttpResponse } from '../http/response.ts';
+import { systemClock } from '../lib/clock.ts';
 import { LineStream, sendBatches } from './json-stream.ts';
 
 async function answerOf(t: TestContext, handle: (response: HttpResponse) => void): Promise<IncomingMessage> {
@@ -55,7 +57,7 @@ test('a reader of lines that is too slow misses some, and is told how many', asy
   const line = { text: 'x'.repeat(200) };
   let longest = 0;
   const response = await answerOf(t, (to) => {
-    const lines = new LineStream(to, (count) => ({ lost: count }));
+    const lines = new LineStream(to, (count) => ({ lost: count }), systemClock);
     for (let i = 0; i < sent; i++) {
       lines.write(line);
       longest = Math.max(longest, to.writableLength);
@@ -72,23 +74,40 @@ test('a reader of lines that is too slow misses some, and is told how many', asy
   assert.equal(all.length - 1 + lost, sent);
 });
 
-test('lines of the same moment are sent together, also before the end', async (t) => {
-  const sent = 100;
+test('lines that come shortly after each other are sent together, also before the end', async (t) => {
+  const clock = new FakeClock();
   let writes = 0;
   const response = await answerOf(t, (to) => {
-    const lines = new LineStream(to, (count) => ({ lost: count }));
+    const lines = new LineStream(to, (count) => ({ lost: count }), clock);
     const write = to.write.bind(to);
     to.write = (piece: string | Uint8Array) => {
       writes++;
       return write(piece);
     };
-    for (let i = 0; i < sent; i++) lines.write({ n: i });
-    queueMicrotask(() => {
-      lines.write({ n: sent });
+    const run = async () => {
+      lines.write({ n: 1 });
+      await clock.advance(5);
+      lines.write({ n: 2 });
+      assert.equal(writes, 0);
+      await clock.advance(5);
+      assert.equal(writes, 1);
+      lines.write({ n: 3 });
       lines.end();
-    });
+    };
+    void run();
   });
-  const received = (await text(response)).trim().split('\n');
-  assert.deepEqual(JSON.parse(received.at(-1) ?? ''), { n: sent });
-  assert.deepEqual([received.length, writes], [sent + 1, 2]);
+  assert.deepEqual((await text(response)).trim().split('\n'), ['{"n":1}', '{"n":2}', '{"n":3}']);
+  assert.deepEqual([writes, clock.pending], [2, 0]);
+});
+
+test('a reader of lines that disconnects leaves no timer', async (t) => {
+  const clock = new FakeClock();
+  const response = await answerOf(t, (to) => {
+    const lines = new LineStream(to, (count) => ({ lost: count }), clock);
+    to.flushHeaders();
+    lines.write({ n: 1 });
+  });
+  assert.equal(clock.pending, 1);
+  response.destroy();
+  await eventually('the timer is cancelled', () => clock.pending === 0);
 });

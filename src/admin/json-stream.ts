@@ -1,6 +1,6 @@
 import type { HttpResponse } from '../http/response.ts';
-import type { Clock } from '../lib/clock.ts';
-import { TimeSlice } from '../lib/time-slice.ts';
+import type { Clock, Timer } from '../lib/clock.ts';
+import { reportSliceMs, TimeSlice } from '../lib/time-slice.ts';
 
 /** Characters per write. */
 const pieceLength = 64 * 1024;
@@ -15,7 +15,7 @@ export async function sendList(
   items: Iterable<object>,
   clock: Clock,
 ): Promise<void> {
-  const timeSlice = new TimeSlice(clock);
+  const timeSlice = new TimeSlice(clock, reportSliceMs);
   let piece = `${JSON.stringify(head).slice(0, -1)},"items":[`;
   let separator = '\n';
   for (const item of items) {
@@ -77,21 +77,27 @@ export async function sendBatches(
 
 /** Bytes that wait for a slow reader, before lines are left out. */
 const maxWaiting = 4 << 20;
+/** A write costs as much as many lines, so it waits for more of them: for less time than a person notices. */
+const collectMs = 10;
 
 /**
- * Sends one object per line, as they come. Lines of the same moment are sent together: a write costs as much as many
- * lines. A reader that is too slow misses some, and is told how many.
+ * Sends one object per line, as they come. Lines that come within some milliseconds are sent together. A reader that is
+ * too slow misses some, and is told how many.
  */
 export class LineStream {
   readonly #response: HttpResponse;
   readonly #lostLine: (count: number) => object;
+  readonly #clock: Clock;
+  #flushing: Timer | undefined;
   #piece = '';
   #lost = 0;
 
-  constructor(response: HttpResponse, lostLine: (count: number) => object) {
+  constructor(response: HttpResponse, lostLine: (count: number) => object, clock: Clock) {
     this.#response = response;
     this.#lostLine = lostLine;
+    this.#clock = clock;
     response.on('drain', () => this.#report());
+    response.on('close', () => this.#flushing?.cancel());
   }
 
   write(line: object): void {
@@ -101,7 +107,7 @@ export class LineStream {
       this.#lost++;
       return;
     }
-    if (this.#piece === '') queueMicrotask(() => this.#flush());
+    if (this.#piece === '') this.#flushing = this.#clock.setTimeout(() => this.#flush(), collectMs);
     this.#piece += `${JSON.stringify(line)}\n`;
     if (this.#piece.length >= pieceLength) this.#flush();
   }
@@ -113,6 +119,7 @@ export class LineStream {
   }
 
   #flush(): void {
+    this.#flushing?.cancel();
     const piece = this.#piece;
     this.#piece = '';
     if (piece !== '' && !this.#response.destroyed) this.#response.write(piece);

@@ -1,6 +1,9 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Clock } from './clock.ts';
 
+/** Budget in ms for reports: a change of the rules takes several turns of the event loop, and may wait in each of them. */
+export const reportSliceMs = 2;
+
 /**
  * Divides long work into slices, so that timers, watches and health checks wait for one slice at most. Awaiting
  * promises is not enough: a loop whose data is already there never returns to the event loop. Use it as

@@ -1,6 +1,7 @@
 import type { ConntrackClient } from '../kernel/ct/client.ts';
 import type { FlowSubscription } from '../kernel/ct/events.ts';
-import { TrackedFlow } from '../kernel/ct/tracked-flow.ts';
+import type { FlowAddress, TrackedFlow } from '../kernel/ct/tracked-flow.ts';
+import type { Clock, Timer } from '../lib/clock.ts';
 import type { Family } from '../model/ip.ts';
 import { isClosed } from './flow-state.ts';
 import type { ObservedService } from './service-index.ts';
@@ -13,10 +14,13 @@ export interface ClosedConnectionsOptions {
   readonly find: (flow: TrackedFlow) => ObservedService | undefined;
   /** Called once for each connection, with its packets and bytes. The record is filled again for the next one. */
   readonly onClosed: (flow: TrackedFlow, service: ObservedService) => void;
+  readonly clock: Clock;
 }
 
-/** Entries to read again at a time: other work of the event loop waits for them. */
+/** Entries to read again at a time. */
 const readAtOnce = 100;
+/** A request costs as much as many entries, so it waits for more of them. */
+const collectMs = 5;
 
 /**
  * Tells when TCP connections end, which the kernel remembers for minutes afterwards. Its event has no packets and bytes,
@@ -27,7 +31,8 @@ export class ClosedConnections {
   readonly #options: ClosedConnectionsOptions;
   /** Ids of connections that were told, or had ended before, and that the kernel still remembers. */
   readonly #told = new Set<number>();
-  readonly #unread = new Map<number, TrackedFlow>();
+  readonly #unread = new Map<number, FlowAddress>();
+  #collecting: Timer | undefined;
   #isOn = true;
   #isLooking = true;
   #isReading = false;
@@ -58,6 +63,7 @@ export class ClosedConnections {
 
   stop(): void {
     this.#isOn = false;
+    this.#collecting?.cancel();
     this.#options.events.followCloses(false);
   }
 
@@ -67,9 +73,10 @@ export class ClosedConnections {
     // While the table is read, it may show a connection as closed before the event comes.
     if (this.#told.has(flow.id) && !this.#isLooking) return;
     this.#told.delete(flow.id);
-    this.#unread.set(flow.id, Object.assign(new TrackedFlow(), flow));
-    // Together with the other events that are queued.
-    if (this.#unread.size === 1) queueMicrotask(() => void this.#read());
+    this.#unread.set(flow.id, addressOf(flow));
+    if (this.#unread.size > 1) return;
+    this.#collecting?.cancel();
+    this.#collecting = this.#options.clock.setTimeout(() => void this.#read(), collectMs);
   }
 
   /** The kernel forgot a connection. Returns whether its end was told. */
@@ -100,4 +107,10 @@ export class ClosedConnections {
     const service = this.#options.find(flow);
     if (service) this.#options.onClosed(flow, service);
   }
+}
+
+/** A copy of what finds the entry: the record is filled again for the next event. */
+function addressOf(flow: TrackedFlow): FlowAddress {
+  const { family, protocol, source, sourcePort, destination, destinationPort, zone, id } = flow;
+  return { family, protocol, source, sourcePort, destination, destinationPort, zone, id };
 }

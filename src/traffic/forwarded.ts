@@ -11,7 +11,7 @@ import type {
 import type { FailedConnections, FlowItem, TrafficFigures, TrafficItem } from '../inspect/traffic-api.ts';
 import type { Clock } from '../lib/clock.ts';
 import { messageOf } from '../lib/thrown.ts';
-import { TimeSlice } from '../lib/time-slice.ts';
+import { reportSliceMs, TimeSlice } from '../lib/time-slice.ts';
 import type { ServicePort } from '../model/service-port.ts';
 import type { PlannedPort } from '../plan/plan.ts';
 import { ForwardedEndpoints } from './forwarded-endpoints.ts';
@@ -137,7 +137,7 @@ export class ForwardedTraffic implements TrafficSource {
   ): Promise<void> {
     const { forwarded, feeds, clock } = this.#options;
     const counted = new Map((await forwarded()).map((port) => [idOf(port), port]));
-    const timeSlice = new TimeSlice(clock);
+    const timeSlice = new TimeSlice(clock, reportSliceMs);
     for (const feed of feeds) {
       for (const plan of feed.plans.values()) {
         const id = idOf(plan.port);

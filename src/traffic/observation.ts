@@ -4,7 +4,7 @@ import type { FlowListener, FlowSubscription } from '../kernel/ct/events.ts';
 import type { TrackedFlow } from '../kernel/ct/tracked-flow.ts';
 import type { Clock } from '../lib/clock.ts';
 import { sleep } from '../lib/sleep.ts';
-import { TimeSlice } from '../lib/time-slice.ts';
+import { reportSliceMs, TimeSlice } from '../lib/time-slice.ts';
 import type { AddressKey } from '../model/address-key.ts';
 import type { Family } from '../model/ip.ts';
 import type { Accounting } from './accounting.ts';
@@ -116,7 +116,7 @@ export class Observation {
   /** Begins to count. Rejects when the kernel does not let us; the caller closes it then, too. */
   async start(): Promise<void> {
     const { kernel, clock, onFailure } = this.#options;
-    const timeSlice = new TimeSlice(clock);
+    const timeSlice = new TimeSlice(clock, reportSliceMs);
     this.#accounting = await kernel.switchOnAccounting();
     await this.services.start(timeSlice, onFailure);
     this.#events = kernel.follow({
@@ -144,6 +144,7 @@ export class Observation {
       events: this.#events,
       find: (flow) => this.services.find(flow),
       onClosed: (flow, service) => this.#tellEnd(flow, service),
+      clock: this.#options.clock,
     });
     void this.#closes.start();
   }

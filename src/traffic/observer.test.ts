@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
-import { setImmediate as soon } from 'node:timers/promises';
 import { planOf, plansByKey } from '../../test/cluster/plans.ts';
 import { FakeClock } from '../../test/fake-clock.ts';
 import type { FlowEvent, TrafficGrouping } from '../inspect/traffic-api.ts';
@@ -71,7 +70,7 @@ class FakeKernel implements ObservedKernel {
         if (this.table.some(({ id }) => id === flow.id)) visitor.flow(flow);
       }
     },
-    readAgain: async (flows: readonly TrackedFlow[], visit: (flow: TrackedFlow) => void) => {
+    readAgain: async (flows: readonly Pick<TrackedFlow, 'id'>[], visit: (flow: TrackedFlow) => void) => {
       await this.beforeReading();
       for (const { id } of flows) {
         const found = this.table.find((each) => each.id === id);
@@ -347,8 +346,10 @@ test('a watcher is told of openings and ends, and keeps the observation going', 
 });
 
 suite('TCP connections that end', () => {
+  /** Entries are read again after this time. */
+  const collectMs = 5;
   const watched = async (before: (kernel: FakeKernel) => void = () => {}) => {
-    const { kernel, observer } = setUp();
+    const { kernel, observer, clock } = setUp();
     before(kernel);
     const seen: string[] = [];
     const end = await observer.watch(
@@ -356,12 +357,13 @@ suite('TCP connections that end', () => {
       ({ event, flow }) => seen.push(`${event} ${flow?.client} ${flow?.bytesToClient}`),
       () => assert.fail('it ends too early'),
     );
+    const soon = () => clock.advance(collectMs);
     await soon();
-    return { kernel, seen, end };
+    return { kernel, seen, end, soon };
   };
 
   test('are told once, with their bytes, while the kernel still remembers them', async () => {
-    const { kernel, seen, end } = await watched();
+    const { kernel, seen, end, soon } = await watched();
     kernel.opened({ id: 1 });
     kernel.opened({ id: 2 });
     kernel.closed(1, 7);
@@ -401,7 +403,7 @@ suite('TCP connections that end', () => {
   });
 
   test('are told once when the kernel forgets them before or while their entry is read', async () => {
-    const { kernel, seen } = await watched();
+    const { kernel, seen, soon } = await watched();
     for (const id of [1, 2, 3]) kernel.opened({ id });
     kernel.closed(1, 1);
     kernel.ended(1, { bytes: 1 });
@@ -421,7 +423,7 @@ suite('TCP connections that end', () => {
   });
 
   test('are told when the kernel forgets them if their entry cannot be read', async () => {
-    const { kernel, seen } = await watched();
+    const { kernel, seen, soon } = await watched();
     kernel.opened({ id: 1 });
     kernel.beforeReading = async () => {
       throw new Error('no memory');

@@ -10,7 +10,7 @@ import type {
 import type { FlowEvent, FlowItem } from '../inspect/traffic-api.ts';
 import type { TrackedFlow } from '../kernel/ct/tracked-flow.ts';
 import type { Clock, Timer } from '../lib/clock.ts';
-import { TimeSlice } from '../lib/time-slice.ts';
+import { reportSliceMs, TimeSlice } from '../lib/time-slice.ts';
 import type { Family } from '../model/ip.ts';
 import type { PlannedPort } from '../plan/plan.ts';
 import { flowItem } from './flow-item.ts';
@@ -63,7 +63,11 @@ export class TrafficObserver implements TrafficSource {
       return await this.#exclusively(async () => {
         await observation.refresh(wish.maxAgeMs);
         const { since, lostEvents } = observation;
-        const found = await trafficItems(observation, wish, new TimeSlice(this.#options.clock));
+        const found = await trafficItems(
+          observation,
+          wish,
+          new TimeSlice(this.#options.clock, reportSliceMs),
+        );
         return { ...found, since, lostEvents, warning: observation.warning };
       });
     } finally {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { FakeClock } from '../../../test/fake-clock.ts';
 import {
   FakeNetlink,
@@ -9,6 +10,7 @@ import {
   fakeMessage,
   overrunError,
 } from '../../../test/kernel/fake-netlink.ts';
+import type { Clock } from '../../lib/clock.ts';
 import { SystemError } from '../../native/system-error.ts';
 import { NLM_F_ACK, NLM_F_DUMP, NLM_F_DUMP_INTR, NLM_F_MULTI, NLM_F_REQUEST } from './constants.ts';
 import { NetlinkError } from './error.ts';
@@ -264,6 +266,29 @@ suite('exchanges', () => {
     let messages = 0;
     assert.deepEqual(await socket.exchange(bytes, () => messages++), { lost: true });
     assert.equal(messages, 2);
+  });
+
+  test('an exchange with many answers lets other work of the event loop run', async () => {
+    const { kernel, clock } = connect((to) => Array.from({ length: 3 }, () => fakeAck(to)));
+    let messages = 0;
+    // Each message takes a millisecond.
+    const slow: Clock = {
+      now: () => clock.now(),
+      monotonic: () => messages,
+      setTimeout: (run, ms) => clock.setTimeout(run, ms),
+    };
+    const socket = new NetlinkSocket(kernel, { clock: slow });
+    let isDone = false;
+    const exchange = socket.exchange(fakeMessage({ type: 16, sequence: 1, port: 0 }), () => messages++);
+    void exchange.then(() => {
+      isDone = true;
+    });
+    const seen: number[] = [];
+    while (!isDone) {
+      await nextTurn();
+      seen.push(messages);
+    }
+    assert.deepEqual(seen.slice(0, 3), [1, 2, 3]);
   });
 
   test('onDatagram sees the datagrams of both directions', async () => {

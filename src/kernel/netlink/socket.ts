@@ -3,6 +3,7 @@ import { Backoff } from '../../lib/backoff.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { inGroups } from '../../lib/groups.ts';
 import { sleep } from '../../lib/sleep.ts';
+import { TimeSlice } from '../../lib/time-slice.ts';
 import { isSystemError } from '../../native/system-error.ts';
 import {
   NLM_F_ACK,
@@ -72,6 +73,8 @@ const dumpAttempts = 10;
 const dumpPauses = { initialMs: 5, maxMs: 500, jitter: 1 };
 /** Half of the longest datagram of a dump. */
 const wellFilled = 16_384;
+/** Other work of the event loop waits no longer for answers that are queued. */
+const drainMs = 1;
 /** Requests sent at a time: their acknowledgements must fit into the receive buffer. */
 const requestsAtOnce = 512;
 
@@ -204,9 +207,9 @@ export class NetlinkSocket {
    */
   exchange(bytes: Uint8Array, onMessage: (message: NetlinkMessage) => void): Promise<{ lost: boolean }> {
     return this.#exclusively(async () => {
-      this.#drain(() => {});
+      await this.#drain(() => {});
       await this.#send(bytes);
-      return { lost: this.#drain(onMessage) };
+      return { lost: await this.#drain(onMessage) };
     });
   }
 
@@ -279,10 +282,12 @@ export class NetlinkSocket {
     return intact;
   }
 
-  /** Receives all datagrams that are queued; returns true when the kernel dropped some. */
-  #drain(onMessage: (message: NetlinkMessage) => void): boolean {
+  /** Receives all datagrams that are queued, in slices of time; resolves to true when the kernel dropped some. */
+  async #drain(onMessage: (message: NetlinkMessage) => void): Promise<boolean> {
+    const timeSlice = new TimeSlice(this.#options.clock, drainMs);
     let lost = false;
     for (;;) {
+      if (timeSlice.isSpent) await timeSlice.yield();
       try {
         const datagram = this.#transport.receive();
         if (!datagram) return lost;

@@ -35,9 +35,12 @@ export interface Rest {
   readonly clock: Clock;
 }
 
-/** Datagrams received before other work of the event loop runs; with rests, as many as fit into this time. */
+/**
+ * Datagrams received before other work of the event loop runs; with rests, as many as fit into this time. A change of the
+ * rules takes several turns of the event loop, and each of them may wait for one of these.
+ */
 const datagramsPerTurn = 64;
-const turnAfterRestMs = 4;
+const turnAfterRestMs = 1;
 const datagramsPerCheck = 16;
 
 /**
@@ -97,7 +100,7 @@ export function subscribe(
     const arm = () => {
       watch = transport.watch(turn);
     };
-    resting = isEmpty ? clock.setTimeout(arm, ms) : clock.setTimeout(turn, 0);
+    resting = isEmpty ? clock.setTimeout(arm, ms) : inNextTurn(turn);
   };
   watch = transport.watch(turn);
   return {
@@ -115,6 +118,12 @@ export function subscribe(
       }),
     close,
   };
+}
+
+/** Runs a function after the other work that the event loop has now. A timer would add a millisecond. */
+function inNextTurn(run: () => void): Timer {
+  const immediate = setImmediate(run);
+  return { cancel: () => clearImmediate(immediate) };
 }
 
 /** Tells after how many datagrams a turn is over. */
