@@ -13,6 +13,7 @@ import { startApiServer } from '../../test/cluster/apiserver/server.ts';
 import { digestLine } from './build.ts';
 
 const [directory = '', mode = ''] = process.argv.slice(2);
+const filename = join(directory, 'kube-proxy.js');
 const digest = digestLine('').length - '\n//'.length;
 const watchedResources = ['nodes', 'services', 'endpointSlices', 'serviceCIDRs'] as const;
 /** From the last watch until the first sync and what follows it. */
@@ -23,9 +24,11 @@ async function main(): Promise<void> {
   process.on('exit', () => rmSync(place, { recursive: true, force: true }));
   const api = await startApiServer();
   fill(api);
-  // V8 forgets functions that were not called for a while. The setting is part of what V8 compares, so it is set back.
+  const { script, source } = load();
+  // V8 forgets functions that were not called for a while. V8 compares this setting with that of a cache, so it is
+  // changed after the cache was read, and set back before it is written.
   setFlagsFromString('--no-flush-bytecode');
-  const { script, source } = start(writeConfig(place, api.url));
+  start(script, writeConfig(place, api.url));
   while (!watchedResources.every((resource) => api.watches(resource).length > 0)) await sleep(100);
   await sleep(syncedMs);
   setFlagsFromString('--flush-bytecode');
@@ -34,15 +37,19 @@ async function main(): Promise<void> {
   process.exit();
 }
 
-function start(config: string): { readonly script: Script; readonly source: string } {
-  const filename = join(directory, 'kube-proxy.js');
+/** Loads the bundle with the functions of the modes that were trained before. Throws when V8 refuses these. */
+function load(): { readonly script: Script; readonly source: string } {
   const source = readFileSync(join(directory, 'kube-proxy.bundle'), 'latin1');
   const cacheFile = join(directory, 'kube-proxy.cache');
   const cachedData = existsSync(cacheFile) ? readFileSync(cacheFile).subarray(digest) : undefined;
   const script = new Script(source, { filename, ...(cachedData && { cachedData }) });
+  if (script.cachedDataRejected) throw new Error(`V8 refuses ${cacheFile}`);
+  return { script, source };
+}
+
+function start(script: Script, config: string): void {
   const program = script.runInThisContext()(createRequire(filename), filename, `file://${filename}`);
   void program.main(['--config', config]);
-  return { script, source };
 }
 
 function writeConfig(place: string, server: string): string {
