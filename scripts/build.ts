@@ -16,7 +16,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { basename, dirname, join, relative, resolve } from 'node:path';
-import { digestLine, lazyBuiltins, wrapper, writeCodeCache } from './code-cache/build.ts';
+import { digestLine, directFFI, lazyBuiltins, wrapper, writeCodeCache } from './code-cache/build.ts';
 import { copyFFILibrary } from './ffi-library.ts';
 import { builtProduct } from './product.ts';
 
@@ -113,7 +113,7 @@ async function buildProxy(
     supported: { 'dynamic-import': false },
     external: ['koffi'],
     define: { ...define, ...wrapper.define },
-    plugins: [lazyBuiltins()],
+    plugins: [lazyBuiltins(), directFFI()],
     sourcemap: 'external',
     banner: { js: wrapper.banner },
     footer: { js: wrapper.footer },
@@ -193,7 +193,8 @@ const NOWHERE = 0xffff;
 
 /**
  * Converts the source map to the table that the logger reads (src/obs/bundle-lines.ts): the number of lines (32 bits), for every
- * line a file and a line in it (16 bits each), then the names of the files.
+ * line the offset at which it begins (32 bits), for every line a file and a line in it (16 bits each), then the names of
+ * the files.
  */
 function writeLineTable(outfile: string): void {
   const map = JSON.parse(readFileSync(`${outfile}.map`, 'utf8')) as { sources: string[]; mappings: string };
@@ -212,9 +213,16 @@ function writeLineTable(outfile: string): void {
     places.push(...(first ?? [NOWHERE, 0]));
   }
   const files = map.sources.map((path) => basename(path)).join('\n');
-  const table = Buffer.concat([Buffer.from(Uint16Array.from(places).buffer), Buffer.from(files)]);
-  const header = Buffer.from(Uint32Array.of(places.length / 2).buffer);
-  writeFileSync(outfile.replace(/\.(js|bundle)$/, '.lines'), Buffer.concat([header, table]));
+  const begins = lineBegins(readFileSync(outfile, 'latin1')).slice(0, places.length / 2);
+  const parts = [Uint32Array.of(begins.length), Uint32Array.from(begins), Uint16Array.from(places)];
+  const table = Buffer.concat([...parts.map(({ buffer }) => Buffer.from(buffer)), Buffer.from(files)]);
+  writeFileSync(outfile.replace(/\.(js|bundle)$/, '.lines'), table);
+}
+
+function lineBegins(text: string): number[] {
+  const begins = [0];
+  for (let end = text.indexOf('\n'); end >= 0; end = text.indexOf('\n', end + 1)) begins.push(end + 1);
+  return begins;
 }
 
 const digits = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/';

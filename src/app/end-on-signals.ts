@@ -1,5 +1,3 @@
-import { readFileSync } from 'node:fs';
-
 const numbers = { SIGTERM: 15, SIGINT: 2 } as const;
 
 type Signal = keyof typeof numbers;
@@ -41,7 +39,8 @@ function wasLost(signal: Signal): boolean {
 
 function statusText(): string {
   try {
-    return readFileSync('/proc/self/status', 'latin1');
+    // An import at the top would load Node's streams, because the entry of the bundle is an ES module.
+    return process.getBuiltinModule('node:fs').readFileSync('/proc/self/status', 'latin1');
   } catch {
     return '';
   }

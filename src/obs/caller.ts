@@ -6,20 +6,36 @@ export interface Caller {
 
 type Entry = (...args: never[]) => unknown;
 
-const frame = /([^/\\()\s]+):(\d+):\d+\)?$/;
+/** Finds the source of an offset in the running file; undefined when it is not known. */
+export type Locate = (offset: number) => Caller | undefined;
 
 /**
  * Returns the position that called `entry`, a function now on the stack. It captures only one frame, which takes a few
- * microseconds, and is called only for records that are written.
+ * microseconds, and is called only for records that are written. With `locate` it asks V8 for the offset of the call:
+ * for a line, V8 would first look for all lines of the bundle.
  */
-export function callerOf(entry: Entry): Caller {
-  const limit = Error.stackTraceLimit;
-  const holder: { stack?: string } = {};
+export function callerOf(entry: Entry, locate?: Locate): Caller {
+  const site = callSiteOf(entry);
+  const offset = (site as { getPosition?(): number } | undefined)?.getPosition?.();
+  const found = offset === undefined ? undefined : locate?.(offset);
+  return found ?? { file: baseName(site?.getFileName() ?? '???'), line: site?.getLineNumber() ?? 1 };
+}
+
+function callSiteOf(entry: Entry): NodeJS.CallSite | undefined {
+  const { stackTraceLimit, prepareStackTrace } = Error;
+  const holder: { stack?: unknown } = {};
   Error.stackTraceLimit = 1;
+  Error.prepareStackTrace = (_error, sites) => sites;
   Error.captureStackTrace(holder, entry);
-  const found = frame.exec(holder.stack ?? '');
-  Error.stackTraceLimit = limit;
-  return found ? { file: found[1] ?? '', line: Number(found[2]) } : { file: '???', line: 1 };
+  // Prepared when it is first read.
+  const sites = holder.stack;
+  Error.stackTraceLimit = stackTraceLimit;
+  Error.prepareStackTrace = prepareStackTrace;
+  return Array.isArray(sites) ? sites[0] : undefined;
+}
+
+function baseName(path: string): string {
+  return path.slice(path.lastIndexOf('/') + 1);
 }
 
 /** Verbosity for source files whose base name, without extension, matches a shell pattern. */

@@ -1,6 +1,5 @@
 import type { Clock } from '../lib/clock.ts';
-import type { Locate } from './bundle-lines.ts';
-import { callerOf, compileVmodule, type VmoduleRule } from './caller.ts';
+import { callerOf, compileVmodule, type Locate, type VmoduleRule } from './caller.ts';
 import {
   formatJsonRecord,
   formatTextLine,
@@ -65,7 +64,7 @@ class Core {
   #form: LoggerForm;
   readonly #time: () => number;
   readonly #pid: number;
-  readonly #locate: Locate;
+  readonly #locate: Locate | undefined;
   readonly recent = new RecentRecords();
   readonly #errors: LogSink;
   readonly #output: LogSink;
@@ -74,7 +73,7 @@ class Core {
     this.verbosity = options.verbosity;
     this.#time = fineTime(options.clock);
     this.#pid = options.pid;
-    this.#locate = options.locate ?? ((caller) => caller);
+    this.#locate = options.locate;
     this.#errors = directSink(options.stderr);
     this.#output = directSink(options.stdout);
     this.#form = this.#formOf(options);
@@ -103,7 +102,7 @@ class Core {
   enabledAt(level: number, entry: Entry): boolean {
     if (level <= this.verbosity) return true;
     const { vmodule } = this.#form;
-    return vmodule !== undefined && level <= (vmodule(this.#locate(callerOf(entry)).file) ?? 0);
+    return vmodule !== undefined && level <= (vmodule(callerOf(entry, this.#locate).file) ?? 0);
   }
 
   write(entry: Entry, record: Omit<LogRecord, keyof RecordHead>): void {
@@ -119,7 +118,7 @@ class Core {
   }
 
   #head(entry: Entry): RecordHead {
-    return { time: this.#time(), pid: this.#pid, caller: this.#locate(callerOf(entry)) };
+    return { time: this.#time(), pid: this.#pid, caller: callerOf(entry, this.#locate) };
   }
 }
 
