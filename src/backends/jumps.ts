@@ -46,7 +46,7 @@ interface FoundTable {
 }
 
 /** What is missing in a table. */
-interface Missing {
+export interface Missing {
   readonly table: JumpTable;
   readonly chains: readonly string[];
   /** The chain that another program may make meanwhile is among `chains`. */
@@ -54,11 +54,29 @@ interface Missing {
   readonly jumps: readonly Jump[];
 }
 
+/** The chains of a kernel, and what is missing there. */
+export interface FoundJumps extends Pick<EnsuredJumps, 'chains'> {
+  readonly missing: readonly Missing[];
+}
+
 /**
  * Makes chains and jumps that are missing, all in one restore; those that are there are left where they are. If that is
  * refused, makes them one by one. Rejects for a chain that cannot be made.
  */
 export async function ensureJumps(commands: Commands, structure: JumpStructure): Promise<EnsuredJumps> {
+  const { chains, missing } = await findJumps(commands, structure);
+  if (missing.length === 0) return { errors: [], chains };
+  try {
+    await commands.restore(insertionsOf(missing));
+    return { errors: [], chains };
+  } catch (error) {
+    if (!(error instanceof CommandError) || error.isResourceProblem) throw error;
+    return { errors: await ensureOneByOne(commands, missing), chains };
+  }
+}
+
+/** Looks for chains and jumps, and makes nothing. */
+export async function findJumps(commands: Commands, structure: JumpStructure): Promise<FoundJumps> {
   const found = await listTables(commands, structure);
   const chains = new Map([...found].map(([table, one]) => [table, one.chains]));
   const missing: Missing[] = [];
@@ -66,14 +84,12 @@ export async function ensureJumps(commands: Commands, structure: JumpStructure):
     const one = await missingIn(commands, table, found.get(table) ?? emptyTable(), structure);
     if (one.chains.length + one.jumps.length > 0) missing.push(one);
   }
-  if (missing.length === 0) return { errors: [], chains };
-  try {
-    await commands.restore(missing.flatMap(insertions));
-    return { errors: [], chains };
-  } catch (error) {
-    if (!(error instanceof CommandError) || error.isResourceProblem) throw error;
-    return { errors: await ensureOneByOne(commands, missing), chains };
-  }
+  return { chains, missing };
+}
+
+/** Restore input that makes what is missing. */
+export function insertionsOf(missing: readonly Missing[]): string[] {
+  return missing.flatMap(insertions);
 }
 
 async function missingIn(

@@ -9,8 +9,8 @@ import { KernelTables } from './kernel-tables.ts';
 import { RestoreError } from './tables.ts';
 import { WrittenRules } from './written-rules.ts';
 
-function tablesWith(answer: (command: string) => FakeEnd | undefined) {
-  const programs = new FakePrograms(answer);
+function tablesWith(answer: FakePrograms | ((command: string) => FakeEnd | undefined)) {
+  const programs = answer instanceof FakePrograms ? answer : new FakePrograms(answer);
   const commands = new Commands({
     family: 'IPv4',
     run: programs.run,
@@ -62,6 +62,57 @@ test('the chains that nat had are reported, whoever made them', async () => {
   ];
   const tables = tablesWith((command) => (command.startsWith('iptables-save') ? { lines } : undefined));
   assert.deepEqual([...(await tables.ensureJumps())], ['PREROUTING', 'KUBE-X']);
+});
+
+const rules = '*nat\n:KUBE-SERVICES - [0:0]\nCOMMIT\n';
+const jumpLine = /^-I OUTPUT .*-j KUBE-SERVICES$/m;
+
+test('missing jumps are made by the restore that writes the rules', async () => {
+  const programs = new FakePrograms();
+  const tables = tablesWith(programs);
+  await tables.ensureJumps();
+  await tables.restore([rules]);
+  await tables.restore([rules]);
+  const [listing, first, second, ...others] = programs.started;
+  assert.equal(listing?.command, 'iptables-save');
+  assert.match(first?.input ?? '', jumpLine);
+  assert.ok(first?.input.endsWith(rules));
+  assert.deepEqual([second?.input, others], [rules, []], 'jumps are made once');
+});
+
+test('when jumps and rules are refused together, each is written alone', async () => {
+  const bad = '*nat\n-A KUBE-SERVICES -j BAD\nCOMMIT\n';
+  const programs = new FakePrograms((_command, input) =>
+    input.includes('BAD') ? { status: 2, text: 'iptables-restore: line 2 failed\n' } : undefined,
+  );
+  const tables = tablesWith(programs);
+  await tables.ensureJumps();
+  await assert.rejects(tables.restore([bad]), (error) => error instanceof RestoreError && error.line === 2);
+  const inputs = programs.started.map(({ input }) => [jumpLine.test(input), input.includes('BAD')]);
+  assert.deepEqual(inputs, [
+    [false, false],
+    [true, true],
+    [false, false],
+    [true, false],
+    [false, true],
+  ]);
+});
+
+test('after a restore of jumps that found the lock taken, the jumps are looked for again', async () => {
+  const text = 'Another app is currently holding the xtables lock. Stopped waiting after 5s.\n';
+  let isBusy = true;
+  const programs = new FakePrograms((command) =>
+    isBusy && command.startsWith('iptables-restore') ? { status: 4, text } : undefined,
+  );
+  const tables = tablesWith(programs);
+  await tables.ensureJumps();
+  await assert.rejects(tables.restore([rules]), CommandError);
+  isBusy = false;
+  await tables.restore([rules]);
+  const programNames = programs.commands.map((command) => command.split(' ', 1)[0]);
+  const [save, restore] = ['iptables-save', 'iptables-restore'];
+  assert.deepEqual(programNames, [save, restore, save, restore, restore]);
+  assert.equal(programs.started.at(-1)?.input, rules);
 });
 
 test('a kernel without counters is done without', async () => {

@@ -2,7 +2,7 @@ import { CommandError } from '../../kernel/iptables/command-error.ts';
 import type { Commands } from '../../kernel/iptables/commands.ts';
 import type { Flavour } from '../../kernel/iptables/table-reader.ts';
 import type { Logger } from '../../obs/log.ts';
-import { ensureJumps } from '../jumps.ts';
+import { ensureJumps, findJumps, insertionsOf } from '../jumps.ts';
 import type { PacketCounters } from './counters.ts';
 import { jumpStructure } from './jumps.ts';
 import { type Counters, RestoreError, type Tables } from './tables.ts';
@@ -26,6 +26,8 @@ const noCounters: Counters = { invalidDropped: false, localhostAccepted: false }
 export class KernelTables implements Tables {
   readonly chainsPerRestore: number;
   readonly #options: KernelTablesOptions;
+  /** Restore input for missing jumps; `unsure` after a restore that failed when it may have made them. */
+  #missingJumps: readonly string[] | 'unsure' = [];
 
   constructor(options: KernelTablesOptions) {
     this.#options = options;
@@ -33,9 +35,9 @@ export class KernelTables implements Tables {
   }
 
   async ensureJumps(): Promise<ReadonlySet<string>> {
-    const { errors, chains } = await ensureJumps(this.#options.commands, jumpStructure);
-    if (errors[0]) throw errors[0];
-    this.#options.written.expectJumps();
+    const { chains, missing } = await findJumps(this.#options.commands, jumpStructure);
+    if (missing.length === 0) this.#noteJumps();
+    else this.#missingJumps = insertionsOf(missing);
     return chains.get('nat') ?? new Set();
   }
 
@@ -46,12 +48,36 @@ export class KernelTables implements Tables {
 
   async restore(input: Iterable<string>): Promise<void> {
     const { commands, written } = this.#options;
+    const jumps = this.#missingJumps === 'unsure' ? await this.#makeJumps() : this.#missingJumps;
     try {
-      await written.during(input, (counted) => commands.restore(counted));
+      await written.during(input, (counted) => commands.restore(joined(jumps, counted)));
+      if (jumps.length > 0) this.#noteJumps();
     } catch (error) {
-      throw restoreError(error);
+      const failure = restoreError(error);
+      if (jumps.length === 0) throw failure;
+      this.#missingJumps = 'unsure';
+      // Jumps or rules were refused, perhaps after some jumps were made. Alone, each gets its own treatment.
+      if (failure instanceof RestoreError) return this.restore(input);
+      throw failure;
     }
   }
+
+  async #makeJumps(): Promise<[]> {
+    const { errors } = await ensureJumps(this.#options.commands, jumpStructure);
+    if (errors[0]) throw errors[0];
+    this.#noteJumps();
+    return [];
+  }
+
+  #noteJumps(): void {
+    this.#missingJumps = [];
+    this.#options.written.expectJumps();
+  }
+}
+
+function* joined(first: Iterable<string>, second: Iterable<string>): Generator<string> {
+  yield* first;
+  yield* second;
 }
 
 /** The three ways in which versions of iptables-restore name the line they failed at. */

@@ -18,16 +18,16 @@ export interface Tables {
    */
   readonly chainsPerRestore?: number;
   /**
-   * Creates the chains that built-in chains jump to, and the jumps; throws when one cannot be made. Resolves to all
-   * chains that nat had before, ours or not.
+   * Looks for the jumps from built-in chains. The next restore makes those that are missing, with their chains, before its
+   * input, and throws when one cannot be made. Resolves to all chains that nat has, ours or not.
    */
   ensureJumps(): Promise<ReadonlySet<string>>;
   /** Never throws: a counter that cannot be had is reported as absent. */
   ensureCounters(): Promise<Counters>;
   /**
    * Applies restore input, without flushing what it does not mention; each table is committed by itself, in the order
-   * given. The chunks are joined as they are and may break a line anywhere. The input is read at most once, and need
-   * not be read to its end when the program fails. Throws `RestoreError` when the input was refused, and anything
+   * given. The chunks are joined as they are and may break a line anywhere. The input may be read again, and need not be
+   * read to its end, when the program fails. Throws `RestoreError` when the input was refused, and anything
    * else when it was not judged at all: no lock within the time allowed, no such program, killed.
    */
   restore(input: Iterable<string>): Promise<void>;
