@@ -7,7 +7,7 @@ import { join } from 'node:path';
 const modes = ['nftables', 'iptables'] as const;
 
 /** Node's modules that cost milliseconds to load, and that a start may not need. */
-const lazyModules = ['https', 'tls', 'crypto', 'child_process', 'worker_threads', 'zlib'];
+const lazyModules = ['https', 'tls', 'crypto', 'child_process', 'worker_threads', 'zlib', 'fs/promises'];
 
 /** A plugin for esbuild: loads these modules of Node when one of their exports is first used. */
 export function lazyBuiltins(): import('esbuild').Plugin {

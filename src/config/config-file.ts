@@ -1,5 +1,5 @@
-import { stat, writeFile } from 'node:fs/promises';
-import { FileError, readText } from '../lib/file-error.ts';
+import { writeFile } from 'node:fs/promises';
+import { FileError, readText, stat } from '../lib/file-error.ts';
 import { MAX_CONFIG_SIZE } from './decode.ts';
 import { ConfigError } from './errors.ts';
 

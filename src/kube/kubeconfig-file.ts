@@ -1,5 +1,4 @@
-import { stat } from 'node:fs/promises';
-import { FileError, readText } from '../lib/file-error.ts';
+import { FileError, readText, stat } from '../lib/file-error.ts';
 import { AccessError } from './cluster-access.ts';
 import {
   booleanAt,

@@ -1,6 +1,10 @@
-import { readFile } from 'node:fs/promises';
-import { getSystemErrorMessage } from 'node:util';
+import { readFile as readFileLater, stat as statLater } from 'node:fs';
+import { getSystemErrorMessage, promisify } from 'node:util';
 import { hasCode, messageOf } from './thrown.ts';
+
+// Not those of node:fs/promises, which every start would have to load.
+const readFile = promisify(readFileLater);
+export const stat = promisify(statLater);
 
 /** Texts where libuv's differ from those that operators know from other programs. */
 const texts: Readonly<Record<string, string>> = {
