@@ -58,6 +58,8 @@ class HollowNode {
       client: this.#counted(clientOf(url, token)),
       location: url,
       nodeName,
+      // As the program does by default.
+      streamsLists: false,
       clock: systemClock,
       logger: silentLogger,
     });

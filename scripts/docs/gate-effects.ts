@@ -10,5 +10,6 @@ export const gateEffects: Readonly<Record<string, string>> = {
     'Node ports at loopback addresses in nftables mode, when `nodePortAddresses` asks for them; adds three metrics.',
   LoggingAlphaOptions: 'Split log streams and their buffers are accepted.',
   LoggingBetaOptions: 'Off: the log format `json` is refused.',
-  WatchListClient: 'Off: lists from the API server come in pages and are never streamed.',
+  WatchListClient:
+    'Only if the configuration turns it on: lists from the API server are streamed. Otherwise they come in pages, which cost the API server less.',
 };

@@ -74,6 +74,12 @@ test('a set gate overrides its default', () => {
   assert.ok(gates.enabled('LoggingAlphaOptions') && !gates.enabled('ComponentFlagz'));
 });
 
+test('a gate is turned on by the configuration, not by its default', () => {
+  const isTurnedOn = (set: Record<string, boolean>) => FeatureGates.of(set).isTurnedOn('WatchListClient');
+  assert.ok(isTurnedOn({ WatchListClient: true }) && isTurnedOn({ AllBeta: true }));
+  assert.ok(!isTurnedOn({}) && !isTurnedOn({ WatchListClient: false, AllBeta: true }));
+});
+
 test('AllAlpha and AllBeta set the gates that are not set by name', () => {
   const gates = FeatureGates.of({
     AllAlpha: true,

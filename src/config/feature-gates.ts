@@ -43,6 +43,11 @@ export class FeatureGates {
     return this.#set.get(name) ?? gate.default;
   }
 
+  /** Whether the configuration turns a gate on, by its name or by its stage. A default does not count. */
+  isTurnedOn(name: string): boolean {
+    return this.#set.get(name) ?? false;
+  }
+
   /**
    * Sets gates from the configuration. Throws a ConfigError for unknown names, locked gates and dependencies that are
    * off. GA and deprecated gates are reported when set, even if other gates are then refused.

@@ -2,8 +2,8 @@ import type { Backoff } from '../lib/backoff.ts';
 import type { Clock } from '../lib/clock.ts';
 
 /**
- * Chooses how the next list of one resource is made: streamed, as the beginning of a watch, or in pages. Streaming is
- * cheaper for the server, but not every server can do it, and some find that out only after they accepted the request.
+ * Chooses how the next list of one resource is made: streamed, as the beginning of a watch, or in pages. If streaming is
+ * enabled, the server may still be unable to do it, and some find that out only after they accepted the request.
  * So a failure of a streamed list leads to a list in pages, at once unless it may pass. Later lists are streamed again
  * after a pause, which grows with each failure until a streamed list succeeds.
  */

@@ -87,7 +87,7 @@ function reflect(
     intern: (text) => text,
     sink: { upsert: options.upsert ?? (() => {}), remove() {}, synced() {} },
     ...(options.tuning && { tuning: options.tuning }),
-    ...(options.streamsLists !== undefined && { streamsLists: options.streamsLists }),
+    streamsLists: options.streamsLists ?? true,
   });
   return { clock, client, presence, reflector, finished: reflector.run() };
 }

@@ -30,19 +30,17 @@ export interface ReflectorTuning {
   readonly listMs: number;
   /** For how long lists come in pages after streaming one has failed. */
   readonly streamingPause: BackoffOptions;
-  /** Without data for this long, reading a page of a list fails. */
-  readonly pageIdleMs: number;
 }
 
 /**
- * How long to wait for data of a streamed list. A server that is busy, as after its restart, when every node lists, is
- * still at work on a list that is late. To give that up and ask again doubles its load. The first list has less time:
+ * How long to wait for data of a list. A server that is busy, as after its restart, when every node lists, is still at
+ * work on a list that is late. To give that up and ask again doubles its load. The first list has less time:
  * until then the node has nothing, and afterwards its rules stay as they are.
  */
 interface ListPatience {
-  /** Until the answer begins. */
+  /** Until the answer to a streamed list begins. */
   readonly answerMs: number;
-  /** Without data for this long, streaming has failed. */
+  /** Without data for this long, the list has failed. */
   readonly idleMs: number;
 }
 
@@ -55,7 +53,6 @@ const defaultTuning: ReflectorTuning = {
   laterList: { answerMs: 75_000, idleMs: 150_000 },
   listMs: 300_000,
   streamingPause: { initialMs: 60_000, maxMs: 3_600_000, jitter: 1 },
-  pageIdleMs: 30_000,
 };
 
 export interface ReflectorOptions<R extends ResourceName> extends ObjectIntakeOptions<R> {
@@ -63,8 +60,8 @@ export interface ReflectorOptions<R extends ResourceName> extends ObjectIntakeOp
   /** Shared by all reflectors of one server. */
   readonly presence: ServerPresence;
   readonly target: WatchTarget;
-  /** Whether to ask for streamed lists; otherwise all lists come in pages. Default true. */
-  readonly streamsLists?: boolean;
+  /** Whether to ask for streamed lists; otherwise all lists come in pages. */
+  readonly streamsLists: boolean;
   readonly clock: Clock;
   readonly random: () => number;
   readonly tuning?: Partial<ReflectorTuning>;
@@ -111,7 +108,7 @@ export class Reflector<R extends ResourceName> {
     this.#state = new WatchState(options.resource, options.clock);
     this.#backoff = new Backoff(this.#tuning.backoff, options.random);
     const pauses = new Backoff(this.#tuning.streamingPause, options.random);
-    this.#listMethod = new ListMethod(options.streamsLists ?? true, pauses, options.clock);
+    this.#listMethod = new ListMethod(options.streamsLists, pauses, options.clock);
   }
 
   /** Runs until `stop`. Rejects when the sink throws or on a defect, never on a fault of the server. */
@@ -246,7 +243,7 @@ export class Reflector<R extends ResourceName> {
   async #listPages(limit: number, timeSlice: TimeSlice): Promise<string> {
     const take = (object: ReceivedObject) => this.#intake.upsert(object);
     const signal = this.#stop.signal;
-    const idleMs = this.#tuning.pageIdleMs;
+    const { idleMs } = this.#patience;
     this.#intake.beginListing();
     let position = '';
     for (;;) {
@@ -264,8 +261,8 @@ export class Reflector<R extends ResourceName> {
   /** Runs one watch from the known version, or from a streamed list when there is none. */
   async #watch(): Promise<void> {
     const { clock, random } = this.#options;
-    const { watchSeconds, idleMs, firstList, laterList, listMs } = this.#tuning;
-    const patience = this.#hasListed ? laterList : firstList;
+    const { watchSeconds, idleMs, listMs } = this.#tuning;
+    const patience = this.#patience;
     const [min, max] = watchSeconds;
     if (this.#isStreaming) this.#intake.beginListing();
     const parameters = {
@@ -322,6 +319,10 @@ export class Reflector<R extends ResourceName> {
     this.#startFrom(version);
     this.#state.opened();
     this.#state.received();
+  }
+
+  get #patience(): ListPatience {
+    return this.#hasListed ? this.#tuning.laterList : this.#tuning.firstList;
   }
 
   #startFrom(version: string): void {

@@ -15,8 +15,8 @@ export interface KubeSourceOptions {
   readonly location: string;
   /** Only this Node is watched. */
   readonly nodeName: string;
-  /** Whether to ask for streamed lists (feature gate `WatchListClient`). Default true. */
-  readonly streamsLists?: boolean;
+  /** Whether to ask for streamed lists; otherwise all lists come in pages. */
+  readonly streamsLists: boolean;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly random?: () => number;

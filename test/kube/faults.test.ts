@@ -1,17 +1,23 @@
 import assert from 'node:assert/strict';
 import { describe } from 'node:test';
 import type { Fault } from '../cluster/apiserver/faults.ts';
-import type { ApiServerOptions } from '../cluster/apiserver/server.ts';
 import type { Watch } from '../cluster/apiserver/watch.ts';
 import { apiService } from '../cluster/objects.ts';
-import { type StartTestBed, soon, type TestBed, testBoth } from './harness.ts';
+import {
+  listKinds,
+  type StartTestBed,
+  soon,
+  type TestBed,
+  type TestBedOptions,
+  testBoth,
+} from './harness.ts';
 
 function fill({ put }: TestBed['server']): void {
   for (let i = 0; i < 20; i++) put('services', apiService(`svc-${i}`));
 }
 
-function watchedServices(start: StartTestBed, server: ApiServerOptions = {}): Promise<TestBed> {
-  return start({ server, seed: fill, watch: ['services'] });
+function watchedServices(start: StartTestBed, options: TestBedOptions = {}): Promise<TestBed> {
+  return start({ ...options, seed: fill, watch: ['services'] });
 }
 
 async function watchOf({ server }: TestBed): Promise<Watch> {
@@ -77,10 +83,10 @@ const answers: Record<string, Fault> = {
 };
 
 describe('connecting again survives', () => {
-  for (const streamingLists of ['supported', 'refused'] as const) {
+  for (const lists of listKinds) {
     for (const [name, fault] of Object.entries(answers)) {
-      testBoth(`${name} (streaming lists ${streamingLists})`, async (testBed) => {
-        await using bed = await watchedServices(testBed, { streamingLists });
+      testBoth(`${name} (${lists})`, async (testBed) => {
+        await using bed = await watchedServices(testBed, { lists });
         await bed.converge();
         const errors = bed.log.lines.length;
         const watch = await watchOf(bed);
@@ -123,29 +129,22 @@ describe('a client that was away', () => {
   });
 
   for (const reportsExpiry of ['status', 'event'] as const) {
-    for (const streamingLists of ['supported', 'refused'] as const) {
-      testBoth(
-        `learns of deletions it missed (expiry as ${reportsExpiry}, streaming ${streamingLists})`,
-        async (testBed) => {
-          await using bed = await watchedServices(testBed, { reportsExpiry, streamingLists });
-          await bed.converge();
-          const version = String(bed.server.store.version);
-          (await watchOf(bed)).drop();
-          change(bed);
-          bed.server.delete('services', 'shop', 'svc-3');
-          bed.server.store.compact();
-          await bed.converge();
-          assert.equal(bed.mirror.removals, 2);
-          assert.equal(bed.mirror.upserts, 22, 'what did not change is not delivered again');
-          const resumed = bed.server.requests.filter(({ query }) => query.get('resourceVersion') === version);
-          // After a list in pages the first watch begins at the same version.
-          assert.equal(
-            resumed.length,
-            streamingLists === 'refused' ? 2 : 1,
-            'an expired version is tried once',
-          );
-        },
-      );
+    for (const lists of listKinds) {
+      testBoth(`learns of deletions it missed (expiry as ${reportsExpiry}, ${lists})`, async (testBed) => {
+        await using bed = await watchedServices(testBed, { server: { reportsExpiry }, lists });
+        await bed.converge();
+        const version = String(bed.server.store.version);
+        (await watchOf(bed)).drop();
+        change(bed);
+        bed.server.delete('services', 'shop', 'svc-3');
+        bed.server.store.compact();
+        await bed.converge();
+        assert.equal(bed.mirror.removals, 2);
+        assert.equal(bed.mirror.upserts, 22, 'what did not change is not delivered again');
+        const resumed = bed.server.requests.filter(({ query }) => query.get('resourceVersion') === version);
+        // After a list in pages the first watch begins at the same version.
+        assert.equal(resumed.length, lists === 'pages' ? 2 : 1, 'an expired version is tried once');
+      });
     }
   }
 

@@ -25,7 +25,6 @@ export const fastTuning: Partial<ReflectorTuning> = {
   firstList: { answerMs: 30_000, idleMs: 100 },
   laterList: { answerMs: 30_000, idleMs: 150 },
   streamingPause: { initialMs: 5, maxMs: 40, jitter: 1 },
-  pageIdleMs: 100,
 };
 
 const unhurriedList = { answerMs: 60_000, idleMs: 60_000 };
@@ -136,6 +135,9 @@ export const contentTypes: Readonly<Record<Encoding, ContentTypes>> = {
   protobuf: { accept: '', contentType: 'application/vnd.kubernetes.protobuf' },
 };
 
+export const listKinds = ['streamed', 'pages'] as const;
+type ListKind = (typeof listKinds)[number];
+
 export type StartTestBed = (options?: TestBedOptions) => Promise<TestBed>;
 
 /** Declares a test for each encoding of the API. */
@@ -154,6 +156,8 @@ export interface TestBedOptions {
   readonly server?: ApiServerOptions;
   readonly client?: Partial<HttpClientOptions>;
   readonly tuning?: Partial<ReflectorTuning>;
+  /** How the client asks for lists. Default `streamed`. */
+  readonly lists?: ListKind;
   readonly random?: () => number;
   /** Fills the server before the first watch. */
   readonly seed?: (server: ApiServer) => void;
@@ -176,6 +180,7 @@ export async function testBed(options: TestBedOptions = {}): Promise<TestBed> {
     client,
     location: server.url,
     nodeName: testNode,
+    streamsLists: options.lists !== 'pages',
     clock: systemClock,
     logger: log,
     tuning: { ...fastTuning, ...options.tuning },

@@ -6,12 +6,11 @@ import { fullSlice } from '../cluster/full-objects.ts';
 interface LargeClusterData {
   readonly services: number;
   readonly endpointsEach: number;
-  readonly streamingLists: 'supported' | 'refused';
   readonly encoding: 'json' | 'protobuf';
 }
 
-const { services, endpointsEach, streamingLists, encoding }: LargeClusterData = workerData;
-const server = await startApiServer({ streamingLists });
+const { services, endpointsEach, encoding }: LargeClusterData = workerData;
+const server = await startApiServer();
 for (let i = 0; i < services; i++) {
   const addresses = Array.from(
     { length: endpointsEach },

@@ -6,7 +6,15 @@ import { type ApiServer, startApiServer } from '../cluster/apiserver/server.ts';
 import { apiService } from '../cluster/objects.ts';
 import { eventually } from '../eventually.ts';
 import { LogRecorder } from '../log-recorder.ts';
-import { contentTypes, encodings, Mirror, plainAccess, testClient, unhurriedTuning } from './harness.ts';
+import {
+  contentTypes,
+  encodings,
+  listKinds,
+  Mirror,
+  plainAccess,
+  testClient,
+  unhurriedTuning,
+} from './harness.ts';
 
 const count = 100;
 
@@ -14,13 +22,14 @@ const count = 100;
 class ManyNodes {
   readonly #nodes: readonly { stop(): Promise<void>; readonly mirror: Mirror }[];
 
-  constructor(server: ApiServer, encoding: (typeof encodings)[number]) {
+  constructor(server: ApiServer, encoding: (typeof encodings)[number], lists: (typeof listKinds)[number]) {
     this.#nodes = Array.from({ length: count }, (_, i) => {
       const client = testClient(plainAccess(server.url), { contentTypes: contentTypes[encoding] });
       const source = kubeSource({
         client,
         location: server.url,
         nodeName: `node-${i}`,
+        streamsLists: lists === 'streamed',
         clock: systemClock,
         logger: new LogRecorder(),
         // Little patience with the first list only.
@@ -56,17 +65,17 @@ function isList({ query }: { readonly query: URLSearchParams }): boolean {
 const outcomes = [
   {
     outcome: 'list nothing if the server still has the changes',
-    lists: 0,
+    listed: 0,
     restart: () => {},
   },
   {
     outcome: 'list once each if the server has forgotten the changes',
-    lists: count,
+    listed: count,
     restart: (server: ApiServer) => server.store.compact(),
   },
   {
     outcome: 'list once each if the server has forgotten the changes and is slow to send them',
-    lists: count,
+    listed: count,
     restart: (server: ApiServer) => {
       server.store.compact();
       // Silence before each list, longer than a first list may take.
@@ -76,13 +85,15 @@ const outcomes = [
   },
 ];
 
+const ways = encodings.flatMap((encoding) => listKinds.map((lists) => ({ encoding, lists })));
+
 describe(`${count} nodes whose connections all break`, () => {
-  for (const encoding of encodings) {
-    for (const { outcome, lists, restart } of outcomes) {
-      test(`${outcome} (${encoding})`, async () => {
+  for (const { encoding, lists } of ways) {
+    for (const { outcome, listed, restart } of outcomes) {
+      test(`${outcome} (${encoding}, ${lists})`, async () => {
         const server = await startApiServer();
         server.put('services', apiService('first'));
-        const nodes = new ManyNodes(server, encoding);
+        const nodes = new ManyNodes(server, encoding, lists);
         try {
           await nodes.know('first');
           await eventually('all watches are open', () => server.watches().length === count);
@@ -91,7 +102,7 @@ describe(`${count} nodes whose connections all break`, () => {
           server.put('services', apiService('second'));
           restart(server);
           await nodes.know('second');
-          assert.equal(server.requests.slice(before).filter(isList).length, lists);
+          assert.equal(server.requests.slice(before).filter(isList).length, listed);
         } finally {
           await nodes.stop();
           await server.close();

@@ -121,7 +121,8 @@ for (let seed = 1; seed <= seeds; seed++) {
         ...(seed % 4 === 1 && { gzipAbove: 0 }),
         bookmarkMs: 20,
       },
-      tuning: { idleMs: 40, firstList: impatient, laterList: impatient, pageIdleMs: 40, pageSize: 7 },
+      lists: seed % 5 < 3 ? 'streamed' : 'pages',
+      tuning: { idleMs: 40, firstList: impatient, laterList: impatient, pageSize: 7 },
       random,
     });
     const chaos = new Chaos(bed.server, random);

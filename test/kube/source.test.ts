@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe } from 'node:test';
 import { apiNode, apiService, apiServiceCIDR, apiSlice } from '../cluster/objects.ts';
-import { soon, type TestBed, testBoth, testNode, unhurriedTuning } from './harness.ts';
+import { listKinds, soon, type TestBed, testBoth, testNode, unhurriedTuning } from './harness.ts';
 
 const proxyNameLabel = 'service.kubernetes.io/service-proxy-name';
 
@@ -142,12 +142,8 @@ describe('lists', () => {
     for (let i = 0; i < 1200; i++) server.put('services', apiService(`svc-${i}`));
   };
 
-  testBoth('come in pages of 500 from a server that does not stream them', async (testBed) => {
-    await using bed = await testBed({
-      server: { streamingLists: 'refused' },
-      seed: many,
-      watch: ['services'],
-    });
+  testBoth('come in pages of 500, compressed, and the watch that follows is not', async (testBed) => {
+    await using bed = await testBed({ lists: 'pages', seed: many, watch: ['services'] });
     await bed.converge();
     const lists = bed.server.requests.filter(({ query }) => !query.has('watch'));
     assert.deepEqual(
@@ -161,7 +157,22 @@ describe('lists', () => {
     bed.server.put('services', apiService('svc-1', 99));
     await bed.converge();
     const watches = bed.server.requests.filter(({ query }) => query.has('watch'));
-    assert.equal(watches.at(-1)?.query.get('sendInitialEvents'), null);
+    assert.deepEqual(
+      watches.map(({ query }) => query.has('sendInitialEvents')),
+      [false],
+    );
+    const asked = [...lists, ...watches].map(({ headers }) => headers['accept-encoding']);
+    assert.deepEqual(asked, ['gzip', 'gzip', 'gzip', 'identity']);
+  });
+
+  testBoth('come in pages from a server that refuses to stream them', async (testBed) => {
+    await using bed = await testBed({
+      server: { streamingLists: 'refused' },
+      seed: many,
+      watch: ['services'],
+    });
+    await bed.converge();
+    assert.ok(bed.log.lines.some(({ message }) => message.startsWith('Failed to stream a list')));
   });
 
   testBoth('come in pages from a server that ignores sendInitialEvents', async (testBed) => {
@@ -176,7 +187,7 @@ describe('lists', () => {
 
   testBoth('whose continue token expires are repeated without pages', async (testBed) => {
     await using bed = await testBed({
-      server: { streamingLists: 'refused' },
+      lists: 'pages',
       seed: (server) => {
         many(server);
         server.faults.next({ kind: 'status', status: 410, reason: 'Expired' }, ({ query }) =>
@@ -194,13 +205,13 @@ describe('lists', () => {
   });
 
   testBoth('that break off are repeated, and nothing is lost or delivered twice', async (testBed) => {
-    for (const streamingLists of ['supported', 'refused'] as const) {
+    for (const lists of listKinds) {
       await using bed = await testBed({
-        server: { streamingLists },
+        lists,
         seed: (server) => {
           many(server);
           const isList = ({ query }: { query: URLSearchParams }) =>
-            query.has('sendInitialEvents') ? streamingLists === 'supported' : !query.has('watch');
+            query.has('sendInitialEvents') || !query.has('watch');
           server.faults.next({ kind: 'cut', afterBytes: 50_000 }, isList);
           server.faults.next({ kind: 'stall', afterBytes: 100_001 }, isList);
         },
