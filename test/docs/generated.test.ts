@@ -24,7 +24,7 @@ test('the feature gates that the documents describe are those that the sources u
   const stages = ['AllAlpha', 'AllBeta'];
   const asked = globSync('**/*.ts', { cwd: src, exclude: ['**/*.test.ts'] }).flatMap((file) => {
     const text = readFileSync(join(src, file), 'utf8');
-    return [...text.matchAll(/[eE]nabled\('(\w+)'\)/g)].map(([, name]) => name ?? '');
+    return [...text.matchAll(/(?:[eE]nabled|isTurnedOn)\('(\w+)'\)/g)].map(([, name]) => name ?? '');
   });
   assert.deepEqual(Object.keys(gateEffects).sort(), [...new Set([...asked, ...stages])].sort());
 });
