@@ -51,9 +51,14 @@ class Fixture {
   }
 
   /** Gives the sets that were read for it. */
-  async sync(plans: ReadonlyMap<string, ServicePlan>, changed: SyncRequest['changed']): Promise<string[]> {
+  async sync(
+    plans: ReadonlyMap<string, ServicePlan>,
+    changed: SyncRequest['changed'],
+    departed: SyncRequest['departed'] = new Map(),
+  ): Promise<string[]> {
     this.nft.read = [];
-    await this.backend.sync({ plans, changed, serviceCIDRs: ['10.96.0.0/16'], totalEndpoints: 0 });
+    const serviceCIDRs = ['10.96.0.0/16'];
+    await this.backend.sync({ plans, changed, serviceCIDRs, totalEndpoints: 0, departed });
     return this.nft.read;
   }
 
@@ -87,6 +92,7 @@ const sets = [
   'sticky-services',
   'sticky-slots',
   'sticky-members',
+  'departed',
 ] as const satisfies SetName[];
 
 const service = (n: number, endpoints: number): ServicePlan =>
@@ -102,6 +108,9 @@ const service = (n: number, endpoints: number): ServicePlan =>
     Array.from({ length: endpoints }, (_, e) => ({ ip: `10.244.${n}.${e}`, local: e === 0 })),
   );
 const six = () => plansByKey(...[1, 2, 3, 4, 5, 6].map((n) => service(n, n % 5)));
+
+const departedOnes = (numbers: readonly number[]): SyncRequest['departed'] =>
+  new Map(numbers.map((n) => [`10.244.9.${n}:80`, { ip: `10.244.9.${n}`, port: 80 }]));
 
 test('when only rules are suspect, rules are written and no set is read', async () => {
   const fixture = new Fixture();
@@ -151,11 +160,12 @@ test('whatever was done to elements and whatever changed meanwhile, the table be
   const changes = fc.array(fc.tuple(fc.integer({ min: 1, max: 8 }), fc.integer({ min: -1, max: 4 })), {
     maxLength: 4,
   });
+  const departed = fc.subarray([1, 2, 3, 4]).map(departedOnes);
   await fc.assert(
-    fc.asyncProperty(damage, changes, async (damaged, changed) => {
+    fc.asyncProperty(damage, changes, departed, departed, async (damaged, changed, before, after) => {
       const [hurt, well] = [new Fixture(), new Fixture()];
       const plans = new Map<string, ServicePlan>(six());
-      for (const fixture of [hurt, well]) await fixture.sync(plans, 'all');
+      for (const fixture of [hurt, well]) await fixture.sync(plans, 'all', before);
       for (const { set, every } of damaged) harm(hurt.nft, set, every);
       for (const [n, endpoints] of changed) {
         const plan = service(n, Math.max(0, endpoints));
@@ -163,10 +173,11 @@ test('whatever was done to elements and whatever changed meanwhile, the table be
         else plans.set(plan.port.key, plan);
       }
       const keys = new Set(changed.map(([n]) => service(n, 0).port.key));
-      await well.sync(plans, keys);
+      await well.sync(plans, keys, after);
       hurt.suspect(...damaged.map(({ set }) => set));
-      const read = await hurt.sync(plans, keys);
+      const read = await hurt.sync(plans, keys, after);
       assert.deepEqual(hurt.elements, well.elements);
+      assert.deepEqual([...hurt.nft.setNames].sort(), [...well.nft.setNames].sort());
       assert.ok(read.length <= damaged.length);
     }),
     { numRuns: 60 },
