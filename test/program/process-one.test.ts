@@ -113,7 +113,7 @@ describe('kube-proxy as process 1', { skip: skip ?? false }, () => {
   }
 
   const scripts = {
-    'the script that looks for Node': { path: resolve(kubeProxy, '../launch'), calls: 'find' },
+    'the script that looks for Node': { path: kubeProxy, calls: 'find' },
     'the script of the image with iptables': {
       path: resolve(kubeProxy, '../../deploy/image/kube-proxy'),
       calls: 'cat',
