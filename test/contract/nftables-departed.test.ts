@@ -4,8 +4,9 @@ import { after, afterEach, before, beforeEach, describe, test } from 'node:test'
 import type { DiffReport, ServiceList } from '../../src/inspect/api.ts';
 import type { OpenConversation } from '../cluster/lab/host.ts';
 import { enterNamespace, hasProgram, labUnavailable } from '../cluster/lab/namespace.ts';
+import { predict } from '../explain/prediction.ts';
 import { inspect } from '../program/served-pages.ts';
-import { addressBooks } from './address-book.ts';
+import { type AddressBook, addressBooks } from './address-book.ts';
 import { Cluster } from './cluster.ts';
 import { Landscape } from './landscape.ts';
 import { runInNode } from './node-commands.ts';
@@ -88,6 +89,21 @@ describe('connections to endpoints that are gone', { skip }, () => {
     return [...new Set(outcomes.map((outcome) => (outcome.kind === 'answered' ? outcome.by : outcome.kind)))];
   };
 
+  /** Asks `explain` about a packet of the pod: it has to understand the rules of the kernel, and agree with them. */
+  async function explains({ family, hosts, service }: AddressBook): Promise<void> {
+    const { clusterIP: destination } = service(scene.service().n);
+    const packet = {
+      family,
+      host: 'pod',
+      source: hosts.pod,
+      destination,
+      port: 80,
+      transport: 'tcp',
+    } as const;
+    const { kernelUnknown, differences } = await predict(packet);
+    assert.deepEqual([kernelUnknown, ...differences], [null]);
+  }
+
   test('end with a reset at the next packet, whoever the client is; others go on, and so do direct ones', async () => {
     await cluster.start({ flags });
     await scene.apply(servedBy('A'));
@@ -108,6 +124,7 @@ describe('connections to endpoints that are gone', { skip }, () => {
     assert.deepEqual(await kindsOf(direct), ['A']);
     const { items } = await inspect<DiffReport>('diff');
     assert.deepEqual(items, []);
+    for (const { book } of views()) await explains(book);
     await scene.apply(servedBy('A'));
     assert.deepEqual(await layout(), before);
     await scene.expect(

@@ -14,6 +14,10 @@ import type { PacketState } from './packet-state.ts';
 
 const stateNew = 8;
 const statusRewritten = 32;
+const originalDirection = 0;
+const tcp = 6;
+/** A first packet has the flag SYN. */
+const tcpFlags = { offset: 13, first: 0x02 } as const;
 const routeTypeUnicast = 1;
 const routeTypeLocal = 2;
 const interfaceNameBytes = 16;
@@ -65,6 +69,10 @@ export function evaluate(expr: PlainExpr, state: PacketState, isLocal: IsLocal):
 
 function loadPayload({ base, offset, length, dreg }: PayloadExpr, state: PacketState): true | undefined {
   if (base === 'link') return undefined;
+  if (base === 'transport' && offset === tcpFlags.offset && length === 1 && state.packet.protocol === tcp) {
+    state.write(dreg, Uint8Array.of(tcpFlags.first));
+    return true;
+  }
   const known = base === 'network' ? state.addresses : state.destinationPort;
   const from = offset - known.offset;
   if (from < 0 || from + length > known.bytes.length) return undefined;
@@ -96,6 +104,10 @@ function loadMeta({ key, dreg }: MetaExpr, state: PacketState): true | undefined
 }
 
 function loadConntrack({ key, dreg }: CtExpr, state: PacketState): true | undefined {
+  if (key === 'direction') {
+    state.write(dreg, Uint8Array.of(originalDirection));
+    return true;
+  }
   if (key !== 'state' && key !== 'status') return undefined;
   const status = state.isRewritten ? statusRewritten : 0;
   state.writeWord(dreg, key === 'state' ? stateNew : status);

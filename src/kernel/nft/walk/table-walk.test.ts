@@ -195,6 +195,21 @@ suite('draws', () => {
   });
 });
 
+test('a first packet goes from the client to the server, and resets nothing', async () => {
+  const tests: Expr[] = [
+    { kind: 'ct', key: 'direction', dreg: 0 },
+    { kind: 'cmp', op: 'eq', sreg: 0, value: Uint8Array.of(0) },
+    { kind: 'payload', base: 'transport', offset: 13, length: 1, dreg: 0 },
+    { kind: 'bitwise', sreg: 0, dreg: 0, mask: Uint8Array.of(4), xor: Uint8Array.of(0) },
+    { kind: 'cmp', op: 'eq', sreg: 0, value: Uint8Array.of(0) },
+  ];
+  assert.deepEqual(await actions(received, { forward: [[...tests, reject]] }), ['reject']);
+  await assert.rejects(
+    walk({ ...received, protocol: 17 }, { forward: [[...tests, reject]] }),
+    NotUnderstoodError,
+  );
+});
+
 test('a rule with an unknown expression fails the walk', async () => {
   const unknown: Expr = { kind: 'unknown', name: 'quota', data: new Uint8Array() };
   await assert.rejects(
