@@ -91,6 +91,8 @@ export class ListWatch {
         query,
         idleMs: () => idleMs,
         timeoutMs: answerTimeoutMs,
+        // A list counts once against the QPS: with 5 a second, the pages of a large cluster would take many seconds.
+        unthrottled: position !== '',
         signal: timeLimit.signal,
       });
       return await readAnswer(body, encodingOf(body.contentType).list(), timeSlice, (item) => {

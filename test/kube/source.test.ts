@@ -143,7 +143,9 @@ describe('lists', () => {
   };
 
   testBoth('come in pages of 500, compressed, and the watch that follows is not', async (testBed) => {
-    await using bed = await testBed({ lists: 'pages', seed: many, watch: ['services'] });
+    // The limit lets one request through, and the next one after minutes.
+    const client = { qps: 0.001, burst: 1 };
+    await using bed = await testBed({ lists: 'pages', seed: many, watch: ['services'], client });
     await bed.converge();
     const lists = bed.server.requests.filter(({ query }) => !query.has('watch'));
     assert.deepEqual(
