@@ -31,6 +31,7 @@ inNamespace(import.meta.url, () => {
       let written: WrittenRules;
       let reporter: DamageReporter;
       let unwatch: () => void;
+      let suspicions = 0;
       const reports: { objects: ReadonlyMap<string, number>; by: string }[] = [];
 
       before(async () => {
@@ -42,7 +43,8 @@ inNamespace(import.meta.url, () => {
       beforeEach(async () => {
         changes = changesOf(flavour, node, { family: 'IPv4', clock, logger });
         commands = new Commands({ family: 'IPv4', run: runProgram, clock, logger, observer: changes });
-        written = new WrittenRules();
+        written = new WrittenRules((growth) => changes.explained(growth));
+        suspicions = 0;
         reporter = new DamageReporter({
           written,
           commands,
@@ -55,7 +57,10 @@ inNamespace(import.meta.url, () => {
         unwatch = changes.watch({
           owns: (table, chain) => written.owns(table, chain),
           onDamage: (change) => reporter.damaged(change),
-          onSuspicion: (by) => reporter.suspect(by),
+          onSuspicion: (by) => {
+            suspicions++;
+            reporter.suspect(by);
+          },
         });
         await write(3);
       });
@@ -100,6 +105,23 @@ inNamespace(import.meta.url, () => {
         await new Promise((resolve) => setTimeout(resolve, 600));
         assert.deepEqual(reports, []);
         assert.deepEqual([...(await written.differences(commands))], []);
+      });
+
+      test('our own writes explain how the tables grew, so that no dump has to', async () => {
+        for (const rules of [10, 2, 7, 0, 5]) {
+          await write(rules);
+          await new Promise((resolve) => setTimeout(resolve, 300));
+        }
+        assert.equal(suspicions, 0);
+      });
+
+      test('a change by another program before we notice the end of our own one is noticed', async () => {
+        const writing = write(5);
+        await new Promise((resolve) => setTimeout(resolve, 2));
+        // This blocks the process: our program ends, and the other one makes its change, before that is noticed.
+        sh('sleep 0.3; iptables -w 5 -t nat -D KUBE-SVC-A 1');
+        await writing;
+        await eventually('notice', () => reports.length > 0, { withinMs: 5_000 });
       });
 
       test('a flush, a deleted rule, a deleted chain and a deleted jump are noticed', async () => {

@@ -6,11 +6,14 @@ import type { Logger } from '../../obs/log.ts';
 import type { IptablesNode } from './node.ts';
 import type { RuleWatcher } from './rule-watch.ts';
 import { SizeWatch } from './size-watch.ts';
+import type { Growth } from './written-rules.ts';
 
 /** Reports what other programs do to the tables of one family, in the way that the flavour of iptables allows. */
 export interface Changes extends WriterObserver {
   /** Begins to report; returns what ends that. */
   watch(watcher: RuleWatcher): () => void;
+  /** What our programs wrote made the tables grow so. */
+  explained(growth: Growth): void;
 }
 
 export interface ChangesOptions {
@@ -31,6 +34,8 @@ function notifiedChanges(node: IptablesNode, { family }: ChangesOptions): Change
     },
     writerStarted: (pid) => node.ruleWatch.writerStarted(pid),
     writerEnded: (pid) => node.ruleWatch.writerEnded(pid),
+    // Notifications name the program that made a change.
+    explained: () => {},
   };
 }
 
@@ -52,5 +57,6 @@ function polledChanges(node: IptablesNode, { family, clock, logger }: ChangesOpt
     },
     writerStarted: () => watch?.writerStarted(),
     writerEnded: () => watch?.writerEnded(),
+    explained: (growth) => watch?.explained(growth),
   };
 }

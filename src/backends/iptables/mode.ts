@@ -84,8 +84,8 @@ class IptablesMode implements Mode {
     flavour: Flavour,
     node: IptablesNode,
   ): Backend {
-    const written = new WrittenRules();
     const changes = changesOf(flavour, node, { family, clock, logger });
+    const written = new WrittenRules((growth) => changes.explained(growth));
     const commands = new Commands({ family, run: runProgram, clock, logger, observer: changes });
     const tables = new KernelTables({ commands, written, counters: node.counters, logger, flavour });
     const interval = settings.syncPeriod;

@@ -59,7 +59,29 @@ test('changes by our own programs are no suspicion', async () => {
   f.watch.writerEnded();
   f.entries.nat = 700;
   f.watch.writerEnded();
+  f.watch.explained(new Map([['nat', 695]]));
   await f.clock.advance(1_000);
+  assert.equal(f.suspicions(), 0);
+});
+
+test('a change by another program between our write and its noticed end is a suspicion, once', async () => {
+  const f = fixture();
+  f.watch.writerStarted();
+  f.entries.nat = 500;
+  f.entries.nat -= 7;
+  f.watch.writerEnded();
+  f.watch.explained(new Map([['nat', 495]]));
+  await f.clock.advance(2_000);
+  assert.equal(f.suspicions(), 1);
+});
+
+test('a first write explains everything, since nobody knows what was there', async () => {
+  const f = fixture();
+  f.watch.writerStarted();
+  f.entries.nat = 500;
+  f.watch.writerEnded();
+  f.watch.explained('unknown');
+  await f.clock.advance(2_000);
   assert.equal(f.suspicions(), 0);
 });
 

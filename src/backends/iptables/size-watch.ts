@@ -2,6 +2,7 @@ import type { TableSize, TableSizes } from '../../kernel/xtables/table-size.ts';
 import type { Clock, Timer } from '../../lib/clock.ts';
 import type { Family } from '../../model/ip.ts';
 import type { Logger } from '../../obs/log.ts';
+import type { Growth } from './written-rules.ts';
 
 export interface SizeWatchOptions {
   readonly family: Family;
@@ -18,10 +19,15 @@ const pollMs = 250;
 /**
  * Polls the table sizes four times a second where iptables uses x_tables, which reports no changes. Misses a rule
  * replaced by one of the same size.
+ *
+ * A program that waits for the lock of iptables gets it when our program ends, and may be done before we notice that
+ * end. So what grew while our program ran has to be explained by what it wrote.
  */
 export class SizeWatch {
   readonly #options: SizeWatchOptions;
   readonly #seen = new Map<string, TableSize>();
+  /** Entries by which tables grew while programs of ours ran, and that nobody has explained. */
+  readonly #unexplained = new Map<string, number>();
   #timer: Timer | undefined;
   #writers = 0;
   #hasFailed = false;
@@ -45,14 +51,39 @@ export class SizeWatch {
 
   writerEnded(): void {
     this.#writers--;
-    if (this.#writers === 0) this.#rebase();
+    if (this.#writers > 0) return;
+    const before = new Map(this.#seen);
+    this.#rebase();
+    for (const [table, { entries }] of this.#seen) {
+      const known = before.get(table);
+      if (known) this.#grew(table, entries - known.entries);
+    }
+  }
+
+  /** What our programs wrote made the tables grow so. */
+  explained(growth: Growth): void {
+    if (growth === 'unknown') this.#unexplained.clear();
+    else for (const [table, entries] of growth) this.#grew(table, -entries);
+  }
+
+  #grew(table: string, entries: number): void {
+    const sum = (this.#unexplained.get(table) ?? 0) + entries;
+    if (sum === 0) this.#unexplained.delete(table);
+    else this.#unexplained.set(table, sum);
   }
 
   #schedule(): void {
     this.#timer = this.#options.clock.setTimeout(() => {
-      if (this.#writers === 0 && this.#rebase()) this.#options.onSuspicion();
+      if (this.#writers === 0) this.#look();
       this.#schedule();
     }, pollMs);
+  }
+
+  #look(): void {
+    const hasChanged = this.#rebase();
+    if (!hasChanged && this.#unexplained.size === 0) return;
+    this.#unexplained.clear();
+    this.#options.onSuspicion();
   }
 
   /** Stores the sizes; returns true when one has changed. */

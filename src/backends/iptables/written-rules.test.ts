@@ -113,3 +113,22 @@ test('after a write that failed nothing is known, until the next that succeeds',
 test('before anything was written nothing is missed', async () => {
   assert.deepEqual(await differences(new WrittenRules(), { nat: () => [] }), {});
 });
+
+test('it tells by how many entries tables grow: chains have two besides their rules', async () => {
+  const growths: (Record<string, number> | 'unknown')[] = [];
+  const written = new WrittenRules((growth) =>
+    growths.push(growth === 'unknown' ? growth : Object.fromEntries(growth)),
+  );
+  const write = (text: string) =>
+    written.during([text], async (counted) => {
+      for (const _ of counted);
+    });
+  written.expectEmpty('mangle', 'KUBE-PROXY-CANARY');
+  written.expectEmpty('mangle', 'KUBE-PROXY-CANARY');
+  await write('*nat\n:KUBE-SVC-A - [0:0]\n-A KUBE-SVC-A -j X\nCOMMIT\n');
+  await write(
+    '*nat\n:KUBE-SVC-A - [0:0]\n:KUBE-SVC-B - [0:0]\n-A KUBE-SVC-B -j X\n-A KUBE-SVC-B -j Y\nCOMMIT\n',
+  );
+  await write('*nat\n:KUBE-SVC-B - [0:0]\n-X KUBE-SVC-B\nCOMMIT\n*filter\nCOMMIT\n');
+  assert.deepEqual(growths, [{ mangle: 2 }, { mangle: 0 }, 'unknown', { nat: 3 }, { nat: -4, filter: 0 }]);
+});

@@ -5,17 +5,28 @@ import { jumps } from './jumps.ts';
 /** Tables in the order in which they are looked at. */
 const tables: readonly AnyTable[] = ['nat', 'filter', 'mangle'];
 
+/** By how many entries tables of x_tables grew with what was written; `unknown` when there is no count of what was there. */
+export type Growth = ReadonlyMap<string, number> | 'unknown';
+
+/** Where a chain begins and where it ends, besides its rules. */
+const entriesOfChain = 2;
+
 /**
  * How many rules we wrote into each of our chains. That is enough to notice that another program flushed, removed or
  * added something, without depending on how a version of iptables prints rules.
  */
 export class WrittenRules {
   readonly #chains = new Map<AnyTable, Map<string, number>>();
+  readonly #onGrowth: (growth: Growth) => void;
   #epoch = 0;
   #isWriting = false;
   #hasJumps = false;
   /** False before the first write and after one that failed. */
   #isKnown = false;
+
+  constructor(onGrowth: (growth: Growth) => void = () => {}) {
+    this.#onGrowth = onGrowth;
+  }
 
   /** Changes with everything that is written: a comparison that spans two epochs proves nothing. */
   get epoch(): number {
@@ -33,7 +44,7 @@ export class WrittenRules {
 
   /** A chain that was made empty. */
   expectEmpty(table: AnyTable, chain: string): void {
-    this.#chainsOf(table).set(chain, 0);
+    this.#onGrowth(new Map([[table, this.#set(table, chain, 0)]]));
   }
 
   /** The jumps from the kernel's chains are in place. */
@@ -48,7 +59,8 @@ export class WrittenRules {
     this.#isWriting = true;
     try {
       await apply(written.countAlong(input));
-      this.#adopt(written);
+      const growth = this.#adopt(written);
+      this.#onGrowth(this.#isKnown ? growth : 'unknown');
       this.#isKnown = true;
     } catch (error) {
       this.#isKnown = false;
@@ -85,14 +97,26 @@ export class WrittenRules {
     return chains;
   }
 
-  #adopt(written: RestoreCount): void {
+  /** Returns by how many entries each table grew. */
+  #adopt(written: RestoreCount): Map<string, number> {
+    const growth = new Map<string, number>();
     for (const [table, changes] of written.chains) {
-      const chains = this.#chainsOf(table);
-      for (const [chain, count] of changes) {
-        if (count === 'deleted') chains.delete(chain);
-        else chains.set(chain, count);
-      }
+      let entries = 0;
+      for (const [chain, count] of changes) entries += this.#set(table, chain, count);
+      growth.set(table, entries);
     }
+    return growth;
+  }
+
+  /** Notes how many rules a chain has; returns by how many entries its table grew. */
+  #set(table: AnyTable, chain: string, count: number | 'deleted'): number {
+    const chains = this.#chainsOf(table);
+    const before = chains.get(chain);
+    if (count === 'deleted') chains.delete(chain);
+    else chains.set(chain, count);
+    const entriesOf = (rules: number | 'deleted' | undefined): number =>
+      typeof rules === 'number' ? rules + entriesOfChain : 0;
+    return entriesOf(count) - entriesOf(before);
   }
 }
 
