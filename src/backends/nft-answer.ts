@@ -96,7 +96,7 @@ function outcomeOf({ state, action }: Ending, family: Family): PossibleFate {
 
 /**
  * What led to the endings, each thing once; what several have in common first, then that of one beside the other's. A hash
- * may lead to any of a thousand elements: the rest of those is counted.
+ * may lead to any of hundreds of elements: those beyond a few are counted.
  */
 function evidenceOf(endings: readonly Ending[], asked: AskedTable): string[] {
   const lines = new Map<string, string>();

@@ -219,10 +219,9 @@ function choiceReasons(
   const isSticky = port.affinitySeconds > 0 && endpoints.length > 1;
   const goes = isSticky ? 'A client that is not known goes' : 'Goes';
   const how = balance === 'default' ? `all equally likely.${scheduler}` : hashWords[balance];
-  const chosen =
-    only && others.length === 0
-      ? `${endpoints.length > 1 ? `${goes} to ${only.endpoint}, ${how}` : `Goes to ${only.endpoint}.`}`
-      : `${goes} to one of ${endpoints.length} endpoints, ${how}`;
+  const isChosen = only !== undefined && others.length === 0;
+  const where = isChosen ? only.endpoint : `one of ${endpoints.length} endpoints`;
+  const chosen = endpoints.length === 1 && isChosen ? `Goes to ${where}.` : `${goes} to ${where}, ${how}`;
   if (port.affinitySeconds === 0) return [chosen];
   const affinity = `Client affinity: a client that connected within the last ${port.affinitySeconds} s goes to the same endpoint again.`;
   return [affinity, chosen];

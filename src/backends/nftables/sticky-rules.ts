@@ -46,8 +46,9 @@ export function numberedRules(draw: NumberedDraw, packet: PacketFields): RuleBod
     [...packet.nodePort(0), lookup('sticky-nodeports', 0, 0), setPriority],
     [...packet.frontend(0), lookup('sticky-services', 0, 0), setPriority],
   ];
-  const chosen = [[...listKey(draw.list), setPriority], ...memberRules(draw, packet)];
-  if (draw.affinitySeconds === 0) return [...named, ...chosen, forward(draw, undefined, packet)];
+  const toList: RuleBody = [...listKey(draw.list), setPriority];
+  const members = memberRules(draw, packet);
+  if (draw.affinitySeconds === 0) return [...named, toList, ...members, forward(draw, undefined, packet)];
   const other = draw.list === 'cluster' ? 'local' : 'cluster';
   const recall = (list: EndpointList): RuleBody => [
     ...listKey(list),
@@ -55,17 +56,16 @@ export function numberedRules(draw: NumberedDraw, packet: PacketFields): RuleBod
     lookup('clients', 0, 0),
     setPriority,
   ];
-  const [toList, ...memberChoice] = chosen;
   return [
     ...named,
     recall(draw.list),
     forward(draw, draw.list, packet),
     recall(other),
     forward(draw, other, packet),
-    ...(toList ? [toList] : []),
+    toList,
     // What is there now names an endpoint that is gone: an update would restart its timer, not replace it.
     [loadPriority(0), packet.saddr(1), loadPriority(1 + packet.addressWords), record('delete', packet)],
-    ...memberChoice,
+    ...members,
     forward(draw, draw.list, packet),
     // No room for another record: forwarded all the same.
     forward(draw, undefined, packet),
