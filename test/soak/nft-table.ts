@@ -62,15 +62,16 @@ export class NftTable {
     return this.sets.get(set) ?? [];
   }
 
-  /** The rules of all chains that packets can reach from base chains and from elements with these verdicts. */
-  reachableRules(verdicts: readonly string[]): string[] {
+  /** The rules of all chains that packets can reach from base chains, but not `idle` ones, and from these verdicts. */
+  reachableRules(verdicts: readonly string[], idle: readonly string[] = []): string[] {
+    const bases = this.#bases.filter((name) => !idle.includes(name));
     const reached = new Set<string>();
     const reach = (chain: string): void => {
       if (reached.has(chain)) return;
       reached.add(chain);
       for (const rule of this.#rules.get(chain) ?? []) for (const target of targetsOf(rule)) reach(target);
     };
-    for (const chain of [...this.#bases, ...verdicts.flatMap(targetsOf)]) reach(chain);
+    for (const chain of [...bases, ...verdicts.flatMap(targetsOf)]) reach(chain);
     return [...reached]
       .sort()
       .flatMap((chain) => (this.#rules.get(chain) ?? []).map((rule) => `chain ${chain}: ${rule}`));

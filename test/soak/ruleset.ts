@@ -1,3 +1,4 @@
+import { guardChains } from '../../src/backends/nftables/guard-chains.ts';
 import { runInNode } from '../contract/node-commands.ts';
 import { type Element, NftTable } from './nft-table.ts';
 
@@ -37,11 +38,8 @@ function nftablesLines(table: NftTable): string[] {
   const used = [...table.elements('frontends'), ...table.elements('nodeports')].map(({ value }) =>
     handlers(value),
   );
-  const others = [
-    ...table.elements('refused'),
-    ...table.elements('refused-nodeports'),
-    ...table.elements('guarded'),
-  ];
+  const guarded = table.elements('guarded');
+  const others = [...table.elements('refused'), ...table.elements('refused-nodeports'), ...guarded];
   const services = firstKeyByValue([
     ...table.elements('sticky-services'),
     ...table.elements('sticky-nodeports'),
@@ -65,10 +63,10 @@ function nftablesLines(table: NftTable): string[] {
     'sticky-members': ({ key: [member = ''], value }) => `${sticky(member)} : ${value}`,
     'sticky-local-members': ({ key: [member = ''], value }) => `${sticky(member)} : ${value}`,
   };
-  return [
-    ...table.reachableRules([...used, ...others.map(({ value }) => value)]),
-    ...setLines(table, rewrite),
-  ];
+  // They are removed a minute after the last source range.
+  const idle = guarded.length === 0 ? guardChains : [];
+  const verdicts = [...used, ...others.map(({ value }) => value)];
+  return [...table.reachableRules(verdicts, idle), ...setLines(table, rewrite)];
 }
 
 function slotless({ key, value }: Element): string {
