@@ -129,7 +129,7 @@ export class TCPSession {
     }
     tuneConnection(sockets, fd);
     const stream = new Stream(fd);
-    const timer = clock.setTimeout(() => this.#dialFailed('timed out'), timeout);
+    const timer = clock.setTimeout(() => this.#timedOut(stream, address), timeout);
     const traffic = this.#service.endpointTraffic(endpoint);
     this.#attempt = { stream, endpoint, traffic, timer };
     traffic.dialling++;
@@ -175,6 +175,13 @@ export class TCPSession {
       this.#finish(),
     );
     this.#relay.resume();
+  }
+
+  /** A busy thread may be late: the endpoint answered in time, but the event of that waits for its turn. */
+  #timedOut(stream: Stream, address: Uint8Array): void {
+    const isConnected = this.#context.sockets.connect(stream.fd, address) === 0;
+    if (isConnected) this.#connected(stream);
+    else this.#dialFailed('timed out');
   }
 
   #dialFailed(reason: string): void {

@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { afterEach, test } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
 import { eventually, eventuallyEqual } from '../../test/eventually.ts';
 import { EngineUnderTest } from '../../test/userspace/engine-under-test.ts';
 import {
@@ -15,7 +16,11 @@ import {
   talk,
   tcpPeer,
 } from '../../test/userspace/peers.ts';
+import { loadSockets } from '../native/koffi-sockets.ts';
 import { AF_INET, SOCK_STREAM, type Sockets } from '../native/sockets.ts';
+import { Engine } from './engine.ts';
+import { LoopClock } from './loop-clock.ts';
+import { limitsFor } from './open-files.ts';
 import { decodeAddress, encodeAddress, maxAddressBytes } from './socket-address.ts';
 
 const cleanups = new Cleanups();
@@ -163,6 +168,38 @@ test('an endpoint that answered while the process was blocked is not given up', 
   assert.equal(await talk(await under.listen('TCP'), 'x'), 'a:x');
   const { endpoints } = await under.traffic();
   assert.equal(endpoints.get(`127.0.0.1:${peer.port}`)?.dialFailures, 0);
+});
+
+test('an endpoint that answered is not given up when its thread runs late and comes to the timer first', async () => {
+  const time = { ms: 0 };
+  const clock = new LoopClock({ now: () => time.ms, monotonic: () => time.ms });
+  const slow = butFor('connect', (real) => (fd, address) => {
+    time.ms += 300;
+    return real.connect(fd, address);
+  });
+  const engine = new Engine({
+    sockets: slow(await loadSockets()),
+    limits: limitsFor(2_000),
+    clock,
+    random: Math.random,
+    report: () => {},
+    dialTimeouts: [250],
+    udpIdleMs: 60_000,
+  });
+  cleanups.add(() => engine.close());
+  const { ip, port } = await tcpPeer(cleanups, echoAs('a'));
+  engine.setService('web', { endpoints: [{ ip, port }], affinitySeconds: 0, choice: 'round-robin' });
+  const at = { ip, port: engine.listen('l', { service: 'web', protocol: 'TCP', at: { ip, port: 0 } }) };
+  let answer: string | undefined;
+  void talk(at, 'x')
+    .catch(String)
+    .then((text) => (answer = text));
+  while (answer === undefined) {
+    engine.loop.turn(0);
+    clock.advance(0);
+    await setImmediate();
+  }
+  assert.equal(answer, 'a:x');
 });
 
 test('with affinity a client is bound to the endpoint that answered', async () => {

@@ -8,6 +8,7 @@ export interface Sockets {
   listen(fd: number, backlog: number): number;
   /** Returns the descriptor of a new connection; fills `peer` with the client's address. */
   accept(fd: number, peer: Uint8Array): number;
+  /** A second call returns 0 when the connection has been made meanwhile. */
   connect(fd: number, address: Uint8Array): number;
   getsockname(fd: number, address: Uint8Array): number;
   setOption(fd: number, level: number, option: number, value: number): number;

@@ -46,8 +46,15 @@ async function hold(count: number, target: string): Promise<void> {
               greeted++;
               resolve();
             });
-            socket.once('error', () => resolve());
-            socket.once('close', () => resolve());
+            const failed = (reason: string) => {
+              if (socket.bytesRead === 0)
+                console.error(
+                  `connection ${sockets.indexOf(socket)} after ${Math.round(performance.now())} ms: ${reason}`,
+                );
+              resolve();
+            };
+            socket.once('error', ({ message }) => failed(message));
+            socket.once('close', () => failed('closed'));
           }),
       ),
     );

@@ -22,16 +22,21 @@ const patience = { withinMs: 120_000 };
 /** A process of crowd.ts, with the numbers that it has printed. */
 class Crowd {
   readonly printed: number[] = [];
+  /** Which connections failed, and why. */
+  failures = '';
   readonly #child: ChildProcess;
   readonly ended: Promise<void>;
 
   constructor(...args: readonly string[]) {
     const script = new URL('./crowd.ts', import.meta.url).pathname;
     const child = spawn(process.execPath, ['--no-warnings', script, ...args], {
-      stdio: ['pipe', 'pipe', 'inherit'],
+      stdio: ['pipe', 'pipe', 'pipe'],
     });
     child.stdout.setEncoding('utf8').on('data', (text: string) => {
       this.printed.push(...text.trim().split('\n').map(Number));
+    });
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      this.failures += text;
     });
     this.#child = child;
     this.ended = new Promise((resolve) => child.on('close', () => resolve()));
@@ -127,6 +132,7 @@ inNamespace(import.meta.url, () => {
     assert.equal(
       clients.reduce((sum, { printed }) => sum + (printed[0] ?? 0), 0),
       count,
+      `${clients.map(({ failures }) => failures).join('')}${program.stderr()}`,
     );
     await eventually('endpoints have all', () => atEndpoints(servers) === count, patience);
     // At least the files of the connections are closed: some others were open only during the start.
