@@ -5,12 +5,12 @@
  * packages. `KPT_VM=off` skips it, `KPT_CONTRACT=full` runs every story in every cluster.
  */
 import { spawnSync } from 'node:child_process';
-import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { stripTypeScriptTypes } from 'node:module';
 import { tmpdir } from 'node:os';
-import { dirname, join, resolve } from 'node:path';
+import { join, resolve } from 'node:path';
 import { messageOf } from '../src/lib/thrown.ts';
-import { guestScript, reportPath } from '../test/vm/guest-script.ts';
+import { archivePath, copied, guestScript, reportPath, unpackScript } from '../test/vm/guest-script.ts';
 import { contract, type Lane, lanes, limitSeconds, modules, pace, testTools } from '../test/vm/lane.ts';
 import { readReport, render, succeeded } from '../test/vm/report.ts';
 import { installMissing } from './debian-packages.ts';
@@ -59,16 +59,34 @@ function selectLane(wanted: readonly string[]): Lane {
 function prepare(shared: string, lane: Lane): void {
   const build = spawnSync(process.execPath, [join(root, 'scripts/build.ts')], { stdio: 'inherit' });
   if (build.status !== 0) throw new Error('the bundle could not be built');
-  for (const file of globSync(['src/**/*.ts', 'test/**/*.ts'], { cwd: root })) {
-    const to = join(shared, 'stripped', file);
-    mkdirSync(dirname(to), { recursive: true });
-    writeFileSync(to, stripTypeScriptTypes(readFileSync(join(root, file), 'utf8')));
-  }
+  packProject(shared);
   mkdirSync(join(shared, 'reports'));
   writeFileSync(
     join(shared, 'tests.sh'),
-    guestScript({ root, lane, pace, contract: process.env.KPT_CONTRACT ?? contract, seed: shareSeed(root) }),
+    unpackScript(root) +
+      guestScript({
+        root,
+        lane,
+        pace,
+        contract: process.env.KPT_CONTRACT ?? contract,
+        seed: shareSeed(root),
+      }),
   );
+}
+
+/** Packs what the machine has a copy of: the program, the tests, and the sources without types. */
+function packProject(shared: string): void {
+  const copy = join(shared, 'project');
+  for (const folder of copied) cpSync(join(root, folder), join(copy, folder), { recursive: true });
+  for (const file of globSync('{src,test}/**/*.ts', { cwd: copy })) {
+    const path = join(copy, file);
+    writeFileSync(path, stripTypeScriptTypes(readFileSync(path, 'utf8')));
+  }
+  const tar = spawnSync('tar', ['-cf', join(shared, archivePath), '-C', copy, ...copied], {
+    stdio: 'inherit',
+  });
+  if (tar.status !== 0) throw new Error('the project could not be packed');
+  rmSync(copy, { recursive: true });
 }
 
 function runMachine(shared: string): number {

@@ -19,6 +19,32 @@ export function reportPath(file: string): string {
   return `reports/${file.replaceAll('/', '+')}.jsonl`;
 }
 
+/** Folders of the project that the machine has a copy of. */
+export const copied = ['src', 'test', 'bin', 'dist'] as const;
+
+/** The archive with the copy, relative to the shared folder. */
+export const archivePath = 'project.tar';
+
+/**
+ * The shell commands that put the copy in the place of the folders. The machine reads files of its own in a tenth of the
+ * time that those outside take, and every start of the program looks at all of them.
+ */
+export function unpackScript(root: string): string {
+  const project = '/project';
+  return [
+    'set -e',
+    `mkdir ${project}`,
+    `tar -xf ${shared}/${archivePath} -C ${project}`,
+    // Older than the sources without types, it would not be used.
+    `find ${project}/dist -exec touch {} +`,
+    // The program is a bundle and needs nothing preloaded.
+    `sed -i '1i unset NODE_OPTIONS' ${project}/bin/launch`,
+    ...copied.map((folder) => `mount --bind ${project}/${folder} ${quoted(join(root, folder))}`),
+    'set +e',
+    '',
+  ].join('\n');
+}
+
 /** The shell script that runs the tests inside, and prints the result of each file. */
 export function guestScript({ root, lane, pace, contract, seed }: GuestOptions): string {
   // A URL without spaces, because a space ends an option in NODE_OPTIONS.
