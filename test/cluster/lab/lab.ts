@@ -66,6 +66,9 @@ function prepareNode(addresses: readonly string[]): void {
   setSysctl('net/ipv4/ip_forward', '1');
   setSysctl('net/ipv6/conf/all/forwarding', '1');
   setSysctl('net/ipv4/conf/all/rp_filter', '0');
+  // A client may be the next hop to a service address. Redirects would use up the ICMP messages that it may get, of
+  // which one rejects its connection.
+  for (const devices of ['all', 'default']) setSysctl(`net/ipv4/conf/${devices}/send_redirects`, '0');
   runBatch(
     [],
     addresses.map((address) => `addr add ${address}/${bits(address)} dev lo ${usableAtOnce(address)}`),
