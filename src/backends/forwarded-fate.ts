@@ -1,5 +1,7 @@
+import { isHash } from '../forwarder/balancer.ts';
 import type { ListenerState, Outlook } from '../forwarder/forwarder.ts';
 import { joinHostPort } from '../model/ip.ts';
+import { sharesOf } from '../plan/shares.ts';
 import { boundTo, type Fate, type FollowedPacket } from './inspection.ts';
 
 /**
@@ -12,12 +14,12 @@ export function forwardedAnswer({ listener, turns, bound }: Outlook, client: str
     ...turns.map(({ endpoint, open }, i) => `${turnOf(listener, i)} ${endpoint}, ${open} open`),
     ...(bound === undefined ? [] : [`${client} is bound to ${bound.endpoint}`]),
   ];
-  const fate = fateOf(listener, bound?.endpoint);
+  const fate = fateOf(listener, client, bound?.endpoint);
   return { fate, evidence, ...boundTo(fate, bound?.secondsLeft) };
 }
 
 function turnOf({ choice }: ListenerState, nth: number): string {
-  if (choice === 'random') return 'perhaps';
+  if (choice === 'random' || isHash(choice)) return 'perhaps';
   return nth === 0 ? 'next' : 'then';
 }
 
@@ -35,10 +37,13 @@ export function distributionOf({
 }
 
 /** A connection to a service without endpoints is accepted and ended: as good as refused. */
-function fateOf({ endpoints, affinitySeconds }: ListenerState, bound: string | undefined): Fate {
+function fateOf(listener: ListenerState, client: string, bound: string | undefined): Fate {
+  const { endpoints, affinitySeconds, choice } = listener;
   if (endpoints.length === 0) return { action: 'reject' };
   const possible = bound === undefined ? endpoints.toSorted() : [bound];
-  const probability = 1 / possible.length;
-  const targets = possible.map((endpoint) => ({ endpoint, probability, masquerade: true }));
+  const shares = sharesOf(possible, isHash(choice) ? choice : 'default', client);
+  const targets = possible
+    .map((endpoint, index) => ({ endpoint, probability: shares[index] ?? 0, masquerade: true }))
+    .filter(({ probability }) => probability > 0);
   return { action: 'forward', targets, affinitySeconds };
 }

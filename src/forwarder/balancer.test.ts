@@ -11,8 +11,8 @@ function make() {
   return { clock, balancer: new Balancer({ clock, random: Math.random }) };
 }
 
-function from(client: string, reset = false): Call {
-  return { client: () => client, reset, load: () => 0 };
+function from(ip: string, reset = false, port = 40_000): Call {
+  return { client: () => ({ ip, port }), reset, load: () => 0 };
 }
 
 function draw(balancer: Balancer, count: number): (string | undefined)[] {
@@ -87,12 +87,7 @@ describe('taking turns', () => {
       ['10.0.0.2:80', 1],
       ['10.0.0.3:80', 2],
     ]);
-    const next = () =>
-      balancer.next({
-        client: () => '',
-        reset: false,
-        load: (endpoint) => loads.get(endpoint) ?? 0,
-      });
+    const next = () => balancer.next({ ...from('10.9.9.9'), load: (endpoint) => loads.get(endpoint) ?? 0 });
     assert.deepEqual([next(), next()], ['10.0.0.2:80', '10.0.0.2:80']);
     loads.set('10.0.0.2:80', 2);
     assert.deepEqual([next(), next(), next()].toSorted(), three);
@@ -114,8 +109,37 @@ test('preview returns the next endpoint and changes nothing', () => {
   assert.deepEqual(rest, { affinitySeconds: 0, choice: 'least-connections' });
 });
 
+describe('a hash', () => {
+  /** What another node would choose, which got the endpoints in another order. */
+  const elsewhere = (choice: 'hash' | 'hash-client', call: Call) => {
+    const { balancer } = make();
+    balancer.configure(0, choice);
+    balancer.setEndpoints(three.toReversed());
+    return balancer.next(call);
+  };
+
+  test('chooses the same endpoint for a client on every node', () => {
+    const { balancer } = make();
+    balancer.setEndpoints(three);
+    for (const choice of ['hash', 'hash-client'] as const) {
+      balancer.configure(0, choice);
+      for (let port = 40_000; port < 40_100; port++) {
+        const call = from('10.9.9.9', false, port);
+        assert.equal(balancer.next(call), elsewhere(choice, call));
+      }
+    }
+  });
+
+  test('of address and port spreads the connections of a client, one of the address alone does not', () => {
+    const endpointsOf = (choice: 'hash' | 'hash-client') =>
+      new Set(Array.from({ length: 100 }, (_, i) => elsewhere(choice, from('10.9.9.9', false, 40_000 + i))));
+    assert.equal(endpointsOf('hash').size, 3);
+    assert.equal(endpointsOf('hash-client').size, 1);
+  });
+});
+
 test('endpoints to avoid are skipped while there are others, with every choice', () => {
-  for (const choice of ['round-robin', 'least-connections', 'random'] as const) {
+  for (const choice of ['round-robin', 'least-connections', 'random', 'hash', 'hash-client'] as const) {
     const { balancer } = make();
     balancer.setEndpoints(three);
     balancer.configure(0, choice);

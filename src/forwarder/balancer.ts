@@ -1,6 +1,8 @@
 import type { Clock } from '../lib/clock.ts';
 import type { BindingPage, Outlook } from './forwarder.ts';
 import { RecentMap } from './recent-map.ts';
+import type { SocketAddress } from './socket-address.ts';
+import { StableChoice } from './stable-choice.ts';
 
 export interface BalancerOptions {
   readonly clock: Clock;
@@ -13,8 +15,15 @@ export type Choice =
   | 'round-robin'
   /** The endpoint with the fewest open connections; among equals, the next in turn. */
   | 'least-connections'
+  /** By a hash of the client's address and port, or of its address alone: the same endpoint on every node. */
+  | 'hash'
+  | 'hash-client'
   /** With affinity, all clients share one remembered choice: on loopback they all have the same address. */
   | 'random';
+
+export function isHash(choice: Choice): choice is 'hash' | 'hash-client' {
+  return choice === 'hash' || choice === 'hash-client';
+}
 
 /** How connections of a service are spread. */
 export interface Distribution {
@@ -26,8 +35,8 @@ export interface Distribution {
 
 /** A request for an endpoint. */
 export interface Call {
-  /** Returns the client's address without port; called only for services with affinity. */
-  readonly client: () => string;
+  /** Returns the client's address; called only for services with affinity or a hash. */
+  readonly client: () => SocketAddress;
   /** The last endpoint did not answer: forget the client's remembered endpoint. */
   readonly reset: boolean;
   /** Returns the number of open connections of an endpoint. */
@@ -62,6 +71,8 @@ export class Balancer {
   #index = 0;
   #affinitySeconds = 0;
   #choice: Choice = 'round-robin';
+  /** Made when a hash first chooses among these endpoints. */
+  #stable: StableChoice | undefined;
 
   constructor(options: BalancerOptions) {
     this.#options = options;
@@ -83,6 +94,7 @@ export class Balancer {
       if (!present.has(endpoint)) this.#clients.delete(client);
     }
     this.#endpoints = this.#shuffled(endpoints);
+    this.#stable = undefined;
     this.#index = 0;
   }
 
@@ -90,7 +102,7 @@ export class Balancer {
   next(call: Call): string | undefined {
     if (this.#endpoints.length === 0) return undefined;
     if (this.#affinitySeconds === 0) return this.#choose(call);
-    const client = this.#choice === 'random' ? '' : call.client();
+    const client = this.#choice === 'random' ? '' : call.client().ip;
     const now = this.#options.clock.monotonic();
     const remembered = this.#clients.get(client);
     const isAvoided = call.reset || (remembered && call.avoid?.has(remembered.endpoint));
@@ -155,6 +167,10 @@ export class Balancer {
 
   #choose(call: Call): string {
     const list = this.#endpoints;
+    if (isHash(this.#choice)) {
+      this.#stable ??= new StableChoice(list);
+      return this.#stable.of(call.client(), this.#choice, call.avoid);
+    }
     const isRandom = this.#choice === 'random';
     const start = isRandom ? Math.floor(this.#options.random() * list.length) : this.#index;
     const find = this.#choice === 'least-connections' ? leastLoaded : firstOf;

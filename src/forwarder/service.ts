@@ -1,6 +1,6 @@
 import { Balancer, type BalancerOptions } from './balancer.ts';
 import { endpointName, type ForwardedService, type Outlook } from './forwarder.ts';
-import { encodeAddress } from './socket-address.ts';
+import { encodeAddress, type SocketAddress } from './socket-address.ts';
 import { type EndpointTraffic, noTraffic, type ServiceTraffic } from './traffic.ts';
 
 /** A service as its connections use it: chooses endpoints and counts traffic. */
@@ -38,7 +38,11 @@ export class ServiceHandle {
    * Chooses the endpoint for a new connection, outside `avoid` if possible; counts the connection as unserved and
    * returns undefined without endpoints. A client bound to an endpoint outside `avoid` keeps it, unless `reset`.
    */
-  next(client: () => string, avoid: ReadonlySet<string> | undefined, reset: boolean): string | undefined {
+  next(
+    client: () => SocketAddress,
+    avoid: ReadonlySet<string> | undefined,
+    reset: boolean,
+  ): string | undefined {
     const load = (endpoint: string): number => loadOf(this.traffic.endpoints.get(endpoint));
     const endpoint = this.balancer.next({ client, reset, load, ...(avoid && { avoid }) });
     if (endpoint === undefined) this.traffic.unserved++;

@@ -19,7 +19,7 @@ import { errnoName } from '../native/system-error.ts';
 import { type ConnectionLog, type ForwardedConnection, forwarded } from './connection-log.ts';
 import { type RelayContext, Stream, streamEvents } from './direction.ts';
 import type { ServiceHandle } from './service.ts';
-import { decodeAddress, domainOfBytes } from './socket-address.ts';
+import { decodeAddress, domainOfBytes, type SocketAddress } from './socket-address.ts';
 import { closeStream, TCPRelay } from './tcp-relay.ts';
 import { begin, type EndpointTraffic, end } from './traffic.ts';
 
@@ -143,7 +143,7 @@ export class TCPSession {
   }
 
   #chooseEndpoint(): string | undefined {
-    const client = (): string => decodeAddress(this.#peer).ip;
+    const client = (): SocketAddress => decodeAddress(this.#peer);
     return this.#service.next(client, this.#failed, this.#failed !== undefined);
   }
 

@@ -148,8 +148,8 @@ export class UDPListener {
 
   /** Chooses an endpoint for the sender, if possible none that recently failed it; undefined without endpoints. */
   #chooseEndpoint(): string | undefined {
-    const client = (): string => decodeAddress(this.#sender).ip;
-    const failed = this.#failures.isEmpty ? undefined : this.#failures.of(client());
+    const client = (): SocketAddress => decodeAddress(this.#sender);
+    const failed = this.#failures.isEmpty ? undefined : this.#failures.of(client().ip);
     return this.service.next(client, failed, false);
   }
 

@@ -179,7 +179,11 @@ function targetsOf(
     rules.keepsSourceForOwnEndpoints && packet.origin !== 'node' && isOwnAddress(ip, node);
   const isMasqueraded = (endpoint: Endpoint): boolean =>
     !keepsSource(endpoint) && (masquerade || rules.isHairpin(endpoint, packet));
-  const shares = sharesOf(endpoints, frontend.plan.balance, packet.source);
+  const shares = sharesOf(
+    endpoints.map(({ id }) => id),
+    frontend.plan.balance,
+    packet.source,
+  );
   const targets = endpoints.flatMap((endpoint, index): Target[] => {
     const probability = shares[index] ?? 0;
     return probability > 0

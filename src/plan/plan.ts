@@ -1,9 +1,9 @@
 import type { Endpoint } from '../model/endpoint.ts';
 import { type Balance, isExternallyAccessible, type ServicePort } from '../model/service-port.ts';
+import { maxStableEndpoints } from '../model/stable-table.ts';
 import { clusterEndpoints, isUsable, localEndpoints, unionOf } from './endpoint-sets.ts';
 import { decisionReason, type Explainable, type Subject } from './reasons.ts';
 import type { Decision, EndpointList, ServicePlan, TopologyMode } from './service-plan.ts';
-import { maxStableEndpoints } from './stable-table.ts';
 import { type PlanContext, surveyHints, topologyModeOf } from './topology.ts';
 
 export type { PlanContext } from './topology.ts';

@@ -1,15 +1,17 @@
-import type { Endpoint } from '../model/endpoint.ts';
 import { toIP } from '../model/ip.ts';
 import type { Balance } from '../model/service-port.ts';
-import { stableSlot, stableTable } from './stable-table.ts';
+import { stableSlot, stableTable } from '../model/stable-table.ts';
 
-/** The part of a client's new connections that each endpoint gets: all of them or none when its address decides. */
-export function sharesOf(endpoints: readonly Endpoint[], balance: Balance, client: string): number[] {
-  if (balance === 'default') return endpoints.map(() => 1 / endpoints.length);
-  const table = stableTable(endpoints.map(({ id }) => id));
+/**
+ * The part of a client's new connections that each of these endpoints gets: all of them or none when its address decides.
+ * `ids` are sorted.
+ */
+export function sharesOf(ids: readonly string[], balance: Balance, client: string): number[] {
+  if (balance === 'default') return ids.map(() => 1 / ids.length);
+  const table = stableTable(ids);
   const chosen = balance === 'hash-client' ? table[stableSlot(toIP(client).bytes)] : undefined;
-  if (chosen !== undefined) return endpoints.map((_, index) => (index === chosen ? 1 : 0));
-  const slots = endpoints.map(() => 0);
+  if (chosen !== undefined) return ids.map((_, index) => (index === chosen ? 1 : 0));
+  const slots = ids.map(() => 0);
   for (const index of table) slots[index] = (slots[index] ?? 0) + 1;
   return slots.map((count) => count / table.length);
 }

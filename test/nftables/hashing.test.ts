@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { toIP } from '../../src/model/ip.ts';
-import { stableSlot, stableTable } from '../../src/plan/stable-table.ts';
+import { stableSlot, stableTable } from '../../src/model/stable-table.ts';
 import { enterNamespace, labUnavailable, run } from '../cluster/lab/namespace.ts';
 import { nextSourcePort } from '../cluster/lab/source-port.ts';
 import type { EndpointParts, ServicePortParts } from '../cluster/objects.ts';

@@ -1,9 +1,9 @@
 import { cutComment } from '../../kernel/nft/userdata.ts';
 import { servicePortName } from '../../model/service-port.ts';
+import { stableTable } from '../../model/stable-table.ts';
 import type { Frontend } from '../../plan/frontend.ts';
 import type { EndpointList, ServicePlan } from '../../plan/service-plan.ts';
 import { admittedSources, cidrOf } from '../../plan/source-ranges.ts';
-import { stableTable } from '../../plan/stable-table.ts';
 import { type Bytes, fromArray, wordBytes } from './bytes.ts';
 import { loopbackChain, rejectChain } from './fixed-chains.ts';
 import { keyOf } from './frontends.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { nodePortAddresses } from '../../model/node-port-addresses.ts';
-import { stableSlots } from '../../plan/stable-table.ts';
+import { stableSlots } from '../../model/stable-table.ts';
 import type { NftablesSettings } from './settings.ts';
 import {
   type Draw,

@@ -1,7 +1,7 @@
 import { bitsOf } from '../../model/ip.ts';
 import type { Balance } from '../../model/service-port.ts';
+import { stableSlots } from '../../model/stable-table.ts';
 import type { EndpointList } from '../../plan/service-plan.ts';
-import { stableSlots } from '../../plan/stable-table.ts';
 import { PacketFields, type RuleBody } from '../nft-fields.ts';
 import { changeMark, clearPriority, drawSlot, lookup, verdict } from './expressions.ts';
 import type { ChainBody } from './fixed-chains.ts';

@@ -1,8 +1,8 @@
 import type { Expr } from '../../kernel/nft/expr.ts';
 import { word } from '../../kernel/nft/fields.ts';
 import type { Balance } from '../../model/service-port.ts';
+import { clientSeed } from '../../model/stable-table.ts';
 import type { EndpointList } from '../../plan/service-plan.ts';
-import { clientSeed } from '../../plan/stable-table.ts';
 import type { PacketFields, RuleBody } from '../nft-fields.ts';
 import { clearPriority, loadPriority, lookup, setPriority } from './expressions.ts';
 

@@ -56,6 +56,7 @@ interface Shared {
  */
 class UserspaceMode implements Mode {
   readonly name = 'userspace';
+  readonly hashes = true;
   readonly toleratesConntrackFailure = true;
   readonly servesInProcess = true;
   readonly rewritesWithNat = true;

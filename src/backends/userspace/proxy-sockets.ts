@@ -22,6 +22,11 @@ export interface ProxySocket {
   readonly isPooled: boolean;
 }
 
+/** How connections of a service port get their endpoint: as the Service asks for, or as the mode does it. */
+export function choiceFor({ balance }: ServicePlan, usual: Choice): Choice {
+  return balance === 'default' ? usual : balance;
+}
+
 /** Where a socket may listen: at a port of its own, or at one from the pool. */
 export interface Place {
   readonly ip: string;
@@ -60,7 +65,12 @@ export class ProxySockets {
       .filter((endpoint) => endpoint.serving && !chosen.has(endpoint))
       .map(addressOf);
     const { affinitySeconds } = plan.port;
-    forwarder.setService(serviceName(plan.port, list), { endpoints, draining, affinitySeconds, choice });
+    forwarder.setService(serviceName(plan.port, list), {
+      endpoints,
+      draining,
+      affinitySeconds,
+      choice: choiceFor(plan, choice),
+    });
   }
 
   /** Opens a socket for the endpoints of the plan; rejects when the place, or every port of the pool, is taken. */

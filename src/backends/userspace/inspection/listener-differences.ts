@@ -4,7 +4,7 @@ import { joinHostPort } from '../../../model/ip.ts';
 import type { EndpointList, ServicePlan } from '../../../plan/service-plan.ts';
 import { distributionOf, listenerName } from '../../forwarded-fate.ts';
 import type { Difference } from '../../inspection.ts';
-import type { ProxySocket } from '../proxy-sockets.ts';
+import { choiceFor, type ProxySocket } from '../proxy-sockets.ts';
 
 /** A wanted listener. */
 export interface WantedListener {
@@ -53,7 +53,11 @@ function differenceOf(
   const state = socket && listeners.get(socket.id);
   if (!state) return [{ service, kind: 'listener', object, wanted: place, found: undefined }];
   const endpoints = plan[list].map(endpointName);
-  const wanted = told({ endpoints, affinitySeconds: plan.port.affinitySeconds, choice });
+  const wanted = told({
+    endpoints,
+    affinitySeconds: plan.port.affinitySeconds,
+    choice: choiceFor(plan, choice),
+  });
   const found = told(state);
   return wanted === found ? [] : [{ service, kind: 'endpoints', object, wanted, found }];
 }
