@@ -5,21 +5,29 @@ import { sharesOf } from '../plan/shares.ts';
 import { boundTo, type Fate, type FollowedPacket } from './inspection.ts';
 
 /**
- * The fate of a connection to a listener. A client with affinity has one target. Others may get any endpoint:
- * endpoints take turns, also with equal connection counts. The evidence says which one is next.
+ * The fate of a connection to a listener. A client with affinity has one target, and so has one whose address is
+ * hashed. Others may get any endpoint: endpoints take turns, also with equal connection counts. The evidence says which
+ * one is next.
  */
 export function forwardedAnswer({ listener, turns, bound }: Outlook, client: string): FollowedPacket {
+  const fate = fateOf(listener, client, bound?.endpoint);
   const evidence = [
     `listener ${listenerName(listener)} of ${listener.service}: ${distributionOf(listener)}`,
-    ...turns.map(({ endpoint, open }, i) => `${turnOf(listener, i)} ${endpoint}, ${open} open`),
+    ...turns
+      .filter(({ endpoint }) => !isHash(listener.choice) || isPossible(fate, endpoint))
+      .map(({ endpoint, open }, i) => `${turnOf(listener, i)} ${endpoint}, ${open} open`),
     ...(bound === undefined ? [] : [`${client} is bound to ${bound.endpoint}`]),
   ];
-  const fate = fateOf(listener, client, bound?.endpoint);
   return { fate, evidence, ...boundTo(fate, bound?.secondsLeft) };
 }
 
+function isPossible(fate: Fate, endpoint: string): boolean {
+  return fate.action === 'forward' && fate.targets.some((target) => target.endpoint === endpoint);
+}
+
 function turnOf({ choice }: ListenerState, nth: number): string {
-  if (choice === 'random' || isHash(choice)) return 'perhaps';
+  if (choice === 'hash-client') return 'by hash';
+  if (choice === 'random' || choice === 'hash') return 'perhaps';
   return nth === 0 ? 'next' : 'then';
 }
 

@@ -12,11 +12,13 @@ export class StableChoice {
     this.#table = stableTable(this.#endpoints);
   }
 
-  /** The endpoint of the client's slot, or of the next one whose endpoint is not to be avoided. */
+  /**
+   * The endpoint of the client's slot. Where that one is to be avoided, the endpoint of the next slot that has another
+   * one: so the clients of an endpoint that does not answer spread over all others, and each is always sent to the same.
+   * If all are to be avoided, the endpoint of the client's slot.
+   */
   of({ ip, port }: SocketAddress, by: 'hash' | 'hash-client', avoid?: ReadonlySet<string>): string {
-    const address = toIP(ip).bytes;
-    const client = by === 'hash' ? Uint8Array.of(...address, port >> 8, port & 0xff, 0, 0) : address;
-    const first = stableSlot(client);
+    const first = stableSlot(toIP(ip).bytes, by === 'hash' ? port : undefined);
     for (let step = 0; step < stableSlots; step++) {
       const endpoint = this.#endpointAt(first + step);
       if (!avoid?.has(endpoint)) return endpoint;

@@ -34,8 +34,12 @@ export function stableTable(ids: readonly string[]): Uint16Array {
   return table;
 }
 
-/** The slot of a client: its address in network order, with `hash` followed by its port and two zeros. */
-export function stableSlot(client: Uint8Array): number {
+/**
+ * The slot of a client, by its address and port, or by its address alone. nf_tables hashes what its registers hold: the
+ * port in network order takes one of four bytes.
+ */
+export function stableSlot(address: Uint8Array, port?: number): number {
+  const client = port === undefined ? address : Uint8Array.of(...address, port >> 8, port & 0xff, 0, 0);
   return scaled(jhash(client, clientSeed), stableSlots);
 }
 

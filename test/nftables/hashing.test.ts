@@ -1,8 +1,8 @@
 /** Endpoints that are chosen by a hash, on a real kernel: each packet goes where the table of the plan says. */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { toIP } from '../../src/model/ip.ts';
-import { stableSlot, stableTable } from '../../src/model/stable-table.ts';
+import { stableTable } from '../../src/model/stable-table.ts';
+import { chosenByTable } from '../cluster/chosen-by-table.ts';
 import { enterNamespace, labUnavailable, run } from '../cluster/lab/namespace.ts';
 import { nextSourcePort } from '../cluster/lab/source-port.ts';
 import type { EndpointParts, ServicePortParts } from '../cluster/objects.ts';
@@ -18,18 +18,6 @@ const connections = 24;
 
 const ids = { A: '10.244.1.21:8080', B: '10.244.2.21:8080' };
 const ids6 = { A: '[fd00:244:1::21]:8080', B: '[fd00:244:2::21]:8080' };
-
-/** The endpoint that a client goes to, by the table alone. */
-function foretold(
-  names: Readonly<Record<string, string>>,
-  client: string,
-  port?: number,
-): string | undefined {
-  const sorted = Object.entries(names).sort(([, a], [, b]) => (a < b ? -1 : 1));
-  const address = toIP(client).bytes;
-  const bytes = port === undefined ? address : Uint8Array.of(...address, port >> 8, port & 0xff, 0, 0);
-  return sorted[stableTable(sorted.map(([, id]) => id))[stableSlot(bytes)] ?? -1]?.[0];
-}
 
 describe('nftables hashing', { skip }, () => {
   let scene: Scene;
@@ -64,13 +52,13 @@ describe('nftables hashing', { skip }, () => {
       for (let i = 0; i < connections; i++) {
         const port = nextSourcePort();
         const by = await choice('pod', parts.clusterIP, 80, client, port);
-        assert.equal(by, foretold(names, client, port), `port ${port}`);
+        assert.equal(by, chosenByTable(names, client, port), `port ${port}`);
       }
     });
 
     test(`${family}: the address alone decides with hash-client`, async () => {
       await program({ ...parts, balance: 'hash-client' }, endpoints);
-      const expected = foretold(names, client);
+      const expected = chosenByTable(names, client);
       for (let i = 0; i < 5; i++) {
         assert.equal(await choice('pod', parts.clusterIP, 80, client, nextSourcePort()), expected);
       }
@@ -88,7 +76,7 @@ describe('nftables hashing', { skip }, () => {
         sourcePort,
         transport: 'udp',
       });
-      assert.equal(outcome.kind === 'answered' && outcome.by, foretold(ids, '10.244.1.5', sourcePort));
+      assert.equal(outcome.kind === 'answered' && outcome.by, chosenByTable(ids, '10.244.1.5', sourcePort));
     }
   });
 
@@ -97,7 +85,7 @@ describe('nftables hashing', { skip }, () => {
     const from = '203.0.113.5';
     for (let i = 0; i < connections; i++) {
       const port = nextSourcePort();
-      assert.equal(await choice('outside', '192.0.2.10', 30201, from, port), foretold(ids, from, port));
+      assert.equal(await choice('outside', '192.0.2.10', 30201, from, port), chosenByTable(ids, from, port));
     }
     await program({ ...web, externalPolicyLocal: true }, [A, B]);
     for (let i = 0; i < connections; i++) {
@@ -106,7 +94,7 @@ describe('nftables hashing', { skip }, () => {
     const port = nextSourcePort();
     assert.equal(
       await choice('pod', '192.0.2.10', 30201, '10.244.1.5', port),
-      foretold(ids, '10.244.1.5', port),
+      chosenByTable(ids, '10.244.1.5', port),
     );
   });
 
@@ -114,7 +102,7 @@ describe('nftables hashing', { skip }, () => {
     await program({ ...web, affinitySeconds: 600 }, [A, B]);
     const port = nextSourcePort();
     const first = await choice('pod', web.clusterIP, 80, '10.244.1.5', port);
-    assert.equal(first, foretold(ids, '10.244.1.5', port));
+    assert.equal(first, chosenByTable(ids, '10.244.1.5', port));
     for (let i = 0; i < connections; i++) {
       assert.equal(await choice('pod', web.clusterIP, 80, '10.244.1.5', nextSourcePort()), first);
     }
