@@ -87,7 +87,7 @@ export interface Mode {
   readonly isTraceable?: boolean;
   /** Destinations are rewritten by NAT, so the kernel marks their connections. */
   readonly rewritesWithNat?: boolean;
-  /** Can choose endpoints by a hash, as all nodes do. */
+  /** Can choose endpoints by a hash. */
   readonly hashes?: boolean;
   /** Connections to endpoints that are gone can get a TCP reset. */
   readonly resetsDeparted?: boolean;

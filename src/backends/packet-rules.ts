@@ -66,6 +66,8 @@ export interface DirectService {
 export interface PacketRules {
   /** The scheduler that chooses among endpoints, where one is configured. */
   readonly scheduler?: string;
+  /** The kernel's scheduler that hashes clients of Services that ask for it: its choice cannot be foretold. */
+  readonly hashScheduler?: string;
   /** What is served by listeners alone; undefined while packets to service addresses are captured. */
   direct?(): DirectService | undefined;
   /** Why a node port is not served at the packet's destination; undefined when it is. */

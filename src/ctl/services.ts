@@ -128,11 +128,13 @@ function detailsOf(service: ServiceReport, paint: Paint, width: number | undefin
 }
 
 /** How an endpoint is chosen, where the Service asks for something. */
-function balanceText({ balance }: ServiceReport): string | undefined {
+function balanceText({ balance, hashScheduler }: ServiceReport): string | undefined {
   if (balance === undefined) return undefined;
   if (balance === null) return 'as usual: too many endpoints for the hash that the Service asks for';
   const by = balance === 'hash' ? 'address and port' : 'address';
-  return `${balance}: by the client's ${by}, the same on every node`;
+  const whose =
+    hashScheduler === undefined ? 'the same on every node' : `with the scheduler ${hashScheduler}`;
+  return `${balance}: by the client's ${by}, ${whose}`;
 }
 
 function clusterIPText({ clusterIP, port, direct }: ServiceReport): string {

@@ -196,6 +196,8 @@ export interface ServiceReport {
   readonly affinitySeconds: number;
   /** Present when the Service asks for a hash; null when it has too many endpoints for one. */
   readonly balance?: 'hash' | 'hash-client' | null;
+  /** The kernel's scheduler that hashes, where it does not use the table of the other modes; else absent. */
+  readonly hashScheduler?: string;
   /** True when connections to endpoints that are gone get a TCP reset; else absent. */
   readonly resetsDeparted?: boolean;
   readonly internalTrafficPolicy: 'Cluster' | 'Local';

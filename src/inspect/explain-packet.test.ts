@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
+import type { EndpointParts } from '../../test/cluster/objects.ts';
 import { planOf, plansByKey } from '../../test/cluster/plans.ts';
 import type { Packet } from '../backends/inspection.ts';
 import { packetRules as iptablesRules } from '../backends/iptables/packet-rules.ts';
@@ -9,6 +10,7 @@ import type { NodeFacts } from '../backends/node-facts.ts';
 import { packetRules as userspaceRules } from '../backends/userspace/packet-rules.ts';
 import { nodePortAddresses } from '../model/node-port-addresses.ts';
 import type { ProxyMode } from '../model/proxy-mode.ts';
+import type { Balance } from '../model/service-port.ts';
 import type { ServicePlan } from '../plan/service-plan.ts';
 import { type Explanation, explainPacket } from './explain-packet.ts';
 
@@ -299,6 +301,37 @@ test('an endpoint with an address of the node sees the source address of clients
     assert.equal(fate(packetTo(external, { source: '10.244.1.1' }), { mode }, plan), '192.0.2.5 1 masq');
   }
   assert.equal(fate(packet, { mode: 'userspace' }, plan), '192.0.2.5 1 masq');
+});
+
+suite('a Service that asks for a hash', () => {
+  const hashed = (balance: Balance, endpoints: readonly EndpointParts[] = [here, there]) =>
+    planOf({ clusterIP: '10.96.0.1', balance }, endpoints);
+  const packet = packetTo('10.96.0.1');
+
+  test('has one endpoint for an address where the table is known, and the words say why', () => {
+    for (const mode of ['nftables', 'userspace'] as const) {
+      const explanation = ask(packet, { mode }, hashed('hash-client'));
+      assert.equal(explanation.fate.action === 'forward' && explanation.fate.targets.length, 1);
+      says(
+        explanation,
+        /^Goes to 10\.244\.\d\.21:8080, by a hash of the client's address: the same one on every node/,
+      );
+    }
+  });
+
+  test('may have any endpoint in ipvs mode, where the kernel hashes', () => {
+    for (const [balance, by] of [
+      ['hash', 'address and port'],
+      ['hash-client', 'address'],
+    ] as const) {
+      const explanation = ask(packet, { mode: 'ipvs' }, hashed(balance));
+      assert.equal(explanation.fate.action === 'forward' && explanation.fate.targets.length, 2);
+      says(
+        explanation,
+        new RegExp(`one of 2 endpoints, by a hash of the client's ${by}: the scheduler mh chooses`),
+      );
+    }
+  });
 });
 
 test('an explanation names client affinity and its time', () => {

@@ -9,6 +9,7 @@ import {
   type PacketRules,
 } from '../backends/packet-rules.ts';
 import type { Endpoint } from '../model/endpoint.ts';
+import type { Balance } from '../model/service-port.ts';
 import type { Frontend } from '../plan/frontend.ts';
 import { compareClaims, precedenceOf } from '../plan/ownership.ts';
 import type { ServicePlan } from '../plan/service-plan.ts';
@@ -181,7 +182,7 @@ function targetsOf(
     !keepsSource(endpoint) && (masquerade || rules.isHairpin(endpoint, packet));
   const shares = sharesOf(
     endpoints.map(({ id }) => id),
-    frontend.plan.balance,
+    rules.hashScheduler === undefined ? frontend.plan.balance : 'default',
     packet.source,
   );
   const targets = endpoints.flatMap((endpoint, index): Target[] => {
@@ -222,7 +223,7 @@ function choiceReasons(
   const scheduler = rules.scheduler === undefined ? '' : ` The scheduler ${rules.scheduler} chooses.`;
   const isSticky = port.affinitySeconds > 0 && endpoints.length > 1;
   const goes = isSticky ? 'A client that is not known goes' : 'Goes';
-  const how = balance === 'default' ? `all equally likely.${scheduler}` : hashWords[balance];
+  const how = balance === 'default' ? `all equally likely.${scheduler}` : hashText(balance, rules);
   const isChosen = only !== undefined && others.length === 0;
   const where = isChosen ? only.endpoint : `one of ${endpoints.length} endpoints`;
   const chosen = endpoints.length === 1 && isChosen ? `Goes to ${where}.` : `${goes} to ${where}, ${how}`;
@@ -231,7 +232,9 @@ function choiceReasons(
   return [affinity, chosen];
 }
 
-const hashWords = {
-  hash: "by a hash of the client's address and port: the same one on every node.",
-  'hash-client': "by a hash of the client's address: the same one on every node.",
-} as const;
+function hashText(balance: Exclude<Balance, 'default'>, { hashScheduler }: PacketRules): string {
+  const by = balance === 'hash' ? "the client's address and port" : "the client's address";
+  const whose =
+    hashScheduler === undefined ? 'the same one on every node' : `the scheduler ${hashScheduler} chooses`;
+  return `by a hash of ${by}: ${whose}.`;
+}

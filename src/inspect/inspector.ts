@@ -136,11 +136,14 @@ export class Inspector {
   }
 
   services(selector: Selector = {}): Promise<Iterable<ServiceReport>> {
-    const direct = new Map(
-      this.#options.families.map(({ view, rules }) => [view.family, directReports(rules.direct?.())]),
+    const parts = new Map(
+      this.#options.families.map(({ view, rules }) => [
+        view.family,
+        { direct: directReports(rules.direct?.()), hashScheduler: rules.hashScheduler },
+      ]),
     );
     return this.#selected(selector, function* (plan) {
-      yield serviceReport(plan, direct.get(plan.port.family));
+      yield serviceReport(plan, parts.get(plan.port.family));
     });
   }
 

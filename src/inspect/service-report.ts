@@ -10,11 +10,16 @@ import type { DecisionReport, EndpointReport, ServiceReport } from './api.ts';
 import type { FamilyView } from './family-view.ts';
 import { timeText } from './status-report.ts';
 
-/**
- * The settings of one service port, and the decisions of its plan. `direct`: where its frontends are served, by service
- * port, while packets are not captured.
- */
-export function serviceReport(plan: ServicePlan, direct?: DirectReports): ServiceReport {
+/** What differs between modes in the report of a service port. */
+export interface ModeParts {
+  /** Where frontends are served, by service port, while packets are not captured. */
+  readonly direct?: DirectReports | undefined;
+  /** The kernel's scheduler that hashes clients, in modes whose hash is the kernel's. */
+  readonly hashScheduler?: string | undefined;
+}
+
+/** The settings of one service port, and the decisions of its plan. */
+export function serviceReport(plan: ServicePlan, { direct, hashScheduler }: ModeParts = {}): ServiceReport {
   const { port, topology } = plan;
   return {
     service: port.key,
@@ -34,6 +39,7 @@ export function serviceReport(plan: ServicePlan, direct?: DirectReports): Servic
     healthCheckNodePort: port.healthCheckNodePort,
     affinitySeconds: port.affinitySeconds,
     ...(port.balance !== 'default' && { balance: plan.balance === 'default' ? null : plan.balance }),
+    ...(plan.balance !== 'default' && hashScheduler !== undefined && { hashScheduler }),
     ...(port.resetsDeparted && { resetsDeparted: true }),
     internalTrafficPolicy: port.internalPolicyLocal ? 'Local' : 'Cluster',
     externalTrafficPolicy: port.externalPolicyLocal ? 'Local' : 'Cluster',

@@ -43,6 +43,8 @@ export class FakeKernel {
   rules = '';
   /** The requests as text, without lists. */
   log: string[] = [];
+  /** Schedulers that the kernel does not have. */
+  readonly lacking = new Set<string>();
   /** Refuses requests whose text in the log, or `list …`, matches. */
   refuse: RegExp | undefined;
 
@@ -198,6 +200,9 @@ export class FakeKernel {
       return;
     }
     this.#check(`${verb} ${key}`);
+    if (operation.verb !== 'delete' && this.lacking.has(operation.server.scheduler)) {
+      throw refusal(verb, ENOENT);
+    }
     if (!known !== (verb === 'add')) throw refusal(verb, known ? EEXIST : ESRCH);
     if (operation.verb === 'delete') this.virtual.delete(key);
     else this.virtual.set(key, { reals: known?.reals ?? new Map(), server: operation.server });

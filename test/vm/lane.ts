@@ -62,6 +62,7 @@ export const modules: readonly string[] = [
   'nft_compat',
   'ip_vs',
   'ip_vs_rr',
+  'ip_vs_mh',
   'ip_set_hash_ipport',
   'ip_set_hash_ipportip',
   'ip_set_hash_ipportnet',

@@ -11,10 +11,11 @@ import type { Logger } from '../../obs/log.ts';
 import type { CurrentState } from './current.ts';
 import type { DesiredState } from './desired.ts';
 import type { ServerChange, SetChange } from './diff.ts';
-import { isAbsent } from './errors.ts';
+import { isAbsent, lacksScheduler } from './errors.ts';
 import type { GracefulTermination } from './graceful.ts';
 import type { IpvsKernel } from './kernel.ts';
 import { boundAddressSet, type IpsetName, setDefinition } from './sets.ts';
+import { hashScheduler, isHashed, withoutHash } from './virtual-server.ts';
 
 export interface ApplyOptions {
   readonly kernel: IpvsKernel;
@@ -41,6 +42,8 @@ export class Application {
   readonly problems: Error[] = [];
   /** How many stale objects could not be removed. */
   leftovers = 0;
+  /** What the kernel answered when it lacks the scheduler that hashes. */
+  #missingHash: Error | undefined;
 
   constructor(options: ApplyOptions) {
     this.#options = options;
@@ -130,8 +133,53 @@ export class Application {
    * cannot be updated stays as it was, where upstream would delete it.
    */
   async #ensureServers(changes: readonly ServerChange[]): Promise<readonly ServerChange[]> {
+    const { hashed = [], plain = [] } = Object.groupBy(changes, ({ server }) =>
+      isHashed(server) ? 'hashed' : 'plain',
+    );
+    const refused = new Map([...(await this.#writeServers(plain)), ...(await this.#writeHashed(hashed))]);
+    const unhashed = await this.#serveWithoutHash(refused);
+    for (const [{ owner }, error] of refused) this.#fail(owner, error);
+    return [...changes.filter((change) => !refused.has(change)), ...unhashed];
+  }
+
+  /**
+   * Writes one virtual server before the others: where the kernel lacks the scheduler, each request starts a program
+   * that looks for its module, and the event loop waits for that.
+   */
+  async #writeHashed(changes: readonly ServerChange[]): Promise<Map<ServerChange, Error>> {
+    const [first, ...others] = changes.filter(({ action }) => action !== 'keep');
+    if (!first) return new Map();
+    const refused = this.#missingHash ? new Map<ServerChange, Error>() : await this.#writeServers([first]);
+    const error = this.#missingHash ?? refused.get(first);
+    if (!error || !lacksScheduler(error)) return new Map([...refused, ...(await this.#writeServers(others))]);
+    this.#missingHash = error;
+    return new Map([first, ...others].map((change) => [change, error]));
+  }
+
+  /**
+   * Writes refused virtual servers with the usual scheduler where the kernel lacks the one that hashes. They stay among
+   * the refused ones, with that as the reason, and so are tried again. Resolves to their changes.
+   */
+  async #serveWithoutHash(refused: Map<ServerChange, Error>): Promise<readonly ServerChange[]> {
+    const { scheduler } = this.#options.desired.settings;
+    const plain = new Map<ServerChange, ServerChange>();
+    for (const [change, error] of refused) {
+      if (!isHashed(change.server) || !lacksScheduler(error)) continue;
+      plain.set({ ...change, server: withoutHash(change.server, scheduler) }, change);
+    }
+    const failures = await this.#writeServers([...plain.keys()]);
+    for (const [change, original] of plain) {
+      if (failures.has(change)) continue;
+      const reason = `this kernel has no scheduler ${hashScheduler} (module ip_vs_${hashScheduler}), which hashes clients`;
+      refused.set(original, new Error(`${reason}; ${scheduler} chooses endpoints instead`));
+    }
+    return [...plain.keys()].filter((change) => !failures.has(change));
+  }
+
+  /** Resolves to what the kernel refused, with its errors. */
+  async #writeServers(changes: readonly ServerChange[]): Promise<Map<ServerChange, Error>> {
     const { current } = this.#options;
-    const failed = new Set<ServerChange>();
+    const refused = new Map<ServerChange, Error>();
     const steps = changes.flatMap((change): Step[] => {
       const { key, server, action } = change;
       if (action === 'keep') return [];
@@ -142,15 +190,12 @@ export class Application {
             const known = current.servers.get(key);
             current.servers.set(key, known ? { ...known, server } : { server, reals: new Map() });
           },
-          failed: (error) => {
-            failed.add(change);
-            this.#fail(change.owner, error);
-          },
+          failed: (error) => void refused.set(change, error),
         },
       ];
     });
     await this.#run(steps);
-    return changes.filter((change) => !failed.has(change));
+    return refused;
   }
 
   async #bind(changes: readonly ServerChange[]): Promise<void> {

@@ -226,3 +226,16 @@ test('an address that a service has twice is one virtual server, with the policy
     '10.96.0.1:80/TCP -> 10.244.0.1:8080 10.244.1.1:8080',
   ]);
 });
+
+test('a hash that the Service asks for is the scheduler mh, which passes over real servers that drain', () => {
+  for (const [balance, scheduler, flags] of [
+    ['hash', 'rr', 0x18],
+    ['hash-client', 'rr', 0x8],
+    ['hash', 'mh', 0x18],
+    ['hash-client', 'mh', 0x8],
+  ] as const) {
+    const fragment = compile(planOf(web({ balance }), [here, there]), { scheduler });
+    const server = fragment.servers.get('10.96.0.1:80/TCP')?.server;
+    assert.deepEqual([server?.scheduler, server?.flags], ['mh', flags], `${balance} with ${scheduler}`);
+  }
+});

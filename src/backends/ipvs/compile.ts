@@ -158,7 +158,7 @@ class Compiler {
   }
 
   #server(frontend: Frontend, address: string): void {
-    const server = virtualServer(this.#settings, address, frontend.port, this.#plan.port);
+    const server = virtualServer(this.#settings, address, frontend.port, this.#plan);
     const key = formatVirtualServer(server);
     if (this.fragment.servers.has(key)) return;
     const isNodePort = frontend.kind === 'node port';

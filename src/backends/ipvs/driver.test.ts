@@ -379,6 +379,71 @@ describe('failures', () => {
   });
 });
 
+describe('a Service that asks for a hash', () => {
+  const port = { name: 'hashed', clusterIP: '10.96.0.60' };
+  const endpoints = [{ ip: '10.244.0.60' }, { ip: '10.244.0.61' }];
+  const plain = planOf(port, endpoints);
+  const hashed = planOf({ ...port, balance: 'hash', affinitySeconds: 600 }, endpoints);
+  const place = '10.96.0.60:80/TCP';
+  const schedulingOf = (node: Node) => {
+    const { scheduler, flags } = node.fake.virtual.get(place)?.server ?? {};
+    return { scheduler, flags };
+  };
+
+  test('has its virtual server changed, and no real server is touched', async () => {
+    const node = await started(plain);
+    node.fake.takeLog();
+    await node.change(hashed);
+    assert.deepEqual(node.fake.takeLog(), [`edit ${place}`]);
+    assert.deepEqual(schedulingOf(node), { scheduler: 'mh', flags: 0x19 });
+    await node.change(plain);
+    assert.deepEqual(node.fake.takeLog(), [`edit ${place}`]);
+    assert.deepEqual(schedulingOf(node), { scheduler: 'rr', flags: 0 });
+  });
+
+  test('is served with the usual scheduler and reported where the kernel has no mh, until it has', async () => {
+    const node = new Node();
+    node.fake.lacking.add('mh');
+    for (const sync of [() => node.full(hashed, service(1, 1)), () => node.change(hashed)]) {
+      const { refused } = await sync();
+      assert.deepEqual(keys(refused), [hashed.port.key]);
+      assert.match(
+        refused[0]?.error.message ?? '',
+        /no scheduler mh \(module ip_vs_mh\).*; rr chooses endpoints/,
+      );
+      assert.deepEqual(schedulingOf(node), { scheduler: 'rr', flags: 0x1 });
+      assert.deepEqual(node.fake.reals(place), ['10.244.0.60:8080=1', '10.244.0.61:8080=1']);
+      assert.ok(node.fake.bound?.has('10.96.0.60'));
+    }
+    await node.clock.advance(2 * retryMs);
+    assert.equal(node.requests, 1, 'it is tried again');
+    node.fake.lacking.clear();
+    assert.deepEqual(await node.full(hashed, service(1, 1)), { refused: [] });
+    assert.deepEqual(schedulingOf(node), { scheduler: 'mh', flags: 0x19 });
+  });
+
+  test('asks a kernel without mh once in a sync, however many others there are', async () => {
+    const node = new Node();
+    node.fake.lacking.add('mh');
+    const many = Array.from({ length: 450 }, (_, n) =>
+      planOf({ name: `h${n}`, clusterIP: `10.97.${n >> 8}.${n & 255}`, balance: 'hash' }, endpoints),
+    );
+    const { refused } = await node.full(...many);
+    assert.equal(refused.length, many.length);
+    const written = node.fake.takeLog().filter((words) => /^add \S+:80\/TCP$/.test(words));
+    assert.equal(written.length, many.length + 1);
+    assert.equal(node.fake.virtual.size, many.length);
+  });
+
+  test('is refused as others are when its virtual server cannot be made at all', async () => {
+    const node = new Node();
+    node.fake.refuse = /^add 10\.96\.0\.60:/;
+    const { refused } = await node.full(hashed);
+    assert.match(refused[0]?.error.message ?? '', /EPERM/);
+    assert.equal(node.fake.virtual.size, 0);
+  });
+});
+
 test('syncs and checks of draining real servers never overlap', async () => {
   const node = new Node();
   await node.full(service(1, 1, 2));

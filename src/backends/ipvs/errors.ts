@@ -10,6 +10,11 @@ export class AbsentError extends Error {
   }
 }
 
+/** Whether the kernel refused a virtual server because it has no such scheduler, nor a module with it. */
+export function lacksScheduler(error: unknown): boolean {
+  return isNetlinkError(error, 'ENOENT');
+}
+
 /** Whether an object does not exist: the virtual server (ESRCH), the real server (ENOENT), a set or the device. */
 export function isAbsent(error: unknown): boolean {
   return isNetlinkError(error, 'ESRCH') || isNetlinkError(error, 'ENOENT') || error instanceof AbsentError;

@@ -32,6 +32,7 @@ class IpvsMode implements Mode {
   readonly chainNames = proxyChainNames;
   readonly sharesRulesWith = ['iptables'] as const;
   readonly countsServices = true;
+  readonly hashes = true;
   readonly leftovers = ipvsLeftovers;
   readonly deprecation = {
     eventReason: 'IPVSDeprecation',

@@ -20,11 +20,13 @@ import {
   sentence,
   topologyReasons,
 } from '../packet-rules.ts';
+import { hashScheduler } from './virtual-server.ts';
 
 /** How ipvs mode treats packets, with this scheduler; empty for the default one. */
 export function packetRules(scheduler: string): PacketRules {
   return {
     ...(scheduler !== '' && { scheduler }),
+    hashScheduler,
     nodePort: atReachableAddresses,
     unmatched: rejectsOtherPorts,
     // A packet of the node itself is filtered only where its source is the address of the load balancer.

@@ -24,6 +24,8 @@ export interface VirtualServer extends VirtualServerKey {
 export const virtualServerFlags = {
   /** Clients keep their real server. */
   persistent: 0x1,
+  /** The scheduler `mh` passes over real servers of weight 0; without this it refuses their clients. */
+  mhFallback: 0x8,
   /** The scheduler `mh` hashes the client's port as well. */
   mhPort: 0x10,
 } as const;
