@@ -99,7 +99,7 @@ async function loadPlans(start: Start, listMs: number): Promise<PlannedStart> {
   };
   for (const family of planned) {
     await family.plan(context);
-    setAside.refused(family.family, [...family.conflicts()]);
+    setAside.refused(family.family, [...family.shortfalls()]);
   }
   return { ...start, planned, setAside };
 }

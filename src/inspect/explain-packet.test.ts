@@ -332,6 +332,13 @@ suite('a Service that asks for a hash', () => {
       );
     }
   });
+
+  test('with too many endpoints goes to any of them, and the words say why', () => {
+    const many = Array.from({ length: 121 }, (_, i) => ({ ip: `10.244.3.${i}` }));
+    const explanation = ask(packet, {}, hashed('hash-client', many));
+    assert.equal(explanation.fate.action === 'forward' && explanation.fate.targets.length, 121);
+    says(explanation, /^No hash: it has more than 120 endpoints/);
+  });
 });
 
 test('an explanation names client affinity and its time', () => {

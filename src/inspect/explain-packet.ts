@@ -12,6 +12,7 @@ import type { Endpoint } from '../model/endpoint.ts';
 import type { Balance } from '../model/service-port.ts';
 import type { Frontend } from '../plan/frontend.ts';
 import { compareClaims, precedenceOf } from '../plan/ownership.ts';
+import { tooManyToHash } from '../plan/reasons.ts';
 import type { ServicePlan } from '../plan/service-plan.ts';
 import { sharesOf } from '../plan/shares.ts';
 import { rangeOfNode } from '../plan/source-ranges.ts';
@@ -227,9 +228,10 @@ function choiceReasons(
   const isChosen = only !== undefined && others.length === 0;
   const where = isChosen ? only.endpoint : `one of ${endpoints.length} endpoints`;
   const chosen = endpoints.length === 1 && isChosen ? `Goes to ${where}.` : `${goes} to ${where}, ${how}`;
-  if (port.affinitySeconds === 0) return [chosen];
+  const reasons = port.balance === balance ? [chosen] : [chosen, `No hash: ${tooManyToHash}.`];
+  if (port.affinitySeconds === 0) return reasons;
   const affinity = `Client affinity: a client that connected within the last ${port.affinitySeconds} s goes to the same endpoint again.`;
-  return [affinity, chosen];
+  return [affinity, ...reasons];
 }
 
 function hashText(balance: Exclude<Balance, 'default'>, { hashScheduler }: PacketRules): string {

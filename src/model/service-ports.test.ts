@@ -316,6 +316,20 @@ test('an annotation asks for a hash, which is reported where the mode has none',
   assert.deepEqual(balanceOf('Hash', true), ['default', `${field}: "Hash" is neither hash nor hash-client`]);
 });
 
+test("a hash of the client's port contradicts client affinity, which is reported; one of its address does not", () => {
+  const read = (balance: string, hashes: boolean) => {
+    const sticky = service({ sessionAffinity: 'ClientIP', annotations: { balance } });
+    const { ports, problems } = servicePortsOf(sticky, 'IPv4', { hashes, resetDeparted: 'off' });
+    return [ports[0]?.balance, ...problems.map(({ fault }) => fault)];
+  };
+  const contradiction =
+    'contradicts sessionAffinity ClientIP, which decides; the hash chooses only for clients without a record';
+  assert.deepEqual(read('hash', true), ['hash', contradiction]);
+  assert.deepEqual(read('hash-client', true), ['hash-client']);
+  // Where there is no hash, that alone is reported.
+  assert.equal(read('hash', false).length, 2);
+});
+
 test('service ports are equal when every field is', () => {
   const a = only({});
   assert.ok(sameServicePort(a, only({})));

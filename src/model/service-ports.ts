@@ -15,13 +15,16 @@ const nothing: readonly never[] = [];
 export interface ServiceDefaults {
   /** Whether connections to endpoints that are gone get a reset; `impossible` in modes that cannot do it. */
   readonly resetDeparted: 'off' | 'tcp' | 'impossible';
-  /** Whether the mode can choose endpoints by a hash, as all nodes do. */
+  /** Whether the mode can choose endpoints by a hash. */
   readonly hashes?: boolean | undefined;
 }
 
 const upstreamDefaults: ServiceDefaults = { resetDeparted: 'off' };
 
 const impossible = 'is not possible in this proxy mode; the Service is served without it';
+
+const contradictsAffinity =
+  'contradicts sessionAffinity ClientIP, which decides; the hash chooses only for clients without a record';
 
 type Report = (field: string, value: unknown, fault: string) => void;
 
@@ -194,13 +197,19 @@ function affinitySecondsOf(service: ServiceObject, report: Report): number {
   return defaultAffinitySeconds;
 }
 
-function balanceOf({ annotations }: ServiceObject, { hashes }: ServiceDefaults, report: Report): Balance {
-  const value = annotations?.balance;
+function balanceOf(service: ServiceObject, { hashes }: ServiceDefaults, report: Report): Balance {
+  const value = service.annotations?.balance;
   if (value === undefined) return 'default';
   const isKnown = value === 'hash' || value === 'hash-client';
-  if (isKnown && hashes) return value;
-  report(annotationPath('balance'), value, isKnown ? impossible : 'is neither hash nor hash-client');
-  return 'default';
+  if (!isKnown || !hashes) {
+    report(annotationPath('balance'), value, isKnown ? impossible : 'is neither hash nor hash-client');
+    return 'default';
+  }
+  // Affinity keeps a client at one endpoint, as hash-client does; a hash of its port spreads its connections.
+  if (value === 'hash' && service.sessionAffinity === 'ClientIP') {
+    report(annotationPath('balance'), value, contradictsAffinity);
+  }
+  return value;
 }
 
 function externalIPsOf(service: ServiceObject, family: Family, report: Report): readonly string[] {

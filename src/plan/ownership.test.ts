@@ -49,7 +49,7 @@ class Cluster implements PlannerInput {
   }
 
   conflicts(): string[] {
-    return [...this.planner.conflicts()].map(({ key, error }) => `${key}: ${error.message}`);
+    return [...this.planner.shortfalls()].map(({ key, error }) => `${key}: ${error.message}`);
   }
 }
 
@@ -204,7 +204,7 @@ test('after any changes in any order, ownership equals that of a fresh start, wi
 });
 
 function conflictsOf(planner: Planner): string[] {
-  return [...planner.conflicts()].map(({ key, error }) => `${key}: ${error.message}`).sort();
+  return [...planner.shortfalls()].map(({ key, error }) => `${key}: ${error.message}`).sort();
 }
 
 test('release returns the keys of the other claimants', () => {

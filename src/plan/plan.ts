@@ -63,7 +63,12 @@ export class PlannedPort implements ServicePlan, Explainable {
   }
 
   get balance(): Balance {
-    return this.all.length > maxStableEndpoints ? 'default' : this.port.balance;
+    return this.isTooLargeToHash ? 'default' : this.port.balance;
+  }
+
+  /** The Service asks for a hash, and this port has too many endpoints for one. */
+  get isTooLargeToHash(): boolean {
+    return this.port.balance !== 'default' && this.all.length > maxStableEndpoints;
   }
 
   get externallyAccessible(): boolean {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { endpoints, numbers, webPort } from '../../test/cluster/objects.ts';
+import { endpoint, endpoints, numbers, servicePort, webPort } from '../../test/cluster/objects.ts';
 import { FakeClock } from '../../test/fake-clock.ts';
 import { timeSlice } from '../../test/plan/time-slice.ts';
 import { TimeSlice } from '../lib/time-slice.ts';
@@ -183,4 +183,26 @@ test('planning that yields to the event loop gives the same plans as planning in
   assert.equal(counted.yields, 3);
   assert.equal(keys.size, 1_200);
   assert.deepEqual(sorted(await planner.apply('all', input(world), here, timeSlice())), []);
+});
+
+test('a service port with too many endpoints for its hash is a shortfall until some of them leave', async () => {
+  const planner = new Planner();
+  const port = servicePort({ clusterIP: '10.96.9.9', balance: 'hash' });
+  const name = `${port.namespace}/${port.name}`;
+  const shortfalls = async (count: number, ports: readonly ServicePort[] = [port]) => {
+    const all = Array.from({ length: count }, (_, i) => endpoint({ ip: `10.244.${i >> 8}.${i & 255}` }));
+    const service = { ports, endpoints: () => all.toSorted((a, b) => (a.id < b.id ? -1 : 1)) };
+    await planner.apply('all', { serviceNames: () => [name], service: () => service }, here, timeSlice());
+    return [...planner.shortfalls()].map(({ key, error }) => `${key}: ${error.message}`);
+  };
+  assert.deepEqual(await shortfalls(120), []);
+  assert.deepEqual(await shortfalls(121), [
+    `${port.key}: it has more than 120 endpoints, too many for the hash that the Service asks for; endpoints are chosen as usual`,
+  ]);
+  assert.equal(planner.plans.get(port.key)?.balance, 'default');
+  assert.deepEqual(await shortfalls(120), []);
+  assert.equal((await shortfalls(121)).length, 1);
+  assert.deepEqual(await shortfalls(121, [{ ...port, balance: 'default' }]), []);
+  assert.equal((await shortfalls(121)).length, 1);
+  assert.deepEqual(await shortfalls(121, []), []);
 });

@@ -4,6 +4,7 @@ import { type ServicePort, sameServicePort } from '../model/service-port.ts';
 import { lostFrontends } from './frontend.ts';
 import { Ownership } from './ownership.ts';
 import { type PlanContext, type PlannedPort, planServicePort } from './plan.ts';
+import { tooManyToHash } from './reasons.ts';
 
 /** Where the planner reads Services and endpoints; they must not change while it does. */
 export interface PlannerInput {
@@ -35,6 +36,8 @@ export class Planner {
   readonly #ownership = new Ownership();
   /** Keys of service ports that claim a destination that another one owns. */
   readonly #losers = new Set<string>();
+  /** Keys of service ports that have too many endpoints for the hash that they ask for. */
+  readonly #unhashed = new Set<string>();
   #context: PlanContext = { nodeName: '', zone: '', allowExternalIPs: true };
   readonly #portsWithoutLocal = { internal: 0, external: 0 };
   readonly #servicesWithoutLocal = { internal: 0, external: 0 };
@@ -54,12 +57,16 @@ export class Planner {
     return { ...this.#servicesWithoutLocal };
   }
 
-  /** Service ports that lack a destination because another one owns it; the error names destination and owner. */
-  *conflicts(): Generator<{ readonly key: string; readonly error: Error }> {
+  /**
+   * Service ports that do not get all that they ask for, with the reason: another one owns a destination, or they have
+   * too many endpoints for a hash.
+   */
+  *shortfalls(): Generator<{ readonly key: string; readonly error: Error }> {
     for (const key of this.#losers) {
       const plan = this.#plans.get(key);
       if (plan) yield { key, error: new Error(describeLost(plan)) };
     }
+    for (const key of this.#unhashed) yield { key, error: new Error(tooManyToHash) };
   }
 
   /**
@@ -126,6 +133,8 @@ export class Planner {
     const known = this.#plans.get(key);
     if (plan) this.#plans.set(key, plan);
     else this.#plans.delete(key);
+    if (plan?.isTooLargeToHash) this.#unhashed.add(key);
+    else this.#unhashed.delete(key);
     if (known && plan && makesSameClaims(known, plan)) return;
     if (known) for (const rival of this.#ownership.release(known)) rivals.add(rival);
     if (!plan) {

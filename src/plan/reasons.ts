@@ -1,4 +1,5 @@
 import type { Endpoint } from '../model/endpoint.ts';
+import { maxStableEndpoints } from '../model/stable-table.ts';
 import { isDraining, isUsable } from './endpoint-sets.ts';
 import type { ServicePlan } from './service-plan.ts';
 import { type PlanContext, surveyHints } from './topology.ts';
@@ -14,6 +15,9 @@ export interface Explainable
 }
 
 export type Subject = 'internal' | 'external' | 'near' | 'topology';
+
+/** Why a service port gets no hash though its Service asks for one, as a phrase. */
+export const tooManyToHash = `it has more than ${maxStableEndpoints} endpoints, too many for the hash that the Service asks for; endpoints are chosen as usual`;
 
 /** The reason for one decision of a plan, as a phrase. */
 export function decisionReason(plan: Explainable, subject: Subject): string {

@@ -417,7 +417,7 @@ export class FamilyProxier implements FamilyView, FamilySink {
     flows.reconcile();
     this.#options.departedSockets?.follow(this.#departed);
     this.#refused = new Set(result.refused.map(({ key }) => key));
-    onRefused([...result.refused, ...this.#planner.conflicts()]);
+    onRefused([...result.refused, ...this.#planner.shortfalls()]);
     this.#reportSuccess(delta);
     return { changed, delta };
   }

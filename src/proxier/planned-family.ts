@@ -63,9 +63,9 @@ export class PlannedFamily implements FamilySink {
 
   synced(): void {}
 
-  /** Service ports that lack a destination because another one owns it. */
-  conflicts(): ReturnType<Planner['conflicts']> {
-    return this.#planner.conflicts();
+  /** Service ports that do not get all that they ask for, with the reason. */
+  shortfalls(): ReturnType<Planner['shortfalls']> {
+    return this.#planner.shortfalls();
   }
 
   /** Plans all changes since the last call. */
