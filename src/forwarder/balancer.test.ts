@@ -264,6 +264,19 @@ describe('client affinity', () => {
     assert.equal(balancer.rememberedClients, 0);
   });
 
+  test('a choice that clients do not share forgets the one that they shared, and the other way round', () => {
+    const { balancer } = make();
+    balancer.setEndpoints(three);
+    for (const choice of ['random', 'hash', 'random', 'hash-client'] as const) {
+      balancer.configure(60, choice);
+      assert.equal(balancer.rememberedClients, 0, choice);
+      balancer.next(from('127.0.0.1'));
+      assert.equal(balancer.rememberedClients, 1);
+    }
+    balancer.configure(60, 'hash');
+    assert.equal(balancer.rememberedClients, 1, 'between hashes, clients keep their endpoints');
+  });
+
   test('with random choice and affinity all clients share one endpoint until the timeout has passed', async () => {
     const clock = new FakeClock();
     let next = 0;

@@ -1,4 +1,5 @@
 import type { Clock } from '../lib/clock.ts';
+import type { Balance } from '../model/service-port.ts';
 import type { BindingPage, Outlook } from './forwarder.ts';
 import { RecentMap } from './recent-map.ts';
 import type { SocketAddress } from './socket-address.ts';
@@ -23,6 +24,11 @@ export type Choice =
 
 export function isHash(choice: Choice): choice is 'hash' | 'hash-client' {
   return choice === 'hash' || choice === 'hash-client';
+}
+
+/** How connections of a service get their endpoint: by the hash that it asks for, or as usual. */
+export function choiceFor(balance: Balance, usual: Choice): Choice {
+  return balance === 'default' ? usual : balance;
 }
 
 /** How connections of a service are spread. */
@@ -80,7 +86,9 @@ export class Balancer {
 
   /** Sets client affinity (0 seconds = none) and choice. */
   configure(affinitySeconds: number, choice: Choice): void {
-    const isOtherMemory = choice === 'random' && affinitySeconds !== this.#affinitySeconds;
+    const isShared = choice === 'random';
+    const wasShared = this.#choice === 'random';
+    const isOtherMemory = isShared !== wasShared || (isShared && affinitySeconds !== this.#affinitySeconds);
     if (affinitySeconds === 0 || isOtherMemory) this.#clients.clear();
     this.#affinitySeconds = affinitySeconds;
     this.#choice = choice;

@@ -2,11 +2,13 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import { afterEach, test } from 'node:test';
+import { chosenByTable } from '../../../test/cluster/chosen-by-table.ts';
 import { planOf, plansByKey } from '../../../test/cluster/plans.ts';
 import { FakeClock } from '../../../test/fake-clock.ts';
 import { freePort } from '../../../test/free-port.ts';
 import { Cleanups, UDPClient, udpPeer } from '../../../test/userspace/peers.ts';
 import { openLocalForwarder } from '../../forwarder/open.ts';
+import type { Balance } from '../../model/service-port.ts';
 import { silentLogger } from '../../obs/log.ts';
 import type { ServicePlan } from '../../plan/service-plan.ts';
 import { LoopbackProxy, type LoopbackProxyOptions } from './loopback-proxy.ts';
@@ -54,7 +56,12 @@ function startProxy(options: Pick<LoopbackProxyOptions, 'openForwarder'> = {}) {
   return { proxy, clock, counts };
 }
 
-type Options = { affinitySeconds?: number; externalPolicyLocal?: boolean; local?: boolean };
+type Options = {
+  balance?: Balance;
+  affinitySeconds?: number;
+  externalPolicyLocal?: boolean;
+  local?: boolean;
+};
 
 function planFor(
   nodePort: number,
@@ -67,8 +74,12 @@ function planFor(
 }
 
 /** All that a connection says when this much was said to it and its sending half closed. */
-async function talk(port: number, text = ''): Promise<string> {
-  const socket = connect(port, '127.0.0.1');
+async function talk(port: number, text = '', sourcePort?: number): Promise<string> {
+  const socket = connect({
+    port,
+    host: '127.0.0.1',
+    ...(sourcePort !== undefined && { localPort: sourcePort }),
+  });
   socket.end(text);
   let heard = '';
   for await (const chunk of socket.setEncoding('utf8')) heard += chunk;
@@ -98,6 +109,25 @@ test('a forwarder that cannot be opened fails no sync, and is tried again with t
   await proxy.update({ plans, changed: new Set() });
   assert.equal(counts.listeners, 1);
   assert.equal(await talk(nodePort, 'hello'), 'a:hello');
+});
+
+test('chooses by a hash where the Service asks for one, as the kernel does for other addresses', async () => {
+  const { proxy } = startProxy();
+  const nodePort = await freePort();
+  const ports = { a: await startEndpoint('a'), b: await startEndpoint('b'), c: await startEndpoint('c') };
+  const ids = { a: `127.0.0.1:${ports.a}`, b: `127.0.0.1:${ports.b}`, c: `127.0.0.1:${ports.c}` };
+  const serve = (options: Options) =>
+    proxy.update({ plans: planFor(nodePort, Object.values(ports), options), changed: 'all' });
+  await serve({ balance: 'hash' });
+  for (let i = 0; i < 20; i++) {
+    const sourcePort = await freePort();
+    const expected = chosenByTable(ids, '127.0.0.1', sourcePort);
+    assert.equal(await talk(nodePort, '', sourcePort), `${expected}:`, `port ${sourcePort}`);
+  }
+  await serve({ balance: 'hash-client' });
+  for (let i = 0; i < 5; i++) assert.equal(await talk(nodePort), `${chosenByTable(ids, '127.0.0.1')}:`);
+  await serve({ balance: 'default' });
+  assert.notEqual(await talk(nodePort), await talk(nodePort));
 });
 
 test('spreads connections, and with affinity does not while the time lasts', async () => {

@@ -1,3 +1,4 @@
+import { choiceFor } from '../../forwarder/balancer.ts';
 import type { ForwardedService, Forwarder, Outlook } from '../../forwarder/forwarder.ts';
 import { openLocalForwarder } from '../../forwarder/open.ts';
 import type { Report } from '../../forwarder/reports.ts';
@@ -78,7 +79,7 @@ export class LoopbackProxy {
     const service: ForwardedService = {
       endpoints,
       affinitySeconds: plan.port.affinitySeconds,
-      choice: 'random',
+      choice: choiceFor(plan.balance, 'random'),
     };
     const isOpen = this.#listeners.get(key)?.isOpen ?? false;
     this.#listeners.set(key, { port, protocol, service, isOpen });

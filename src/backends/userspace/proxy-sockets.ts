@@ -1,4 +1,4 @@
-import type { Choice } from '../../forwarder/balancer.ts';
+import { type Choice, choiceFor } from '../../forwarder/balancer.ts';
 import type { Forwarder } from '../../forwarder/forwarder.ts';
 import type { PortPool } from '../../forwarder/port-pool.ts';
 import type { SocketAddress } from '../../forwarder/socket-address.ts';
@@ -20,11 +20,6 @@ export interface ProxySocket {
   readonly port: number;
   /** Taken from the pool, and to be given back. */
   readonly isPooled: boolean;
-}
-
-/** How connections of a service port get their endpoint: as the Service asks for, or as the mode does it. */
-export function choiceFor({ balance }: ServicePlan, usual: Choice): Choice {
-  return balance === 'default' ? usual : balance;
 }
 
 /** Where a socket may listen: at a port of its own, or at one from the pool. */
@@ -69,7 +64,7 @@ export class ProxySockets {
       endpoints,
       draining,
       affinitySeconds,
-      choice: choiceFor(plan, choice),
+      choice: choiceFor(plan.balance, choice),
     });
   }
 

@@ -1,10 +1,10 @@
-import type { Choice } from '../../../forwarder/balancer.ts';
+import { type Choice, choiceFor } from '../../../forwarder/balancer.ts';
 import { endpointName, type ListenerState } from '../../../forwarder/forwarder.ts';
 import { joinHostPort } from '../../../model/ip.ts';
 import type { EndpointList, ServicePlan } from '../../../plan/service-plan.ts';
 import { distributionOf, listenerName } from '../../forwarded-fate.ts';
 import type { Difference } from '../../inspection.ts';
-import { choiceFor, type ProxySocket } from '../proxy-sockets.ts';
+import type { ProxySocket } from '../proxy-sockets.ts';
 
 /** A wanted listener. */
 export interface WantedListener {
@@ -56,7 +56,7 @@ function differenceOf(
   const wanted = told({
     endpoints,
     affinitySeconds: plan.port.affinitySeconds,
-    choice: choiceFor(plan, choice),
+    choice: choiceFor(plan.balance, choice),
   });
   const found = told(state);
   return wanted === found ? [] : [{ service, kind: 'endpoints', object, wanted, found }];
