@@ -1,7 +1,7 @@
 import type { Endpoint } from '../model/endpoint.ts';
 import { formatCIDR } from '../model/ip.ts';
 import { type NodePortAddresses, nodePortIPs } from '../model/node-port-addresses.ts';
-import type { ServicePort } from '../model/service-port.ts';
+import type { Balance, ServicePort } from '../model/service-port.ts';
 import type { Frontend } from '../plan/frontend.ts';
 import type { Decision, ServicePlan } from '../plan/service-plan.ts';
 import type { Packet } from './inspection.ts';
@@ -84,6 +84,14 @@ export interface PacketRules {
   readonly keepsSourceForOwnEndpoints: boolean;
   /** The endpoint is the sender. It is masqueraded, so that the endpoint does not see its own address. */
   isHairpin(endpoint: Endpoint, packet: Packet): boolean;
+}
+
+/** The hash that chooses from the table that this program computes; `default` where another hash or none chooses. */
+export function foretoldBalance(
+  { balance }: Pick<ServicePlan, 'balance'>,
+  { hashScheduler }: Pick<PacketRules, 'hashScheduler'>,
+): Balance {
+  return hashScheduler === undefined ? balance : 'default';
 }
 
 /** Follows the plan: its decision, or that for clients on this node. */

@@ -5,6 +5,7 @@ import {
   type DestinationMatches,
   type DirectService,
   type EndpointChoice,
+  foretoldBalance,
   type NotForwarded,
   type PacketRules,
 } from '../backends/packet-rules.ts';
@@ -183,7 +184,7 @@ function targetsOf(
     !keepsSource(endpoint) && (masquerade || rules.isHairpin(endpoint, packet));
   const shares = sharesOf(
     endpoints.map(({ id }) => id),
-    rules.hashScheduler === undefined ? frontend.plan.balance : 'default',
+    foretoldBalance(frontend.plan, rules),
     packet.source,
   );
   const targets = endpoints.flatMap((endpoint, index): Target[] => {

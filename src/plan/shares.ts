@@ -4,13 +4,15 @@ import { stableSlot, stableTable } from '../model/stable-table.ts';
 
 /**
  * The part of a client's new connections that each of these endpoints gets: all of them or none when its address decides.
- * `ids` are sorted.
+ * Without a client, the part of those of all clients. `ids` are sorted.
  */
-export function sharesOf(ids: readonly string[], balance: Balance, client: string): number[] {
+export function sharesOf(ids: readonly string[], balance: Balance, client?: string): number[] {
   if (balance === 'default') return ids.map(() => 1 / ids.length);
   const table = stableTable(ids);
-  const chosen = balance === 'hash-client' ? table[stableSlot(toIP(client).bytes)] : undefined;
-  if (chosen !== undefined) return ids.map((_, index) => (index === chosen ? 1 : 0));
+  if (balance === 'hash-client' && client !== undefined) {
+    const chosen = table[stableSlot(toIP(client).bytes)];
+    return ids.map((_, index) => (index === chosen ? 1 : 0));
+  }
   const slots = ids.map(() => 0);
   for (const index of table) slots[index] = (slots[index] ?? 0) + 1;
   return slots.map((count) => count / table.length);

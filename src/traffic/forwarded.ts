@@ -190,7 +190,7 @@ function endpointItems(
   feed: ForwardedFeed,
   withIdle: boolean,
 ): TrafficItem[] {
-  const shares = expectedShares(plan);
+  const shares = expectedShares(plan, plan.balance);
   const { byEndpoint } = feed.placements(plan.port);
   const endpoints = new Map(port?.endpoints.map((each) => [each.endpoint, each]));
   const idle = withIdle ? plan.endpoints.map(({ id }) => id) : [];

@@ -2,6 +2,8 @@ import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import { planOf, plansByKey } from '../../test/cluster/plans.ts';
 import { FakeClock } from '../../test/fake-clock.ts';
+import { packetRules as ipvsRules } from '../backends/ipvs/packet-rules.ts';
+import { packetRules as nftablesRules } from '../backends/nftables/packet-rules.ts';
 import type { FlowEvent, TrafficGrouping } from '../inspect/traffic-api.ts';
 import type { FlowListener } from '../kernel/ct/events.ts';
 import { IPS_ASSURED, IPS_SEEN_REPLY, TrackedFlow } from '../kernel/ct/tracked-flow.ts';
@@ -10,6 +12,7 @@ import type { Placement } from '../model/placement.ts';
 import type { PlannedPort } from '../plan/plan.ts';
 import type { ObservedKernel } from './observation.ts';
 import { TrafficObserver } from './observer.ts';
+import type { Decider } from './refusals.ts';
 
 const web = planOf({ name: 'web', clusterIP: '10.96.0.1', nodePort: 30080 }, [
   { ip: '10.244.0.5' },
@@ -139,7 +142,9 @@ class FakeKernel implements ObservedKernel {
   }
 }
 
-function setUp(plans = plansByKey(web, other)) {
+const undecided = (): Decider => assert.fail('nothing is refused here');
+
+function setUp(plans = plansByKey(web, other), decider = undecided) {
   const clock = new FakeClock();
   const kernel = new FakeKernel();
   const placements = new Map<string, Placement>();
@@ -170,7 +175,7 @@ function setUp(plans = plansByKey(web, other)) {
       throw new Error('no rules here');
     },
     onEventMeter: () => {},
-    decider: () => assert.fail('nothing is refused here'),
+    decider,
     clock,
   });
   /** A new look: the last one is old enough. */
@@ -221,6 +226,25 @@ suite('figures', () => {
     );
     const clients = await figures('client');
     assert.deepEqual([...clients.keys()], ['10.1.0.9', '203.0.113.9']);
+  });
+
+  test('expect the shares of the table where it chooses, and equal ones where the kernel has its own', async () => {
+    const hashed = planOf({ clusterIP: '10.96.0.1', balance: 'hash' }, [
+      { ip: '10.244.0.5' },
+      { ip: '10.244.0.6' },
+    ]);
+    for (const [rules, shares] of [
+      [nftablesRules(false), [254 / 509, 255 / 509]],
+      [ipvsRules(''), [0.5, 0.5]],
+    ] as const) {
+      const facts = () => assert.fail('nothing is refused here');
+      const { kernel, figures } = setUp(plansByKey(hashed), () => ({ rules, facts }));
+      await figures('endpoint');
+      kernel.opened({ id: 1 });
+      kernel.opened({ id: 2, endpoint: '10.244.0.6' });
+      const found = [...(await figures('endpoint')).values()].map(({ expectedShare }) => expectedShare ?? 0);
+      assert.deepEqual(found.toSorted(), shares);
+    }
   });
 
   test('count a flow once that begins or ends while the table is read', async () => {

@@ -66,6 +66,7 @@ export class TrafficObserver implements TrafficSource {
         const found = await trafficItems(
           observation,
           wish,
+          (family) => this.#options.decider(family).rules,
           new TimeSlice(this.#options.clock, reportSliceMs),
         );
         return { ...found, since, lostEvents, warning: observation.warning };

@@ -1,9 +1,12 @@
+import { foretoldBalance, type PacketRules } from '../backends/packet-rules.ts';
 import type { TrafficWish } from '../inspect/traffic.ts';
 import type { TrafficItem } from '../inspect/traffic-api.ts';
 import type { TimeSlice } from '../lib/time-slice.ts';
 import { addressKeyFrom, keyText } from '../model/address-key.ts';
-import { joinHostPort } from '../model/ip.ts';
+import { type Family, joinHostPort } from '../model/ip.ts';
+import type { Balance } from '../model/service-port.ts';
 import type { PlannedPort } from '../plan/plan.ts';
+import { sharesOf } from '../plan/shares.ts';
 import { endpointKey, endpointOf } from './destination.ts';
 import { Figures } from './figures.ts';
 import type { Observation } from './observation.ts';
@@ -17,6 +20,7 @@ const noTraffic = new Figures();
 export async function trafficItems(
   observation: Observation,
   wish: TrafficWish,
+  rulesOf: (family: Family) => PacketRules,
   timeSlice: TimeSlice,
 ): Promise<{ readonly items: readonly TrafficItem[]; readonly leftOut: number }> {
   const items: TrafficItem[] = [];
@@ -25,7 +29,7 @@ export async function trafficItems(
     for (const service of index.services()) {
       if (timeSlice.isSpent) await timeSlice.yield();
       if ((!service.traffic && !wish.withIdle) || !wish.isWanted(service.plan)) continue;
-      for (const item of itemsOf(service, observation, wish)) {
+      for (const item of itemsOf(service, observation, wish, rulesOf)) {
         if (items.length < maxItems) items.push(item);
         else leftOut++;
       }
@@ -38,6 +42,7 @@ function itemsOf(
   service: ObservedService,
   observation: Observation,
   { by, withIdle, maxAgeMs }: TrafficWish,
+  rulesOf: (family: Family) => PacketRules,
 ): TrafficItem[] {
   const { plan, traffic } = service;
   const { look, isCounted } = observation;
@@ -55,7 +60,10 @@ function itemsOf(
       item(figures, { client: keyText(client) }),
     );
   }
-  const shares = expectedShares(plan);
+  // Rules are made when somebody asks: few Services do.
+  const isHashed = plan.balance !== 'default';
+  const balance = isHashed ? foretoldBalance(plan, rulesOf(plan.port.family)) : plan.balance;
+  const shares = expectedShares(plan, balance);
   const placed = (endpoint: string) => endpointFields(endpoint, service.placements.of(endpoint), shares);
   const items = [...(traffic?.endpoints ?? [])].map(([key, figures]) => {
     const { address, port } = endpointOf(key);
@@ -85,9 +93,10 @@ export function endpointFields(
 }
 
 /** The share of new connections of each endpoint: of those to the cluster IP, or where these get none, from outside. */
-export function expectedShares(plan: PlannedPort): ReadonlyMap<string, number> {
+export function expectedShares(plan: PlannedPort, balance: Balance): ReadonlyMap<string, number> {
   const decision = plan.internal.action === 'forward' ? plan.internal : plan.external;
   if (decision.action !== 'forward') return new Map();
-  const endpoints = plan[decision.endpoints];
-  return new Map(endpoints.map(({ id }) => [id, 1 / endpoints.length]));
+  const ids = plan[decision.endpoints].map(({ id }) => id);
+  const shares = sharesOf(ids, balance);
+  return new Map(ids.map((id, index) => [id, shares[index] ?? 0]));
 }
