@@ -1,4 +1,5 @@
 import type { DecisionReport, EndpointReport, ServiceReport } from '../inspect/api.ts';
+import { balanceText } from '../inspect/explanation-words.ts';
 import { podText } from '../inspect/pod-text.ts';
 import { count } from '../lib/count.ts';
 import { joinHostPort } from '../model/ip.ts';
@@ -125,16 +126,6 @@ function detailsOf(service: ServiceReport, paint: Paint, width: number | undefin
     width,
   );
   return `${paint('bold', service.service)} (${service.family})\n${fields}`;
-}
-
-/** How an endpoint is chosen, where the Service asks for something. */
-function balanceText({ balance, hashScheduler }: ServiceReport): string | undefined {
-  if (balance === undefined) return undefined;
-  if (balance === null) return 'as usual: too many endpoints for the hash that the Service asks for';
-  const by = balance === 'hash' ? 'address and port' : 'address';
-  const whose =
-    hashScheduler === undefined ? 'the same on every node' : `with the scheduler ${hashScheduler}`;
-  return `${balance}: by the client's ${by}, ${whose}`;
 }
 
 function clusterIPText({ clusterIP, port, direct }: ServiceReport): string {

@@ -2,9 +2,19 @@ import type { Binding, Fate, Obstacle, ObstacleCause, OtherChain, Target } from 
 import { count } from '../lib/count.ts';
 import { spanText } from '../lib/quantity-text.ts';
 import { joinHostPort } from '../model/ip.ts';
-import type { ExplanationReport } from './api.ts';
+import type { ExplanationReport, ServiceReport } from './api.ts';
 
 /** The sentences of an explanation, for kube-proxyctl and its page. */
+
+/** How an endpoint is chosen, where the Service asks for something. */
+export function balanceText({ balance, hashScheduler }: ServiceReport): string | undefined {
+  if (balance === undefined) return undefined;
+  if (balance === null) return 'as usual: too many endpoints for the hash that the Service asks for';
+  const by = balance === 'hash' ? 'address and port' : 'address';
+  const whose =
+    hashScheduler === undefined ? 'the same on every node' : `with the scheduler ${hashScheduler}`;
+  return `${balance}: by the client's ${by}, ${whose}`;
+}
 
 /** The packet and its way to this node. */
 export function packetText({ packet, nodeName, mode }: ExplanationReport): string {

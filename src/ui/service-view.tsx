@@ -1,5 +1,6 @@
 import { useMemo } from 'preact/hooks';
 import type { EndpointList, EndpointReport, ServiceList, ServiceReport } from '../inspect/api.ts';
+import { balanceText } from '../inspect/explanation-words.ts';
 import type { TrafficItem, TrafficReport } from '../inspect/traffic-api.ts';
 import { spanText } from '../lib/quantity-text.ts';
 import { useAsked } from './asked.ts';
@@ -121,6 +122,8 @@ function Settings({ port }: { port: ServiceReport }) {
   const facts: [string, string][] = [];
   if (direct) facts.push(['Not captured', direct.reason]);
   if (affinitySeconds > 0) facts.push(['Affinity', `client IP, for ${spanText(affinitySeconds * 1000)}`]);
+  const balance = balanceText(port);
+  if (balance !== undefined) facts.push(['Balance', balance]);
   if (port.resetsDeparted) facts.push(['Departed endpoints', 'their connections get a TCP reset']);
   if (loadBalancerSourceRanges.length > 0) facts.push(['Open to', loadBalancerSourceRanges.join(', ')]);
   if (topology.mode !== 'none') facts.push(['Topology', `${topology.mode}: ${topology.reason}`]);
