@@ -7,6 +7,7 @@ export const lanes: Readonly<Record<string, Lane>> = {
     'test/ipvs/kernel.test.ts',
     'test/ipvs/real-clusters.test.ts',
     'test/ipvs/operations.test.ts',
+    'test/ipvs/hashing.test.ts',
     'test/contract/ipvs.test.ts',
   ],
   /** Tests of nftables mode on the oldest tested kernel, and others that need this kernel or all privileges in it. */
