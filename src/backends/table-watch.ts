@@ -29,7 +29,7 @@ export class TableWatch {
   /** Changes of the transaction whose events are coming in. */
   #noted = new Map<string, number>();
   #sets = new Set<string>();
-  /** Only rules, chains and elements changed so far. */
+  /** Only rules, chains, elements and flowtables changed so far. */
   #isLayoutIntact = true;
 
   constructor(options: TableWatchOptions) {
@@ -80,7 +80,7 @@ export class TableWatch {
     this.#noted.set(what, (this.#noted.get(what) ?? 0) + 1);
     if (event.kind === 'element') {
       this.#sets.add(event.set.name);
-    } else if (event.kind !== 'rule' && event.kind !== 'chain') {
+    } else if (event.kind !== 'rule' && event.kind !== 'chain' && event.kind !== 'flowtable') {
       this.#isLayoutIntact = false;
     }
   }

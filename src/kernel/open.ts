@@ -17,6 +17,7 @@ import { openRouteClient, type RouteClient } from './route/client.ts';
 export interface KernelInterfaces {
   readonly nft: NftClient;
   readonly addresses: InterfaceAddresses;
+  readonly links: Pick<RouteClient, 'listLinks' | 'watchLinks'>;
   close(): void;
 }
 
@@ -27,6 +28,7 @@ export async function openKernel(clock: Clock, logger = silentLogger): Promise<K
   return openTogether((keep, close) => ({
     nft: keep(openNftClient(libc, options)),
     addresses: keep(openInterfaceAddresses(libc, options)),
+    links: keep(openRouteClient(libc, options)),
     close,
   }));
 }

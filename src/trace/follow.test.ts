@@ -18,7 +18,7 @@ function kernel(report: (listener: TraceListener) => void): FollowKernel {
     nft: { commit: async () => ({ generation: 1, bytes: 0 }) },
     rules: { listChainRules: async () => [] },
     route: {
-      listLinks: async () => [{ index: 3, name: 'veth3', kind: 'veth' }],
+      listLinks: async () => [{ index: 3, name: 'veth3', kind: 'veth', isUp: true, isLoopback: false }],
       listAddresses: async () => [],
       interfaceTowards: async () => '',
     },

@@ -30,7 +30,11 @@ const loads: fc.Arbitrary<Expr>[] = [
     key: fc.constantFrom('mark', 'l4proto', 'iifname', 'priority'),
     dreg: register,
   }),
-  record({ kind: fc.constant('ct'), key: fc.constantFrom('state', 'status', 'direction'), dreg: register }),
+  record({
+    kind: fc.constant('ct'),
+    key: fc.constantFrom('state', 'status', 'direction', 'packets'),
+    dreg: register,
+  }),
   record({
     kind: fc.constant('fib'),
     flags: fc.subarray(['saddr', 'daddr', 'iif', 'present'] as const),
@@ -145,6 +149,7 @@ const effects: fc.Arbitrary<Expr>[] = [
     },
     ['kind', 'op', 'set', 'key'],
   ),
+  record({ kind: fc.constant('flow_offload'), flowtable: name }),
 ];
 
 /** Any expression that this program writes, in the form in which it is read back. */

@@ -13,12 +13,14 @@ import type {
   Chain,
   Counter,
   Element,
+  Flowtable,
   NftSet,
   Rule,
   RuleTarget,
   SetInfo,
   SetRef,
   Table,
+  TableRef,
 } from '../../src/kernel/nft/objects.ts';
 import type { Operation } from '../../src/kernel/nft/operation.ts';
 
@@ -28,7 +30,8 @@ const generationOffset = 24;
 interface State {
   table: Table | undefined;
   readonly chains: Map<string, Chain>;
-  readonly rules: Map<string, number>;
+  readonly rules: Map<string, readonly Rule[]>;
+  readonly flowtables: Map<string, Flowtable>;
   readonly sets: Map<string, { readonly definition: NftSet; readonly elements: Map<string, Element> }>;
 }
 
@@ -46,6 +49,10 @@ export class FakeNft implements NftClient {
   /** Whether failures name the element, as kernels from 5.19 on do. */
   namesElements = true;
   judge: Judge = () => undefined;
+  /** Whether an operation is refused. */
+  refuses: (operation: Operation) => boolean = () => false;
+  /** Names of devices that a flowtable can have. */
+  readonly devices = new Set<string>();
   /** Runs before the next commit, as a change by another program at that moment. */
   interference: (() => void) | undefined;
   listener: NftEventListener | undefined;
@@ -102,12 +109,17 @@ export class FakeNft implements NftClient {
     return [...this.#state.chains.values()];
   }
 
-  async listRules(): Promise<Rule[]> {
-    return [];
+  /** Only of one chain: tests of whole tables use a kernel. */
+  async listRules(_table: TableRef, chain?: string): Promise<Rule[]> {
+    return [...(this.#state.rules.get(chain ?? '') ?? [])];
   }
 
   async listRuleTargets(): Promise<RuleTarget[]> {
     return [];
+  }
+
+  async listFlowtables(): Promise<Flowtable[]> {
+    return [...this.#state.flowtables.values()];
   }
 
   async listSets(): Promise<SetInfo[]> {
@@ -152,6 +164,7 @@ export class FakeNft implements NftClient {
   #apply(operation: Operation, state: State): NftFailure[] {
     const fail = (errno: string, text = ''): NftFailure[] => [{ errno, text, operation }];
     const { verb, kind, object } = operation;
+    if (this.refuses(operation)) return fail('EOPNOTSUPP');
     if (kind === 'element') return this.#applyElements(operation, state);
     const name = 'name' in object ? object.name : '';
     if (kind === 'table') {
@@ -161,6 +174,12 @@ export class FakeNft implements NftClient {
       if (verb === 'delete' && !state.chains.delete(name)) return fail('ENOENT');
       if (verb === 'add' && !state.chains.has(name)) state.chains.set(name, object as Chain);
       if (verb === 'flush' && !state.chains.has(name)) return fail('ENOENT');
+      if (verb === 'flush') state.rules.delete(name);
+    } else if (kind === 'rule') {
+      const rule = object as Rule;
+      state.rules.set(rule.chain.name, [...(state.rules.get(rule.chain.name) ?? []), rule]);
+    } else if (kind === 'flowtable') {
+      return this.#applyFlowtable(verb, object as Flowtable, state.flowtables) ? [] : fail('ENOENT');
     } else if (kind === 'set') {
       if (verb === 'flush') state.sets.get(name)?.elements.clear();
       else if (verb === 'delete') return state.sets.delete(name) ? [] : fail('ENOENT');
@@ -168,6 +187,17 @@ export class FakeNft implements NftClient {
         state.sets.set(name, { definition: object as NftSet, elements: new Map() });
     }
     return [];
+  }
+
+  /** Returns false for a flowtable or device that does not exist. */
+  #applyFlowtable(verb: Operation['verb'], object: Flowtable, flowtables: State['flowtables']): boolean {
+    const { name, devices } = object;
+    const held = flowtables.get(name);
+    if (verb === 'delete' && devices === undefined) return flowtables.delete(name);
+    if (!devices.every((device) => this.devices.has(device)) || (verb === 'delete' && !held)) return false;
+    const others = held?.devices.filter((device) => !devices.includes(device)) ?? [];
+    flowtables.set(name, { ...object, devices: verb === 'add' ? [...others, ...devices] : others });
+    return true;
   }
 
   #applyElements(operation: Operation, state: State): NftFailure[] {
@@ -200,13 +230,15 @@ export class FakeNft implements NftClient {
 }
 
 function emptyState(): State {
-  return { table: undefined, chains: new Map(), rules: new Map(), sets: new Map() };
+  return { table: undefined, chains: new Map(), rules: new Map(), flowtables: new Map(), sets: new Map() };
 }
 
 function copyState(state: State): State {
   return {
     ...state,
     chains: new Map(state.chains),
+    rules: new Map(state.rules),
+    flowtables: new Map(state.flowtables),
     sets: new Map([...state.sets].map(([name, set]) => [name, { ...set, elements: new Map(set.elements) }])),
   };
 }

@@ -7,7 +7,7 @@ import { Portals } from './portals/portals.ts';
 import type { UserspaceSettings } from './settings.ts';
 
 /** What can be used where packets cannot be captured. */
-export interface Uncaptured extends Omit<KernelInterfaces, 'nft'> {
+export interface Uncaptured extends Omit<KernelInterfaces, 'nft' | 'links'> {
   /** Why they cannot, in words. */
   readonly reason: string;
 }

@@ -4,6 +4,7 @@ import type {
   Chain,
   Counter,
   Element,
+  Flowtable,
   Rule,
   RuleTarget,
   SetInfo,
@@ -87,6 +88,9 @@ export interface NftClient {
 
   /** Named counters. Empty when there is no such table. */
   listCounters(table: TableRef): Promise<Counter[]>;
+
+  /** Empty when there is no such table. */
+  listFlowtables(table: TableRef): Promise<Flowtable[]>;
 
   /** Subscribes to changes by other programs. The kernel filters out our own commits. */
   subscribe(listener: NftEventListener): Subscription;

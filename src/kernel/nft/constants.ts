@@ -32,6 +32,9 @@ export const NFT_MSG = {
   NEWOBJ: 18,
   GETOBJ: 19,
   DELOBJ: 20,
+  NEWFLOWTABLE: 22,
+  GETFLOWTABLE: 23,
+  DELFLOWTABLE: 24,
 } as const;
 
 export type NftMessageKind = (typeof NFT_MSG)[keyof typeof NFT_MSG];
@@ -85,6 +88,13 @@ export const NFT_SET_ELEM_CATCHALL = 2;
 export const NFTA_OBJ = { TABLE: 1, NAME: 2, TYPE: 3, DATA: 4, USERDATA: 8 } as const;
 export const NFT_OBJECT_COUNTER = 1;
 export const NFTA_COUNTER = { BYTES: 1, PACKETS: 2 } as const;
+export const NFTA_FLOWTABLE = { TABLE: 1, NAME: 2, HOOK: 3, FLAGS: 7 } as const;
+export const NFTA_FLOWTABLE_HOOK = { NUM: 1, PRIORITY: 2, DEVS: 3 } as const;
+export const NFTA_DEVICE_NAME = 1;
+/** The only hook of flowtables: packets that a device has received. */
+export const NF_NETDEV_INGRESS = 0;
+/** Packets on the fast path count in connection tracking. */
+export const NFT_FLOWTABLE_COUNTER = 2;
 export const NFTA_GEN = { ID: 1, PROC_PID: 2, PROC_NAME: 3 } as const;
 export const NFTA_EXPR = { NAME: 1, DATA: 2 } as const;
 export const NFTA_DATA = { VALUE: 1, VERDICT: 2 } as const;

@@ -2,6 +2,7 @@ import { AttributeMap } from '../netlink/attribute-map.ts';
 import type { NetlinkMessage } from '../netlink/reader.ts';
 import type { Generation } from './client.ts';
 import { readElementListRef, readElements } from './codec/element.ts';
+import { readFlowtable } from './codec/flowtable.ts';
 import { readChain, readCounterObject, readRule, readTable } from './codec/objects.ts';
 import { readSet } from './codec/set.ts';
 import { messageKind, NFT_MSG, NFTA_GEN } from './constants.ts';
@@ -39,6 +40,9 @@ export function readEvent(message: NetlinkMessage): NftEvent | undefined {
       const object = readCounterObject(message);
       return object && { portId, type, kind: 'counter', object };
     }
+    case NFT_MSG.NEWFLOWTABLE:
+    case NFT_MSG.DELFLOWTABLE:
+      return { portId, type, kind: 'flowtable', object: readFlowtable(message) };
     case NFT_MSG.NEWGEN:
       return { portId, type: 'generation', ...readGeneration(message) };
     default:
@@ -53,6 +57,7 @@ const newKinds: ReadonlySet<number> = new Set([
   NFT_MSG.NEWSET,
   NFT_MSG.NEWSETELEM,
   NFT_MSG.NEWOBJ,
+  NFT_MSG.NEWFLOWTABLE,
 ]);
 
 /** Reads the ruleset generation from a notification or an answer. */

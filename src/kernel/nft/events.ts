@@ -1,4 +1,4 @@
-import type { Chain, Counter, Element, Rule, SetInfo, SetRef, Table } from './objects.ts';
+import type { Chain, Counter, Element, Flowtable, Rule, SetInfo, SetRef, Table } from './objects.ts';
 
 /** The netlink port of the program that made a change; 0 for the kernel itself (expiry, namespace exit). */
 export interface EventOrigin {
@@ -16,6 +16,7 @@ export type NftEvent = EventOrigin &
     | { readonly type: 'new' | 'delete'; readonly kind: 'rule'; readonly object: Rule }
     | { readonly type: 'new' | 'delete'; readonly kind: 'set'; readonly object: SetInfo }
     | { readonly type: 'new' | 'delete'; readonly kind: 'counter'; readonly object: Counter }
+    | { readonly type: 'new' | 'delete'; readonly kind: 'flowtable'; readonly object: Flowtable }
     | {
         readonly type: 'new' | 'delete';
         readonly kind: 'element';

@@ -21,7 +21,7 @@ export type MetaKey =
   | 'oifname'
   | 'nfproto'
   | 'l4proto';
-export type CtKey = 'state' | 'direction' | 'status' | 'mark' | 'l3protocol' | 'protocol';
+export type CtKey = 'state' | 'direction' | 'status' | 'mark' | 'l3protocol' | 'protocol' | 'packets';
 export type CmpOp = 'eq' | 'neq' | 'lt' | 'lte' | 'gt' | 'gte';
 export type FibFlag = 'saddr' | 'daddr' | 'mark' | 'iif' | 'oif' | 'present';
 export type FibResult = 'oif' | 'oifname' | 'type';
@@ -57,6 +57,7 @@ export interface MetaSetExpr {
   readonly sreg: Register;
 }
 
+/** Loads facts about the connection; `packets`, of both directions, as 8 bytes in host order. */
 export interface CtExpr {
   readonly kind: 'ct';
   readonly key: CtKey;
@@ -209,6 +210,12 @@ export interface DynsetExpr {
   readonly timeoutMs?: number;
 }
 
+/** Puts the packet's connection into a flowtable of the same table; ends the rule when that is not possible. */
+export interface FlowOffloadExpr {
+  readonly kind: 'flow_offload';
+  readonly flowtable: string;
+}
+
 /** An expression read from the kernel that this program does not write, in this form or at all. */
 export interface UnknownExpr {
   readonly kind: 'unknown';
@@ -239,4 +246,5 @@ export type Expr =
   | LimitExpr
   | ObjrefExpr
   | DynsetExpr
+  | FlowOffloadExpr
   | UnknownExpr;

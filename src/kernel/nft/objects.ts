@@ -119,6 +119,24 @@ export interface Element {
   readonly counted?: Counted;
 }
 
+export interface FlowtableRef {
+  readonly table: TableRef;
+  readonly name: string;
+}
+
+/**
+ * Connections that skip the rules: their packets that arrive on one of the devices are forwarded at once. Adding a
+ * flowtable that exists adds its devices; deleting one with `devices` deletes only these.
+ */
+export interface Flowtable extends FlowtableRef {
+  /** Of the ingress hook. */
+  readonly priority: number;
+  /** Names; at most 256 in one operation. Kernels before 6.16 refuse names of devices that do not exist. */
+  readonly devices: readonly string[];
+  /** Connection tracking counts the packets on this way. Adding devices sets this flag, too. */
+  readonly isCounted: boolean;
+}
+
 /** Exact up to 2^53. */
 export interface Counted {
   readonly packets: number;

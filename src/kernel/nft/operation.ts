@@ -3,6 +3,8 @@ import type {
   ChainRef,
   Counter,
   Element,
+  Flowtable,
+  FlowtableRef,
   NftSet,
   Rule,
   RuleRef,
@@ -18,6 +20,7 @@ export interface Addable {
   rule: Rule;
   set: NftSet;
   counter: Counter;
+  flowtable: Flowtable;
 }
 
 export interface Deletable {
@@ -25,6 +28,7 @@ export interface Deletable {
   chain: ChainRef;
   set: SetRef;
   rule: RuleRef;
+  flowtable: FlowtableRef | Flowtable;
 }
 
 /** Flushing a chain deletes its rules, flushing a set its elements. */
@@ -36,9 +40,9 @@ export interface Flushable {
 /** One message of a batch, to which an error of the kernel can refer. */
 export interface Operation {
   readonly verb: 'add' | 'delete' | 'destroy' | 'flush';
-  readonly kind: 'table' | 'chain' | 'rule' | 'set' | 'element' | 'counter';
+  readonly kind: 'table' | 'chain' | 'rule' | 'set' | 'element' | 'counter' | 'flowtable';
   /** The object that the caller passed; for elements, their set. */
-  readonly object: Table | Chain | Rule | RuleRef | SetRef | Counter;
+  readonly object: Table | Chain | Rule | RuleRef | SetRef | Counter | FlowtableRef;
   /** The elements in this message; a long list takes several messages. */
   readonly elements?: readonly Element[];
 }

@@ -10,6 +10,7 @@ import {
   writeElement,
   writeElementListRef,
 } from './codec/element.ts';
+import { readFlowtable } from './codec/flowtable.ts';
 import {
   readChain,
   readCounterObject,
@@ -25,6 +26,7 @@ import {
   messageType,
   NFT_MSG,
   NFT_OBJECT_COUNTER,
+  NFTA_FLOWTABLE,
   NFTA_OBJ,
   NFTA_RULE,
   NFTA_SET,
@@ -38,6 +40,7 @@ import type {
   ChainRef,
   Counter,
   Element,
+  Flowtable,
   ListedRule,
   NftFamily,
   Rule,
@@ -148,6 +151,12 @@ export class NftQueries {
       writer.u32Be(NFTA_OBJ.TYPE, NFT_OBJECT_COUNTER);
     });
     return this.#list(request, readCounterObject);
+  }
+
+  listFlowtables(table: TableRef): Promise<Flowtable[]> {
+    const write = (writer: MessageWriter) => writer.string(NFTA_FLOWTABLE.TABLE, table.name);
+    const request = requestOf('list flowtables', NFT_MSG.GETFLOWTABLE, table.family, write);
+    return this.#list(request, readFlowtable);
   }
 
   #find<T>(

@@ -6,6 +6,7 @@ import { declaredSets, setInfo } from '../../../test/kernel/nft-declared-sets.ts
 import { type NetlinkMessage, readMessages } from '../netlink/reader.ts';
 import { NftBatch } from './batch.ts';
 import { elementIndexAt, readElementListRef, readElements } from './codec/element.ts';
+import { readFlowtable } from './codec/flowtable.ts';
 import { readChain, readCounterObject, readRule, readTable } from './codec/objects.ts';
 import { readSet } from './codec/set.ts';
 import { messageKind, NFT_MSG } from './constants.ts';
@@ -14,11 +15,13 @@ import { messageKind, NFT_MSG } from './constants.ts';
 
 const ip = recording('ip.hex');
 const ip6 = recording('ip6.hex');
+const flowtable = recording('flowtable.hex');
 
 suite('rules', () => {
   for (const [name, messages] of [
     ['ip', ip],
     ['ip6', ip6],
+    ['flowtable', flowtable],
   ] as const) {
     for (const [i, message] of ofKind(messages, NFT_MSG.NEWRULE).entries()) {
       const rule = readRule(message);
@@ -97,6 +100,24 @@ test('tables, chains and counters are written as nft writes them', () => {
     assert.ok(counter);
     assert.equal(hex(only(new NftBatch().add('counter', counter))), hex(message));
   }
+});
+
+test('flowtables are written as nft writes them, and read back', () => {
+  const [message] = ofKind(flowtable, NFT_MSG.NEWFLOWTABLE);
+  assert.ok(message);
+  const read = readFlowtable(message);
+  assert.deepEqual(read, {
+    table: { family: 'ip', name: 'kube-proxy' },
+    name: 'fast-path',
+    priority: 0,
+    devices: ['podveth1', 'podveth0'],
+    isCounted: true,
+  });
+  assert.equal(hex(only(new NftBatch().add('flowtable', read))), hex(message));
+  const withoutFlags = hex(only(new NftBatch().delete('flowtable', read)));
+  assert.equal(`${withoutFlags}0800070000000002`, hex(message));
+  const whole = only(new NftBatch().delete('flowtable', { table: read.table, name: read.name }));
+  assert.ok(hex(message).startsWith(hex(whole)));
 });
 
 test('an offset within a recorded message finds its element', () => {

@@ -1,4 +1,5 @@
 import type { MessageWriter } from '../netlink/writer.ts';
+import { writeFlowtable, writeFlowtableDeletion } from './codec/flowtable.ts';
 import * as objects from './codec/objects.ts';
 import { writeSet, writeSetRef } from './codec/set.ts';
 import { NFT_MSG, NFTA_SET_ELEM_LIST, type NftMessageKind } from './constants.ts';
@@ -15,6 +16,7 @@ export const newMessages: Messages<Addable> = {
   rule: NFT_MSG.NEWRULE,
   set: NFT_MSG.NEWSET,
   counter: NFT_MSG.NEWOBJ,
+  flowtable: NFT_MSG.NEWFLOWTABLE,
 };
 
 /** `nextSetId` numbers the sets of a batch that the caller did not number. */
@@ -25,6 +27,7 @@ export function newWriters(nextSetId: () => number): Writers<Addable> {
     rule: objects.writeRule,
     set: (writer, set) => writeSet(writer, set, set.id ?? nextSetId()),
     counter: objects.writeCounterObject,
+    flowtable: writeFlowtable,
   };
 }
 
@@ -33,12 +36,14 @@ export const deleteMessages: Messages<Deletable> = {
   chain: NFT_MSG.DELCHAIN,
   set: NFT_MSG.DELSET,
   rule: NFT_MSG.DELRULE,
+  flowtable: NFT_MSG.DELFLOWTABLE,
 };
 export const deleteWriters: Writers<Deletable> = {
   table: objects.writeTableRef,
   chain: objects.writeChainRef,
   set: writeSetRef,
   rule: objects.writeRuleRef,
+  flowtable: writeFlowtableDeletion,
 };
 
 /** A deletion that names no rule or element deletes them all. */

@@ -16,7 +16,15 @@ import {
   RTM_NEWADDR,
   readAddress,
 } from './address.ts';
-import { type Link, linkHeaderLength, RTM_GETLINK, readLink } from './link.ts';
+import {
+  type Link,
+  linkGroups,
+  linkHeaderLength,
+  RTM_DELLINK,
+  RTM_GETLINK,
+  RTM_NEWLINK,
+  readLink,
+} from './link.ts';
 
 const RTM_NEWROUTE = 24;
 const RTM_GETROUTE = 26;
@@ -37,6 +45,8 @@ export interface RouteClient {
   listLinks(): Promise<Link[]>;
   /** Calls back after an address was added or removed, and after notifications were lost. */
   watchAddresses(onChange: () => void, onFailure: (error: Error) => void): Closable;
+  /** Calls back after an interface was added, changed or removed, and after notifications were lost. */
+  watchLinks(onChange: () => void, onFailure: (error: Error) => void): Closable;
   /** Name of the interface by which packets to an address leave; '' when no route leads there. */
   interfaceTowards(address: string): Promise<string>;
   close(): void;
@@ -68,9 +78,22 @@ export class NetlinkRouteClient implements RouteClient {
   }
 
   watchAddresses(onChange: () => void, onFailure: (error: Error) => void): Closable {
-    const inner = subscribe(this.#open(), addressGroups, {
+    return this.#watch(addressGroups, [RTM_NEWADDR, RTM_DELADDR], onChange, onFailure);
+  }
+
+  watchLinks(onChange: () => void, onFailure: (error: Error) => void): Closable {
+    return this.#watch(linkGroups, [RTM_NEWLINK, RTM_DELLINK], onChange, onFailure);
+  }
+
+  #watch(
+    groups: readonly number[],
+    types: readonly number[],
+    onChange: () => void,
+    onFailure: (error: Error) => void,
+  ): Closable {
+    const inner = subscribe(this.#open(), groups, {
       message: ({ type }) => {
-        if (type === RTM_NEWADDR || type === RTM_DELADDR) onChange();
+        if (types.includes(type)) onChange();
       },
       overrun: onChange,
       failed: onFailure,

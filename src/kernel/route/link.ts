@@ -8,8 +8,13 @@ export const RTM_GETLINK = 18;
 /** struct ifinfomsg: family, padding, type, index, flags, change mask. */
 export const linkHeaderLength = 16;
 export const IFLA_IFNAME = 3;
+const IFLA_MASTER = 10;
 export const IFLA_LINKINFO = 18;
 export const IFLA_INFO_KIND = 1;
+/** RTNLGRP_LINK. */
+export const linkGroups: readonly number[] = [1];
+const IFF_UP = 1;
+const IFF_LOOPBACK = 8;
 
 /** A network interface. */
 export interface Link {
@@ -17,6 +22,10 @@ export interface Link {
   readonly name: string;
   /** Kind of virtual device, such as `dummy`; empty for other interfaces. */
   readonly kind: string;
+  readonly isUp: boolean;
+  readonly isLoopback: boolean;
+  /** Index of the bridge, bond or other interface that it is a part of; absent when there is none. */
+  readonly master?: number;
 }
 
 /** Reads an interface; undefined for any other message. */
@@ -26,9 +35,15 @@ export function readLink(message: NetlinkMessage): Link | undefined {
   if (header.length < linkHeaderLength)
     throw new NetlinkFormatError(`link message of ${header.length} bytes`);
   const attributes = AttributeMap.of(message, linkHeaderLength);
+  const view = new DataView(header.buffer, header.byteOffset, header.length);
+  const flags = view.getUint32(8, hostLittleEndian);
+  const master = attributes.u32(IFLA_MASTER);
   return {
-    index: new DataView(header.buffer, header.byteOffset, header.length).getInt32(4, hostLittleEndian),
+    index: view.getInt32(4, hostLittleEndian),
     name: attributes.string(IFLA_IFNAME) ?? '',
     kind: attributes.nestedMap(IFLA_LINKINFO)?.string(IFLA_INFO_KIND) ?? '',
+    isUp: (flags & IFF_UP) !== 0,
+    isLoopback: (flags & IFF_LOOPBACK) !== 0,
+    ...(master !== undefined && { master }),
   };
 }

@@ -23,7 +23,15 @@ const metaKeys = {
   l4proto: 16,
 } as const;
 const settableMetaKeys = { priority: 2, mark: 3, nftrace: 12 } as const;
-const ctKeys = { state: 0, direction: 1, status: 2, mark: 3, l3protocol: 7, protocol: 10 } as const;
+const ctKeys = {
+  state: 0,
+  direction: 1,
+  status: 2,
+  mark: 3,
+  l3protocol: 7,
+  protocol: 10,
+  packets: 14,
+} as const;
 const cmpOps = { eq: 0, neq: 1, lt: 2, lte: 3, gt: 4, gte: 5 } as const;
 const rangeOps = { eq: 0, neq: 1 } as const;
 const byteorderOps = { ntoh: 0, hton: 1 } as const;
@@ -268,4 +276,5 @@ export const codecs: { readonly [K in KnownKind]: ExprCodec<ExprOf<K>> } = {
     },
     DYNSET_EXPRS,
   ),
+  flow_offload: codec('flow_offload', { flowtable: p.text(1) }),
 };

@@ -63,6 +63,7 @@ export function evaluate(expr: PlainExpr, state: PacketState, isLocal: IsLocal):
       return isInRange(expr, state) === (expr.op === 'eq');
     case 'counter':
     case 'objref':
+    case 'flow_offload':
       return true;
   }
 }

@@ -177,6 +177,8 @@ function conntrack({ key }: CtExpr, { view, isTracked }: PartialState): Bits | '
       return knownBytes(Uint8Array.of(view.protocol));
     case 'mark':
       return unknownBytes(4);
+    case 'packets':
+      return unknownBytes(8);
   }
 }
 

@@ -217,6 +217,7 @@ class PartialWalk {
       case 'counter':
         return goesOn;
       case 'objref':
+      case 'flow_offload':
         return goesOn;
       case 'dynset':
       case 'limit':
