@@ -2,7 +2,7 @@ import type { Backend } from '../backends/backend.ts';
 import type { BackendContext } from '../backends/mode.ts';
 import { RepairBudget } from '../backends/repair-budget.ts';
 import { DepartedSockets } from '../conntrack/departed-sockets.ts';
-import { kernelFlowTable, tableFacts } from '../conntrack/kernel-table.ts';
+import { kernelFlowTable, tableFacts, type WithoutFastPath } from '../conntrack/kernel-table.ts';
 import { ConntrackReconciler } from '../conntrack/reconciler.ts';
 import type { Problems } from '../health/problems.ts';
 import type { ProxyHealth } from '../health/proxy-health.ts';
@@ -167,7 +167,13 @@ async function createProxier(
       capacity,
       logger,
     }),
-    flows: await openFlows(family, settings.backend, metrics, logger),
+    flows: await openFlows(
+      family,
+      settings.backend,
+      (work) => proxier.withoutFastPath(work),
+      metrics,
+      logger,
+    ),
     departedSockets: mode.resetsDeparted ? departedSockets(family, logger) : undefined,
     journal,
     onProblem: (problem) => setAside.report(family, problem),
@@ -232,6 +238,7 @@ function departedSockets(family: Family, logger: Logger): DepartedSockets {
 async function openFlows(
   family: Family,
   { flows }: Backend,
+  withoutFastPath: WithoutFastPath,
   metrics: ProxyMetrics,
   logger: Logger,
 ): Promise<FlowReconciler> {
@@ -240,7 +247,7 @@ async function openFlows(
   const sysctl = new Sysctl(systemFiles);
   const reconciler = new ConntrackReconciler({
     family,
-    table: kernelFlowTable(client, family, () => tableFacts(sysctl)),
+    table: kernelFlowTable(client, family, () => tableFacts(sysctl), withoutFastPath),
     ownAddresses: async () => new Set(await ownAddresses()),
     duration: metrics.conntrackSyncDuration,
     deleted: metrics.conntrackDeleted,

@@ -103,4 +103,12 @@ function warnOfMode({ options, mode, completed, logger }: StartInput, events: No
   if (options.resetDeparted !== 'off' && !mode.resetsDeparted) {
     logger.error(undefined, 'Flag --reset-departed has no effect in this proxy mode', { mode: mode.name });
   }
+  if (options.fastPath !== 'off' && mode.hasFastPath && options.serviceMetrics.includes('bytes')) {
+    logger.error(undefined, 'Metrics of bytes miss packets on the fast path');
+  }
+  if (options.fastPath !== 'off' && !mode.hasFastPath) {
+    logger.error(undefined, 'Flag --nftables-fast-path has no effect in this proxy mode', {
+      mode: mode.name,
+    });
+  }
 }

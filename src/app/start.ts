@@ -5,6 +5,7 @@ import { checkFamilies, type FamilySettings, nodePortAddressesProblem } from '..
 import type { ProxyConfig } from '../config/types.ts';
 import type { RestMetrics } from '../kube/rest-metrics.ts';
 import { systemClock } from '../lib/clock.ts';
+import type { FastPathSettings } from '../model/fast-path.ts';
 import type { Family } from '../model/ip.ts';
 import { type LocalDetector, localDetectors } from '../model/local-detector.ts';
 import { detectNodeAddresses, type NodeAddresses } from '../model/node-ips.ts';
@@ -129,7 +130,10 @@ export function describeNode<Known extends NodeKnown>(
 }
 
 /** What a mode needs to know of this node to write or inspect the rules of one family. */
-export function modeContext(family: Family, start: NodeKnown & Described): InspectionContext {
+export function modeContext(
+  family: Family,
+  start: NodeKnown & Described & Partial<Pick<Start, 'options'>>,
+): InspectionContext {
   const { config, gates } = start.completed;
   return {
     family,
@@ -138,9 +142,15 @@ export function modeContext(family: Family, start: NodeKnown & Described): Inspe
     nodeIP: start.addresses.ips[family],
     nodePortAddresses: start.nodePortAddresses[family],
     localDetector: start.localDetectors[family],
+    fastPath: fastPathOf(start.options),
     logger: start.logger.named(family),
     clock: systemClock,
   };
+}
+
+function fastPathOf(options: Options | undefined): FastPathSettings | undefined {
+  if (!options || options.fastPath === 'off') return undefined;
+  return { scope: options.fastPath, after: options.fastPathAfter };
 }
 
 /** What Services are offered in this mode, and what holds for those that ask for nothing. */

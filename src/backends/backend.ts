@@ -1,3 +1,4 @@
+import type { FastPathSettings } from '../model/fast-path.ts';
 import type { Family } from '../model/ip.ts';
 import type { ServicePlan } from '../plan/service-plan.ts';
 
@@ -61,6 +62,23 @@ export interface Condition {
   readonly lastError?: { readonly at: number; readonly message: string };
 }
 
+/** A network device that does not take part in the fast path, and why. */
+export interface LeftOutDevice {
+  readonly device: string;
+  readonly reason: string;
+}
+
+/** The fast path of connections that were open for a while: later packets skip the rules. */
+export interface FastPathStatus extends FastPathSettings {
+  readonly isInUse: boolean;
+  /** Why it is not in use. */
+  readonly reason?: string;
+  /** The kernel counts packets of new connections: without that, none gets to the fast path. */
+  readonly isCounting: boolean;
+  readonly devices: readonly string[];
+  readonly leftOut: readonly LeftOutDevice[];
+}
+
 /**
  * One mode in one family. `sync` throws when nothing, or not everything, could be written for a reason that no
  * single service port explains; the caller then keeps its delta and tries again with `changed: 'all'`.
@@ -81,6 +99,10 @@ export interface Backend {
   readonly flows?: { answerers(key: string): ReadonlySet<string> } | 'none' | undefined;
   readonly condition: Condition;
   readonly repairs: RepairRecord;
+  /** Undefined when it is off, before the first sync, and in modes without one. */
+  readonly fastPath?: FastPathStatus | undefined;
   sync(request: SyncRequest): Promise<SyncResult>;
+  /** Does the work while no connection is on the fast path. Absent in modes without one. */
+  withoutFastPath?(work: () => Promise<void>): Promise<void>;
   close(): Promise<void>;
 }

@@ -1,5 +1,5 @@
 import type { ServicePlan } from '../plan/service-plan.ts';
-import type { SyncRequest } from './backend.ts';
+import type { FastPathStatus, SyncRequest } from './backend.ts';
 import type { ForeignChange } from './repairs.ts';
 
 /** What is to be in the kernel. */
@@ -53,6 +53,7 @@ export interface Driver<Belief> {
   readonly subject: string;
   /** See Backend. */
   readonly skipsHourlySync?: boolean;
+  readonly fastPath?: FastPathStatus | undefined;
   /** Milliseconds from one full sync to the next, where no watch reports changes by other programs. */
   readonly fullSyncPeriodMs?: number | undefined;
   /**
@@ -79,6 +80,8 @@ export interface Driver<Belief> {
   isTemporary?(error: Error): boolean;
   /** Begins to watch what the driver writes. Called once, before the first write. */
   watch?(signals: EngineSignals<Belief>): readonly Closable[];
+  /** See Backend. */
+  withoutFastPath?(work: () => Promise<void>): Promise<void>;
   /** Called when a repair begins, before the sync that makes it. */
   repairing?(): void;
   /** Releases what the driver holds; everything stays in the kernel. */

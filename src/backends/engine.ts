@@ -3,7 +3,7 @@ import { messageOf } from '../lib/thrown.ts';
 import type { Family } from '../model/ip.ts';
 import type { Logger } from '../obs/log.ts';
 import { AddressWatch, type NodeAddresses } from './address-watch.ts';
-import type { Backend, Condition, RepairRecord, SyncRequest, SyncResult } from './backend.ts';
+import type { Backend, Condition, FastPathStatus, RepairRecord, SyncRequest, SyncResult } from './backend.ts';
 import type { Closable, Driver, Wanted, WantedChanges, Written } from './driver.ts';
 import type { RepairBudget } from './repair-budget.ts';
 import { type ForeignChange, type RepairMetrics, Repairs, type Suspects, union } from './repairs.ts';
@@ -91,6 +91,10 @@ export class SyncEngine<Belief> implements Backend {
     return this.#driver.skipsHourlySync ?? false;
   }
 
+  get fastPath(): FastPathStatus | undefined {
+    return this.#driver.fastPath;
+  }
+
   get condition(): Condition {
     const { wrong, fight } = this.#repairs;
     const retry = this.#retry.pending;
@@ -109,6 +113,10 @@ export class SyncEngine<Belief> implements Backend {
 
   sync(request: SyncRequest): Promise<SyncResult> {
     return this.#exclusively(() => this.#sync(request));
+  }
+
+  withoutFastPath(work: () => Promise<void>): Promise<void> {
+    return this.#exclusively(() => this.#driver.withoutFastPath?.(work) ?? work());
   }
 
   /** Ends all watches and timers, and waits for a sync under way. */

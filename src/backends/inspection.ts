@@ -73,6 +73,8 @@ export interface KernelAnswer {
   readonly delivery?: Delivery;
   /** The endpoint that client affinity binds the client to: the only target then. */
   readonly bound?: Binding;
+  /** Present when later packets of the connection skip the rules: the number of packets before. */
+  readonly fastPathAfter?: number;
   /** The map elements, rules or entries on the packet's way, in its order, as the usual tools print them. */
   readonly evidence: readonly string[];
 }

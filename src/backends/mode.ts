@@ -1,6 +1,7 @@
 import type { ProxyConfig } from '../config/types.ts';
 import type { TableRef } from '../kernel/nft/objects.ts';
 import type { Clock } from '../lib/clock.ts';
+import type { FastPathSettings } from '../model/fast-path.ts';
 import type { Family } from '../model/ip.ts';
 import type { LocalDetector } from '../model/local-detector.ts';
 import type { NodePortAddresses } from '../model/node-port-addresses.ts';
@@ -21,6 +22,8 @@ export interface BackendContext {
   readonly nodeIP: string;
   readonly nodePortAddresses: NodePortAddresses;
   readonly localDetector: LocalDetector;
+  /** Which connections skip the rules; modes without `hasFastPath` ignore it. */
+  readonly fastPath?: FastPathSettings | undefined;
   readonly metrics: ProxyMetrics;
   /** Limits what repairs cost in all families together. */
   readonly budget: RepairBudget;
@@ -91,6 +94,8 @@ export interface Mode {
   readonly hashes?: boolean;
   /** Connections to endpoints that are gone can get a TCP reset. */
   readonly resetsDeparted?: boolean;
+  /** Packets of open connections can skip the rules. */
+  readonly hasFastPath?: boolean;
   /** Connections go through the process of the proxy, so another process cannot see all that serves them. */
   readonly servesInProcess?: boolean;
   /** What the process forwarded since its start; absent in modes whose connections the kernel forwards. */

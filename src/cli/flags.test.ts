@@ -28,6 +28,8 @@ const extras = new Map([
   ['service-metrics', 'counts the traffic of Services for Prometheus'],
   ['service-metrics-max', 'limits the number of these series'],
   ['reset-departed', 'ends connections to endpoints that are gone'],
+  ['nftables-fast-path', 'forwards packets of open connections without rules'],
+  ['nftables-fast-path-after', 'says from which packet on'],
 ]);
 
 const zeros: Record<string, string> = {

@@ -270,6 +270,13 @@ test('--reset-departed refuses other words', () => {
   assert.throws(() => optionsFrom('--reset-departed=udp'), /is none of off, tcp/);
 });
 
+test('--nftables-fast-path refuses other words, and numbers of packets below 1', () => {
+  const { fastPath, fastPathAfter } = optionsFrom('--nftables-fast-path=services');
+  assert.deepEqual([fastPath, fastPathAfter], ['services', 20]);
+  assert.throws(() => optionsFrom('--nftables-fast-path=yes'), /is none of off, services, all/);
+  assert.throws(() => optionsFrom('--nftables-fast-path-after=0'), /0 is not above 0/);
+});
+
 test('flag texts equal those on the recorded /flagz page', () => {
   const page = readFileSync(new URL('../../test/vectors/pages/iptables.json', import.meta.url), 'utf8');
   const body: string = JSON.parse(page).pages['10249/flagz'].body;
@@ -282,6 +289,8 @@ test('flag texts equal those on the recorded /flagz page', () => {
     'service-metrics',
     'service-metrics-max',
     'reset-departed',
+    'nftables-fast-path',
+    'nftables-fast-path-after',
   ];
   const listed = [...optionsFrom('--config=DIR/config.yaml').flags].filter(
     ([name]) => !extras.includes(name),

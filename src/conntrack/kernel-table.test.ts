@@ -18,11 +18,12 @@ import type { Family } from '../model/ip.ts';
 import { silentLogger } from '../obs/log.ts';
 import { kernelFlowTable } from './kernel-table.ts';
 import { ConntrackReconciler } from './reconciler.ts';
-import type { Scope } from './udp-targets.ts';
+import type { Scope, UDPFlow } from './udp-targets.ts';
 
 const unknownFacts = () => ({ ordinary: undefined, stream: undefined });
 const EINTR = 4;
 const EPERM = 1;
+const EBUSY = 16;
 const serving = new Set(['10.1.0.5:53']);
 
 /** Faults of a dump; the entries of its only datagram arrive nevertheless. */
@@ -33,6 +34,8 @@ class Table {
   flows: number[] = [];
   faults: Fault[] = [];
   refusesToDelete = false;
+  /** Odd flows are on the fast path, and the kernel does not delete their entries. */
+  hasFastPath = false;
   walks = 0;
   /** Numbers of the deleted flows. */
   readonly deleted = new Set<number>();
@@ -63,7 +66,9 @@ class Table {
     assert.equal(message.type, CT_DELETE);
     if (this.refusesToDelete) return fakeAck(to, EPERM);
     const payload = Buffer.from(message.payload());
-    this.deleted.add(payload.readUInt16BE(payload.indexOf(Uint8Array.of(6, 0, 2, 0)) + 4));
+    const number = payload.readUInt16BE(payload.indexOf(Uint8Array.of(6, 0, 2, 0)) + 4);
+    if (this.hasFastPath && number % 2 === 1) return fakeAck(to, EBUSY);
+    this.deleted.add(number);
     return fakeAck(to);
   }
 }
@@ -173,6 +178,27 @@ test('a failed dump and failed deletions are tried again later', async () => {
   await settled(() => state.passes > 0);
   assert.deepEqual([...table.deleted], [0, 1]);
   assert.equal(state.deleted, 2);
+});
+
+test('entries of flows on the fast path are deleted while there is no fast path', async () => {
+  const table = new Table();
+  table.flows = [9, 9, 5, 9, 9];
+  table.hasFastPath = true;
+  const client = new NetlinkConntrackClient(() => table.open(), { clock: new FakeClock() });
+  let pauses = 0;
+  const withoutFastPath = async (work: () => Promise<void>) => {
+    pauses++;
+    assert.deepEqual([...table.deleted], [0, 4]);
+    table.hasFastPath = false;
+    await work();
+  };
+  const sweep = { isStale: ({ answererIP }: UDPFlow) => answererIP === '10.1.0.9', onDeleted: () => {} };
+  await kernelFlowTable(client, 'IPv4', unknownFacts, withoutFastPath).sweep(sweep);
+  assert.deepEqual([...table.deleted], [0, 4, 1, 3]);
+  await kernelFlowTable(client, 'IPv4', unknownFacts, withoutFastPath).sweep(sweep);
+  assert.equal(pauses, 1);
+  table.hasFastPath = true;
+  await assert.rejects(kernelFlowTable(client, 'IPv4', unknownFacts).sweep(sweep), /2 entries .*EBUSY/);
 });
 
 test('stale entries are deleted during the dump, so that few are in memory', async () => {

@@ -40,6 +40,7 @@ export function kernelFlowTable(
   client: ConntrackClient,
   family: Family,
   factsNow: () => TableFacts,
+  withoutFastPath: WithoutFastPath = (work) => work(),
 ): FlowTable {
   return {
     async sweep(sweep) {
@@ -47,26 +48,38 @@ export function kernelFlowTable(
       const flow = new KernelFlow(facts);
       const isStale = (entry: TrackedFlow) => entry.protocol === UDP && sweep.isStale(flow.of(entry));
       for (const filter of filtersOf(family, sweep.scopes, facts.entries)) {
-        await sweepTable(client, filter, { ...sweep, isStale });
+        await sweepTable(client, filter, { ...sweep, isStale, withoutFastPath });
       }
     },
     close: () => client.close(),
   };
 }
 
+/** Does the work while every flow takes the usual way through the kernel. */
+export type WithoutFastPath = (work: () => Promise<void>) => Promise<void>;
+
 interface EntrySweep extends Pick<Sweep, 'onDeleted'> {
+  readonly withoutFastPath: WithoutFastPath;
   isStale(entry: TrackedFlow): boolean;
 }
 
 async function sweepTable(client: ConntrackClient, filter: FlowFilter, sweep: EntrySweep): Promise<void> {
   const refused: Error[] = [];
   let stale: FlowIdentity[] = [];
-  const removeStale = async (): Promise<void> => {
-    const entries = stale;
-    stale = [];
+  /** Kernels before 6.4, or without that correction, do not delete an entry whose flow is on the fast path. */
+  const busy: FlowIdentity[] = [];
+  const remove = async (entries: readonly FlowIdentity[], postpone: boolean): Promise<void> => {
     const { deleted, failures } = await client.deleteFlows(entries);
     sweep.onDeleted(deleted);
-    refused.push(...failures.map(({ error }) => error));
+    for (const { flow, error } of failures) {
+      if (postpone && error.code === 'EBUSY') busy.push(flow);
+      else refused.push(error);
+    }
+  };
+  const removeStale = (): Promise<void> => {
+    const entries = stale;
+    stale = [];
+    return remove(entries, true);
   };
   try {
     await client.forEachFilteredFlow(filter, {
@@ -79,6 +92,7 @@ async function sweepTable(client: ConntrackClient, filter: FlowFilter, sweep: En
     });
   } finally {
     await removeStale();
+    if (busy.length > 0) await sweep.withoutFastPath(() => remove(busy, false));
   }
   const [first] = refused;
   if (!first) return;

@@ -194,3 +194,12 @@ test('an explanation says why rules of other programs were not looked at', () =>
   const text = explanationText(report({ otherRules: null, otherRulesUnknown: 'EPERM' }), plain);
   assert.match(text, /\nRules of other programs were not looked at: EPERM\n$/);
 });
+
+test('an explanation says when later packets skip the rules', () => {
+  const kernel = { fate: toTwo, evidence: [], lookedAt: 'table ip kube-proxy', fastPathAfter: 20 };
+  assert.match(
+    explanationText(report({ kernel }), plain),
+    /\nAfter 20 packets, the connection takes the fast path: later packets skip all rules, also those of other programs\.\n/,
+  );
+  assert.doesNotMatch(explanationText(report(), plain), /fast path/);
+});

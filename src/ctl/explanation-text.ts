@@ -6,6 +6,7 @@ import {
   chainText,
   fateText,
   headline,
+  laterPacketsText,
   obstacleText,
   packetText,
   seenText,
@@ -29,8 +30,14 @@ export function explanationText(report: ExplanationReport, paint: Paint): string
     ...reasons,
     targetsText(boundBy(report) ? (report.kernel?.fate ?? planned.fate) : planned.fate, report),
     `\n${kernelText(report, paint)}`,
+    fastPathText(report),
     otherRulesText(report, paint),
   ].join('');
+}
+
+function fastPathText(report: ExplanationReport): string {
+  const text = laterPacketsText(report);
+  return text === undefined ? '' : `${text}\n`;
 }
 
 /** Obstacles are told before the reasons: nobody should miss them. */

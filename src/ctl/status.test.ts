@@ -159,3 +159,27 @@ test('EndpointSlices with unusable parts have a heading that does not contradict
   );
   assert.doesNotMatch(text, /programmed/);
 });
+
+test('status shows the fast path, with devices that are left out, or why there is none', () => {
+  const fastPath: FamilyStatus['fastPath'] = {
+    scope: 'services',
+    after: 20,
+    inUse: true,
+    reason: null,
+    counting: true,
+    devices: ['eth0', 'veth1'],
+    leftOut: [{ device: 'lo', reason: 'loopback' }],
+  };
+  const text = (parts: Partial<NonNullable<FamilyStatus['fastPath']>>) =>
+    statusText(report({ families: [{ ...family, fastPath: { ...fastPath, ...parts } }] }), plain);
+  assert.match(
+    text({}),
+    /IPv4: fast path for connections of Services after 20 packets, on 2 devices; left out: lo \(loopback\)\n/,
+  );
+  assert.match(text({ scope: 'all', leftOut: [] }), /fast path for all forwarded connections .* 2 devices\n/);
+  assert.match(
+    text({ counting: false }),
+    /nf_conntrack_acct is 0: no new connection gets to the fast path\n/,
+  );
+  assert.match(text({ inUse: false, reason: 'no flowtables' }), /IPv4: no fast path: no flowtables\n/);
+});

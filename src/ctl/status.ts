@@ -1,4 +1,10 @@
-import type { FamilyStatus, ProblemReport, SetAsideReport, StatusReport } from '../inspect/api.ts';
+import type {
+  FamilyStatus,
+  FastPathReport,
+  ProblemReport,
+  SetAsideReport,
+  StatusReport,
+} from '../inspect/api.ts';
 import { count } from '../lib/count.ts';
 import { productText } from '../lib/product.ts';
 import { sourcesText } from './status-sources.ts';
@@ -65,6 +71,7 @@ function familyNotes(family: FamilyStatus, now: string, paint: Paint): string[] 
   const notes: string[] = [];
   const { lastFailure, lastSync, lastRepair, lastRepairCause, serviceCIDRs } = family;
   if (serviceCIDRs.length > 0) notes.push(`service CIDRs: ${serviceCIDRs.join(', ')}`);
+  if (family.fastPath) notes.push(fastPathText(family.fastPath, paint));
   if (lastRepair !== null && lastRepairCause) {
     const { by, changes } = lastRepairCause;
     notes.push(`last repair ${agoText(lastRepair, now)}: ${by} had changed our rules (${changes})`);
@@ -75,6 +82,19 @@ function familyNotes(family: FamilyStatus, now: string, paint: Paint): string[] 
     notes.push(isOver ? text : paint('red', text));
   }
   return notes.map((note) => `\n${family.family}: ${note}\n`);
+}
+
+function fastPathText(
+  { scope, after, inUse, reason, counting, ...rest }: FastPathReport,
+  paint: Paint,
+): string {
+  if (!inUse) return paint('yellow', `no fast path: ${reason}`);
+  const whose = scope === 'services' ? 'connections of Services' : 'all forwarded connections';
+  const where = count(rest.devices.length, 'device');
+  const leftOut = rest.leftOut.map(({ device, reason: why }) => `${device} (${why})`).join(', ');
+  const text = `fast path for ${whose} after ${count(after, 'packet')}, on ${where}${leftOut && `; left out: ${leftOut}`}`;
+  if (counting) return text;
+  return `${text}\n${paint('yellow', 'nf_conntrack_acct is 0: no new connection gets to the fast path')}`;
 }
 
 function setAsideNotes({ setAside }: StatusReport, paint: Paint): string[] {

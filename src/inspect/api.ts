@@ -1,5 +1,6 @@
 import type { Difference, Fate, KernelAnswer, OtherRules, Packet } from '../backends/inspection.ts';
 import type { ConfigOnDisk, LastConfigChange } from '../model/config-file-status.ts';
+import type { FastPathSettings } from '../model/fast-path.ts';
 import type { Family } from '../model/ip.ts';
 import type { Protocol } from '../model/objects.ts';
 import type { Placement } from '../model/placement.ts';
@@ -50,6 +51,23 @@ export interface FamilyStatus {
   readonly lastRepair: string | null;
   /** The program, by name and process id, and what it changed: `rule deleted: 3`. */
   readonly lastRepairCause: { readonly by: string; readonly changes: string } | null;
+  /** Null when it is off or nothing is written yet; absent in earlier versions. */
+  readonly fastPath?: FastPathReport | null;
+}
+
+/** Packets of open connections skip the rules. */
+export interface FastPathReport {
+  /** Connections of Services, or all that the node forwards. */
+  readonly scope: FastPathSettings['scope'];
+  /** Packets of a connection that take the usual way first. */
+  readonly after: number;
+  readonly inUse: boolean;
+  /** Why it is not in use. */
+  readonly reason: string | null;
+  /** False: the kernel does not count packets, so no new connection gets to the fast path. */
+  readonly counting: boolean;
+  readonly devices: readonly string[];
+  readonly leftOut: readonly { readonly device: string; readonly reason: string }[];
 }
 
 /** Something that an operator should know and act on. */

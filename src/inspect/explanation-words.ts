@@ -43,6 +43,13 @@ export function boundBy({ kernel, differences }: ExplanationReport): Binding | u
   return differences.length === 0 ? kernel?.bound : undefined;
 }
 
+/** What later packets of the connection skip; undefined when they take the same way as this one. */
+export function laterPacketsText({ kernel }: ExplanationReport): string | undefined {
+  const after = kernel?.fastPathAfter;
+  if (after === undefined) return undefined;
+  return `After ${count(after, 'packet')}, the connection takes the fast path: later packets skip all rules, also those of other programs.`;
+}
+
 /** Whether a rule of another program certainly stops the packet. */
 export function isStopped({ otherRules }: ExplanationReport): boolean {
   return otherRules?.obstacles.some(({ certainty }) => certainty === 'certain') ?? false;

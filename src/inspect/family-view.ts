@@ -1,4 +1,4 @@
-import type { RepairRecord, SyncRequest } from '../backends/backend.ts';
+import type { FastPathStatus, RepairRecord, SyncRequest } from '../backends/backend.ts';
 import type { Family } from '../model/ip.ts';
 import type { Placements } from '../model/placement.ts';
 import type { ServicePort } from '../model/service-port.ts';
@@ -42,4 +42,6 @@ export interface FamilyView {
   /** Changed Services and slices that wait for the next sync. */
   readonly pending: { readonly services: number; readonly slices: number };
   readonly activity: SyncActivity;
+  /** See Backend. */
+  readonly fastPath?: FastPathStatus | undefined;
 }

@@ -70,6 +70,7 @@ test('status has the last sync, failure and repair, with times in RFC 3339', () 
       repairs: 3,
       lastRepair: '2025-12-31T23:59:59.000Z',
       lastRepairCause: { by: 'nft[42]', changes: 'rule deleted: 3' },
+      fastPath: null,
     },
   ]);
 });

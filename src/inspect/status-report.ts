@@ -1,7 +1,14 @@
+import type { FastPathStatus } from '../backends/backend.ts';
 import type { ConfigurationStatus, LastConfigChange } from '../model/config-file-status.ts';
 import type { Problem } from '../model/problem.ts';
 import type { SourceStatus } from '../model/source-status.ts';
-import type { ConfigurationReport, FamilyStatus, ProblemReport, SourcesReport } from './api.ts';
+import type {
+  ConfigurationReport,
+  FamilyStatus,
+  FastPathReport,
+  ProblemReport,
+  SourcesReport,
+} from './api.ts';
 import type { FamilyView } from './family-view.ts';
 
 export function familyStatus(view: FamilyView, nodeIP: string, healthy: boolean): FamilyStatus {
@@ -30,7 +37,13 @@ export function familyStatus(view: FamilyView, nodeIP: string, healthy: boolean)
     repairs: activity.repairs,
     lastRepair: lastRepair ? timeText(lastRepair.at) : null,
     lastRepairCause: lastRepair ? { by: lastRepair.by, changes: lastRepair.changes } : null,
+    fastPath: view.fastPath ? fastPathReport(view.fastPath) : null,
   };
+}
+
+function fastPathReport(status: FastPathStatus): FastPathReport {
+  const { scope, after, isInUse, reason, isCounting, devices, leftOut } = status;
+  return { scope, after, inUse: isInUse, reason: reason ?? null, counting: isCounting, devices, leftOut };
 }
 
 export function problemReport({ kind, family, since, isOutage, text }: Problem): ProblemReport {

@@ -1,4 +1,4 @@
-import type { Backend, RepairRecord, RulesWrong, SyncResult } from '../backends/backend.ts';
+import type { Backend, FastPathStatus, RepairRecord, RulesWrong, SyncResult } from '../backends/backend.ts';
 import type { FamilyView, SyncActivity } from '../inspect/family-view.ts';
 import type { Journalist } from '../inspect/journal.ts';
 import { BoundedFrequencyRunner, type RunnerIntervals } from '../lib/bounded-frequency-runner.ts';
@@ -255,6 +255,12 @@ export class FamilyProxier implements FamilyView, FamilySink {
     this.#requestSync(true);
   }
 
+  /** Does the work while no connection is on the fast path, and no sync is under way. */
+  withoutFastPath(work: () => Promise<void>): Promise<void> {
+    const { backend } = this.#settings;
+    return backend.withoutFastPath ? backend.withoutFastPath(work) : work();
+  }
+
   /** Resolves after the first successful sync. */
   get firstSync(): Promise<void> {
     return this.#firstSync.promise;
@@ -296,6 +302,10 @@ export class FamilyProxier implements FamilyView, FamilySink {
 
   get activity(): SyncActivity {
     return this.#log;
+  }
+
+  get fastPath(): FastPathStatus | undefined {
+    return this.#settings.backend.fastPath;
   }
 
   get repairs(): RepairRecord {

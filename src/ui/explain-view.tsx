@@ -7,6 +7,7 @@ import {
   chainText,
   fateText,
   headline,
+  laterPacketsText,
   obstacleText,
   packetText,
   seenText,
@@ -172,6 +173,7 @@ function Evidence({ report }: { report: ExplanationReport }) {
           {kernel && <p>The kernel says: {fateText(kernel.fate)}</p>}
         </div>
       )}
+      {laterPacketsText(report) && <p>{laterPacketsText(report)}</p>}
       {kernel && (
         <>
           {kernel.evidence.length > 0 && <pre>{kernel.evidence.join('\n')}</pre>}

@@ -124,6 +124,8 @@ function sameFlags(body: string, recorded: string): void {
     'service-metrics': '[]',
     'service-metrics-max': '1000',
     'reset-departed': 'off',
+    'nftables-fast-path': 'off',
+    'nftables-fast-path-after': '20',
   };
   for (const [name, value] of Object.entries(ours)) {
     assert.equal(own.get(name), value);

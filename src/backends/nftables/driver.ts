@@ -4,9 +4,11 @@ import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../obs/log.ts';
 import type { ProxyMetrics } from '../../obs/proxy-metrics.ts';
 import type { ServicePlan } from '../../plan/service-plan.ts';
+import type { FastPathStatus } from '../backend.ts';
 import type { Closable, Driver, EngineSignals, Wanted, WantedChanges, Written } from '../driver.ts';
 import { TableWatch } from '../table-watch.ts';
 import { Commits, isOutdated } from './commits.ts';
+import { FastPath, type FastPathOptions } from './fast-path.ts';
 import { FullTableWrite } from './full-write.ts';
 import { IdleChains } from './idle-chains.ts';
 import { isSetName, tableOf } from './layout.ts';
@@ -23,6 +25,8 @@ export interface NftablesOptions {
   readonly metrics: Pick<ProxyMetrics, 'nftablesSyncFailures' | 'nftablesCleanupFailures'>;
   readonly logger: Logger;
   readonly clock: Clock;
+  /** Where the fast path finds devices; without it there is none. */
+  readonly fastPath?: Pick<FastPathOptions, 'links' | 'isCounting'> | undefined;
   /** See PrepareOptions. */
   readonly endpointsToRead?: number;
   /** Releases the client. */
@@ -34,15 +38,24 @@ export class NftablesDriver implements Driver<Believed> {
   readonly subject = 'table kube-proxy';
   readonly #options: NftablesOptions;
   readonly #commits: Commits;
+  readonly #fastPath: FastPath | undefined;
   #idleChains: IdleChains | undefined;
 
   constructor(options: NftablesOptions) {
     this.#options = options;
     this.#commits = new Commits(options);
+    this.#fastPath = options.fastPath && new FastPath({ ...options, ...options.fastPath });
+  }
+
+  get fastPath(): FastPathStatus | undefined {
+    return this.#fastPath?.status;
   }
 
   async writeChanges(belief: Believed, wanted: WantedChanges): Promise<Written<Believed>> {
-    return this.#write(await prepareChanges(this.#options, belief, wanted), wanted);
+    const departs = hasNewDepartures(belief, wanted);
+    const written = await this.#write(await prepareChanges(this.#options, belief, wanted), wanted);
+    if (departs) await this.#fastPath?.renew();
+    return written;
   }
 
   /** Reads only the suspect sets. Resolves to undefined when something else is wrong, too. */
@@ -52,10 +65,13 @@ export class NftablesDriver implements Driver<Believed> {
     wanted: WantedChanges,
   ): Promise<Written<Believed> | undefined> {
     const sets = new Set([...suspects].filter(isSetName));
+    const departs = hasNewDepartures(belief, wanted);
     const prepared = await prepareRepair(this.#options, belief, sets, wanted);
     if (!prepared) return undefined;
     try {
-      return await this.#write(prepared, wanted);
+      const written = await this.#write(prepared, wanted);
+      await (departs ? this.#fastPath?.renew() : this.#fastPath?.ensure());
+      return written;
     } catch (error) {
       if (isOutdated(error)) return undefined;
       throw error;
@@ -63,7 +79,7 @@ export class NftablesDriver implements Driver<Believed> {
   }
 
   writeAll(wanted: Wanted): FullTableWrite {
-    return new FullTableWrite({ ...this.#options, commits: this.#commits }, wanted);
+    return new FullTableWrite({ ...this.#options, commits: this.#commits, fastPath: this.#fastPath }, wanted);
   }
 
   prepareAlone(plan: ServicePlan): void {
@@ -80,7 +96,19 @@ export class NftablesDriver implements Driver<Believed> {
     this.#idleChains = new IdleChains({ settings, commits: this.#commits, clock, exclusively });
     // Which client is bound to which endpoint: packets write it.
     const watch = new TableWatch({ client, table, unwatched: 'clients', clock, logger, onChange: changed });
-    return [watch, this.#idleChains];
+    const fastPath = this.#fastPath;
+    const devices =
+      settings.fastPath &&
+      fastPath?.watch(() => {
+        void exclusively(async (belief) => {
+          if (belief) await fastPath.ensure();
+        });
+      });
+    return [watch, this.#idleChains, ...(devices ? [devices] : [])];
+  }
+
+  withoutFastPath(work: () => Promise<void>): Promise<void> {
+    return this.#fastPath?.without(work) ?? work();
   }
 
   async close(): Promise<void> {
@@ -94,4 +122,9 @@ export class NftablesDriver implements Driver<Believed> {
     await this.#options.loopback?.update(wanted);
     return writtenBy(prepared);
   }
+}
+
+/** Whether connections that may be on the fast path get a reset from now on. */
+function hasNewDepartures({ departed }: Believed, wanted: Wanted): boolean {
+  return wanted.departed?.keys().some((id) => !departed.has(id)) ?? false;
 }

@@ -2,11 +2,13 @@ import { NftError } from '../../kernel/nft/errors.ts';
 import type { FullWrite, Remedy, Wanted, Written } from '../driver.ts';
 import { type Commits, isOutdated } from './commits.ts';
 import type { NftablesOptions } from './driver.ts';
+import type { FastPath } from './fast-path.ts';
 import { type Believed, type Prepared, prepareFull, writtenBy } from './prepare.ts';
 import { culpritsOf } from './refusal.ts';
 
-export interface FullTableWriteOptions extends NftablesOptions {
+export interface FullTableWriteOptions extends Omit<NftablesOptions, 'fastPath'> {
   readonly commits: Commits;
+  readonly fastPath: FastPath | undefined;
 }
 
 /** Stop isolating bad service ports after this many; the cause is then elsewhere. */
@@ -30,7 +32,7 @@ export class FullTableWrite implements FullWrite<Believed> {
   }
 
   async attempt(leftOut: ReadonlyMap<string, Error>): Promise<Written<Believed>> {
-    const { commits, loopback, logger, settings } = this.#options;
+    const { commits, loopback, fastPath, logger, settings } = this.#options;
     this.#prepared = undefined;
     const prepared = await this.#prepare(leftOut, this.#isReplaced);
     // Only the first attempt insists on the ruleset not having changed since it was read: any change of any table
@@ -42,6 +44,7 @@ export class FullTableWrite implements FullWrite<Believed> {
       logger.info('Table could not be put right and was replaced', { ipFamily: settings.family });
     }
     await commits.removeIdle(prepared.idle);
+    await (prepared.believed.departed.size > 0 ? fastPath?.renew() : fastPath?.ensure());
     await loopback?.update({ ...this.#wanted, changed: 'all' });
     return writtenBy(prepared);
   }

@@ -16,6 +16,8 @@ import {
 import { answerOf } from '../nft-answer.ts';
 import { readBindings } from './bindings.ts';
 import { tableDifferences } from './differences.ts';
+import { fastPathDifferences } from './fast-path-differences.ts';
+import { fastPathBody, isWanted, readFastPath } from './fast-path-rules.ts';
 import { isSetName, setDefinition, tableOf } from './layout.ts';
 import type { LoopbackProxy } from './loopback-proxy.ts';
 import type { NftablesSettings } from './settings.ts';
@@ -39,26 +41,32 @@ export class NftablesInspection implements Inspection {
 
   /** Rejects with NotUnderstoodError when the packet meets a rule whose meaning is not known. */
   async ask(packet: Packet): Promise<KernelAnswer> {
-    const { nft, addresses } = this.#options.kernel;
+    const { nft, addresses: source } = this.#options.kernel;
+    const addresses = await source.list();
     const { family, masqueradeBit } = this.#options.settings;
     const table = tableOf(family);
     const followed = await answerOf(packet, {
       client: nft,
       table,
       definitionOf: (set) => (isSetName(set) ? setDefinition(family, set) : undefined),
-      addresses: await addresses.list(),
+      addresses,
     });
     const lookedAt = `table ${table.family} ${table.name}`;
     if (followed.fate.action === 'pass' && this.#mayBeServedOnLoopback(packet)) {
       return this.#onLoopback(packet, followed, lookedAt);
     }
-    return answered(followed, lookedAt, { kind: 'rewritten', mark: 1 << masqueradeBit });
+    const answer = answered(followed, lookedAt, { kind: 'rewritten', mark: 1 << masqueradeBit });
+    return { ...answer, ...(await this.#fastPath(packet, followed, addresses)) };
   }
 
   async compare(request: Omit<SyncRequest, 'changed'>): Promise<readonly Difference[]> {
     const { kernel, settings, clock } = this.#options;
     const addresses = settings.nodePortAddresses.matchAll ? [] : await kernel.addresses.list();
-    return tableDifferences({ client: kernel.nft, settings, clock }, { ...request, addresses });
+    const differences = await tableDifferences(
+      { client: kernel.nft, settings, clock },
+      { ...request, addresses },
+    );
+    return [...differences, ...(await fastPathDifferences(kernel, settings))];
   }
 
   bindings(plans: readonly ServicePlan[], sink: BindingSink): Promise<void> {
@@ -68,6 +76,20 @@ export class NftablesInspection implements Inspection {
 
   async close(): Promise<void> {
     this.#options.kernel.close();
+  }
+
+  /** Whether the connection gets to the fast path: it must be forwarded to another host, and the kernel must hold the rule. */
+  async #fastPath(
+    { protocol, origin }: Packet,
+    { fate }: FollowedPacket,
+    addresses: readonly string[],
+  ): Promise<Pick<KernelAnswer, 'fastPathAfter'>> {
+    const { settings, kernel } = this.#options;
+    const { fastPath, family } = settings;
+    if (!fastPath || fate.action !== 'forward' || origin === 'node' || protocol === 'SCTP') return {};
+    if (fate.targets.some(({ endpoint }) => addresses.some((ip) => isAt(endpoint, ip)))) return {};
+    const held = await readFastPath(kernel.nft, family);
+    return held.flowtable && isWanted(held, fastPathBody(fastPath)) ? { fastPathAfter: fastPath.after } : {};
   }
 
   #mayBeServedOnLoopback({ destination }: Packet): boolean {
@@ -85,4 +107,9 @@ export class NftablesInspection implements Inspection {
     const answer = outlook ? forwardedAnswer(outlook, source) : followed;
     return answered(answer, `${lookedAt} and the listeners of this process`, { kind: 'listener', at });
   }
+}
+
+/** Whether an endpoint, `ip:port`, has this address. */
+function isAt(endpoint: string, ip: string): boolean {
+  return endpoint.startsWith(ip.includes(':') ? `[${ip}]:` : `${ip}:`);
 }

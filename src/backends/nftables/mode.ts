@@ -1,5 +1,6 @@
 import type { TableRef } from '../../kernel/nft/objects.ts';
 import { type KernelInterfaces, openKernel } from '../../kernel/open.ts';
+import { Sysctl } from '../../kernel/sysctl.ts';
 import { systemFiles } from '../../kernel/system-files.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { toMillis } from '../../lib/duration.ts';
@@ -43,6 +44,7 @@ class NftablesMode implements Mode {
   readonly isTraceable = true;
   readonly rewritesWithNat = true;
   readonly resetsDeparted = true;
+  readonly hasFastPath = true;
   readonly leftovers = tableLeftovers(tableOf);
   readonly #kernel = new SharedByFamilies<KernelInterfaces>();
   /** One per backend. A family has two while one replaces the other. */
@@ -94,9 +96,10 @@ class NftablesMode implements Mode {
       return this.#release(user);
     };
     const client = kernel.nft;
+    const fastPath = { links: kernel.links, isCounting };
     return new SyncEngine({
       family,
-      driver: new NftablesDriver({ settings, client, loopback, metrics, logger, clock, onClose }),
+      driver: new NftablesDriver({ settings, client, loopback, fastPath, metrics, logger, clock, onClose }),
       usesServiceCIDRs: true,
       addresses: nodePortSource(kernel.addresses, settings.nodePortAddresses),
       retryMs: toMillis(config.minSyncPeriod),
@@ -150,6 +153,12 @@ class NftablesMode implements Mode {
 
 export const nftablesMode = new NftablesMode();
 
+/** Whether the kernel counts the packets of new connections; undefined when it does not say. */
+function isCounting(): boolean | undefined {
+  const value = new Sysctl(systemFiles).read('net/netfilter/nf_conntrack_acct');
+  return value === undefined ? undefined : value !== 0;
+}
+
 /** Connections to node ports at loopback addresses are proxied or rejected, and counted. */
 function handlesLocalhost(gateEnabled: (gate: string) => boolean): boolean {
   return gateEnabled('KubeProxyNFTablesLocalhostNodePorts');
@@ -170,6 +179,7 @@ function settingsOf(context: InspectionContext): NftablesSettings {
     nodePortAddresses,
     nodeIP,
     localhostNodePorts: handlesLocalhost(context.gateEnabled),
+    fastPath: context.fastPath,
   };
 }
 

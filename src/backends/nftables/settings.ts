@@ -1,3 +1,4 @@
+import type { FastPathSettings } from '../../model/fast-path.ts';
 import type { Family } from '../../model/ip.ts';
 import type { LocalDetector } from '../../model/local-detector.ts';
 import type { NodePortAddresses } from '../../model/node-port-addresses.ts';
@@ -14,4 +15,6 @@ export interface NftablesSettings {
   readonly nodeIP: string;
   /** Feature gate KubeProxyNFTablesLocalhostNodePorts. */
   readonly localhostNodePorts: boolean;
+  /** Undefined when every packet takes the usual way. */
+  readonly fastPath?: FastPathSettings | undefined;
 }

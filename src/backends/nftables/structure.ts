@@ -141,7 +141,8 @@ function attachChain(body: ChainBody, chains: KernelState['chains'], transaction
   transaction.addChain(body);
 }
 
-function isAttachedAs({ base }: Chain, body: ChainBody): boolean {
+/** Whether a chain has the hook that it is to have. */
+export function isAttachedAs({ base }: Chain, body: ChainBody): boolean {
   const wanted = body.base;
   if (!base || !wanted) return !base && !wanted;
   const isOpen = base.policy === undefined || base.policy === 'accept';

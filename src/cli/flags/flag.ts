@@ -1,6 +1,7 @@
 import { defaultConfig, HEALTHZ_PORT, METRICS_PORT } from '../../config/defaults.ts';
 import type { ConfigDraft } from '../../config/types.ts';
 import { SECOND } from '../../lib/duration.ts';
+import type { FastPathScope } from '../../model/fast-path.ts';
 import type { ResetDeparted } from '../../model/own-annotations.ts';
 import { defineFlag, type Flag } from '../flag-set.ts';
 import type { FlagType } from '../flag-types.ts';
@@ -28,6 +29,8 @@ export interface FlagValues {
   serviceMetrics: readonly string[];
   serviceMetricsMax: number;
   resetDeparted: ResetDeparted;
+  fastPath: FastPathScope;
+  fastPathAfter: number;
   clusterCIDR: string;
   iptablesSyncPeriod: bigint;
   iptablesMinSyncPeriod: bigint;
@@ -38,6 +41,8 @@ export interface FlagValues {
 }
 
 const SERVICE_METRICS_MAX = 1000;
+/** Packets: more than a short exchange has, which would gain nothing. */
+const FAST_PATH_AFTER = 20;
 
 /** The values of a start without flags. */
 export function defaultValues(): FlagValues {
@@ -58,6 +63,8 @@ export function defaultValues(): FlagValues {
     serviceMetrics: [],
     serviceMetricsMax: SERVICE_METRICS_MAX,
     resetDeparted: 'off',
+    fastPath: 'off',
+    fastPathAfter: FAST_PATH_AFTER,
     clusterCIDR: '',
     iptablesSyncPeriod: 30n * SECOND,
     iptablesMinSyncPeriod: SECOND,

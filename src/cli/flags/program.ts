@@ -20,7 +20,7 @@ export const programFlags: readonly ProxyFlag[] = [
     'config',
     string,
     field(program, 'configPath'),
-    'Read the configuration from this file. Of the other flags, --cleanup, --init-only, --dry-run, --output, --write-config-to, --master, --manifests, --hostname-override, --inspection-from, --service-metrics, --service-metrics-max, --reset-departed, --version and the logging flags still apply; the rest is ignored.',
+    'Read the configuration from this file. Of the other flags, --cleanup, --init-only, --dry-run, --output, --write-config-to, --master, --manifests, --hostname-override, --inspection-from, --service-metrics, --service-metrics-max, --reset-departed, --nftables-fast-path, --nftables-fast-path-after, --version and the logging flags still apply; the rest is ignored.',
   ),
   flag(
     'write-config-to',

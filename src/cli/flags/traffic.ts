@@ -1,3 +1,4 @@
+import { type FastPathScope, fastPathScopes } from '../../model/fast-path.ts';
 import {
   parseResetDeparted,
   type ResetDeparted,
@@ -9,6 +10,7 @@ import {
   type FlagType,
   int32,
   localMode,
+  positive,
   proxyMode,
   string,
   stringSlice,
@@ -32,6 +34,16 @@ const resetDeparted: FlagType<ResetDeparted> = {
   format: (value) => value,
 };
 
+const fastPath: FlagType<FastPathScope> = {
+  name: fastPathScopes.join('|'),
+  parse(text) {
+    const value = fastPathScopes.find((scope) => scope === text);
+    if (!value) throw new Error(`is none of ${fastPathScopes.join(', ')}`);
+    return value;
+  },
+  format: (value) => value,
+};
+
 export const trafficFlags: readonly ProxyFlag[] = [
   flag(
     'proxy-mode',
@@ -44,6 +56,18 @@ export const trafficFlags: readonly ProxyFlag[] = [
     resetDeparted,
     field(program, 'resetDeparted'),
     `With "tcp", in nftables mode, connections of Services to endpoints that are gone get a TCP reset at their next packet, for ten minutes; with "off" they do not. The annotation ${resetDepartedAnnotation} of a Service overrides it.`,
+  ),
+  flag(
+    'nftables-fast-path',
+    fastPath,
+    field(program, 'fastPath'),
+    'In nftables mode, forward packets of open TCP and UDP connections without running them through rules: those of "services", or "all" that the node forwards. Rules of other programs do not see these packets either.',
+  ),
+  flag(
+    'nftables-fast-path-after',
+    positive,
+    field(program, 'fastPathAfter'),
+    'The number of packets of a connection, in both directions together, before --nftables-fast-path applies to it.',
   ),
   flag(
     'cluster-cidr',

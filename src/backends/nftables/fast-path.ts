@@ -1,0 +1,224 @@
+import { NftBatch } from '../../kernel/nft/batch.ts';
+import type { NftClient } from '../../kernel/nft/client.ts';
+import { NftError } from '../../kernel/nft/errors.ts';
+import type { Operation } from '../../kernel/nft/operation.ts';
+import type { Closable, RouteClient } from '../../kernel/route/client.ts';
+import type { Clock, Timer } from '../../lib/clock.ts';
+import { sleep } from '../../lib/sleep.ts';
+import { messageOf } from '../../lib/thrown.ts';
+import type { Logger } from '../../obs/log.ts';
+import type { FastPathStatus, LeftOutDevice } from '../backend.ts';
+import { LastingSubscription } from '../lasting-subscription.ts';
+import { chooseDevices, type DeviceChoice } from './fast-path-devices.ts';
+import {
+  fastPathChange,
+  fastPathRemoval,
+  flowtableOf,
+  type HeldFastPath,
+  readFastPath,
+} from './fast-path-rules.ts';
+import { tableComment, tableOf } from './layout.ts';
+import type { NftablesSettings } from './settings.ts';
+
+/** The node's interfaces. */
+export type Links = Pick<RouteClient, 'listLinks' | 'watchLinks'>;
+
+export interface FastPathOptions {
+  readonly settings: NftablesSettings;
+  readonly client: NftClient;
+  readonly links: Links;
+  /** Whether the kernel counts packets of new connections; undefined when that is not known. */
+  readonly isCounting: () => boolean | undefined;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** A device may go between the list and the commit. */
+const maxAttempts = 3;
+/** Pods come and go with devices of their own; a burst of changes is looked at once. */
+const settleMs = 100;
+const releaseMs = 100;
+
+/**
+ * Keeps the flowtable of one family, its devices and the rule that puts connections into it. They have transactions of their
+ * own, after those of services: what the kernel refuses here disturbs no service. Calls must not overlap with each other
+ * or with a sync.
+ */
+export class FastPath {
+  readonly #options: FastPathOptions;
+  #status: FastPathStatus | undefined;
+
+  constructor(options: FastPathOptions) {
+    this.#options = options;
+  }
+
+  /** Undefined when it is off, or before the first sync. */
+  get status(): FastPathStatus | undefined {
+    return this.#status;
+  }
+
+  /** Puts right what differs from the settings; removes everything when they ask for no fast path. Does not reject. */
+  ensure(): Promise<void> {
+    return this.#write(false);
+  }
+
+  /** The same, and all connections leave the fast path: their next packets meet the rules again. */
+  renew(): Promise<void> {
+    return this.#write(true);
+  }
+
+  /** Does the work while no connection is on the fast path. */
+  async without(work: () => Promise<void>): Promise<void> {
+    const { client, settings, clock } = this.#options;
+    if (!this.#status?.isInUse) return work();
+    await client.commit(fastPathRemoval(await readFastPath(client, settings.family)));
+    try {
+      // The kernel releases the connections some time after the commit.
+      await sleep(clock, releaseMs);
+      await work();
+    } finally {
+      await this.ensure();
+    }
+  }
+
+  /** Calls `onChange` after devices came or went. */
+  watch(onChange: () => void): Closable {
+    const { links, clock, logger, settings } = this.#options;
+    let timer: Timer | undefined;
+    const schedule = () => {
+      timer ??= clock.setTimeout(() => {
+        timer = undefined;
+        onChange();
+      }, settleMs);
+    };
+    const subscription = new LastingSubscription({
+      topic: 'changes of interfaces',
+      open: (onLost) => links.watchLinks(schedule, onLost),
+      onReopened: schedule,
+      clock,
+      logger,
+      details: { ipFamily: settings.family },
+    });
+    return {
+      close: () => {
+        timer?.cancel();
+        subscription.close();
+      },
+    };
+  }
+
+  async #write(anew: boolean): Promise<void> {
+    const { settings } = this.#options;
+    try {
+      if (settings.fastPath) this.#note(await this.#bring(anew));
+      else await this.#remove();
+    } catch (error) {
+      // Connections to departed endpoints must not stay there.
+      if (anew) await this.#remove().catch(() => {});
+      this.#fail(error);
+    }
+  }
+
+  async #remove(): Promise<void> {
+    const { client, settings } = this.#options;
+    await client.commit(fastPathRemoval(await readFastPath(client, settings.family)));
+  }
+
+  /** Writes what differs. Devices that the kernel refuses are left out. */
+  async #bring(anew: boolean): Promise<DeviceChoice> {
+    const { client, settings, links } = this.#options;
+    const refused: LeftOutDevice[] = [];
+    for (let attempt = 1; ; attempt++) {
+      const held = await readFastPath(client, settings.family);
+      const choice = without(chooseDevices(await links.listLinks()), refused);
+      const batch = this.#changeOf(held, choice.devices, anew);
+      try {
+        await client.commit(batch);
+        return choice;
+      } catch (error) {
+        if (attempt === maxAttempts || !isAboutDevices(error)) throw error;
+        refused.push(...(await this.#refusedOf(choice.devices)));
+      }
+    }
+  }
+
+  #changeOf(held: HeldFastPath, devices: readonly string[], anew: boolean): NftBatch {
+    const { settings, isCounting } = this.#options;
+    const { family, fastPath = { scope: 'services', after: 0 } } = settings;
+    // Loading the rule makes the kernel count packets, without which no connection gets to the fast path.
+    const isRuleInDoubt = isCounting() === false;
+    return fastPathChange(
+      isRuleInDoubt ? { ...held, rules: [] } : held,
+      { ...fastPath, family, devices },
+      anew,
+    );
+  }
+
+  /** The devices that the kernel refuses by themselves. */
+  async #refusedOf(devices: readonly string[]): Promise<LeftOutDevice[]> {
+    const { client, settings } = this.#options;
+    const { family } = settings;
+    const refused: LeftOutDevice[] = [];
+    for (const device of devices) {
+      const batch = new NftBatch().add('table', { ...tableOf(family), comment: tableComment });
+      batch.add('flowtable', flowtableOf(family)).add('flowtable', flowtableOf(family, [device]));
+      await client.check(batch).catch((error: unknown) => {
+        refused.push({ device, reason: messageOf(error) });
+      });
+    }
+    return refused;
+  }
+
+  #note({ devices, leftOut }: DeviceChoice): void {
+    const { settings, logger, isCounting } = this.#options;
+    const { fastPath, family } = settings;
+    if (!fastPath) return;
+    if (!this.#status?.isInUse) {
+      logger.info('Fast path in use', { ipFamily: family, ...fastPath, devices: devices.length });
+    }
+    this.#status = { ...fastPath, isInUse: true, isCounting: isCounting() !== false, devices, leftOut };
+  }
+
+  #fail(error: unknown): void {
+    const { settings, logger } = this.#options;
+    const { fastPath, family } = settings;
+    const reason = reasonOf(error);
+    if (this.#status?.reason !== reason) {
+      logger.error(error, 'No fast path; connections take the usual way', { ipFamily: family, reason });
+    }
+    if (!fastPath) return;
+    this.#status = { ...fastPath, isInUse: false, isCounting: true, reason, devices: [], leftOut: [] };
+  }
+}
+
+function without({ devices, leftOut }: DeviceChoice, refused: readonly LeftOutDevice[]): DeviceChoice {
+  const names = new Set(refused.map(({ device }) => device));
+  return {
+    devices: devices.filter((device) => !names.has(device)),
+    leftOut: [...leftOut, ...refused],
+  };
+}
+
+/** Whether the kernel refused to add devices, and nothing else. */
+function isAboutDevices(error: unknown): boolean {
+  if (!(error instanceof NftError)) return false;
+  return error.failures.every(({ operation }) => {
+    return operation?.kind === 'flowtable' && operation.verb === 'add' && hasDevices(operation.object);
+  });
+}
+
+function hasDevices(object: Operation['object']): boolean {
+  return 'devices' in object && Array.isArray(object.devices) && object.devices.length > 0;
+}
+
+/** Why there is no fast path, for people. */
+function reasonOf(error: unknown): string {
+  const text = messageOf(error);
+  if (!(error instanceof NftError)) return text;
+  // Without the table, the chain is refused as well.
+  const lacks = error.failures.every(
+    ({ operation }) =>
+      operation?.verb === 'add' && (operation.kind === 'flowtable' || operation.kind === 'rule'),
+  );
+  return lacks ? `this kernel has no flowtables (nf_flow_table, nft_flow_offload): ${text}` : text;
+}
