@@ -10,7 +10,8 @@ import {
   overrunError,
 } from '../../test/kernel/fake-netlink.ts';
 import { NetlinkConntrackClient } from '../kernel/ct/client.ts';
-import { CT_DELETE, CT_GET, CT_NEW } from '../kernel/ct/constants.ts';
+import { CT_DELETE, CT_GET, CT_NEW, CTA } from '../kernel/ct/constants.ts';
+import { IPS_OFFLOAD } from '../kernel/ct/tracked-flow.ts';
 import { NLM_F_DUMP_INTR } from '../kernel/netlink/constants.ts';
 import type { NetlinkMessage } from '../kernel/netlink/reader.ts';
 import type { MessageWriter } from '../kernel/netlink/writer.ts';
@@ -54,7 +55,10 @@ class Table {
     const fault = this.faults.shift();
     const flags = fault === 'interrupted' ? NLM_F_DUMP_INTR : 0;
     const entries = this.flows.map((answerer, i) =>
-      fakeMessage({ type: CT_NEW, flags, ...to }, (writer) => writeEntry(writer, i, answerer)),
+      fakeMessage({ type: CT_NEW, flags, ...to }, (writer) => {
+        writeEntry(writer, i, answerer);
+        if (this.hasFastPath && i % 2 === 1) writer.u32Be(CTA.STATUS, IPS_OFFLOAD);
+      }),
     );
     if (fault === 'refused') return [fakeDone(to, EINTR)];
     if (fault === 'failed') return [...entries.slice(0, 1), fakeDone(to, EPERM)];
@@ -239,6 +243,8 @@ test('a flow is quiet when its time-out was last renewed some seconds ago', asyn
   // The number of a flow is also the rest of its time-out.
   assert.equal(await quiet(30), 28);
   assert.equal(await quiet(undefined), 0);
+  table.hasFastPath = true;
+  assert.equal(await quiet(30), 14);
 });
 
 test('one walk serves all changed frontends and node ports, unless the kernel can skip many entries', async () => {

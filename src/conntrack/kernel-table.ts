@@ -1,6 +1,6 @@
 import type { ConntrackClient } from '../kernel/ct/client.ts';
 import type { FlowFilter, FlowIdentity } from '../kernel/ct/flow.ts';
-import { IPS_ASSURED, type TrackedFlow } from '../kernel/ct/tracked-flow.ts';
+import { IPS_ASSURED, IPS_OFFLOAD, type TrackedFlow } from '../kernel/ct/tracked-flow.ts';
 import type { Sysctl } from '../kernel/sysctl.ts';
 import { type AddressKey, keyBytes, keyText } from '../model/address-key.ts';
 import { type Family, parseIP } from '../model/ip.ts';
@@ -165,6 +165,8 @@ class KernelFlow implements UDPFlow {
   get isQuiet(): boolean {
     const { status = 0, timeout = 0 } = this.#entry ?? {};
     const { ordinary = 0, stream = 0 } = this.#facts;
+    // Of a flow on the fast path the kernel does not tell the time-out.
+    if (status & IPS_OFFLOAD) return false;
     return (status & IPS_ASSURED ? stream : ordinary) - timeout >= quietSeconds;
   }
 

@@ -9,7 +9,7 @@ import { NetlinkFormatError, readMessages } from '../netlink/reader.ts';
 import type { MessageWriter } from '../netlink/writer.ts';
 import { CT_DELETE, CT_NEW, CTA } from './constants.ts';
 import { dropsOf, followFlowsOn } from './events.ts';
-import { readTrackedFlow, TrackedFlow } from './tracked-flow.ts';
+import { IPS_OFFLOAD, readTrackedFlow, TCP_ESTABLISHED, TrackedFlow } from './tracked-flow.ts';
 
 const ipv4 = { family: 2, source: [10, 1, 0, 9], destination: [10, 96, 0, 1], answerer: [10, 244, 0, 5] };
 const ipv6 = {
@@ -103,6 +103,22 @@ test('a record keeps nothing of the flow before', () => {
   assert.ok(second && readTrackedFlow(second, flow));
   const { status, id, tcpState, isCounted, bytesOut, startedAt } = flow;
   assert.deepEqual([status, id, tcpState, isCounted, bytesOut, startedAt], [0, 0, 0, false, 0, 0]);
+});
+
+test('a TCP flow on the fast path counts as established: the kernel does not tell its state', () => {
+  const stateWith = (status: number) => {
+    const flow = new TrackedFlow();
+    const entry = fakeMessage({ type: CT_NEW, sequence: 0, port: 0 }, (writer) => {
+      writer.nfgenmsg(2);
+      tuple(writer, CTA.TUPLE_ORIG, [1, 2, 3, 4], [5, 6, 7, 8], [1, 2]);
+      tuple(writer, CTA.TUPLE_REPLY, [5, 6, 7, 8], [1, 2, 3, 4], [2, 1]);
+      writer.u32Be(CTA.STATUS, status);
+    });
+    const [message] = readMessages(entry);
+    assert.ok(message && readTrackedFlow(message, flow));
+    return flow.tcpState;
+  };
+  assert.deepEqual([stateWith(0x2e), stateWith(IPS_OFFLOAD | 0x2e)], [0, TCP_ESTABLISHED]);
 });
 
 test('no bytes crash or hang the decoder of tracked flows', () => {

@@ -2,12 +2,14 @@ import { type AddressKey, ipv6Key } from '../../model/address-key.ts';
 import type { Family } from '../../model/ip.ts';
 import { nfgenmsgLength } from '../netlink/constants.ts';
 import { type AttributeReader, NetlinkFormatError, type NetlinkMessage } from '../netlink/reader.ts';
-import { addressFamilies } from '../numbers.ts';
+import { addressFamilies, protocolNumbers } from '../numbers.ts';
 import { CTA, IP, PROTO, PROTOINFO_TCP, PROTOINFO_TCP_STATE, TUPLE } from './constants.ts';
 
 /** Bits of the status of a flow. */
 export const IPS_SEEN_REPLY = 0x2;
 export const IPS_ASSURED = 0x4;
+/** The flow is on a fast path (a flowtable). */
+export const IPS_OFFLOAD = 0x4000;
 
 /** TCP_CONNTRACK_ESTABLISHED, a `tcpState`. */
 export const TCP_ESTABLISHED = 3;
@@ -105,6 +107,8 @@ export function readTrackedFlow(message: NetlinkMessage, flow: TrackedFlow): boo
     }
   }
   if (tuples !== 3) throw new NetlinkFormatError('conntrack entry without its two tuples');
+  // The kernel tells neither state nor time-out of a flow on the fast path; only established ones get there.
+  if (flow.status & IPS_OFFLOAD && flow.protocol === protocolNumbers.TCP) flow.tcpState ||= TCP_ESTABLISHED;
   return true;
 }
 
