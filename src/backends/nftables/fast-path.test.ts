@@ -140,6 +140,21 @@ test('a kernel without flowtables is reported once, and work without a fast path
   assert.ok(isDone);
 });
 
+test('what the kernel refuses for now is tried again, and meanwhile nothing is left of the fast path', async () => {
+  const { path, nft, clock, devices } = await harness(services, 'eth0');
+  await path.ensure();
+  const watch = path.watch(() => void path.ensure());
+  nft.refuses = ({ verb, kind }) => verb === 'add' && kind === 'chain';
+  await path.renew();
+  assert.deepEqual([await devices(), path.status?.isInUse], [[], false]);
+  assert.doesNotMatch(path.status?.reason ?? '', /has no flowtables/);
+  nft.refuses = () => false;
+  await clock.advance(60_000);
+  await new Promise(setImmediate);
+  assert.deepEqual([await devices(), path.status?.isInUse], [['eth0'], true]);
+  await watch.close();
+});
+
 test('work without the fast path is done while there is none, and it is there again afterwards, also after a failure', async () => {
   const { path, devices, clock } = await harness(services, 'eth0');
   await path.ensure();

@@ -6,6 +6,7 @@ import type { Closable, RouteClient } from '../../kernel/route/client.ts';
 import type { Clock, Timer } from '../../lib/clock.ts';
 import { sleep } from '../../lib/sleep.ts';
 import { messageOf } from '../../lib/thrown.ts';
+import type { FastPathSettings } from '../../model/fast-path.ts';
 import type { Logger } from '../../obs/log.ts';
 import type { FastPathStatus, LeftOutDevice } from '../backend.ts';
 import { LastingSubscription } from '../lasting-subscription.ts';
@@ -14,8 +15,8 @@ import {
   fastPathChange,
   fastPathRemoval,
   flowtableOf,
-  type HeldFastPath,
   readFastPath,
+  type WantedFastPath,
 } from './fast-path-rules.ts';
 import { tableComment, tableOf } from './layout.ts';
 import type { NftablesSettings } from './settings.ts';
@@ -38,6 +39,7 @@ const maxAttempts = 3;
 /** Pods come and go with devices of their own; a burst of changes is looked at once. */
 const settleMs = 100;
 const releaseMs = 100;
+const retryMs = 60_000;
 
 /**
  * Keeps the flowtable of one family, its devices and the rule that puts connections into it. They have transactions of their
@@ -47,6 +49,8 @@ const releaseMs = 100;
 export class FastPath {
   readonly #options: FastPathOptions;
   #status: FastPathStatus | undefined;
+  /** Schedules another try. */
+  #tryLater: () => void = () => {};
 
   constructor(options: FastPathOptions) {
     this.#options = options;
@@ -81,26 +85,29 @@ export class FastPath {
     }
   }
 
-  /** Calls `onChange` after devices came or went. */
+  /** Calls `onChange` after devices came or went, and a minute after the kernel refused something for now. */
   watch(onChange: () => void): Closable {
     const { links, clock, logger, settings } = this.#options;
     let timer: Timer | undefined;
-    const schedule = () => {
+    const schedule = (ms: number) => {
       timer ??= clock.setTimeout(() => {
         timer = undefined;
         onChange();
-      }, settleMs);
+      }, ms);
     };
+    const settle = () => schedule(settleMs);
+    this.#tryLater = () => schedule(retryMs);
     const subscription = new LastingSubscription({
       topic: 'changes of interfaces',
-      open: (onLost) => links.watchLinks(schedule, onLost),
-      onReopened: schedule,
+      open: (onLost) => links.watchLinks(settle, onLost),
+      onReopened: settle,
       clock,
       logger,
       details: { ipFamily: settings.family },
     });
     return {
       close: () => {
+        this.#tryLater = () => {};
         timer?.cancel();
         subscription.close();
       },
@@ -108,14 +115,26 @@ export class FastPath {
   }
 
   async #write(anew: boolean): Promise<void> {
-    const { settings } = this.#options;
+    const { fastPath, family } = this.#options.settings;
+    if (!fastPath) return this.#removeEarlier();
     try {
-      if (settings.fastPath) this.#note(await this.#bring(anew));
-      else await this.#remove();
+      this.#note(fastPath, await this.#bring({ ...fastPath, family }, anew));
     } catch (error) {
-      // Connections to departed endpoints must not stay there.
-      if (anew) await this.#remove().catch(() => {});
-      this.#fail(error);
+      // What is left of it may be wrong, and connections to departed endpoints must not stay there.
+      await this.#remove().catch(() => {});
+      this.#fail(fastPath, error);
+    }
+  }
+
+  /** Removes what a start with the fast path left. */
+  async #removeEarlier(): Promise<void> {
+    const { settings, logger } = this.#options;
+    try {
+      await this.#remove();
+    } catch (error) {
+      logger.error(error, 'Failed to remove the fast path of an earlier start', {
+        ipFamily: settings.family,
+      });
     }
   }
 
@@ -125,33 +144,22 @@ export class FastPath {
   }
 
   /** Writes what differs. Devices that the kernel refuses are left out. */
-  async #bring(anew: boolean): Promise<DeviceChoice> {
-    const { client, settings, links } = this.#options;
+  async #bring(wanted: Omit<WantedFastPath, 'devices'>, anew: boolean): Promise<DeviceChoice> {
+    const { client, links, isCounting } = this.#options;
     const refused: LeftOutDevice[] = [];
     for (let attempt = 1; ; attempt++) {
-      const held = await readFastPath(client, settings.family);
+      const held = await readFastPath(client, wanted.family);
       const choice = without(chooseDevices(await links.listLinks()), refused);
-      const batch = this.#changeOf(held, choice.devices, anew);
+      // Loading the rule makes the kernel count packets, without which no connection gets to the fast path.
+      const kept = isCounting() === false ? { ...held, rules: [] } : held;
       try {
-        await client.commit(batch);
+        await client.commit(fastPathChange(kept, { ...wanted, devices: choice.devices }, anew));
         return choice;
       } catch (error) {
         if (attempt === maxAttempts || !isAboutDevices(error)) throw error;
         refused.push(...(await this.#refusedOf(choice.devices)));
       }
     }
-  }
-
-  #changeOf(held: HeldFastPath, devices: readonly string[], anew: boolean): NftBatch {
-    const { settings, isCounting } = this.#options;
-    const { family, fastPath = { scope: 'services', after: 0 } } = settings;
-    // Loading the rule makes the kernel count packets, without which no connection gets to the fast path.
-    const isRuleInDoubt = isCounting() === false;
-    return fastPathChange(
-      isRuleInDoubt ? { ...held, rules: [] } : held,
-      { ...fastPath, family, devices },
-      anew,
-    );
   }
 
   /** The devices that the kernel refuses by themselves. */
@@ -169,33 +177,38 @@ export class FastPath {
     return refused;
   }
 
-  #note({ devices, leftOut }: DeviceChoice): void {
+  #note(fastPath: FastPathSettings, { devices, leftOut }: DeviceChoice): void {
     const { settings, logger, isCounting } = this.#options;
-    const { fastPath, family } = settings;
-    if (!fastPath) return;
     if (!this.#status?.isInUse) {
-      logger.info('Fast path in use', { ipFamily: family, ...fastPath, devices: devices.length });
+      logger.info('Fast path in use', { ipFamily: settings.family, ...fastPath, devices: devices.length });
     }
     this.#status = { ...fastPath, isInUse: true, isCounting: isCounting() !== false, devices, leftOut };
   }
 
-  #fail(error: unknown): void {
+  #fail(fastPath: FastPathSettings, error: unknown): void {
     const { settings, logger } = this.#options;
-    const { fastPath, family } = settings;
-    const reason = reasonOf(error);
+    const isLacking = lacksFlowtables(error);
+    const text = messageOf(error);
+    const reason = isLacking
+      ? `this kernel has no flowtables (nf_flow_table, nft_flow_offload): ${text}`
+      : text;
     if (this.#status?.reason !== reason) {
-      logger.error(error, 'No fast path; connections take the usual way', { ipFamily: family, reason });
+      logger.error(error, 'No fast path; connections take the usual way', {
+        ipFamily: settings.family,
+        reason,
+      });
     }
-    if (!fastPath) return;
     this.#status = { ...fastPath, isInUse: false, isCounting: true, reason, devices: [], leftOut: [] };
+    if (!isLacking) this.#tryLater();
   }
 }
 
+/** Moves those of the chosen devices that are refused to those left out. */
 function without({ devices, leftOut }: DeviceChoice, refused: readonly LeftOutDevice[]): DeviceChoice {
-  const names = new Set(refused.map(({ device }) => device));
+  const reasons = new Map(refused.map((one) => [one.device, one]));
   return {
-    devices: devices.filter((device) => !names.has(device)),
-    leftOut: [...leftOut, ...refused],
+    devices: devices.filter((device) => !reasons.has(device)),
+    leftOut: [...leftOut, ...devices.flatMap((device) => reasons.get(device) ?? [])],
   };
 }
 
@@ -211,14 +224,11 @@ function hasDevices(object: Operation['object']): boolean {
   return 'devices' in object && Array.isArray(object.devices) && object.devices.length > 0;
 }
 
-/** Why there is no fast path, for people. */
-function reasonOf(error: unknown): string {
-  const text = messageOf(error);
-  if (!(error instanceof NftError)) return text;
-  // Without the table, the chain is refused as well.
-  const lacks = error.failures.every(
+/** Whether the kernel knows no flowtables. Without the table, it would refuse the chain as well. */
+function lacksFlowtables(error: unknown): boolean {
+  if (!(error instanceof NftError)) return false;
+  return error.failures.every(
     ({ operation }) =>
       operation?.verb === 'add' && (operation.kind === 'flowtable' || operation.kind === 'rule'),
   );
-  return lacks ? `this kernel has no flowtables (nf_flow_table, nft_flow_offload): ${text}` : text;
 }
