@@ -84,6 +84,9 @@ function familyNotes(family: FamilyStatus, now: string, paint: Paint): string[] 
   return notes.map((note) => `\n${family.family}: ${note}\n`);
 }
 
+/** Every pod on a bridge has a device; the JSON names them all. */
+const maxNamedDevices = 10;
+
 function fastPathText(
   { scope, after, inUse, reason, counting, ...rest }: FastPathReport,
   paint: Paint,
@@ -91,7 +94,9 @@ function fastPathText(
   if (!inUse) return paint('yellow', `no fast path: ${reason}`);
   const whose = scope === 'services' ? 'connections of Services' : 'all forwarded connections';
   const where = count(rest.devices.length, 'device');
-  const leftOut = rest.leftOut.map(({ device, reason: why }) => `${device} (${why})`).join(', ');
+  const named = rest.leftOut.slice(0, maxNamedDevices).map(({ device, reason: why }) => `${device} (${why})`);
+  const more = rest.leftOut.length - named.length;
+  const leftOut = named.join(', ') + (more > 0 ? ` and ${more} more` : '');
   const text = `fast path for ${whose} after ${count(after, 'packet')}, on ${where}${leftOut && `; left out: ${leftOut}`}`;
   if (counting) return text;
   return `${text}\n${paint('yellow', 'nf_conntrack_acct is 0: no new connection gets to the fast path')}`;
