@@ -23,6 +23,7 @@ export const lanes: Readonly<Record<string, Lane>> = {
     'test/userspace/idle-connections.test.ts',
     'test/contract/nftables.test.ts',
     'test/contract/nftables-departed.test.ts',
+    'test/contract/nftables-fast-path.test.ts',
   ],
 };
 
@@ -55,6 +56,8 @@ export const modules: readonly string[] = [
   'nft_reject_ipv4',
   'nft_reject_ipv6',
   'nft_ct',
+  'nf_flow_table_inet',
+  'nft_flow_offload',
   'nf_conntrack_netlink',
   'tcp_diag',
   'nfnetlink_log',

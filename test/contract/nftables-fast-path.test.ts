@@ -1,0 +1,351 @@
+/** nftables mode with --nftables-fast-path: open connections skip the rules, and still follow every change. */
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
+import type { DiffReport, StatusReport } from '../../src/inspect/api.ts';
+import type { OpenConversation } from '../cluster/lab/host.ts';
+import { enterNamespace, hasProgram, labUnavailable } from '../cluster/lab/namespace.ts';
+import { predict } from '../explain/prediction.ts';
+import { kubeProxy, run } from '../program/run.ts';
+import { inspect } from '../program/served-pages.ts';
+import { type AddressBook, addressBooks } from './address-book.ts';
+import { Cluster } from './cluster.ts';
+import { Landscape } from './landscape.ts';
+import { runInNode } from './node-commands.ts';
+import { podPort } from './objects.ts';
+import { Scene } from './scene.ts';
+import type { Packet, ServiceSpec } from './story.ts';
+import { upstreamStart } from './upstream-table.ts';
+import { everyWayIn } from './web-service.ts';
+
+const missingProgram = ['nft', 'conntrack'].find((name) => !hasProgram(name, '--version'));
+const skip = labUnavailable() ?? (missingProgram ? `needs the program ${missingProgram}` : false);
+const namespace = skip ? '' : enterNamespace(import.meta.url);
+const hasFlowtables = !skip && kernelHasFlowtables();
+
+const flags = ['--nftables-fast-path=services', '--nftables-fast-path-after=6'];
+/** Through the node; the last ones are masqueraded. */
+const waysIn: readonly Packet[] = everyWayIn.filter(({ from }) => from !== 'node');
+const servedBy = (...endpoints: ServiceSpec['endpoints']): ServiceSpec => ({
+  nodePort: true,
+  loadBalancer: true,
+  endpoints,
+});
+const served = (...endpoints: ServiceSpec['endpoints']): ServiceSpec => ({ protocols: ['UDP'], endpoints });
+
+function kernelHasFlowtables(): boolean {
+  const flowtable = 'add flowtable ip kpt-probe f { hook ingress priority 0; }';
+  const rule = 'add rule ip kpt-probe c flow add @f';
+  const batch = `add table ip kpt-probe; ${flowtable}; add chain ip kpt-probe c { type filter hook forward priority 0; }; ${rule}`;
+  return spawnSync('nft', ['-c', batch]).status === 0;
+}
+
+/** A line of the list of connections. */
+interface Tracked {
+  readonly isOffloaded: boolean;
+  readonly packets: number;
+}
+
+describe('the fast path', { skip }, () => {
+  let landscape: Landscape;
+  let cluster: Cluster;
+  let scene: Scene;
+  const needsFlowtables = hasFlowtables ? false : 'this kernel has no flowtables';
+
+  before(async () => {
+    landscape = await Landscape.build(namespace);
+    cluster = await Cluster.open('nftables', ['IPv4', 'IPv6'], landscape);
+  });
+  beforeEach(() => {
+    scene = new Scene(cluster, addressBooks.IPv4);
+  });
+  afterEach(async () => {
+    scene.close();
+    await cluster.stop();
+    await runInNode('nft', 'flush', 'ruleset');
+  });
+  after(async () => {
+    await cluster.close();
+    landscape.close();
+  });
+
+  const views = (): Scene[] => [scene, scene.otherFamily];
+  /** The lines of both tables, sorted: a chain that is made again comes last. */
+  const tables = async (): Promise<string> => {
+    const list = (family: string) => runInNode('nft', '-t', 'list', 'table', family, 'kube-proxy');
+    return `${await list('ip')}${await list('ip6')}`.split('\n').sort().join('\n');
+  };
+  const traces = async (): Promise<string[]> => (await tables()).match(/.*(fast-path|flow add).*/g) ?? [];
+
+  /** Connections to an endpoint in both families. */
+  async function tracked(protocol: 'tcp' | 'udp', endpoint: 'A' | 'B' | 'C'): Promise<Tracked[]> {
+    const lists = await Promise.all(
+      views().map(async ({ book }) => {
+        const family = book.family.toLowerCase();
+        const text = await runInNode(
+          'conntrack',
+          '-L',
+          '-f',
+          family,
+          '-p',
+          protocol,
+          '-r',
+          book.hosts[endpoint],
+        );
+        return text.split('\n').filter((line) => line.includes(`sport=${podPort}`));
+      }),
+    );
+    return lists.flat().map((line) => ({
+      isOffloaded: line.includes('[OFFLOAD]'),
+      packets: [...line.matchAll(/packets=(\d+)/g)].reduce((sum, [, n]) => sum + Number(n), 0),
+    }));
+  }
+
+  const openAll = (packets: readonly Packet[], name = 'web'): Promise<OpenConversation[]> =>
+    Promise.all(views().flatMap((view) => packets.map((packet) => view.open({ ...packet, of: name }))));
+
+  /** Asks once on every connection; returns the different outcomes. */
+  const kindsOf = async (open: readonly OpenConversation[]): Promise<string[]> => {
+    const outcomes = await Promise.all(open.map((conversation) => conversation.outcome()));
+    return [...new Set(outcomes.map((outcome) => (outcome.kind === 'answered' ? outcome.by : outcome.kind)))];
+  };
+
+  /** Asks until all connections to an endpoint are on the fast path. */
+  async function accelerated(open: readonly OpenConversation[], by: 'A' | 'B' | 'C'): Promise<Tracked[]> {
+    let list: Tracked[] = [];
+    await cluster.eventually(`connections to ${by} on the fast path`, async () => {
+      assert.deepEqual(await kindsOf(open), [by]);
+      list = (await tracked('tcp', by)).filter(({ isOffloaded }) => isOffloaded);
+      return list.length >= open.length;
+    });
+    return list;
+  }
+
+  const packetsOf = (list: readonly Tracked[]): number => list.reduce((sum, { packets }) => sum + packets, 0);
+  const closeAll = async (open: readonly OpenConversation[]): Promise<void> => {
+    for (const conversation of open) await conversation.close();
+  };
+
+  /** After how many packets the connection of a pod takes the fast path, as `explain` says. */
+  async function explained({ family, hosts, service }: AddressBook): Promise<number | undefined> {
+    const { clusterIP: destination } = service(scene.service().n);
+    const packet = {
+      family,
+      host: 'pod',
+      source: hosts.pod,
+      destination,
+      port: 80,
+      transport: 'tcp',
+    } as const;
+    const { kernelUnknown, kernel, differences } = await predict(packet);
+    assert.deepEqual([kernelUnknown, ...differences], [null]);
+    return kernel?.fastPathAfter;
+  }
+
+  const families = async (): Promise<StatusReport['families']> =>
+    (await inspect<StatusReport>('status')).families;
+  const differences = async (): Promise<DiffReport['items']> => (await inspect<DiffReport>('diff')).items;
+
+  test('takes connections of Services from everywhere after some packets, and their packets count', {
+    skip: needsFlowtables,
+  }, async () => {
+    await cluster.start({ flags });
+    await scene.apply(servedBy('A'));
+    const open = await openAll(waysIn);
+    const before = packetsOf(await accelerated(open, 'A'));
+    for (let i = 0; i < 5; i++) assert.deepEqual(await kindsOf(open), ['A']);
+    // A question and its answer are two packets at least.
+    const counted = packetsOf(await tracked('tcp', 'A')) - before;
+    assert.ok(counted >= open.length * 10, `${counted} packets`);
+    assert.deepEqual(await differences(), []);
+    for (const { book } of views()) assert.equal(await explained(book), 6);
+    for (const { fastPath } of await families()) {
+      assert.ok(fastPath?.inUse && fastPath.counting, JSON.stringify(fastPath));
+      assert.deepEqual([fastPath.scope, fastPath.after], ['services', 6]);
+      assert.ok(fastPath.devices.includes('podveth1'));
+      assert.ok(fastPath.leftOut.some(({ device, reason }) => device === 'lo' && reason === 'loopback'));
+    }
+    await closeAll(open);
+  });
+
+  test('leaves other connections alone, or takes them when it is for all', {
+    skip: needsFlowtables,
+  }, async () => {
+    const direct = () =>
+      Promise.all(
+        views().map(({ book }) => landscape.host('pod').open({ address: book.hosts.C, port: podPort })),
+      );
+    await cluster.start({ flags });
+    const usual = await direct();
+    for (let i = 0; i < 10; i++) assert.deepEqual(await kindsOf(usual), ['C']);
+    assert.deepEqual(
+      (await tracked('tcp', 'C')).filter(({ isOffloaded }) => isOffloaded),
+      [],
+    );
+    await cluster.stop();
+    await cluster.start({ flags: ['--nftables-fast-path=all', '--nftables-fast-path-after=6'] });
+    const fast = await direct();
+    await accelerated([...fast], 'C');
+    await closeAll([...usual, ...fast]);
+  });
+
+  test('takes in the device of a new pod, and a device that comes again under its name', {
+    skip: needsFlowtables,
+  }, async () => {
+    await cluster.start({ flags });
+    const has = (device: string, count: number) =>
+      cluster.eventually(`${device} in ${count} flowtables`, async () => {
+        const lists = (await runInNode('nft', 'list', 'flowtables')).match(/devices = \{[^}]*\}/g) ?? [];
+        const listing = await families();
+        const reported = listing.filter(({ fastPath }) => fastPath?.devices.includes(device)).length;
+        return lists.filter((list) => list.includes(device)).length === count && reported === count;
+      });
+    for (let i = 0; i < 2; i++) {
+      await runInNode('ip', 'link', 'add', 'newpod0', 'type', 'veth', 'peer', 'name', 'newpod1');
+      await has('newpod0', 0);
+      await runInNode('ip', 'link', 'set', 'newpod0', 'up');
+      await has('newpod0', 2);
+      await runInNode('ip', 'link', 'del', 'newpod0');
+      await has('newpod0', 0);
+    }
+    assert.deepEqual(await differences(), []);
+  });
+
+  test('gives up datagrams to an endpoint that is gone: the next ones get another', {
+    skip: needsFlowtables,
+  }, async () => {
+    await cluster.start({ flags });
+    await scene.apply(served('A'));
+    const packet: Packet = { from: 'pod', to: 'clusterIP', sourcePort: 30_123 };
+    const answerers = async () => {
+      const names = await Promise.all(views().map((view) => view.answerer(packet)));
+      return [...new Set(names)].join();
+    };
+    await cluster.eventually('datagrams on the fast path', async () => {
+      assert.equal(await answerers(), 'A');
+      return (await tracked('udp', 'A')).filter(({ isOffloaded }) => isOffloaded).length === 2;
+    });
+    await scene.apply(served('B'));
+    await cluster.eventually('another endpoint', async () => (await answerers()) === 'B');
+    await cluster.eventually('the fast path again', async () => {
+      assert.equal(await answerers(), 'B');
+      return (await tracked('udp', 'B')).filter(({ isOffloaded }) => isOffloaded).length === 2;
+    });
+  });
+
+  test('ends for connections to departed endpoints, which get their reset; others come back to it', {
+    skip: needsFlowtables,
+  }, async () => {
+    await cluster.start({ flags: [...flags, '--reset-departed=tcp'] });
+    await scene.apply(servedBy('A'));
+    await scene.apply(servedBy('B'), 'stays');
+    const [toA, toB] = [await openAll(waysIn), await openAll(waysIn, 'stays')];
+    await accelerated(toA, 'A');
+    await accelerated(toB, 'B');
+    await scene.apply(servedBy('B'));
+    await cluster.eventually('the reset', async () => {
+      assert.deepEqual(await kindsOf(toB), ['B']);
+      return (await tables()).split('@departed').length === 5;
+    });
+    await cluster.eventually('no connection to A on the fast path', async () =>
+      (await tracked('tcp', 'A')).every(({ isOffloaded }) => !isOffloaded),
+    );
+    assert.deepEqual(await kindsOf(toA), ['reset']);
+    await accelerated(toB, 'B');
+    assert.deepEqual(await differences(), []);
+    await closeAll([...toA, ...toB]);
+  });
+
+  test('is repaired when another program damages it, while connections go on', {
+    skip: needsFlowtables,
+  }, async () => {
+    await cluster.start({ flags });
+    await scene.apply(servedBy('A'));
+    const open = await openAll(waysIn);
+    await accelerated(open, 'A');
+    const before = await tables();
+    const damages = [
+      'flush chain ip kube-proxy fast-path/forward; delete flowtable ip kube-proxy fast-path',
+      'flush chain ip6 kube-proxy fast-path/forward; delete chain ip6 kube-proxy fast-path/forward',
+      'delete flowtable ip kube-proxy fast-path { hook ingress priority 0; devices = { podveth1 }; }',
+      'add flowtable ip6 kube-proxy fast-path { hook ingress priority 0; devices = { lo }; }',
+    ];
+    for (const damage of damages) {
+      await runInNode('nft', damage);
+      await cluster.eventually(`repair of: ${damage}`, async () => {
+        assert.deepEqual(await kindsOf(open), ['A']);
+        return (await tables()) === before;
+      });
+    }
+    await accelerated(open, 'A');
+    await closeAll(open);
+  });
+
+  test('leaves no trace when it is off: a start without it removes it, and connections go on', {
+    skip: needsFlowtables,
+  }, async () => {
+    await cluster.start();
+    await scene.apply(servedBy('A'));
+    const without = await tables();
+    assert.deepEqual(await traces(), []);
+    assert.equal(await explained(scene.book), undefined);
+    await cluster.stop();
+    await cluster.start({ flags });
+    const open = await openAll(waysIn);
+    await accelerated(open, 'A');
+    assert.equal((await traces()).length, 6);
+    await cluster.stop();
+    await cluster.start();
+    assert.equal(await tables(), without);
+    assert.deepEqual(await kindsOf(open), ['A']);
+    await closeAll(open);
+  });
+
+  test('ends when upstream takes over, begins again with this program, and a clean-up removes it', {
+    skip: needsFlowtables,
+  }, async () => {
+    await cluster.start({ flags });
+    await scene.apply(servedBy('A'));
+    const open = await openAll([{ from: 'pod', to: 'clusterIP' }]);
+    await accelerated(open, 'A');
+    await cluster.stop();
+    const script = cluster.path('script.nft');
+    // Upstream removes chains with a slash in their name that it does not know.
+    const chain = 'chain ip kube-proxy fast-path/forward';
+    writeFileSync(script, `${upstreamStart()}\nflush ${chain}\ndelete ${chain}\n`);
+    await runInNode('nft', '-f', script);
+    assert.deepEqual(await kindsOf(open), ['A']);
+    await closeAll(open);
+    const page = readFileSync(resolve(import.meta.dirname, '../../docs/migration.md'), 'utf8');
+    const [, command = ''] = /^```sh\n(for family in .*?)^```$/ms.exec(page) ?? [];
+    await runInNode('sh', '-ec', command);
+    assert.doesNotMatch(await runInNode('nft', 'list', 'table', 'ip', 'kube-proxy'), /fast-path/);
+    await cluster.start({ flags });
+    const again = await openAll(waysIn);
+    await accelerated(again, 'A');
+    await closeAll(again);
+    await cluster.stop();
+    const { code, stderr } = await run(kubeProxy, ['--config', cluster.writeConfig(), '--cleanup']);
+    assert.equal(code, 0, stderr);
+    assert.equal(await runInNode('nft', 'list', 'ruleset'), '');
+  });
+
+  test('is reported as missing where the kernel has no flowtables, and services work', {
+    skip: hasFlowtables && 'this kernel has flowtables',
+  }, async () => {
+    await cluster.start({ flags });
+    await scene.apply(servedBy('A'));
+    const open = await openAll(waysIn);
+    for (let i = 0; i < 10; i++) assert.deepEqual(await kindsOf(open), ['A']);
+    for (const { fastPath } of await families()) {
+      assert.equal(fastPath?.inUse, false);
+      assert.match(fastPath?.reason ?? '', /this kernel has no flowtables/);
+    }
+    assert.equal(cluster.program.stderr.split('No fast path').length, 3, cluster.program.stderr);
+    assert.deepEqual(await traces(), []);
+    assert.deepEqual(await differences(), []);
+    await closeAll(open);
+  });
+});
