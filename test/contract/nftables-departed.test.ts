@@ -1,6 +1,6 @@
 /** nftables mode with --reset-departed: what clients see of endpoints that are gone. */
 import assert from 'node:assert/strict';
-import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
+import { describe, test } from 'node:test';
 import type { DiffReport, ServiceList } from '../../src/inspect/api.ts';
 import type { OpenConversation } from '../cluster/lab/host.ts';
 import { enterNamespace, hasProgram, labUnavailable } from '../cluster/lab/namespace.ts';
@@ -8,10 +8,10 @@ import { predict } from '../explain/prediction.ts';
 import { inspect } from '../program/served-pages.ts';
 import { type AddressBook, addressBooks } from './address-book.ts';
 import { Cluster } from './cluster.ts';
-import { Landscape } from './landscape.ts';
 import { runInNode } from './node-commands.ts';
 import { podPort } from './objects.ts';
 import { Scene } from './scene.ts';
+import { dualStackStage } from './stage.ts';
 import type { Packet, ServiceSpec } from './story.ts';
 import { everyWayIn, own } from './web-service.ts';
 
@@ -34,28 +34,7 @@ const servedBy = (...endpoints: ServiceSpec['endpoints']): ServiceSpec => ({
 });
 
 describe('connections to endpoints that are gone', { skip }, () => {
-  let landscape: Landscape;
-  let cluster: Cluster;
-  let scene: Scene;
-
-  before(async () => {
-    landscape = await Landscape.build(namespace);
-    cluster = await Cluster.open('nftables', ['IPv4', 'IPv6'], landscape);
-  });
-  beforeEach(() => {
-    scene = new Scene(cluster, addressBooks.IPv4);
-  });
-  afterEach(async () => {
-    scene.close();
-    await cluster.stop();
-  });
-  after(async () => {
-    await cluster.close();
-    landscape.close();
-  });
-
-  /** Both families' views of the story. */
-  const views = (): Scene[] => [scene, scene.otherFamily];
+  const stage = dualStackStage('nftables', namespace);
 
   const tables = async (): Promise<string> => {
     const list = (family: string) => runInNode('nft', 'list', 'table', family, 'kube-proxy');
@@ -73,14 +52,16 @@ describe('connections to endpoints that are gone', { skip }, () => {
   };
 
   const departs = (...names: readonly ('A' | 'B' | 'C')[]): Promise<void> =>
-    cluster.eventually('the set of departed endpoints', async () => {
-      const wanted = names.flatMap((name) => views().map(({ book }) => book.hosts[name]));
+    stage.cluster.eventually('the set of departed endpoints', async () => {
+      const wanted = names.flatMap((name) => stage.views.map(({ book }) => book.hosts[name]));
       assert.deepEqual((await departed()).sort(), wanted.sort());
       return true;
     });
 
   async function openAll(packets: readonly Packet[], name = 'web'): Promise<OpenConversation[]> {
-    const opening = views().flatMap((view) => packets.map((packet) => view.open({ ...packet, of: name })));
+    const opening = stage.views.flatMap((view) =>
+      packets.map((packet) => view.open({ ...packet, of: name })),
+    );
     return Promise.all(opening);
   }
 
@@ -91,7 +72,7 @@ describe('connections to endpoints that are gone', { skip }, () => {
 
   /** Asks `explain` about a packet of the pod: it has to understand the rules of the kernel, and agree with them. */
   async function explains({ family, hosts, service }: AddressBook): Promise<void> {
-    const { clusterIP: destination } = service(scene.service().n);
+    const { clusterIP: destination } = service(stage.scene.service().n);
     const packet = {
       family,
       host: 'pod',
@@ -105,29 +86,31 @@ describe('connections to endpoints that are gone', { skip }, () => {
   }
 
   test('end with a reset at the next packet, whoever the client is; others go on, and so do direct ones', async () => {
-    await cluster.start({ flags });
-    await scene.apply(servedBy('A'));
-    await scene.apply(servedBy('B'), 'stays');
+    await stage.cluster.start({ flags });
+    await stage.scene.apply(servedBy('A'));
+    await stage.scene.apply(servedBy('B'), 'stays');
     const before = await layout();
     const toA = await openAll(waysIn);
     const toB = await openAll(waysIn, 'stays');
     const direct = await Promise.all(
-      views().map(({ book }) => landscape.host('pod').open({ address: book.hosts.A, port: podPort })),
+      stage.views.map(({ book }) =>
+        stage.landscape.host('pod').open({ address: book.hosts.A, port: podPort }),
+      ),
     );
-    await scene.apply(servedBy({ at: 'A', state: 'draining' }, 'B'));
+    await stage.scene.apply(servedBy({ at: 'A', state: 'draining' }, 'B'));
     assert.deepEqual(await kindsOf(toA), ['A']);
     assert.equal(await departed().then((list) => list.length), 0);
-    await scene.apply(servedBy('B'));
+    await stage.scene.apply(servedBy('B'));
     await departs('A');
     assert.deepEqual(await kindsOf(toA), ['reset']);
     assert.deepEqual(await kindsOf(toB), ['B']);
     assert.deepEqual(await kindsOf(direct), ['A']);
     const { items } = await inspect<DiffReport>('diff');
     assert.deepEqual(items, []);
-    for (const { book } of views()) await explains(book);
-    await scene.apply(servedBy('A'));
+    for (const { book } of stage.views) await explains(book);
+    await stage.scene.apply(servedBy('A'));
     assert.deepEqual(await layout(), before);
-    await scene.expect(
+    await stage.scene.expect(
       ...waysIn.map((packet) => ({
         ...packet,
         expect: packet.from === 'pod' ? { A: 'OWN' as const } : { A: 'MASQ' as const },
@@ -137,13 +120,13 @@ describe('connections to endpoints that are gone', { skip }, () => {
   });
 
   test('of processes of this node end at once, and those to other endpoints go on', async () => {
-    await cluster.start({ flags });
-    await scene.apply(servedBy('A'));
-    await scene.apply(servedBy('B'), 'stays');
+    await stage.cluster.start({ flags });
+    await stage.scene.apply(servedBy('A'));
+    await stage.scene.apply(servedBy('B'), 'stays');
     const toA = await openAll(fromNode);
     const toB = await openAll([...fromNode, ...waysIn], 'stays');
     const fromOthers = await openAll(waysIn);
-    await scene.apply(servedBy('B'));
+    await stage.scene.apply(servedBy('B'));
     const aborted = { kind: 'failed', code: 'ECONNABORTED' };
     assert.deepEqual(await Promise.all(toA.map((conversation) => conversation.ended())), [aborted, aborted]);
     assert.deepEqual(await kindsOf(toB), ['B']);
@@ -152,11 +135,11 @@ describe('connections to endpoints that are gone', { skip }, () => {
   });
 
   test('of processes of this node end with a reset where the kernel cannot end sockets', async () => {
-    await cluster.start();
-    await scene.apply(servedBy('A'));
+    await stage.cluster.start();
+    await stage.scene.apply(servedBy('A'));
     const open = await openAll(fromNode);
-    await cluster.stop();
-    for (const { book } of views()) {
+    await stage.cluster.stop();
+    for (const { book } of stage.views) {
       const family = book.family === 'IPv4' ? 'ip' : 'ip6';
       const rule = `ct status dnat ct direction original ${family} daddr . tcp dport @departed tcp flags ! rst reject with tcp reset`;
       await runInNode(
@@ -169,13 +152,13 @@ describe('connections to endpoints that are gone', { skip }, () => {
   });
 
   test('are left alone without the flag, and ended for a Service whose annotation says so', async () => {
-    await cluster.start();
-    await scene.apply(servedBy('A'));
-    await scene.apply({ ...servedBy('C'), annotations: { [annotation]: 'tcp' } }, 'asks');
+    await stage.cluster.start();
+    await stage.scene.apply(servedBy('A'));
+    await stage.scene.apply({ ...servedBy('C'), annotations: { [annotation]: 'tcp' } }, 'asks');
     const plain = await openAll(waysIn);
     const asking = await openAll(waysIn, 'asks');
-    scene.put({ ...servedBy('B'), annotations: { [annotation]: 'tcp' } }, 'asks');
-    await scene.apply(servedBy('B'));
+    stage.scene.put({ ...servedBy('B'), annotations: { [annotation]: 'tcp' } }, 'asks');
+    await stage.scene.apply(servedBy('B'));
     await departs('C');
     assert.deepEqual(await kindsOf(plain), ['A']);
     assert.deepEqual(await kindsOf(asking), ['reset']);
@@ -186,47 +169,47 @@ describe('connections to endpoints that are gone', { skip }, () => {
   });
 
   test('are left alone while another Service names the endpoint, and go on when it comes back', async () => {
-    await cluster.start({ flags });
-    await scene.apply(servedBy('A'));
-    await scene.apply(
+    await stage.cluster.start({ flags });
+    await stage.scene.apply(servedBy('A'));
+    await stage.scene.apply(
       { ...servedBy({ at: 'A', state: 'unready' }), annotations: { [annotation]: 'off' } },
       'other',
     );
     const open = await openAll(waysIn);
-    await scene.apply(servedBy('C'));
-    await scene.apply(servedBy('B'));
+    await stage.scene.apply(servedBy('C'));
+    await stage.scene.apply(servedBy('B'));
     await departs('C');
     assert.deepEqual(await kindsOf(open), ['A']);
-    await scene.apply(servedBy('B'), 'other');
+    await stage.scene.apply(servedBy('B'), 'other');
     await departs('A', 'C');
-    await scene.apply(servedBy('A'), 'new');
+    await stage.scene.apply(servedBy('A'), 'new');
     await departs('C');
     assert.deepEqual(await kindsOf(open), ['A']);
     for (const conversation of open) await conversation.close();
   });
 
   test('are ended also after another program has emptied the set; a restart forgets what was gone', async () => {
-    await cluster.start({ flags });
-    await scene.apply(servedBy('A'));
+    await stage.cluster.start({ flags });
+    await stage.scene.apply(servedBy('A'));
     const [first = assert.fail(), ...rest] = await openAll(waysIn);
     const before = await layout();
-    await scene.apply(servedBy('B'));
+    await stage.scene.apply(servedBy('B'));
     await departs('A');
     await runInNode('nft', 'flush set ip kube-proxy departed; flush chain ip6 kube-proxy filter-forward');
     await departs('A');
-    await cluster.eventually('the rule', async () => (await tables()).split('@departed').length === 5);
+    await stage.cluster.eventually('the rule', async () => (await tables()).split('@departed').length === 5);
     assert.deepEqual(await kindsOf([first]), ['reset']);
-    await cluster.restart();
+    await stage.cluster.restart();
     assert.doesNotMatch(await tables(), /departed/);
     assert.deepEqual(await kindsOf(rest), ['A']);
-    await scene.expect({ from: 'pod', to: 'clusterIP', expect: { B: own.B } });
-    await scene.apply(servedBy('A'));
+    await stage.scene.expect({ from: 'pod', to: 'clusterIP', expect: { B: own.B } });
+    await stage.scene.apply(servedBy('A'));
     assert.deepEqual(await layout(), before);
     for (const conversation of [first, ...rest]) await conversation.close();
   });
 
   test('are left alone in another mode, which reports the flag and the annotation once and serves as usual', async () => {
-    const other = await Cluster.open('userspace', ['IPv4', 'IPv6'], landscape);
+    const other = await Cluster.open('userspace', ['IPv4', 'IPv6'], stage.landscape);
     const story = new Scene(other, addressBooks.IPv4);
     try {
       await other.start({ flags });

@@ -3,19 +3,17 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
+import { afterEach, describe, test } from 'node:test';
 import type { DiffReport, StatusReport } from '../../src/inspect/api.ts';
 import type { OpenConversation } from '../cluster/lab/host.ts';
 import { enterNamespace, hasProgram, labUnavailable } from '../cluster/lab/namespace.ts';
 import { predict } from '../explain/prediction.ts';
 import { kubeProxy, run } from '../program/run.ts';
 import { inspect } from '../program/served-pages.ts';
-import { type AddressBook, addressBooks } from './address-book.ts';
-import { Cluster } from './cluster.ts';
-import { Landscape } from './landscape.ts';
+import type { AddressBook } from './address-book.ts';
 import { runInNode } from './node-commands.ts';
 import { podPort } from './objects.ts';
-import { Scene } from './scene.ts';
+import { dualStackStage } from './stage.ts';
 import type { Packet, ServiceSpec } from './story.ts';
 import { upstreamStart } from './upstream-table.ts';
 import { everyWayIn } from './web-service.ts';
@@ -49,29 +47,11 @@ interface Tracked {
 }
 
 describe('the fast path', { skip }, () => {
-  let landscape: Landscape;
-  let cluster: Cluster;
-  let scene: Scene;
+  const stage = dualStackStage('nftables', namespace);
   const needsFlowtables = hasFlowtables ? false : 'this kernel has no flowtables';
 
-  before(async () => {
-    landscape = await Landscape.build(namespace);
-    cluster = await Cluster.open('nftables', ['IPv4', 'IPv6'], landscape);
-  });
-  beforeEach(() => {
-    scene = new Scene(cluster, addressBooks.IPv4);
-  });
-  afterEach(async () => {
-    scene.close();
-    await cluster.stop();
-    await runInNode('nft', 'flush', 'ruleset');
-  });
-  after(async () => {
-    await cluster.close();
-    landscape.close();
-  });
+  afterEach(() => runInNode('nft', 'flush', 'ruleset'));
 
-  const views = (): Scene[] => [scene, scene.otherFamily];
   /** The lines of both tables, sorted: a chain that is made again comes last. */
   const tables = async (): Promise<string> => {
     const list = (family: string) => runInNode('nft', '-t', 'list', 'table', family, 'kube-proxy');
@@ -82,7 +62,7 @@ describe('the fast path', { skip }, () => {
   /** Connections to an endpoint in both families. */
   async function tracked(protocol: 'tcp' | 'udp', endpoint: 'A' | 'B' | 'C'): Promise<Tracked[]> {
     const lists = await Promise.all(
-      views().map(async ({ book }) => {
+      stage.views.map(async ({ book }) => {
         const family = book.family.toLowerCase();
         const text = await runInNode(
           'conntrack',
@@ -104,7 +84,7 @@ describe('the fast path', { skip }, () => {
   }
 
   const openAll = (packets: readonly Packet[], name = 'web'): Promise<OpenConversation[]> =>
-    Promise.all(views().flatMap((view) => packets.map((packet) => view.open({ ...packet, of: name }))));
+    Promise.all(stage.views.flatMap((view) => packets.map((packet) => view.open({ ...packet, of: name }))));
 
   /** Asks once on every connection; returns the different outcomes. */
   const kindsOf = async (open: readonly OpenConversation[]): Promise<string[]> => {
@@ -115,7 +95,7 @@ describe('the fast path', { skip }, () => {
   /** Asks until all connections to an endpoint are on the fast path. */
   async function accelerated(open: readonly OpenConversation[], by: 'A' | 'B' | 'C'): Promise<Tracked[]> {
     let list: Tracked[] = [];
-    await cluster.eventually(`connections to ${by} on the fast path`, async () => {
+    await stage.cluster.eventually(`connections to ${by} on the fast path`, async () => {
       assert.deepEqual(await kindsOf(open), [by]);
       list = (await tracked('tcp', by)).filter(({ isOffloaded }) => isOffloaded);
       return list.length >= open.length;
@@ -130,7 +110,7 @@ describe('the fast path', { skip }, () => {
 
   /** After how many packets the connection of a pod takes the fast path, as `explain` says. */
   async function explained({ family, hosts, service }: AddressBook): Promise<number | undefined> {
-    const { clusterIP: destination } = service(scene.service().n);
+    const { clusterIP: destination } = service(stage.scene.service().n);
     const packet = {
       family,
       host: 'pod',
@@ -151,8 +131,8 @@ describe('the fast path', { skip }, () => {
   test('takes connections of Services from everywhere after some packets, and their packets count', {
     skip: needsFlowtables,
   }, async () => {
-    await cluster.start({ flags });
-    await scene.apply(servedBy('A'));
+    await stage.cluster.start({ flags });
+    await stage.scene.apply(servedBy('A'));
     const open = await openAll(waysIn);
     const before = packetsOf(await accelerated(open, 'A'));
     for (let i = 0; i < 5; i++) assert.deepEqual(await kindsOf(open), ['A']);
@@ -160,7 +140,7 @@ describe('the fast path', { skip }, () => {
     const counted = packetsOf(await tracked('tcp', 'A')) - before;
     assert.ok(counted >= open.length * 10, `${counted} packets`);
     assert.deepEqual(await differences(), []);
-    for (const { book } of views()) assert.equal(await explained(book), 6);
+    for (const { book } of stage.views) assert.equal(await explained(book), 6);
     for (const { fastPath } of await families()) {
       assert.ok(fastPath?.inUse && fastPath.counting, JSON.stringify(fastPath));
       assert.deepEqual([fastPath.scope, fastPath.after], ['services', 6]);
@@ -175,17 +155,19 @@ describe('the fast path', { skip }, () => {
   }, async () => {
     const direct = () =>
       Promise.all(
-        views().map(({ book }) => landscape.host('pod').open({ address: book.hosts.C, port: podPort })),
+        stage.views.map(({ book }) =>
+          stage.landscape.host('pod').open({ address: book.hosts.C, port: podPort }),
+        ),
       );
-    await cluster.start({ flags });
+    await stage.cluster.start({ flags });
     const usual = await direct();
     for (let i = 0; i < 10; i++) assert.deepEqual(await kindsOf(usual), ['C']);
     assert.deepEqual(
       (await tracked('tcp', 'C')).filter(({ isOffloaded }) => isOffloaded),
       [],
     );
-    await cluster.stop();
-    await cluster.start({ flags: ['--nftables-fast-path=all', '--nftables-fast-path-after=6'] });
+    await stage.cluster.stop();
+    await stage.cluster.start({ flags: ['--nftables-fast-path=all', '--nftables-fast-path-after=6'] });
     const fast = await direct();
     await accelerated([...fast], 'C');
     await closeAll([...usual, ...fast]);
@@ -194,9 +176,9 @@ describe('the fast path', { skip }, () => {
   test('takes in the device of a new pod, and a device that comes again under its name', {
     skip: needsFlowtables,
   }, async () => {
-    await cluster.start({ flags });
+    await stage.cluster.start({ flags });
     const has = (device: string, count: number) =>
-      cluster.eventually(`${device} in ${count} flowtables`, async () => {
+      stage.cluster.eventually(`${device} in ${count} flowtables`, async () => {
         const lists = (await runInNode('nft', 'list', 'flowtables')).match(/devices = \{[^}]*\}/g) ?? [];
         const listing = await families();
         const reported = listing.filter(({ fastPath }) => fastPath?.devices.includes(device)).length;
@@ -216,20 +198,20 @@ describe('the fast path', { skip }, () => {
   test('gives up datagrams to an endpoint that is gone: the next ones get another', {
     skip: needsFlowtables,
   }, async () => {
-    await cluster.start({ flags });
-    await scene.apply(served('A'));
+    await stage.cluster.start({ flags });
+    await stage.scene.apply(served('A'));
     const packet: Packet = { from: 'pod', to: 'clusterIP', sourcePort: 30_123 };
     const answerers = async () => {
-      const names = await Promise.all(views().map((view) => view.answerer(packet)));
+      const names = await Promise.all(stage.views.map((view) => view.answerer(packet)));
       return [...new Set(names)].join();
     };
-    await cluster.eventually('datagrams on the fast path', async () => {
+    await stage.cluster.eventually('datagrams on the fast path', async () => {
       assert.equal(await answerers(), 'A');
       return (await tracked('udp', 'A')).filter(({ isOffloaded }) => isOffloaded).length === 2;
     });
-    await scene.apply(served('B'));
-    await cluster.eventually('another endpoint', async () => (await answerers()) === 'B');
-    await cluster.eventually('the fast path again', async () => {
+    await stage.scene.apply(served('B'));
+    await stage.cluster.eventually('another endpoint', async () => (await answerers()) === 'B');
+    await stage.cluster.eventually('the fast path again', async () => {
       assert.equal(await answerers(), 'B');
       return (await tracked('udp', 'B')).filter(({ isOffloaded }) => isOffloaded).length === 2;
     });
@@ -238,18 +220,18 @@ describe('the fast path', { skip }, () => {
   test('ends for connections to departed endpoints, which get their reset; others come back to it', {
     skip: needsFlowtables,
   }, async () => {
-    await cluster.start({ flags: [...flags, '--reset-departed=tcp'] });
-    await scene.apply(servedBy('A'));
-    await scene.apply(servedBy('B'), 'stays');
+    await stage.cluster.start({ flags: [...flags, '--reset-departed=tcp'] });
+    await stage.scene.apply(servedBy('A'));
+    await stage.scene.apply(servedBy('B'), 'stays');
     const [toA, toB] = [await openAll(waysIn), await openAll(waysIn, 'stays')];
     await accelerated(toA, 'A');
     await accelerated(toB, 'B');
-    await scene.apply(servedBy('B'));
-    await cluster.eventually('the reset', async () => {
+    await stage.scene.apply(servedBy('B'));
+    await stage.cluster.eventually('the reset', async () => {
       assert.deepEqual(await kindsOf(toB), ['B']);
       return (await tables()).split('@departed').length === 5;
     });
-    await cluster.eventually('no connection to A on the fast path', async () =>
+    await stage.cluster.eventually('no connection to A on the fast path', async () =>
       (await tracked('tcp', 'A')).every(({ isOffloaded }) => !isOffloaded),
     );
     assert.deepEqual(await kindsOf(toA), ['reset']);
@@ -261,8 +243,8 @@ describe('the fast path', { skip }, () => {
   test('is repaired when another program damages it, while connections go on', {
     skip: needsFlowtables,
   }, async () => {
-    await cluster.start({ flags });
-    await scene.apply(servedBy('A'));
+    await stage.cluster.start({ flags });
+    await stage.scene.apply(servedBy('A'));
     const open = await openAll(waysIn);
     await accelerated(open, 'A');
     const before = await tables();
@@ -274,7 +256,7 @@ describe('the fast path', { skip }, () => {
     ];
     for (const damage of damages) {
       await runInNode('nft', damage);
-      await cluster.eventually(`repair of: ${damage}`, async () => {
+      await stage.cluster.eventually(`repair of: ${damage}`, async () => {
         assert.deepEqual(await kindsOf(open), ['A']);
         return (await tables()) === before;
       });
@@ -286,18 +268,18 @@ describe('the fast path', { skip }, () => {
   test('leaves no trace when it is off: a start without it removes it, and connections go on', {
     skip: needsFlowtables,
   }, async () => {
-    await cluster.start();
-    await scene.apply(servedBy('A'));
+    await stage.cluster.start();
+    await stage.scene.apply(servedBy('A'));
     const without = await tables();
     assert.deepEqual(await traces(), []);
-    assert.equal(await explained(scene.book), undefined);
-    await cluster.stop();
-    await cluster.start({ flags });
+    assert.equal(await explained(stage.scene.book), undefined);
+    await stage.cluster.stop();
+    await stage.cluster.start({ flags });
     const open = await openAll(waysIn);
     await accelerated(open, 'A');
     assert.equal((await traces()).length, 6);
-    await cluster.stop();
-    await cluster.start();
+    await stage.cluster.stop();
+    await stage.cluster.start();
     assert.equal(await tables(), without);
     assert.deepEqual(await kindsOf(open), ['A']);
     await closeAll(open);
@@ -306,12 +288,12 @@ describe('the fast path', { skip }, () => {
   test('ends when upstream takes over, begins again with this program, and a clean-up removes it', {
     skip: needsFlowtables,
   }, async () => {
-    await cluster.start({ flags });
-    await scene.apply(servedBy('A'));
+    await stage.cluster.start({ flags });
+    await stage.scene.apply(servedBy('A'));
     const open = await openAll([{ from: 'pod', to: 'clusterIP' }]);
     await accelerated(open, 'A');
-    await cluster.stop();
-    const script = cluster.path('script.nft');
+    await stage.cluster.stop();
+    const script = stage.cluster.path('script.nft');
     // Upstream removes chains with a slash in their name that it does not know.
     const chain = 'chain ip kube-proxy fast-path/forward';
     writeFileSync(script, `${upstreamStart()}\nflush ${chain}\ndelete ${chain}\n`);
@@ -322,12 +304,12 @@ describe('the fast path', { skip }, () => {
     const [, command = ''] = /^```sh\n(for family in .*?)^```$/ms.exec(page) ?? [];
     await runInNode('sh', '-ec', command);
     assert.doesNotMatch(await runInNode('nft', 'list', 'table', 'ip', 'kube-proxy'), /fast-path/);
-    await cluster.start({ flags });
+    await stage.cluster.start({ flags });
     const again = await openAll(waysIn);
     await accelerated(again, 'A');
     await closeAll(again);
-    await cluster.stop();
-    const { code, stderr } = await run(kubeProxy, ['--config', cluster.writeConfig(), '--cleanup']);
+    await stage.cluster.stop();
+    const { code, stderr } = await run(kubeProxy, ['--config', stage.cluster.writeConfig(), '--cleanup']);
     assert.equal(code, 0, stderr);
     assert.equal(await runInNode('nft', 'list', 'ruleset'), '');
   });
@@ -335,15 +317,15 @@ describe('the fast path', { skip }, () => {
   test('is reported as missing where the kernel has no flowtables, and services work', {
     skip: hasFlowtables && 'this kernel has flowtables',
   }, async () => {
-    await cluster.start({ flags });
-    await scene.apply(servedBy('A'));
+    await stage.cluster.start({ flags });
+    await stage.scene.apply(servedBy('A'));
     const open = await openAll(waysIn);
     for (let i = 0; i < 10; i++) assert.deepEqual(await kindsOf(open), ['A']);
     for (const { fastPath } of await families()) {
       assert.equal(fastPath?.inUse, false);
       assert.match(fastPath?.reason ?? '', /this kernel has no flowtables/);
     }
-    assert.equal(cluster.program.stderr.split('No fast path').length, 3, cluster.program.stderr);
+    assert.equal(stage.cluster.program.stderr.split('No fast path').length, 3, stage.cluster.program.stderr);
     assert.deepEqual(await traces(), []);
     assert.deepEqual(await differences(), []);
     await closeAll(open);

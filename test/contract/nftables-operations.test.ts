@@ -2,16 +2,13 @@
 import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { after, afterEach, before, beforeEach, describe, type TestContext, test } from 'node:test';
+import { describe, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { enterNamespace, hasProgram, labUnavailable } from '../cluster/lab/namespace.ts';
 import { kubeProxy, run } from '../program/run.ts';
-import { addressBooks } from './address-book.ts';
-import { Cluster } from './cluster.ts';
-import { Landscape } from './landscape.ts';
 import { Load } from './load.ts';
 import { runInNode } from './node-commands.ts';
-import { Scene } from './scene.ts';
+import { dualStackStage } from './stage.ts';
 import type { ServiceSpec } from './story.ts';
 import {
   baseChains,
@@ -30,25 +27,7 @@ const CONNECTIONS = 2_000;
 const OTHER_SERVICES = 300;
 
 describe('nftables mode in operation', { skip }, () => {
-  let landscape: Landscape;
-  let cluster: Cluster;
-  let scene: Scene;
-
-  before(async () => {
-    landscape = await Landscape.build(namespace);
-    cluster = await Cluster.open('nftables', ['IPv4', 'IPv6'], landscape);
-  });
-  beforeEach(() => {
-    scene = new Scene(cluster, addressBooks.IPv4);
-  });
-  afterEach(async () => {
-    scene.close();
-    await cluster.stop();
-  });
-  after(async () => {
-    await cluster.close();
-    landscape.close();
-  });
+  const stage = dualStackStage('nftables', namespace);
 
   const nft = (...script: readonly string[]): Promise<string> => runInNode('nft', ...script);
 
@@ -75,34 +54,34 @@ describe('nftables mode in operation', { skip }, () => {
     const counted = await repairs();
     await nft(...command);
     const changed = performance.now();
-    await cluster.eventually(`${what}: put right`, isUndone, { everyMs: 5 });
+    await stage.cluster.eventually(`${what}: put right`, isUndone, { everyMs: 5 });
     t.diagnostic(`${what}: put right within ${Math.round(performance.now() - changed)} ms`);
-    await cluster.eventually(`${what}: counted`, async () => (await repairs()) > counted);
+    await stage.cluster.eventually(`${what}: counted`, async () => (await repairs()) > counted);
   }
 
   async function repairs(): Promise<number> {
-    return cluster.metric('kubeproxy_ts_repairs_total');
+    return stage.cluster.metric('kubeproxy_ts_repairs_total');
   }
 
   /** The endpoint that serves each of many clients of a service. */
   function choices(name = 'web'): Promise<string[]> {
-    const clients = Array.from({ length: 24 }, (_, i) => scene.book.crowd(i));
+    const clients = Array.from({ length: 24 }, (_, i) => stage.scene.book.crowd(i));
     return Promise.all(
-      clients.map((source) => scene.answerer({ from: 'client', source, to: 'clusterIP', of: name })),
+      clients.map((source) => stage.scene.answerer({ from: 'client', source, to: 'clusterIP', of: name })),
     );
   }
 
   test('killed and started again under load, it fails no connection, breaks none and forgets no client', async (t) => {
-    await cluster.start();
-    for (let i = 0; i < OTHER_SERVICES; i++) scene.put({ ...web, endpoints: ['C', 'D'] }, `other ${i}`);
-    scene.put({ ...web, affinitySeconds: 600 }, 'sticky');
-    await scene.apply(web);
-    const open = await Promise.all(everyWayIn.map((packet) => scene.open(packet)));
+    await stage.cluster.start();
+    for (let i = 0; i < OTHER_SERVICES; i++) stage.scene.put({ ...web, endpoints: ['C', 'D'] }, `other ${i}`);
+    stage.scene.put({ ...web, affinitySeconds: 600 }, 'sticky');
+    await stage.scene.apply(web);
+    const open = await Promise.all(everyWayIn.map((packet) => stage.scene.open(packet)));
     const before = await Promise.all(open.map((conversation) => conversation.ask()));
     const chosen = await choices('sticky');
-    const load = new Load(scene, everyWayIn);
+    const load = new Load(stage.scene, everyWayIn);
     await load.during(async () => {
-      for (let i = 0; i < 2; i++) await cluster.restart();
+      for (let i = 0; i < 2; i++) await stage.cluster.restart();
     }, CONNECTIONS);
     t.diagnostic(`${load.connections} connections`);
     assert.deepEqual(load.failures, []);
@@ -113,56 +92,56 @@ describe('nftables mode in operation', { skip }, () => {
   });
 
   test('while services and endpoints come and go, no connection to another service fails', async () => {
-    await cluster.start();
-    await scene.apply(web);
-    const load = new Load(scene, everyWayIn);
+    await stage.cluster.start();
+    await stage.scene.apply(web);
+    const load = new Load(stage.scene, everyWayIn);
     await load.during(async () => {
       for (let i = 0; i < 20; i++) {
-        await scene.apply({ ...web, endpoints: i % 2 ? ['A'] : ['B', 'C', 'D'] }, 'busy');
-        if (i % 5 === 4) await scene.remove('busy');
+        await stage.scene.apply({ ...web, endpoints: i % 2 ? ['A'] : ['B', 'C', 'D'] }, 'busy');
+        if (i % 5 === 4) await stage.scene.remove('busy');
       }
     }, CONNECTIONS);
     assert.deepEqual(load.failures, []);
   });
 
   test('while its own endpoints come and go, no connection fails as long as one is left', async () => {
-    await cluster.start();
-    await scene.apply(web);
-    const load = new Load(scene, everyWayIn);
+    await stage.cluster.start();
+    await stage.scene.apply(web);
+    const load = new Load(stage.scene, everyWayIn);
     await load.during(async () => {
       for (let i = 0; i < 20; i++)
-        await scene.apply({ ...web, endpoints: [['A'], ['A', 'B'], ['B']][i % 3] as ['A'] });
+        await stage.scene.apply({ ...web, endpoints: [['A'], ['A', 'B'], ['B']][i % 3] as ['A'] });
     }, CONNECTIONS);
     assert.deepEqual(load.failures, []);
   });
 
   test('changes of its rules by other programs are undone and counted, its own are not', async (t) => {
-    await cluster.start();
-    await scene.apply({ ...web, affinitySeconds: 60 }, 'sticky');
-    await scene.apply(web);
+    await stage.cluster.start();
+    await stage.scene.apply({ ...web, affinitySeconds: 60 }, 'sticky');
+    await stage.scene.apply(web);
     for (let i = 0; i < 10; i++) {
-      await scene.apply(
+      await stage.scene.apply(
         { ...web, ranges: ['clients'], affinitySeconds: 9, endpoints: i % 2 ? ['A'] : [] },
         'busy',
       );
     }
-    await scene.remove('busy');
+    await stage.scene.remove('busy');
     assert.equal(await repairs(), 0, 'its own writes are not taken for those of others');
     await repaired(t, 'flush ruleset', ['flush', 'ruleset'], async () => {
-      const v6 = scene.otherFamily;
+      const v6 = stage.scene.otherFamily;
       const answers = await Promise.all(
-        [scene, v6].map((each) => each.outcome({ from: 'pod', to: 'clusterIP' })),
+        [stage.scene, v6].map((each) => each.outcome({ from: 'pod', to: 'clusterIP' })),
       );
       return answers.every((answer) => answer.kind === 'answered' && answer.by !== 'world');
     });
-    await cluster.quiet();
+    await stage.cluster.quiet();
     const whole = await listing();
     const isWhole = async () => (await listing()) === whole;
-    const { clusterIP } = scene.book.service(scene.service().n);
+    const { clusterIP } = stage.scene.book.service(stage.scene.service().n);
     const element = `delete element ip kube-proxy cluster-addresses { ${clusterIP} }`;
     await repaired(t, 'element deleted', [element], isWhole);
     await repaired(t, 'rule inserted', ['insert rule ip kube-proxy nat-prerouting accept'], isWhole);
-    await scene.expect(
+    await stage.scene.expect(
       { from: 'pod', to: 'clusterIP', expect: own },
       { from: 'pod', to: 'clusterIP', port: 81, expect: 'REJECT' },
       { from: 'pod', to: 'unallocated', expect: 'DROP' },
@@ -170,39 +149,39 @@ describe('nftables mode in operation', { skip }, () => {
   });
 
   test('tables of other programs are left alone', async () => {
-    await cluster.start();
-    await scene.apply(web);
+    await stage.cluster.start();
+    await stage.scene.apply(web);
     await nft('add table ip other; add chain ip other c; add rule ip other c accept; delete table ip other');
-    await scene.apply({ ...web, endpoints: ['A'] });
+    await stage.scene.apply({ ...web, endpoints: ['A'] });
     assert.equal(await repairs(), 0);
   });
 
   test('it takes over a table of upstream without a failed connection', async () => {
-    await cluster.start();
-    await scene.apply(web);
-    await cluster.stop();
-    await loadScript(`flush ruleset\n${upstreamTable(upstreamService(scene))}`);
-    const load = new Load(scene, [
+    await stage.cluster.start();
+    await stage.scene.apply(web);
+    await stage.cluster.stop();
+    await loadScript(`flush ruleset\n${upstreamTable(upstreamService(stage.scene))}`);
+    const load = new Load(stage.scene, [
       { from: 'pod', to: 'clusterIP' },
       { from: 'client', to: 'nodePort' },
     ]);
     await load.during(async () => {
       await sleep(100);
-      await cluster.start();
+      await stage.cluster.start();
     }, CONNECTIONS);
     assert.deepEqual(load.failures, []);
     assert.doesNotMatch(await listing(), /service-ULMVA6XW|affinity-|cluster-ips |filter-prerouting \{/);
-    await scene.expect(
+    await stage.scene.expect(
       { from: 'pod', to: 'clusterIP', expect: own },
       { from: 'client', to: 'loadBalancer', expect: { A: 'MASQ', B: 'MASQ' } },
     );
   });
 
   test('upstream can take the table back', async () => {
-    await cluster.start();
-    await scene.apply(web);
-    await scene.apply({ ...web, affinitySeconds: 60, ranges: ['clients'] }, 'sticky');
-    await cluster.stop();
+    await stage.cluster.start();
+    await stage.scene.apply(web);
+    await stage.scene.apply({ ...web, affinitySeconds: 60, ranges: ['clients'] }, 'sticky');
+    await stage.cluster.stop();
     const names = [...(await listing()).matchAll(/^\t(chain|set|map|counter) (\S+) \{/gm)].map(
       ([, kind, name]) => ({ kind, name: name ?? '' }),
     );
@@ -230,7 +209,7 @@ describe('nftables mode in operation', { skip }, () => {
     const page = readFileSync(resolve(import.meta.dirname, '../../docs/migration.md'), 'utf8');
     const [, command = ''] = /^```sh\n(for family in .*?)^```$/ms.exec(page) ?? [];
     assert.match(command, /nft -f -/);
-    await loadScript(upstreamTable(upstreamService(scene)));
+    await loadScript(upstreamTable(upstreamService(stage.scene)));
     const ours = await listing('ip6');
     const rules = async () => (await nft('list', 'chain', 'ip', 'kube-proxy', 'services')).trim();
     const before = await rules();
@@ -248,17 +227,17 @@ describe('nftables mode in operation', { skip }, () => {
     );
     assert.ok(left.length > 20);
     assert.equal(await rules(), before);
-    await scene.expect({ from: 'pod', to: 'clusterIP', expect: own });
+    await stage.scene.expect({ from: 'pod', to: 'clusterIP', expect: own });
     assert.equal(await listing('ip6'), ours);
   }
 
   test('clean-up removes its tables and no other, and finds nothing to do the second time', async () => {
-    await cluster.start();
-    await scene.apply(web);
-    await cluster.stop();
+    await stage.cluster.start();
+    await stage.scene.apply(web);
+    await stage.cluster.stop();
     await nft('add table ip other');
     for (let i = 0; i < 2; i++) {
-      const { code, stderr } = await run(kubeProxy, ['--config', cluster.writeConfig(), '--cleanup']);
+      const { code, stderr } = await run(kubeProxy, ['--config', stage.cluster.writeConfig(), '--cleanup']);
       assert.equal(code, 0, stderr);
       assert.equal((await nft('list', 'tables')).trim(), 'table ip other');
     }
@@ -266,12 +245,12 @@ describe('nftables mode in operation', { skip }, () => {
   });
 
   test('affinity outlives restarts, repairs of other objects and changes of the service', async (t) => {
-    await cluster.start();
+    await stage.cluster.start();
     const sticky: ServiceSpec = { ...web, affinitySeconds: 600 };
-    await scene.apply(sticky);
+    await stage.scene.apply(sticky);
     const first = await choices();
     assert.equal(new Set(first).size, 2);
-    await cluster.restart();
+    await stage.cluster.restart();
     assert.deepEqual(await choices(), first);
     const chain = () => nft('list', 'chain', 'ip', 'kube-proxy', 'nat-output');
     const whole = await chain();
@@ -282,13 +261,13 @@ describe('nftables mode in operation', { skip }, () => {
       async () => (await chain()) === whole,
     );
     assert.deepEqual(await choices(), first);
-    await scene.apply({ ...sticky, endpoints: ['A', 'B', 'C'] });
-    await cluster.restart();
+    await stage.scene.apply({ ...sticky, endpoints: ['A', 'B', 'C'] });
+    await stage.cluster.restart();
     assert.deepEqual(await choices(), first);
   });
 
   async function loadScript(script: string): Promise<void> {
-    const file = cluster.path('script.nft');
+    const file = stage.cluster.path('script.nft');
     writeFileSync(file, script);
     await nft('-f', file);
   }
