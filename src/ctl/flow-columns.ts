@@ -10,7 +10,7 @@ export const flowColumns: readonly Column<FlowItem>[] = [
   { heading: 'ENDPOINT', cell: ({ endpoint }) => endpoint ?? '-' },
   { heading: 'POD', cell: podText, least: 12, leaveOut: 5 },
   { heading: 'PROTOCOL', cell: ({ protocol }) => protocol, leaveOut: 1 },
-  { heading: 'STATE', cell: ({ state }) => state },
+  { heading: 'STATE', cell: stateText },
   { heading: 'AGE', cell: ageText, leaveOut: 3 },
   { heading: 'BYTES', cell: bytesText, leaveOut: 4 },
   { heading: 'BYTES IN', cell: ({ bytesToEndpoint }) => amountText(bytesToEndpoint), isExtra: true },
@@ -18,6 +18,10 @@ export const flowColumns: readonly Column<FlowItem>[] = [
   { heading: 'PACKETS IN', cell: ({ packetsToEndpoint }) => amountText(packetsToEndpoint), isExtra: true },
   { heading: 'PACKETS OUT', cell: ({ packetsToClient }) => amountText(packetsToClient), isExtra: true },
 ];
+
+function stateText({ state, onFastPath }: FlowItem): string {
+  return onFastPath ? `${state}, fast path` : state;
+}
 
 function ageText({ ageSeconds }: FlowItem): string {
   return ageSeconds === null ? '-' : spanText(ageSeconds * 1000);

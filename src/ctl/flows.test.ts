@@ -54,6 +54,11 @@ describe('kube-proxyctl flows', () => {
     }
   });
 
+  test('shows which flows are on the fast path', async () => {
+    server.flows = flowList([flowItem('10.244.2.9:40002', { onFastPath: true })]);
+    assert.match((await flows('')).text.stdout, / ESTABLISHED, fast path +1m15s /);
+  });
+
   test('passes on what to look for', async () => {
     await flows(
       'web -n shop --client 10.0.0.1 --endpoint 10.244.1.5:8080 --pod web-1 --protocol tcp --state syn_sent',

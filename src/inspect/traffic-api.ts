@@ -100,6 +100,8 @@ export interface FlowItem {
   /** The pod of the endpoint, `namespace/name`; null when it is not known. */
   readonly pod: string | null;
   readonly state: FlowState;
+  /** True while packets of the flow skip the rules; else absent. */
+  readonly onFastPath?: boolean;
   /** Null when the kernel does not say. */
   readonly ageSeconds: number | null;
   readonly packetsToEndpoint: number | null;

@@ -1,5 +1,5 @@
 import type { FlowItem } from '../inspect/traffic-api.ts';
-import type { TrackedFlow } from '../kernel/ct/tracked-flow.ts';
+import { IPS_OFFLOAD, type TrackedFlow } from '../kernel/ct/tracked-flow.ts';
 import { nameOf, protocolNumbers } from '../kernel/numbers.ts';
 import { keyText } from '../model/address-key.ts';
 import { joinHostPort } from '../model/ip.ts';
@@ -20,6 +20,7 @@ export function flowItem(flow: TrackedFlow, service: ObservedService, now: numbe
     endpoint,
     pod: service.placements.of(endpoint).pod ?? null,
     state: stateOf(flow),
+    ...(flow.status & IPS_OFFLOAD && { onFastPath: true }),
     ageSeconds: startedAt === 0 ? null : Math.max(0, Math.round(now - startedAt) / 1000),
     packetsToEndpoint: volume(flow.packetsOut),
     packetsToClient: volume(flow.packetsBack),

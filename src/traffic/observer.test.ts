@@ -4,9 +4,9 @@ import { planOf, plansByKey } from '../../test/cluster/plans.ts';
 import { FakeClock } from '../../test/fake-clock.ts';
 import { packetRules as ipvsRules } from '../backends/ipvs/packet-rules.ts';
 import { packetRules as nftablesRules } from '../backends/nftables/packet-rules.ts';
-import type { FlowEvent, TrafficGrouping } from '../inspect/traffic-api.ts';
+import type { FlowEvent, FlowItem, TrafficGrouping } from '../inspect/traffic-api.ts';
 import type { FlowListener } from '../kernel/ct/events.ts';
-import { IPS_ASSURED, IPS_SEEN_REPLY, TrackedFlow } from '../kernel/ct/tracked-flow.ts';
+import { IPS_ASSURED, IPS_OFFLOAD, IPS_SEEN_REPLY, TrackedFlow } from '../kernel/ct/tracked-flow.ts';
 import { addressKeyFrom } from '../model/address-key.ts';
 import type { Placement } from '../model/placement.ts';
 import type { PlannedPort } from '../plan/plan.ts';
@@ -469,4 +469,18 @@ test('what cannot be counted is told', async () => {
   });
   assert.equal(warning, 'refused connections are not counted: no log here');
   assert.equal(lostEvents, 0);
+});
+
+test('flows that are on the fast path say so', async () => {
+  const { kernel, observer } = setUp();
+  kernel.table = [{ id: 1, status: IPS_SEEN_REPLY | IPS_ASSURED | IPS_OFFLOAD }, { id: 2 }];
+  const items: FlowItem[] = [];
+  await observer.flows(
+    () => true,
+    async (some) => void items.push(...some),
+  );
+  assert.deepEqual(
+    items.map(({ onFastPath }) => onFastPath),
+    [true, undefined],
+  );
 });
