@@ -1,13 +1,14 @@
 /** nftables mode with --nftables-fast-path: open connections skip the rules, and still follow every change. */
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { afterEach, describe, test } from 'node:test';
 import type { DiffReport, StatusReport } from '../../src/inspect/api.ts';
+import type { FlowList } from '../../src/inspect/traffic-api.ts';
 import type { OpenConversation } from '../cluster/lab/host.ts';
 import { enterNamespace, hasProgram, labUnavailable } from '../cluster/lab/namespace.ts';
 import { predict } from '../explain/prediction.ts';
+import { flowtablesUnavailable } from '../kernel/flowtables.ts';
 import { kubeProxy, run } from '../program/run.ts';
 import { inspect } from '../program/served-pages.ts';
 import type { AddressBook } from './address-book.ts';
@@ -21,7 +22,6 @@ import { everyWayIn } from './web-service.ts';
 const missingProgram = ['nft', 'conntrack'].find((name) => !hasProgram(name, '--version'));
 const skip = labUnavailable() ?? (missingProgram ? `needs the program ${missingProgram}` : false);
 const namespace = skip ? '' : enterNamespace(import.meta.url);
-const hasFlowtables = !skip && kernelHasFlowtables();
 
 const flags = ['--nftables-fast-path=services', '--nftables-fast-path-after=6'];
 /** Through the node; the last ones are masqueraded. */
@@ -33,13 +33,6 @@ const servedBy = (...endpoints: ServiceSpec['endpoints']): ServiceSpec => ({
 });
 const served = (...endpoints: ServiceSpec['endpoints']): ServiceSpec => ({ protocols: ['UDP'], endpoints });
 
-function kernelHasFlowtables(): boolean {
-  const flowtable = 'add flowtable ip kpt-probe f { hook ingress priority 0; }';
-  const rule = 'add rule ip kpt-probe c flow add @f';
-  const batch = `add table ip kpt-probe; ${flowtable}; add chain ip kpt-probe c { type filter hook forward priority 0; }; ${rule}`;
-  return spawnSync('nft', ['-c', batch]).status === 0;
-}
-
 /** A line of the list of connections. */
 interface Tracked {
   readonly isOffloaded: boolean;
@@ -48,7 +41,7 @@ interface Tracked {
 
 describe('the fast path', { skip }, () => {
   const stage = dualStackStage('nftables', namespace);
-  const needsFlowtables = hasFlowtables ? false : 'this kernel has no flowtables';
+  const needsFlowtables = (!skip && flowtablesUnavailable()) || false;
 
   afterEach(() => runInNode('nft', 'flush', 'ruleset'));
 
@@ -139,6 +132,9 @@ describe('the fast path', { skip }, () => {
     // A question and its answer are two packets at least.
     const counted = packetsOf(await tracked('tcp', 'A')) - before;
     assert.ok(counted >= open.length * 10, `${counted} packets`);
+    const { items } = await inspect<FlowList>('flows');
+    const fast = items.filter(({ onFastPath, state }) => onFastPath && state === 'ESTABLISHED');
+    assert.equal(fast.length, open.length, JSON.stringify(items));
     assert.deepEqual(await differences(), []);
     for (const { book } of stage.views) assert.equal(await explained(book), 6);
     for (const { fastPath } of await families()) {
@@ -315,7 +311,7 @@ describe('the fast path', { skip }, () => {
   });
 
   test('is reported as missing where the kernel has no flowtables, and services work', {
-    skip: hasFlowtables && 'this kernel has flowtables',
+    skip: needsFlowtables ? false : 'this kernel has flowtables',
   }, async () => {
     await stage.cluster.start({ flags });
     await stage.scene.apply(servedBy('A'));

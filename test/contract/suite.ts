@@ -14,10 +14,14 @@ import type { Setting, Story } from './story.ts';
 export interface ContractOptions {
   /** `--proxy-mode`. */
   readonly mode: string;
+  /** Further flags of the program. */
+  readonly flags?: readonly string[];
   /** Kinds of cluster to run the stories in, by their families. */
   readonly clusters: readonly (readonly Family[])[];
   /** Stories that this mode cannot pass, by id, and why. */
   readonly skip: Readonly<Record<string, string>>;
+  /** Why the contract cannot be run here at all. */
+  readonly unavailable?: string | undefined;
   /** The calling module, which is started again in a new network namespace. */
   readonly module: string;
 }
@@ -33,14 +37,15 @@ const CASES = 54;
  * real kernel, and hosts in namespaces send packets.
  */
 export function runContract(options: ContractOptions): void {
-  const unavailable = labUnavailable();
+  const name = ['contract of', options.mode, 'mode', ...(options.flags ?? [])].join(' ');
+  const unavailable = labUnavailable() ?? options.unavailable;
   if (unavailable !== undefined) {
-    test(`contract of ${options.mode} mode`, { skip: unavailable });
+    test(name, { skip: unavailable });
     return;
   }
   const namespace = enterNamespace(options.module);
   checkStories(options.skip);
-  describe(`contract of ${options.mode} mode`, () => {
+  describe(name, () => {
     let landscape: Landscape;
     before(async () => {
       landscape = await Landscape.build(namespace);
@@ -54,7 +59,7 @@ export function runContract(options: ContractOptions): void {
 }
 
 function tellAll(
-  { mode, skip, clusters }: ContractOptions,
+  { mode, flags = [], skip, clusters }: ContractOptions,
   families: readonly Family[],
   landscape: () => Landscape,
 ): void {
@@ -70,7 +75,8 @@ function tellAll(
     const setting = JSON.parse(key) as Setting;
     describe(key === '{}' ? 'with defaults' : `with ${key}`, () => {
       const active = group.some(({ id }) => skip[id] === undefined);
-      before(() => (active ? cluster.start(setting) : undefined));
+      const start = () => cluster.start({ ...setting, flags: [...(setting.flags ?? []), ...flags] });
+      before(() => (active ? start() : undefined));
       after(() => (active ? stop(cluster) : undefined));
       const { alone = [], together = [] } = Object.groupBy(group, (story) =>
         story.alone ? 'alone' : 'together',

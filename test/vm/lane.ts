@@ -25,6 +25,8 @@ export const lanes: Readonly<Record<string, Lane>> = {
     'test/contract/nftables-departed.test.ts',
     'test/contract/nftables-fast-path.test.ts',
   ],
+  /** Not part of `npm test`: it takes as long as the contract without the fast path. */
+  'fast-path': ['test/contract/nftables-fast-path-stories.test.ts'],
 };
 
 /** Commands that those tests call, and the Debian package of each. */
