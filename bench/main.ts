@@ -23,6 +23,7 @@ const parts: Readonly<Record<string, () => Promise<Part>>> = {
   iptables: () => import('./iptables.ts'),
   ipvs: () => import('./ipvs.ts'),
   userspace: () => import('./userspace.ts'),
+  fastpath: () => import('./fastpath.ts'),
   observe: () => import('./observe.ts'),
   api: () => import('./api.ts'),
   flood: () => import('./flood.ts'),

@@ -43,7 +43,7 @@ export async function run(bench: Bench): Promise<void> {
   const server = await startScript('peer');
   const started: Served[] = [server];
   try {
-    const relay = await startScript('relay', String(server.port));
+    const relay = await startScript('relay', [String(server.port)]);
     started.push(relay);
     const haproxy = await startHaproxy(server.port);
     if (haproxy) started.push(haproxy);

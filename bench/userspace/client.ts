@@ -1,4 +1,5 @@
 /** A client for the benchmark. Prints one line of JSON with what it measured. */
+import { readFileSync } from 'node:fs';
 import { EventLoop } from '../../src/forwarder/event-loop.ts';
 import { encodeAddress } from '../../src/forwarder/socket-address.ts';
 import { loadSockets } from '../../src/native/koffi-sockets.ts';
@@ -15,6 +16,8 @@ import {
 
 export interface ClientTask {
   readonly kind: 'connections' | 'questions' | 'bytes';
+  /** 127.0.0.1 when absent. */
+  readonly ip?: string;
   readonly port: number;
   /** Connections, questions or MiB. */
   readonly count: number;
@@ -27,7 +30,11 @@ export interface ClientResult {
   /** Milliseconds. */
   readonly p50: number;
   readonly p99: number;
+  /** CPU time of the whole machine meanwhile. */
+  readonly machineCpuSeconds: number;
 }
+
+type Measured = Omit<ClientResult, 'machineCpuSeconds'>;
 
 /** The client gives up when no connection makes progress for this long. */
 const stallMs = 10_000;
@@ -37,11 +44,14 @@ const buffer = new Uint8Array(new ArrayBuffer(1 << 18));
 const question = new Uint8Array(16).fill(0x61);
 
 const task = JSON.parse(process.argv[2] ?? '{}') as ClientTask;
-const address = encodeAddress({ ip: '127.0.0.1', port: task.port });
-process.stdout.write(`${JSON.stringify(task.kind === 'bytes' ? download() : talk())}\n`);
+const address = encodeAddress({ ip: task.ip ?? '127.0.0.1', port: task.port });
+const before = machineCpuSeconds();
+const measured = task.kind === 'bytes' ? download() : talk();
+const result: ClientResult = { ...measured, machineCpuSeconds: machineCpuSeconds() - before };
+process.stdout.write(`${JSON.stringify(result)}\n`);
 
 /** Sends all requests, each on a new connection or all on the same open ones. */
-function talk(): ClientResult {
+function talk(): Measured {
   const { kind, count, concurrency } = task;
   const times = new Float64Array(count);
   let [begun, done, failures] = [0, 0, 0];
@@ -95,7 +105,7 @@ function talk(): ClientResult {
 }
 
 /** Requests all data on one connection, and counts what arrives. */
-function download(): ClientResult {
+function download(): Measured {
   const wanted = task.count * (1 << 20);
   const fd = sockets.socket(AF_INET, SOCK_STREAM);
   sockets.connect(fd, address);
@@ -119,4 +129,14 @@ function download(): ClientResult {
   while (!isOver && performance.now() - started < 60_000) loop.turn(100);
   const seconds = (performance.now() - started) / 1000;
   return { seconds, failures: received === wanted ? 0 : 1, p50: 0, p99: 0 };
+}
+
+function machineCpuSeconds(): number {
+  const [, user = 0, nice = 0, system = 0, , , irq = 0, softirq = 0] = (
+    readFileSync('/proc/stat', 'utf8').split('\n', 1)[0] ?? ''
+  )
+    .split(/\s+/)
+    .map(Number);
+  const ticksPerSecond = 100;
+  return (user + nice + system + irq + softirq) / ticksPerSecond;
 }

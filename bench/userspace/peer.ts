@@ -1,4 +1,4 @@
-/** A server for the benchmark: echoes requests; a request that begins with B asks for a number of MiB. */
+/** `peer.ts [IP PORT]`: a server for the benchmark. It echoes requests; a request that begins with B asks for a number of MiB. */
 import { EventLoop } from '../../src/forwarder/event-loop.ts';
 import { boundPort, openSocket } from '../../src/forwarder/open-socket.ts';
 import { maxAddressBytes } from '../../src/forwarder/socket-address.ts';
@@ -9,7 +9,8 @@ const sockets = await loadSockets();
 const loop = new EventLoop(sockets);
 const buffer = new Uint8Array(new ArrayBuffer(1 << 18));
 const peer = new Uint8Array(maxAddressBytes);
-const listener = openSocket(sockets, SOCK_STREAM, { ip: '127.0.0.1', port: 0 }, (fd) => {
+const [ip = '127.0.0.1', port = '0'] = process.argv.slice(2);
+const listener = openSocket(sockets, SOCK_STREAM, { ip, port: Number(port) }, (fd) => {
   sockets.setOption(fd, SOL_SOCKET, SO_REUSEADDR, 1);
 });
 sockets.listen(listener, 4096);

@@ -16,11 +16,16 @@ export interface Served {
 
 const script = (name: string): string => new URL(`./${name}.ts`, import.meta.url).pathname;
 
-/** Starts one of the scripts beside this one, and waits for the port that it prints. */
-export async function startScript(name: string, ...args: readonly string[]): Promise<Served> {
-  const child = spawn(process.execPath, ['--no-warnings', script(name), ...args], {
-    stdio: ['pipe', 'pipe', 'inherit'],
-  });
+/**
+ * Starts one of the scripts beside this one, and waits for the port that it prints. `through` is a command that runs the
+ * one that follows it.
+ */
+export async function startScript(
+  name: string,
+  args: readonly string[] = [],
+  through: readonly string[] = [],
+): Promise<Served> {
+  const child = spawnScript(name, args, through);
   const [line] = (await once(child.stdout.setEncoding('utf8'), 'data')) as [string];
   return { port: Number(line), pid: child.pid, close: () => void child.kill() };
 }
@@ -41,16 +46,19 @@ export async function startHaproxy(server: number): Promise<Served | undefined> 
 }
 
 /** Runs a client to its end. */
-export async function runClient(task: ClientTask): Promise<ClientResult> {
-  const child = spawn(process.execPath, ['--no-warnings', script('client'), JSON.stringify(task)], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
+export async function runClient(task: ClientTask, through: readonly string[] = []): Promise<ClientResult> {
+  const child = spawnScript('client', [JSON.stringify(task)], through);
   let output = '';
   child.stdout.setEncoding('utf8').on('data', (text: string) => {
     output += text;
   });
   await once(child, 'close');
   return JSON.parse(output) as ClientResult;
+}
+
+function spawnScript(name: string, args: readonly string[], through: readonly string[]) {
+  const [program = '', ...rest] = [...through, process.execPath, '--no-warnings', script(name), ...args];
+  return spawn(program, rest, { stdio: ['pipe', 'pipe', 'inherit'] });
 }
 
 /** CPU seconds that a process has used on all cores together. */
