@@ -55,6 +55,7 @@ class RecordingBackend implements Backend {
   readonly requests: { changed: string[] | 'all'; endpoints: Record<string, string[]> }[] = [];
   /** Of every request. */
   readonly departed: string[] = [];
+  readonly serviceCIDRs: (readonly string[])[] = [];
   skipsHourlySync = false;
   usesServiceCIDRs = true;
   condition: Condition = {};
@@ -62,7 +63,8 @@ class RecordingBackend implements Backend {
   failure: Error | undefined;
   result: SyncResult = { refused: [] };
 
-  async sync({ changed, plans, departed }: SyncRequest): Promise<SyncResult> {
+  async sync({ changed, plans, departed, serviceCIDRs }: SyncRequest): Promise<SyncResult> {
+    this.serviceCIDRs.push(serviceCIDRs);
     this.departed.push([...(departed?.keys() ?? [])].join());
     this.requests.push({
       changed: changed === 'all' ? 'all' : [...changed].sort(),
@@ -83,9 +85,10 @@ function settingsWith(backend: Backend, healthCheckAddresses = ['0.0.0.0']): Pro
   return { backend, minSyncPeriod: SECOND, syncPeriod: 30 * SECOND, healthCheckAddresses };
 }
 
-function harness(defaults?: ServiceDefaults) {
+function harness(defaults?: ServiceDefaults, usesServiceCIDRs = true) {
   const clock = new FakeClock(Date.UTC(2026, 0, 1));
   const backend = new RecordingBackend();
+  backend.usesServiceCIDRs = usesServiceCIDRs;
   const registry = new Registry({ clock, onCollectError: (error) => assert.fail(String(error)) });
   const log: string[] = [];
   const journal = new Journal(clock);
@@ -124,21 +127,54 @@ function harness(defaults?: ServiceDefaults) {
 }
 
 function listed(proxier: FamilyProxier): void {
-  proxier.synced('services');
-  proxier.synced('endpointSlices');
+  for (const resource of ['services', 'endpointSlices', 'serviceCIDRs'] as const) proxier.synced(resource);
 }
 
-test('the proxier writes nothing before both lists are complete; its first sync is full', async () => {
+test('the proxier writes nothing before all lists are complete; its first sync is full', async () => {
   const { clock, backend, proxier } = harness();
   proxier.start();
   proxier.updateService(undefined, service('web'));
   proxier.updateSlice(slice('web', ['10.1.0.1']), false);
   proxier.synced('services');
   await clock.advance(5 * SECOND);
+  proxier.synced('serviceCIDRs');
+  await clock.advance(5 * SECOND);
   assert.deepEqual(backend.requests, []);
   proxier.synced('endpointSlices');
   await clock.advance(1);
   assert.deepEqual(backend.requests, [{ changed: 'all', endpoints: { 'shop/web/TCP': ['10.1.0.1:8080'] } }]);
+});
+
+test('the first sync waits a second for ServiceCIDRs, where the mode uses them', async () => {
+  const { clock, backend, proxier } = harness();
+  proxier.start();
+  proxier.synced('services');
+  proxier.synced('endpointSlices');
+  await clock.advance(SECOND - 1);
+  assert.equal(backend.requests.length, 0);
+  proxier.setServiceCIDRs(['10.96.0.0/16']);
+  proxier.synced('serviceCIDRs');
+  await clock.advance(0);
+  assert.deepEqual(backend.serviceCIDRs, [['10.96.0.0/16']]);
+
+  const late = harness();
+  late.proxier.start();
+  late.proxier.synced('services');
+  late.proxier.synced('endpointSlices');
+  await late.clock.advance(SECOND);
+  assert.deepEqual(late.backend.serviceCIDRs, [[]]);
+  // They come in the end.
+  late.proxier.setServiceCIDRs(['10.96.0.0/16']);
+  late.proxier.synced('serviceCIDRs');
+  await late.clock.advance(SECOND);
+  assert.deepEqual(late.backend.serviceCIDRs, [[], ['10.96.0.0/16']]);
+
+  const indifferent = harness(undefined, false);
+  indifferent.proxier.start();
+  indifferent.proxier.synced('services');
+  indifferent.proxier.synced('endpointSlices');
+  await indifferent.clock.advance(0);
+  assert.equal(indifferent.backend.requests.length, 1);
 });
 
 test('a sync names only the changed plans, and health records its request and its success', async () => {

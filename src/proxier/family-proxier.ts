@@ -7,7 +7,7 @@ import { count } from '../lib/count.ts';
 import { TimeSlice } from '../lib/time-slice.ts';
 import type { Family } from '../model/ip.ts';
 import type { ObjectProblem } from '../model/object-problem.ts';
-import type { EndpointSliceObject, ServiceObject } from '../model/objects.ts';
+import type { EndpointSliceObject, ResourceName, ServiceObject } from '../model/objects.ts';
 import type { Placements } from '../model/placement.ts';
 import { type Problem, STARTING } from '../model/problem.ts';
 import type { ServicePort } from '../model/service-port.ts';
@@ -20,6 +20,7 @@ import type { ServicePlan } from '../plan/service-plan.ts';
 import type { DepartedEndpoints } from '../state/departures.ts';
 import { FamilyState } from '../state/family-state.ts';
 import type { Delta } from '../state/ledger.ts';
+import { FirstLists } from './first-lists.ts';
 import type { FamilySink } from './router.ts';
 import { SyncLog } from './sync-log.ts';
 
@@ -105,7 +106,7 @@ export class FamilyProxier implements FamilyView, FamilySink {
   readonly #log: SyncLog;
   readonly #runner: BoundedFrequencyRunner;
   readonly #label: { readonly ip_family: Family };
-  readonly #awaited = new Set(['services', 'endpointSlices']);
+  readonly #firstLists: FirstLists;
   readonly #firstSync = Promise.withResolvers<void>();
   #zone = '';
   #serviceCIDRs: readonly string[] = [];
@@ -137,6 +138,8 @@ export class FamilyProxier implements FamilyView, FamilySink {
     this.#log = new SyncLog(family, this, journal);
     serviceHealth.listenOn(settings.healthCheckAddresses);
     this.#state = new FamilyState({ ...options, startTime: clock.now() });
+    const usesServiceCIDRs = settings.backend.usesServiceCIDRs ?? false;
+    this.#firstLists = new FirstLists({ usesServiceCIDRs, clock, onComplete: () => this.#requestSync() });
     this.#runner = new BoundedFrequencyRunner({
       work: async () => {
         await this.#sync();
@@ -150,7 +153,7 @@ export class FamilyProxier implements FamilyView, FamilySink {
     });
   }
 
-  /** Starts to sync. Writes nothing before Services and EndpointSlices have been listed once. */
+  /** Starts to sync. Writes nothing before the first lists have come. */
   start(): void {
     const { health, metrics, clock } = this.#options;
     health.updated(this.family);
@@ -161,6 +164,7 @@ export class FamilyProxier implements FamilyView, FamilySink {
   /** Waits for a running sync. The kernel's rules stay. */
   async stop(): Promise<void> {
     await this.#runner.stop();
+    this.#firstLists.close();
     this.#slicesAwaited?.cancel();
     this.#departedDue?.cancel();
     await this.#options.departedSockets?.close();
@@ -227,10 +231,8 @@ export class FamilyProxier implements FamilyView, FamilySink {
     this.#requestSync();
   }
 
-  /** All objects of the first list of that resource have been delivered. */
-  synced(resource: 'services' | 'endpointSlices'): void {
-    this.#awaited.delete(resource);
-    if (this.isInitialised) this.#requestSync();
+  synced(resource: ResourceName): void {
+    this.#firstLists.listed(resource);
   }
 
   setZone(zone: string): void {
@@ -267,7 +269,7 @@ export class FamilyProxier implements FamilyView, FamilySink {
   }
 
   get isInitialised(): boolean {
-    return this.#awaited.size === 0;
+    return this.#firstLists.areComplete;
   }
 
   get plans(): ReadonlyMap<string, PlannedPort> {

@@ -18,7 +18,7 @@ export interface FamilySink {
   updateSlice(object: EndpointSliceObject, removed: boolean): void;
   setServiceCIDRs(cidrs: readonly string[]): void;
   /** All objects of the first list of that resource have been delivered. */
-  synced(resource: 'services' | 'endpointSlices'): void;
+  synced(resource: ResourceName): void;
 }
 
 /** Passes each object to the families it concerns: Services to all, slices by their address type. */
@@ -59,7 +59,6 @@ export class Router implements ObjectHandler {
   }
 
   synced(resource: ResourceName): void {
-    if (resource !== 'services' && resource !== 'endpointSlices') return;
     for (const family of this.#families) family.synced(resource);
   }
 
