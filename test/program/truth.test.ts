@@ -103,7 +103,9 @@ describe('statements about the health of the proxy', { skip }, () => {
         kind: /^(SyncFailed|SyncOverdue)$/,
         begin: () => {
           owner = spawn('nft', ['-i'], { stdio: ['pipe', 'ignore', 'ignore'] });
-          owner.stdin?.write('delete table ip kube-proxy; add table ip kube-proxy { flags owner; }\n');
+          // The table may be missing at that moment: a former owner took it along.
+          const [add, remove] = ['add table ip kube-proxy', 'delete table ip kube-proxy'];
+          owner.stdin?.write(`${add}; ${remove}; ${add} { flags owner; }\n`);
         },
         end: async () => {
           owner?.kill('SIGKILL');
