@@ -80,7 +80,7 @@ async function disturbWatches(run: Run): Promise<void> {
   for (const [i, watch] of watches.entries()) if (isChosen[i]) disturb(watch);
   await changeSome(run, 2);
   if (name === 'stall') for (const watch of watches) watch.drop();
-  await run.settle();
+  await run.quiet();
 }
 
 const disturbances: readonly (readonly [string, (watch: Watch) => void])[] = [
@@ -110,7 +110,7 @@ async function failRequests(run: Run): Promise<void> {
   for (let i = 0; i <= dice.below(2); i++) cluster.api.faults.next(fault);
   for (const watch of cluster.api.watches()) watch.drop();
   await changeSome(run, 2);
-  await run.settle();
+  await run.quiet();
   cluster.api.faults.clear();
 }
 
@@ -119,14 +119,14 @@ async function compact(run: Run): Promise<void> {
   for (const watch of run.cluster.api.watches()) watch.drop();
   await changeSome(run, 3);
   run.cluster.api.store.compact();
-  await run.settle();
+  await run.quiet();
 }
 
 async function disconnect(run: Run): Promise<void> {
   run.cluster.api.disconnect();
   await changeSome(run, 3);
   run.cluster.api.disconnect();
-  await run.settle();
+  await run.quiet();
 }
 
 /** Ends the program; its rules stay. Objects may change while it is away. */

@@ -135,10 +135,15 @@ export class Run {
     this.model.settleServices(putBy);
   }
 
-  /** Waits until the kernel holds what the program wants, and nothing is pending. */
+  /**
+   * Waits until the kernel holds what the program wants, and nothing is pending. For faults that make the program list
+   * again: a list has its objects in the order of their names and its removals last, and a sync may come in between.
+   */
   async quiet(): Promise<void> {
-    await this.settle();
+    const putBy = performance.now();
+    await this.cluster.settled({ withinMs: patience.eventMs });
     await this.cluster.quiet({ withinMs: patience.eventMs });
+    this.model.settleServices(putBy);
   }
 
   /** Changes the Node object; resolves at once. */
