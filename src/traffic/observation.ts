@@ -288,7 +288,7 @@ export class Observation {
       // What left the table before it was read has its event queued by now.
       await Promise.race([this.#events?.drained(), sleep(clock, drainMs)]);
     } finally {
-      this.#settle(number, seen, isFirst);
+      await this.#settle(number, seen, isFirst);
     }
     this.#lookedAt = clock.monotonic();
     this.#lookMs = this.#lookedAt - started;
@@ -321,15 +321,29 @@ export class Observation {
    * Counts the events that came while the table was read: as before the look or as after it, so that no flow counts
    * twice or not at all. The first look counts nothing from before.
    */
-  #settle(number: number, seen: SeenIds, isFirst: boolean): void {
+  async #settle(number: number, seen: SeenIds, isFirst: boolean): Promise<void> {
     const held = this.#held ?? [];
-    this.#held = undefined;
+    // What comes meanwhile is counted last: it happened after the look.
+    const later: HeldEvent[] = [];
+    this.#held = later;
     const endedIds = new Set(held.flatMap(({ id, end }) => (end ? [id] : [])));
     const isBefore = ({ id, end }: HeldEvent) => (end ? !seen.has(id) : seen.has(id) || endedIds.has(id));
-    const groups = Map.groupBy(held, isBefore);
-    if (!isFirst) for (const { at, end } of groups.get(true) ?? []) this.#count(at, end);
+    const { before = [], after = [] } = Object.groupBy(held, (event) =>
+      isBefore(event) ? 'before' : 'after',
+    );
+    if (!isFirst) await this.#countAll(before);
     this.#look = number;
-    for (const { at, end } of groups.get(false) ?? []) this.#count(at, end);
+    await this.#countAll(after);
+    this.#held = undefined;
+    for (const { at, end } of later) this.#count(at, end);
+  }
+
+  async #countAll(events: readonly HeldEvent[]): Promise<void> {
+    const timeSlice = new TimeSlice(this.#options.clock, reportSliceMs);
+    for (const { at, end } of events) {
+      this.#count(at, end);
+      if (timeSlice.isSpent) await timeSlice.yield();
+    }
   }
 
   #figuresAt({ service, endpoint, client }: Places): readonly Figures[] {

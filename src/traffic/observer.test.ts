@@ -265,6 +265,29 @@ suite('figures', () => {
     assert.deepEqual([after?.opened, after?.open, after?.ended, after?.bytesToEndpoint], [5, 3, 2, 45]);
   });
 
+  test('are right also when flows begin and end while earlier events are counted, which lets other work pass', async () => {
+    const { clock, kernel, figures } = setUp();
+    await figures();
+    for (let id = 1; id <= 8; id++) kernel.opened({ id, bytes: 10 });
+    let ms = clock.monotonic() + 10_000;
+    clock.monotonic = () => ms++;
+    let turns = 0;
+    kernel.meanwhile = () => {
+      kernel.meanwhile = () => {};
+      for (let id = 9; id <= 28; id++) kernel.opened({ id, bytes: 1 });
+      const otherWork = () => {
+        if (turns++ < 2) setImmediate(otherWork);
+        else kernel.ended(20, { bytes: 1 });
+      };
+      setImmediate(otherWork);
+    };
+    await figures();
+    assert.equal(turns, 3);
+    ms += 10_000;
+    const after = (await figures()).get('web');
+    assert.deepEqual([after?.opened, after?.open, after?.ended, after?.bytesToEndpoint], [28, 27, 1, 100]);
+  });
+
   test('may be asked for with an older look, which costs less; openings are those of now', async () => {
     const { clock, kernel, observer } = setUp();
     const wish = { by: 'service', isWanted: () => true, withIdle: false, maxAgeMs: 60_000 } as const;
