@@ -204,20 +204,9 @@ interface EndpointDraft {
 }
 
 function emptyEndpoint(): EndpointDraft {
-  return {
-    address: undefined,
-    ready: true,
-    serving: true,
-    terminating: false,
-    isPod: false,
-    podNamespace: '',
-    podStart: 0,
-    podEnd: 0,
-    nodeName: undefined,
-    zone: undefined,
-    zoneHints: undefined,
-    nodeHints: undefined,
-  };
+  const draft = {} as EndpointDraft;
+  clear(draft);
+  return draft;
 }
 
 function clear(draft: EndpointDraft): void {
