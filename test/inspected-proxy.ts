@@ -1,6 +1,7 @@
 import type { Inspection } from '../src/backends/inspection.ts';
 import { packetRules } from '../src/backends/nftables/packet-rules.ts';
 import type { NodeFacts } from '../src/backends/node-facts.ts';
+import type { PacketRules } from '../src/backends/packet-rules.ts';
 import type { SyncActivity } from '../src/inspect/family-view.ts';
 import { type InspectedFamily, Inspector, type InspectorOptions } from '../src/inspect/inspector.ts';
 import { Journal } from '../src/inspect/journal.ts';
@@ -53,6 +54,8 @@ export interface TestFamily {
   readonly activity?: SyncActivity;
   readonly isInitialised?: boolean;
   readonly kernel?: Inspection | string;
+  /** In place of those of nftables mode. */
+  readonly rules?: Partial<PacketRules>;
 }
 
 export function inspectedFamily(
@@ -62,6 +65,7 @@ export function inspectedFamily(
     activity = idle(),
     isInitialised = true,
     kernel = inspection(),
+    rules = {},
   }: TestFamily,
   clock: Clock,
 ): InspectedFamily {
@@ -78,7 +82,7 @@ export function inspectedFamily(
     },
     nodeIP: node.nodeIP,
     facts: () => node,
-    rules: packetRules(false),
+    rules: { ...packetRules(false), ...rules },
     kernel: typeof kernel === 'string' ? kernel : new KernelView({ open: async () => kernel, clock }),
     interfaceTowards: async () => 'eth0',
   };

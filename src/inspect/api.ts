@@ -254,6 +254,8 @@ export interface EndpointReport extends Placement {
   readonly nodeHints?: readonly string[];
   /** The sets that contain it. */
   readonly usedBy: readonly ('cluster' | 'local')[];
+  /** The share of new connections that it gets where the proxy forwards to this set, 0 to 1; absent when no set contains it. */
+  readonly expectedShares?: { readonly cluster?: number; readonly local?: number };
   readonly reason: string;
 }
 

@@ -4,7 +4,9 @@ import { planOf, plansByKey } from '../../test/cluster/plans.ts';
 import { FakeClock } from '../../test/fake-clock.ts';
 import { idle, inspection, testInspector } from '../../test/inspected-proxy.ts';
 import type { Difference, KernelAnswer } from '../backends/inspection.ts';
+import type { PacketRules } from '../backends/packet-rules.ts';
 import { type Problem, STARTING } from '../model/problem.ts';
+import type { Balance } from '../model/service-port.ts';
 import { readAffinityQuestion } from './affinity.ts';
 import { type InspectorOptions, NotReadyError } from './inspector.ts';
 import { QuestionError, readQuestion } from './question.ts';
@@ -122,6 +124,25 @@ test('endpoints carry the reason why they take traffic or do not', async () => {
       ['10.244.2.22:8080', '', 'terminating and no longer serving'],
     ],
   );
+});
+
+test('endpoints have their share of each set: equal ones, those of a hash, or equal ones where the kernel hashes', async () => {
+  const slots = async (balance: Balance, rules: Partial<PacketRules> = {}) => {
+    const plan = planOf({ clusterIP: '10.96.0.1', externalPolicyLocal: true, nodePort: 30_080, balance }, [
+      here,
+      there,
+      gone,
+    ]);
+    const inspector = testInspector({ plans: plansByKey(plan), rules }, new FakeClock());
+    const shares = [...(await inspector.endpoints())].map(({ expectedShares }) => expectedShares);
+    return shares.map(
+      (share) => share && Object.entries(share).map(([set, part]) => `${set} ${(part * 509).toFixed(1)}`),
+    );
+  };
+  const equal = [['cluster 254.5', 'local 509.0'], ['cluster 254.5'], undefined];
+  assert.deepEqual(await slots('default'), equal);
+  assert.deepEqual(await slots('hash'), [['cluster 255.0', 'local 509.0'], ['cluster 254.0'], undefined]);
+  assert.deepEqual(await slots('hash', { hashScheduler: 'mh' }), equal);
 });
 
 test('an explanation has the planned fate and that of the kernel, which agree', async () => {

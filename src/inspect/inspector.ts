@@ -1,6 +1,6 @@
 import type { KernelAnswer, OtherRules, Packet } from '../backends/inspection.ts';
 import type { NodeFacts } from '../backends/node-facts.ts';
-import type { PacketRules } from '../backends/packet-rules.ts';
+import { foretoldBalance, type PacketRules } from '../backends/packet-rules.ts';
 import type { Clock } from '../lib/clock.ts';
 import { product } from '../lib/product.ts';
 import { messageOf } from '../lib/thrown.ts';
@@ -148,11 +148,12 @@ export class Inspector {
   }
 
   endpoints(selector: Selector = {}): Promise<Iterable<EndpointReport>> {
-    return this.#selected(selector, (plan, selection, view) =>
+    return this.#selected(selector, (plan, selection, { view, rules }) =>
       endpointReports(
         plan,
         plan.endpoints.filter((endpoint) => selection.endpoint(plan, endpoint)),
         view.placements(plan.port),
+        foretoldBalance(plan, rules),
       ),
     );
   }
@@ -338,20 +339,21 @@ export class Inspector {
   /** Reports about the selected plans. Reads the plans when the caller iterates, piece by piece. */
   async #selected<Report>(
     selector: Selector,
-    reportsOf: (plan: PlannedPort, selection: Selection, view: FamilyView) => Iterable<Report>,
+    reportsOf: (plan: PlannedPort, selection: Selection, family: InspectedFamily) => Iterable<Report>,
   ): Promise<Iterable<Report>> {
     const waiting = this.#waitsForCopy();
     if (waiting !== undefined) throw new NotReadyError(waiting);
     const selected = await Promise.all(
-      this.#options.families.map(async ({ view, facts, rules }) => ({
-        view,
-        selection: await selectionOf(selector, { family: view.family, facts, direct: rules.direct?.() }),
-      })),
+      this.#options.families.map(async (family) => {
+        const { view, facts, rules } = family;
+        const asked = { family: view.family, facts, direct: rules.direct?.() };
+        return { family, selection: await selectionOf(selector, asked) };
+      }),
     );
     return (function* () {
-      for (const { view, selection } of selected) {
-        for (const plan of view.plans.values())
-          if (selection.port(plan)) yield* reportsOf(plan, selection, view);
+      for (const { family, selection } of selected) {
+        for (const plan of family.view.plans.values())
+          if (selection.port(plan)) yield* reportsOf(plan, selection, family);
       }
     })();
   }

@@ -2,10 +2,12 @@ import type { Fate } from '../backends/inspection.ts';
 import type { DirectService } from '../backends/packet-rules.ts';
 import type { Endpoint } from '../model/endpoint.ts';
 import type { Placement, Placements } from '../model/placement.ts';
+import type { Balance } from '../model/service-port.ts';
 import { lostFrontends } from '../plan/frontend.ts';
 import type { PlannedPort } from '../plan/plan.ts';
 import { endpointReason } from '../plan/reasons.ts';
 import type { Decision, ServicePlan } from '../plan/service-plan.ts';
+import { listShares } from '../plan/shares.ts';
 import type { DecisionReport, EndpointReport, ServiceReport } from './api.ts';
 import type { FamilyView } from './family-view.ts';
 import { timeText } from './status-report.ts';
@@ -80,14 +82,15 @@ function decisionReport(decision: Decision): DecisionReport {
   return action === 'forward' ? { action, endpoints: decision.endpoints, reason } : { action, reason };
 }
 
-/** Each of these endpoints of one service port, used or not, with the reason. */
+/** Each of these endpoints of one service port, used or not, with the reason. `balance`: how one is chosen. */
 export function endpointReports(
   plan: PlannedPort,
   endpoints: readonly Endpoint[],
   { byEndpoint }: Placements,
+  balance: Balance,
 ): EndpointReport[] {
-  const cluster = new Set(plan.cluster);
-  const local = new Set(plan.local);
+  const cluster = listShares(plan, 'cluster', balance);
+  const local = listShares(plan, 'local', balance);
   return endpoints.map((endpoint) => ({
     service: plan.port.key,
     family: plan.port.family,
@@ -99,12 +102,22 @@ export function endpointReports(
     terminating: endpoint.terminating,
     ...(endpoint.zoneHints && { zoneHints: endpoint.zoneHints }),
     ...(endpoint.nodeHints && { nodeHints: endpoint.nodeHints }),
-    usedBy: [
-      ...(cluster.has(endpoint) ? (['cluster'] as const) : []),
-      ...(local.has(endpoint) ? (['local'] as const) : []),
-    ],
+    ...usage(cluster.get(endpoint.id), local.get(endpoint.id)),
     reason: endpointReason(plan, endpoint),
   }));
+}
+
+/** The sets that contain an endpoint, with its share of each; undefined stands for a set without it. */
+function usage(
+  cluster: number | undefined,
+  local: number | undefined,
+): Pick<EndpointReport, 'usedBy' | 'expectedShares'> {
+  const expectedShares = {
+    ...(cluster !== undefined && { cluster }),
+    ...(local !== undefined && { local }),
+  };
+  const usedBy = (['cluster', 'local'] as const).filter((set) => set in expectedShares);
+  return usedBy.length > 0 ? { usedBy, expectedShares } : { usedBy };
 }
 
 /** Where the endpoints of these fates run, as the slices of the service port say it. */

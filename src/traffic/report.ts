@@ -6,7 +6,7 @@ import { addressKeyFrom, keyText } from '../model/address-key.ts';
 import { type Family, joinHostPort } from '../model/ip.ts';
 import type { Balance } from '../model/service-port.ts';
 import type { PlannedPort } from '../plan/plan.ts';
-import { sharesOf } from '../plan/shares.ts';
+import { listShares } from '../plan/shares.ts';
 import { endpointKey, endpointOf } from './destination.ts';
 import { Figures } from './figures.ts';
 import type { Observation } from './observation.ts';
@@ -95,8 +95,5 @@ export function endpointFields(
 /** The share of new connections of each endpoint: of those to the cluster IP, or where these get none, from outside. */
 export function expectedShares(plan: PlannedPort, balance: Balance): ReadonlyMap<string, number> {
   const decision = plan.internal.action === 'forward' ? plan.internal : plan.external;
-  if (decision.action !== 'forward') return new Map();
-  const ids = plan[decision.endpoints].map(({ id }) => id);
-  const shares = sharesOf(ids, balance);
-  return new Map(ids.map((id, index) => [id, shares[index] ?? 0]));
+  return decision.action === 'forward' ? listShares(plan, decision.endpoints, balance) : new Map();
 }

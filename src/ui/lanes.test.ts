@@ -4,7 +4,8 @@ import { serviceReport } from '../../test/service-report.ts';
 import type { EndpointReport } from '../inspect/api.ts';
 import { geometryOf, lanesOf } from './lanes.ts';
 
-function endpoint(ip: string, usedBy: EndpointReport['usedBy']): EndpointReport {
+function endpoint(ip: string, expectedShares: { cluster?: number; local?: number } = {}): EndpointReport {
+  const usedBy = (['cluster', 'local'] as const).filter((set) => set in expectedShares);
   const ready = usedBy.length > 0;
   const state = { local: usedBy.includes('local'), ready, serving: ready, terminating: false };
   return {
@@ -13,14 +14,15 @@ function endpoint(ip: string, usedBy: EndpointReport['usedBy']): EndpointReport 
     endpoint: `${ip}:8080`,
     ...state,
     usedBy,
+    ...(ready && { expectedShares }),
     reason: '',
   };
 }
 
 const endpoints = [
-  endpoint('10.244.0.9', []),
-  endpoint('10.244.0.5', ['cluster', 'local']),
-  endpoint('10.244.1.6', ['cluster']),
+  endpoint('10.244.0.9'),
+  endpoint('10.244.0.5', { cluster: 0.5, local: 1 }),
+  endpoint('10.244.1.6', { cluster: 0.5 }),
 ];
 
 test('clients inside and outside share a lane while the decision is the same', () => {
@@ -58,6 +60,15 @@ test('an endpoint has a share of each decision that uses it, and those without o
       [1, 21],
       [0, 43],
     ],
+  );
+});
+
+test('a band is as wide as the share that the proxy reports, which a hash makes unequal', () => {
+  const hashed = [endpoint('10.244.0.5', { cluster: 0.75 }), endpoint('10.244.1.6', { cluster: 0.25 })];
+  const { right } = geometryOf(lanesOf(serviceReport({ balance: 'hash' }), hashed, '192.0.2.1'));
+  assert.deepEqual(
+    right.map(({ width }) => width),
+    [32, 10],
   );
 });
 

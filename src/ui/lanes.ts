@@ -38,8 +38,7 @@ export interface EndpointNode {
 
 export function lanesOf(service: ServiceReport, endpoints: readonly EndpointReport[], nodeIP: string): Lanes {
   const decided = decisionsOf(service);
-  const sizes = { cluster: sizeOf(endpoints, 'cluster'), local: sizeOf(endpoints, 'local') };
-  const nodes = endpoints.map((report) => endpointNode(report, decided, sizes));
+  const nodes = endpoints.map((report) => endpointNode(report, decided));
   const rank = ({ tone }: EndpointNode) => ['fine', 'warning', 'idle'].indexOf(tone);
   nodes.sort((a, b) => rank(a) - rank(b) || (a.report.endpoint < b.report.endpoint ? -1 : 1));
   return {
@@ -117,22 +116,13 @@ function placeText(place: { address: string | null; note: string } | undefined):
   return place.address === null ? `not reachable: ${place.note}` : `reachable at ${place.address}`;
 }
 
-function endpointNode(
-  report: EndpointReport,
-  decisions: readonly Decided[],
-  sizes: Readonly<Record<'cluster' | 'local', number>>,
-): EndpointNode {
+function endpointNode(report: EndpointReport, decisions: readonly Decided[]): EndpointNode {
   const shares = decisions.map(({ decision }) => {
     const set = decision.action === 'forward' ? decision.endpoints : undefined;
-    if (set === undefined || !report.usedBy.includes(set)) return 0;
-    return 1 / sizes[set];
+    return set === undefined ? 0 : (report.expectedShares?.[set] ?? 0);
   });
   const isUsed = shares.some((share) => share > 0);
   return { report, shares, tone: isUsed ? (report.ready ? 'fine' : 'warning') : 'idle' };
-}
-
-function sizeOf(endpoints: readonly EndpointReport[], set: 'cluster' | 'local'): number {
-  return endpoints.filter(({ usedBy }) => usedBy.includes(set)).length;
 }
 
 /** A band between two columns: where it begins and ends, and how thick it is. */

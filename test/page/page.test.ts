@@ -151,6 +151,12 @@ describe('the page of kube-proxyctl ui', { skip: skip ?? false, timeout: paced(2
     await page.getByText('50.0 %').first().waitFor();
   });
 
+  it('shows the share that each endpoint has of the slots of a hash', async () => {
+    await show('#/service/shop/hashed', '10.244.0.23:8080');
+    const shares = await page.locator('.endpoints .share').allInnerTexts();
+    assert.deepEqual(shares.toSorted(), ['33.2 %', '33.4 %', '33.4 %']);
+  });
+
   it('explains a packet in words, with the evidence of the kernel, at a click and at an address', async () => {
     await show(webView, '10.96.0.10:80');
     await page.getByRole('button', { name: '10.96.0.10:80' }).click();

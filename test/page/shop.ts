@@ -1,3 +1,4 @@
+import { annotationPrefix } from '../../src/model/own-annotations.ts';
 import type { ApiServer } from '../cluster/apiserver/server.ts';
 import type { RawObject } from '../cluster/apiserver/store.ts';
 import { apiService, apiSlice, conditions, podName } from '../cluster/objects.ts';
@@ -24,6 +25,10 @@ export function putShop(api: ApiServer): void {
   // The only one whose endpoint is there: the node itself.
   put('echo', '10.96.0.20');
   api.put('endpointSlices', apiSlice('echo', ['192.0.2.1']));
+  const hashed = apiService('hashed', 80, { clusterIP: '10.96.0.17' });
+  const annotations = { [`${annotationPrefix}balance`]: 'hash' };
+  api.put('services', { ...hashed, metadata: { ...hashed.metadata, annotations } });
+  api.put('endpointSlices', apiSlice('hashed', ['10.244.0.21', '10.244.0.22', '10.244.0.23']));
   put('lonely', '10.96.0.13');
   put('far', '10.96.0.14', {
     type: 'NodePort',
