@@ -1,8 +1,9 @@
 import type { DecisionReport, EndpointReport, ServiceReport } from '../inspect/api.ts';
-import { balanceText } from '../inspect/explanation-words.ts';
+import { balanceText, departedText } from '../inspect/explanation-words.ts';
 import { podText } from '../inspect/pod-text.ts';
 import { count } from '../lib/count.ts';
 import { joinHostPort } from '../model/ip.ts';
+import { annotationPrefix, resetDepartedAnnotation } from '../model/own-annotations.ts';
 import { type Column, itemsText, type Layout, unlimited } from './table.ts';
 import type { Paint } from './terminal.ts';
 import { fieldsText, spanText } from './text.ts';
@@ -55,9 +56,20 @@ export function servicesText(services: readonly ServiceReport[], paint: Paint, l
     (reason) =>
       `Packets to cluster IPs and other service addresses are not captured: ${reason}. Connect to the addresses in REACHABLE AT.\n`,
   );
-  const notes = [...lost, ...uncaptured];
+  const notes = [...lost, ...unsupportedTexts(services), ...uncaptured];
   const table = itemsText(serviceColumns(paint, reasons.size > 0), services, layout);
   return table + (notes.length > 0 ? `\n${notes.join('')}` : '');
+}
+
+/** A line for each wish that this mode cannot do: all Services with an annotation may have it, so they are counted. */
+function unsupportedTexts(services: readonly ServiceReport[]): string[] {
+  const wishes = services.flatMap(({ unsupportedBalance, unsupportedReset }) => [
+    ...(unsupportedBalance ? [`${annotationPrefix}balance=${unsupportedBalance}`] : []),
+    ...(unsupportedReset ? [`${resetDepartedAnnotation}=tcp`] : []),
+  ]);
+  return [...Map.groupBy(wishes, (wish) => wish)].map(
+    ([wish, { length }]) => `Not possible in this proxy mode: ${wish} (${count(length, 'service port')})\n`,
+  );
 }
 
 /** The addresses that serve, each once. */
@@ -113,7 +125,7 @@ function detailsOf(service: ServiceReport, paint: Paint, width: number | undefin
       ],
       ['affinity', affinityText(service.affinitySeconds)],
       ['balance', balanceText(service)],
-      ['departed endpoints', service.resetsDeparted ? 'their connections get a TCP reset' : undefined],
+      ['departed endpoints', departedText(service)],
       ['from inside', reasoned(internal)],
       ['from outside', external ? reasoned(external) : undefined],
       ['does not have', lostTexts(service).join(', ')],

@@ -212,12 +212,16 @@ export interface ServiceReport {
   readonly healthCheckNodePort: number;
   /** 0 = no session affinity. */
   readonly affinitySeconds: number;
-  /** Present when the Service asks for a hash; null when it has too many endpoints for one. */
+  /** Present when the Service asks for a hash that this mode can do; null when it has too many endpoints for one. */
   readonly balance?: 'hash' | 'hash-client' | null;
   /** The kernel's scheduler that hashes, where it does not use the table of the other modes; else absent. */
   readonly hashScheduler?: string;
   /** True when connections to endpoints that are gone get a TCP reset; else absent. */
   readonly resetsDeparted?: boolean;
+  /** The hash that the Service asks for and this proxy mode cannot do; else absent. */
+  readonly unsupportedBalance?: 'hash' | 'hash-client';
+  /** True when the Service asks for such resets and this proxy mode cannot do them; else absent. */
+  readonly unsupportedReset?: boolean;
   readonly internalTrafficPolicy: 'Cluster' | 'Local';
   readonly externalTrafficPolicy: 'Cluster' | 'Local';
   readonly internal: DecisionReport;

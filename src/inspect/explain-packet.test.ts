@@ -339,6 +339,13 @@ suite('a Service that asks for a hash', () => {
     assert.equal(explanation.fate.action === 'forward' && explanation.fate.targets.length, 121);
     says(explanation, /^No hash: it has more than 120 endpoints/);
   });
+
+  test('goes to any endpoint where the mode cannot hash, and the words say so', () => {
+    const plan = planOf({ clusterIP: '10.96.0.1', unsupportedBalance: 'hash' }, [here, there]);
+    const explanation = ask(packet, { mode: 'iptables' }, plan);
+    assert.equal(explanation.fate.action === 'forward' && explanation.fate.targets.length, 2);
+    says(explanation, /^No hash: the Service asks for hash, which is not possible in this proxy mode;/);
+  });
 });
 
 test('an explanation names client affinity and its time', () => {

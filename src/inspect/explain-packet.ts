@@ -13,7 +13,7 @@ import type { Endpoint } from '../model/endpoint.ts';
 import type { Balance } from '../model/service-port.ts';
 import type { Frontend } from '../plan/frontend.ts';
 import { compareClaims, precedenceOf } from '../plan/ownership.ts';
-import { tooManyToHash } from '../plan/reasons.ts';
+import { whyNoHash } from '../plan/reasons.ts';
 import type { ServicePlan } from '../plan/service-plan.ts';
 import { sharesOf } from '../plan/shares.ts';
 import { rangeOfNode } from '../plan/source-ranges.ts';
@@ -217,10 +217,11 @@ function notForwarded({ action, reasons }: NotForwarded): Result {
 
 function choiceReasons(
   { endpoints }: EndpointChoice,
-  { port, balance }: ServicePlan,
+  plan: ServicePlan,
   targets: readonly Target[],
   rules: PacketRules,
 ): string[] {
+  const { port, balance } = plan;
   const [only, ...others] = targets;
   const scheduler = rules.scheduler === undefined ? '' : ` The scheduler ${rules.scheduler} chooses.`;
   const isSticky = port.affinitySeconds > 0 && endpoints.length > 1;
@@ -229,7 +230,8 @@ function choiceReasons(
   const isChosen = only !== undefined && others.length === 0;
   const where = isChosen ? only.endpoint : `one of ${endpoints.length} endpoints`;
   const chosen = endpoints.length === 1 && isChosen ? `Goes to ${where}.` : `${goes} to ${where}, ${how}`;
-  const reasons = port.balance === balance ? [chosen] : [chosen, `No hash: ${tooManyToHash}.`];
+  const missing = whyNoHash(plan);
+  const reasons = missing === undefined ? [chosen] : [chosen, `No hash: ${missing}.`];
   if (port.affinitySeconds === 0) return reasons;
   const affinity = `Client affinity: a client that connected within the last ${port.affinitySeconds} s goes to the same endpoint again.`;
   return [affinity, ...reasons];

@@ -6,14 +6,24 @@ import type { ExplanationReport, ServiceReport } from './api.ts';
 
 /** The sentences of an explanation, for kube-proxyctl and its page. */
 
+const notPossible = 'which is not possible in this proxy mode';
+
 /** How an endpoint is chosen, where the Service asks for something. */
-export function balanceText({ balance, hashScheduler }: ServiceReport): string | undefined {
+export function balanceText(service: ServiceReport): string | undefined {
+  const { balance, hashScheduler, unsupportedBalance } = service;
+  if (unsupportedBalance) return `as usual: the Service asks for ${unsupportedBalance}, ${notPossible}`;
   if (balance === undefined) return undefined;
   if (balance === null) return 'as usual: too many endpoints for the hash that the Service asks for';
   const by = balance === 'hash' ? 'address and port' : 'address';
   const whose =
     hashScheduler === undefined ? 'the same on every node' : `with the scheduler ${hashScheduler}`;
   return `${balance}: by the client's ${by}, ${whose}`;
+}
+
+/** What happens to connections to endpoints that are gone, where the Service or a flag asks for something. */
+export function departedText({ resetsDeparted, unsupportedReset }: ServiceReport): string | undefined {
+  if (unsupportedReset) return `no TCP reset: the Service asks for it, ${notPossible}`;
+  return resetsDeparted ? 'their connections get a TCP reset' : undefined;
 }
 
 /** The packet and its way to this node. */

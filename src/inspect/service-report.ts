@@ -43,6 +43,8 @@ export function serviceReport(plan: ServicePlan, { direct, hashScheduler }: Mode
     ...(port.balance !== 'default' && { balance: plan.balance === 'default' ? null : plan.balance }),
     ...(plan.balance !== 'default' && hashScheduler !== undefined && { hashScheduler }),
     ...(port.resetsDeparted && { resetsDeparted: true }),
+    ...(port.unsupportedBalance && { unsupportedBalance: port.unsupportedBalance }),
+    ...(port.unsupportedReset && { unsupportedReset: true }),
     internalTrafficPolicy: port.internalPolicyLocal ? 'Local' : 'Cluster',
     externalTrafficPolicy: port.externalPolicyLocal ? 'Local' : 'Cluster',
     internal: decisionReport(plan.internal),

@@ -42,6 +42,10 @@ export interface ServicePort {
   readonly healthCheckNodePort: number;
   /** Connections to endpoints that are gone get a TCP reset. */
   readonly resetsDeparted: boolean;
+  /** The hash that an annotation asks for and the proxy mode cannot do; `balance` is then `default`. */
+  readonly unsupportedBalance: Exclude<Balance, 'default'> | undefined;
+  /** An annotation asks for resets, and the proxy mode cannot do them. */
+  readonly unsupportedReset: boolean;
 }
 
 /** `namespace/name:port`, or `namespace/name` for an unnamed port: what people and rule comments call it. */
@@ -86,6 +90,8 @@ export function sameServicePort(a: ServicePort, b: ServicePort): boolean {
     a.internalPolicyLocal === b.internalPolicyLocal &&
     a.healthCheckNodePort === b.healthCheckNodePort &&
     a.resetsDeparted === b.resetsDeparted &&
+    a.unsupportedBalance === b.unsupportedBalance &&
+    a.unsupportedReset === b.unsupportedReset &&
     sameStrings(a.externalIPs, b.externalIPs) &&
     sameStrings(a.loadBalancerVIPs, b.loadBalancerVIPs) &&
     sameStrings(a.sourceRanges, b.sourceRanges)

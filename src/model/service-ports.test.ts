@@ -48,6 +48,8 @@ test('a plain Service gives one service port per port and family', () => {
       internalPolicyLocal: false,
       healthCheckNodePort: 0,
       resetsDeparted: false,
+      unsupportedBalance: undefined,
+      unsupportedReset: false,
     },
     { ...ports[0], key: 'a/web/UDP', portName: '', protocol: 'UDP', port: 53, nodePort: 30053 },
   ]);
@@ -304,16 +306,33 @@ test('an annotation asks for a hash, which is reported where the mode has none',
       hashes,
       resetDeparted: 'off',
     });
-    return [ports[0]?.balance, ...problems.map(describeProblem)];
+    return [ports[0]?.balance, ports[0]?.unsupportedBalance, ...problems.map(describeProblem)];
   };
   const field = 'Service a/web: metadata.annotations["kube-proxy-ts.dev/balance"]';
-  assert.deepEqual(balanceOf('hash', true), ['hash']);
-  assert.deepEqual(balanceOf('hash-client', true), ['hash-client']);
+  assert.deepEqual(balanceOf('hash', true), ['hash', undefined]);
+  assert.deepEqual(balanceOf('hash-client', true), ['hash-client', undefined]);
   assert.deepEqual(balanceOf('hash'), [
     'default',
+    'hash',
     `${field}: "hash" is not possible in this proxy mode; the Service is served without it`,
   ]);
-  assert.deepEqual(balanceOf('Hash', true), ['default', `${field}: "Hash" is neither hash nor hash-client`]);
+  const wrong = `${field}: "Hash" is neither hash nor hash-client`;
+  assert.deepEqual(balanceOf('Hash', true), ['default', undefined, wrong]);
+});
+
+test('a TCP port says that the mode cannot do the resets that its Service asks for', () => {
+  const read = (annotation: string, resetDeparted: 'off' | 'impossible') => {
+    const both = service({ annotations: { 'reset-departed': annotation } }, [
+      {},
+      { protocol: 'UDP', name: 'dns' },
+    ]);
+    const { ports } = servicePortsOf(both, 'IPv4', { resetDeparted });
+    return ports.map(({ resetsDeparted, unsupportedReset }) => [resetsDeparted, unsupportedReset]);
+  };
+  const neither = [false, false];
+  assert.deepEqual(read('tcp', 'off'), [[true, false], neither]);
+  assert.deepEqual(read('tcp', 'impossible'), [[false, true], neither]);
+  assert.deepEqual(read('off', 'impossible'), [neither, neither]);
 });
 
 test("a hash of the client's port contradicts client affinity, which is reported; one of its address does not", () => {
@@ -350,6 +369,8 @@ test('service ports are equal when every field is', () => {
     { internalPolicyLocal: true },
     { healthCheckNodePort: 1 },
     { resetsDeparted: true },
+    { unsupportedBalance: 'hash' },
+    { unsupportedReset: true },
   ];
   for (const other of others)
     assert.equal(sameServicePort(a, { ...a, ...other }), false, JSON.stringify(other));

@@ -1,8 +1,8 @@
 import { canonicalIP, canonicalIPOf, type Family, formatCIDR, parseCIDR } from './ip.ts';
 import type { ObjectProblem } from './object-problem.ts';
 import type { Protocol, ServiceObject, ServicePortObject } from './objects.ts';
-import { annotationPath, parseResetDeparted } from './own-annotations.ts';
-import { type Balance, type ServicePort, servicePortKey } from './service-port.ts';
+import { annotationPath, parseResetDeparted, type ResetDeparted } from './own-annotations.ts';
+import { type ServicePort, servicePortKey } from './service-port.ts';
 
 /** What the API server fills in when ClientIP affinity comes without a timeout. */
 export const defaultAffinitySeconds = 10_800;
@@ -44,11 +44,8 @@ export function servicePortsOf(
     problems.push({ kind: 'Service', namespace, name, field, value: String(value), fault });
   const clusterIP = isIgnored(service) ? undefined : clusterIPOf(service, family, report);
   if (clusterIP === undefined || !isUsableName(service, report)) return { ports: nothing, problems };
-  const asked = {
-    resetsDeparted: wantsReset(service, defaults, report),
-    balance: balanceOf(service, defaults, report),
-  };
-  return { ports: buildPorts(service, { family, clusterIP, ...asked }, report), problems };
+  const extras = extrasOf(service, defaults, report);
+  return { ports: buildPorts(service, { family, clusterIP, ...extras }, report), problems };
 }
 
 export function parseProtocol(text: string): Protocol | undefined {
@@ -101,7 +98,7 @@ function clusterIPOf(service: ServiceObject, family: Family, report: Report): st
 
 function buildPorts(
   service: ServiceObject,
-  decided: Pick<ServicePort, 'family' | 'clusterIP' | 'balance' | 'resetsDeparted'>,
+  decided: Pick<ServicePort, 'family' | 'clusterIP' | keyof Extras>,
   report: Report,
 ): readonly ServicePort[] {
   const { family } = decided;
@@ -178,6 +175,8 @@ function buildPort(
     internalPolicyLocal: shared.internalPolicyLocal,
     healthCheckNodePort: shared.healthCheckNodePort,
     resetsDeparted: protocol === 'TCP' && shared.resetsDeparted,
+    unsupportedBalance: shared.unsupportedBalance,
+    unsupportedReset: protocol === 'TCP' && shared.unsupportedReset,
   };
 }
 
@@ -197,19 +196,44 @@ function affinitySecondsOf(service: ServiceObject, report: Report): number {
   return defaultAffinitySeconds;
 }
 
-function balanceOf(service: ServiceObject, { hashes }: ServiceDefaults, report: Report): Balance {
-  const value = service.annotations?.balance;
-  if (value === undefined) return 'default';
-  const isKnown = value === 'hash' || value === 'hash-client';
-  if (!isKnown || !hashes) {
-    report(annotationPath('balance'), value, isKnown ? impossible : 'is neither hash nor hash-client');
-    return 'default';
-  }
+/** What follows from annotations of this program, and from the defaults of Services without them. */
+type Extras = Pick<ServicePort, 'balance' | 'resetsDeparted' | 'unsupportedBalance' | 'unsupportedReset'>;
+
+function extrasOf(service: ServiceObject, defaults: ServiceDefaults, report: Report): Extras {
+  const reset = askedReset(service, report);
+  const hash = askedHash(service, report);
+  const unsupportedReset = reset === 'tcp' && defaults.resetDeparted === 'impossible';
+  const unsupportedBalance = defaults.hashes ? undefined : hash;
+  if (unsupportedReset) report(annotationPath('reset-departed'), reset, impossible);
+  if (unsupportedBalance) report(annotationPath('balance'), hash, impossible);
   // Affinity keeps a client at one endpoint, as hash-client does; a hash of its port spreads its connections.
-  if (value === 'hash' && service.sessionAffinity === 'ClientIP') {
-    report(annotationPath('balance'), value, contradictsAffinity);
+  else if (hash === 'hash' && service.sessionAffinity === 'ClientIP') {
+    report(annotationPath('balance'), hash, contradictsAffinity);
   }
-  return value;
+  return {
+    balance: unsupportedBalance ? 'default' : (hash ?? 'default'),
+    resetsDeparted: !unsupportedReset && (reset ?? defaults.resetDeparted) === 'tcp',
+    unsupportedBalance,
+    unsupportedReset,
+  };
+}
+
+/** Undefined when the Service asks for no hash. */
+function askedHash({ annotations }: ServiceObject, report: Report): ServicePort['unsupportedBalance'] {
+  const value = annotations?.balance;
+  if (value === undefined || value === 'hash' || value === 'hash-client') return value;
+  report(annotationPath('balance'), value, 'is neither hash nor hash-client');
+  return undefined;
+}
+
+/** Undefined when the Service leaves it to the flag. */
+function askedReset({ annotations }: ServiceObject, report: Report): ResetDeparted | undefined {
+  const value = annotations?.['reset-departed'];
+  const asked = value === undefined ? undefined : parseResetDeparted(value);
+  if (value !== undefined && asked === undefined) {
+    report(annotationPath('reset-departed'), value, 'is neither off nor tcp');
+  }
+  return asked;
 }
 
 function externalIPsOf(service: ServiceObject, family: Family, report: Report): readonly string[] {
@@ -261,20 +285,6 @@ function healthCheckNodePortOf(service: ServiceObject, externalPolicyLocal: bool
     report(field, 0, 'leaves a load balancer under policy Local without a health check');
   }
   return portOrNone(service.healthCheckNodePort, field, report);
-}
-
-function wantsReset(
-  { annotations }: ServiceObject,
-  { resetDeparted }: ServiceDefaults,
-  report: Report,
-): boolean {
-  const text = annotations?.['reset-departed'];
-  const asked = text === undefined ? undefined : parseResetDeparted(text);
-  const field = annotationPath('reset-departed');
-  if (text !== undefined && asked === undefined) report(field, text, 'is neither off nor tcp');
-  if (resetDeparted !== 'impossible') return (asked ?? resetDeparted) === 'tcp';
-  if (asked === 'tcp') report(field, asked, impossible);
-  return false;
 }
 
 function portOrNone(port: number, field: string, report: Report): number {

@@ -16,8 +16,17 @@ export interface Explainable
 
 export type Subject = 'internal' | 'external' | 'near' | 'topology';
 
-/** Why a service port gets no hash though its Service asks for one, as a phrase. */
+/** The shortfall of a service port with too many endpoints for a hash, as a phrase. */
 export const tooManyToHash = `it has more than ${maxStableEndpoints} endpoints, too many for the hash that the Service asks for; endpoints are chosen as usual`;
+
+/** Why a service port gets no hash though its Service asks for one, as a phrase; undefined where none is missing. */
+export function whyNoHash({ port, balance }: Pick<ServicePlan, 'port' | 'balance'>): string | undefined {
+  const asked = port.unsupportedBalance;
+  if (asked !== undefined) {
+    return `the Service asks for ${asked}, which is not possible in this proxy mode; endpoints are chosen as usual`;
+  }
+  return port.balance === balance ? undefined : tooManyToHash;
+}
 
 /** The reason for one decision of a plan, as a phrase. */
 export function decisionReason(plan: Explainable, subject: Subject): string {

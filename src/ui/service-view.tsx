@@ -1,6 +1,6 @@
 import { useMemo } from 'preact/hooks';
 import type { EndpointList, EndpointReport, ServiceList, ServiceReport } from '../inspect/api.ts';
-import { balanceText } from '../inspect/explanation-words.ts';
+import { balanceText, departedText } from '../inspect/explanation-words.ts';
 import type { TrafficItem, TrafficReport } from '../inspect/traffic-api.ts';
 import { spanText } from '../lib/quantity-text.ts';
 import { useAsked } from './asked.ts';
@@ -124,7 +124,8 @@ function Settings({ port }: { port: ServiceReport }) {
   if (affinitySeconds > 0) facts.push(['Affinity', `client IP, for ${spanText(affinitySeconds * 1000)}`]);
   const balance = balanceText(port);
   if (balance !== undefined) facts.push(['Balance', balance]);
-  if (port.resetsDeparted) facts.push(['Departed endpoints', 'their connections get a TCP reset']);
+  const departed = departedText(port);
+  if (departed !== undefined) facts.push(['Departed endpoints', departed]);
   if (loadBalancerSourceRanges.length > 0) facts.push(['Open to', loadBalancerSourceRanges.join(', ')]);
   if (topology.mode !== 'none') facts.push(['Topology', `${topology.mode}: ${topology.reason}`]);
   if (healthCheckNodePort > 0) facts.push(['Health check', `port ${healthCheckNodePort}`]);

@@ -144,6 +144,8 @@ export function servicePort(parts: ServicePortParts): ServicePort {
     internalPolicyLocal: false,
     healthCheckNodePort: 0,
     resetsDeparted: false,
+    unsupportedBalance: undefined,
+    unsupportedReset: false,
     ...parts,
   };
 }

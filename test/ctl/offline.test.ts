@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { after, describe, it } from 'node:test';
@@ -35,6 +35,46 @@ describe('kube-proxyctl on manifests alone', () => {
       assert.match(text, new RegExp(`; node node-1, ${mode} mode\n`));
       assert.match(text, /\nForwarded to one of 2 endpoints of shop\/cart\/TCP/);
       assert.match(text, new RegExp(`\nThe answer of the kernel is unknown: ${reason}`));
+    }
+  });
+
+  it('says in every mode what becomes of annotations of a Service', async (t) => {
+    const annotated = join(directory, 'annotated');
+    cpSync(shop, annotated, { recursive: true });
+    t.after(() => rmSync(annotated, { recursive: true }));
+    const annotations = '{ kube-proxy-ts.dev/balance: hash-client, kube-proxy-ts.dev/reset-departed: tcp }';
+    const manifest = readFileSync(join(shop, 'web.yaml'), 'utf8');
+    writeFileSync(
+      join(annotated, 'web.yaml'),
+      manifest.replace('  name: web\n', `  annotations: ${annotations}\n$&`),
+    );
+    const notPossible = 'which is not possible in this proxy mode';
+    const hashes = "hash-client: by the client's address, the same on every node";
+    const resets = 'their connections get a TCP reset';
+    const noReset = `no TCP reset: the Service asks for it, ${notPossible}`;
+    const promises = {
+      nftables: [hashes, resets, ", by a hash of the client's address: the same one on every node."],
+      iptables: [
+        `as usual: the Service asks for hash-client, ${notPossible}`,
+        noReset,
+        `No hash: the Service asks for hash-client, ${notPossible}; endpoints are chosen as usual.`,
+      ],
+      ipvs: [
+        hashes.replace('the same on every node', 'with the scheduler mh'),
+        noReset,
+        ': the scheduler mh',
+      ],
+      userspace: [hashes, noReset, ', by a hash of'],
+    };
+    for (const [mode, [balance = '', departed = '', reason = '']] of Object.entries(promises)) {
+      const planned = `--proxy-mode ${mode} --manifests ${annotated} --node node-1`;
+      const details = await printed(`services web ${planned}`);
+      assert.ok(details.includes(`  balance             ${balance}\n`), `${mode}: ${details}`);
+      assert.ok(details.includes(`  departed endpoints  ${departed}\n`), `${mode}: ${details}`);
+      const explanation = await printed(`explain 192.0.2.9 10.96.0.10:8080 ${planned}`);
+      assert.ok(explanation.includes(reason), `${mode}: ${explanation}`);
+      const unsupported = (await printed(`services ${planned}`)).match(/^Not possible .*$/gm) ?? [];
+      assert.equal(unsupported.length, mode === 'nftables' ? 0 : mode === 'iptables' ? 2 : 1);
     }
   });
 

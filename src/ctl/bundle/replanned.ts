@@ -138,6 +138,8 @@ function portOf(report: ServiceReport): ServicePort {
     internalPolicyLocal: same.internalTrafficPolicy === 'Local',
     healthCheckNodePort: same.healthCheckNodePort,
     resetsDeparted: same.resetsDeparted ?? false,
+    unsupportedBalance: same.unsupportedBalance,
+    unsupportedReset: same.unsupportedReset ?? false,
   };
 }
 
