@@ -70,7 +70,7 @@ export class NftablesDriver implements Driver<Believed> {
     if (!prepared) return undefined;
     try {
       const written = await this.#write(prepared, wanted);
-      await (departs ? this.#fastPath?.renew() : this.#fastPath?.ensure());
+      await this.#fastPath?.ensure({ anew: departs });
       return written;
     } catch (error) {
       if (isOutdated(error)) return undefined;

@@ -187,6 +187,19 @@ test('without the flag, what an earlier start left is removed, and nothing else 
   assert.deepEqual([await earlier.devices(), earlier.nft.chainNames, after.status], [[], [], undefined]);
 });
 
+test('without the flag, a renewal asks the kernel nothing', async () => {
+  const { path, nft } = await harness(undefined, 'eth0');
+  let lists = 0;
+  nft.listFlowtables = nft.listChains = async () => {
+    lists++;
+    return [];
+  };
+  await path.renew();
+  assert.equal(lists, 0);
+  await path.ensure({ anew: true });
+  assert.equal(lists, 2);
+});
+
 test('a burst of changes of interfaces is looked at once', async () => {
   const { path, clock, linksChanged } = await harness(services, 'eth0');
   let looks = 0;

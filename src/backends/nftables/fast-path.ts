@@ -61,24 +61,26 @@ export class FastPath {
     return this.#status;
   }
 
-  /** Puts right what differs from the settings; removes everything when they ask for no fast path. Does not reject. */
-  ensure(): Promise<void> {
-    return this.#write(false);
+  /**
+   * Puts right what differs from the settings; removes everything when they ask for no fast path. With `anew`, all
+   * connections leave the fast path: their next packets meet the rules again. Does not reject.
+   */
+  ensure({ anew = false } = {}): Promise<void> {
+    return this.#write(anew);
   }
 
-  /** The same, and all connections leave the fast path: their next packets meet the rules again. */
-  renew(): Promise<void> {
-    return this.#write(true);
+  /** As `ensure` with `anew`, but does nothing when the settings ask for no fast path. */
+  async renew(): Promise<void> {
+    if (this.#options.settings.fastPath) await this.#write(true);
   }
 
   /** Does the work while no connection is on the fast path. */
   async without(work: () => Promise<void>): Promise<void> {
-    const { client, settings, clock } = this.#options;
     if (!this.#status?.isInUse) return work();
-    await client.commit(fastPathRemoval(await readFastPath(client, settings.family)));
+    await this.#remove();
     try {
       // The kernel releases the connections some time after the commit.
-      await sleep(clock, releaseMs);
+      await sleep(this.#options.clock, releaseMs);
       await work();
     } finally {
       await this.ensure();

@@ -44,7 +44,7 @@ export class FullTableWrite implements FullWrite<Believed> {
       logger.info('Table could not be put right and was replaced', { ipFamily: settings.family });
     }
     await commits.removeIdle(prepared.idle);
-    await (prepared.believed.departed.size > 0 ? fastPath?.renew() : fastPath?.ensure());
+    await fastPath?.ensure({ anew: prepared.believed.departed.size > 0 });
     await loopback?.update({ ...this.#wanted, changed: 'all' });
     return writtenBy(prepared);
   }
