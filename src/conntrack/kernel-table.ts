@@ -33,11 +33,14 @@ export function tableFacts(sysctl: Pick<Sysctl, 'read'>): TableFacts {
   };
 }
 
+/** The kernel's connection tracking table. */
+type Entries = Pick<ConntrackClient, 'forEachFilteredFlow' | 'deleteFlows' | 'close'>;
+
 /**
  * The UDP entries of one family in the kernel's connection tracking table. Only a few of them are in memory at a time.
  */
 export function kernelFlowTable(
-  client: ConntrackClient,
+  client: Entries,
   family: Family,
   factsNow: () => TableFacts,
   withoutFastPath: WithoutFastPath = (work) => work(),
@@ -63,7 +66,7 @@ interface EntrySweep extends Pick<Sweep, 'onDeleted'> {
   isStale(entry: TrackedFlow): boolean;
 }
 
-async function sweepTable(client: ConntrackClient, filter: FlowFilter, sweep: EntrySweep): Promise<void> {
+async function sweepTable(client: Entries, filter: FlowFilter, sweep: EntrySweep): Promise<void> {
   const refused: Error[] = [];
   let stale: FlowIdentity[] = [];
   /** Kernels before 6.4, or without that correction, do not delete an entry whose flow is on the fast path. */

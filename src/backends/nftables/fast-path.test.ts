@@ -2,13 +2,17 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { FakeClock } from '../../../test/fake-clock.ts';
 import { LogRecorder } from '../../../test/log-recorder.ts';
+import { nftablesEngine } from '../../../test/nftables/engine.ts';
 import { FakeNft } from '../../../test/nftables/fake-nft.ts';
 import { plainSettings } from '../../../test/nftables/settings.ts';
+import { kernelFlowTable, type WithoutFastPath } from '../../conntrack/kernel-table.ts';
+import { IPS_OFFLOAD, TrackedFlow } from '../../kernel/ct/tracked-flow.ts';
+import { NetlinkError } from '../../kernel/netlink/error.ts';
 import { NftBatch } from '../../kernel/nft/batch.ts';
 import { describeOperation } from '../../kernel/nft/operation.ts';
 import type { Link } from '../../kernel/route/link.ts';
 import type { FastPathSettings } from '../../model/fast-path.ts';
-import { FastPath } from './fast-path.ts';
+import { FastPath, type FastPathOptions } from './fast-path.ts';
 import { chooseDevices } from './fast-path-devices.ts';
 import { tableOf } from './layout.ts';
 
@@ -33,7 +37,7 @@ async function harness(fastPath: FastPathSettings | undefined, ...names: readonl
   for (const name of names) nft.devices.add(name);
   let linksChanged = () => {};
   const clock = new FakeClock();
-  const path = new FastPath({
+  const options: FastPathOptions = {
     settings: { ...plainSettings, fastPath },
     client: nft,
     links: {
@@ -46,14 +50,15 @@ async function harness(fastPath: FastPathSettings | undefined, ...names: readonl
     isCounting: () => state.isCounting,
     clock,
     logger: log,
-  });
+  };
+  const path = new FastPath(options);
   const devices = async () => (await nft.listFlowtables()).map((one) => one.devices.toSorted().join());
   /** Operations since the last call. */
   const done = () => {
     const applied = nft.batches.splice(0).filter((one) => one.applied);
     return applied.flatMap(({ batch }) => batch.operations.map(describeOperation));
   };
-  return { nft, log, state, clock, path, devices, done, linksChanged: () => linksChanged() };
+  return { nft, log, state, clock, options, path, devices, done, linksChanged: () => linksChanged() };
 }
 
 test('the fast path is written once, and devices are added without disturbing the others', async () => {
@@ -168,6 +173,43 @@ test('work without the fast path is done while there is none, and it is there ag
   assert.deepEqual(await devices(), ['eth0']);
 });
 
+/**
+ * Deletes stale UDP flows of a table that holds one, on the fast path. As kernels before 6.4, it does not delete the entry
+ * while there is a flowtable.
+ */
+function sweepBusyTable(nft: FakeNft, withoutFastPath: WithoutFastPath) {
+  const answers: string[] = [];
+  const client: Parameters<typeof kernelFlowTable>[0] = {
+    forEachFilteredFlow: async (_, visitor) =>
+      visitor.flow(Object.assign(new TrackedFlow(), { protocol: 17, status: IPS_OFFLOAD })),
+    deleteFlows: async (flows) => {
+      const isBusy = (await nft.listFlowtables()).length > 0;
+      answers.push(isBusy ? 'EBUSY' : 'deleted');
+      const error = new NetlinkError('delete', { errno: 16, text: '' });
+      return isBusy
+        ? { deleted: 0, failures: flows.map((flow) => ({ flow, error })) }
+        : { deleted: flows.length, failures: [] };
+    },
+    close: () => {},
+  };
+  const facts = () => ({ ordinary: undefined, stream: undefined });
+  const table = kernelFlowTable(client, 'IPv4', facts, withoutFastPath);
+  return { answers, done: table.sweep({ isStale: () => true, onDeleted: () => {} }) };
+}
+
+test('a stale flow that the kernel keeps because it is on the fast path is deleted, between syncs', async () => {
+  const { nft, clock, devices, options } = await harness(services, 'eth0');
+  const engine = nftablesEngine({ ...options, fastPath: options });
+  const sync = () => engine.sync({ plans: new Map(), changed: 'all', serviceCIDRs: [], totalEndpoints: 0 });
+  await sync();
+  assert.deepEqual(await devices(), ['eth0']);
+  const sweep = sweepBusyTable(nft, (work) => engine.withoutFastPath(work));
+  await Promise.all([sweep.done, sync(), clock.advance(1000)]);
+  assert.deepEqual(sweep.answers, ['EBUSY', 'deleted']);
+  assert.deepEqual(await devices(), ['eth0']);
+  await engine.close();
+});
+
 test('without the flag, what an earlier start left is removed, and nothing else is written', async () => {
   const { path, nft, done } = await harness(undefined, 'eth0');
   await path.ensure();
@@ -175,14 +217,7 @@ test('without the flag, what an earlier start left is removed, and nothing else 
   nft.devices.add('eth0');
   const earlier = await harness(services, 'eth0');
   await earlier.path.ensure();
-  const after = new FastPath({
-    settings: plainSettings,
-    client: earlier.nft,
-    links: { listLinks: async () => [], watchLinks: () => ({ close() {} }) },
-    isCounting: () => true,
-    clock: new FakeClock(),
-    logger: new LogRecorder(),
-  });
+  const after = new FastPath({ ...earlier.options, settings: plainSettings });
   await after.ensure();
   assert.deepEqual([await earlier.devices(), earlier.nft.chainNames, after.status], [[], [], undefined]);
 });
