@@ -52,9 +52,11 @@ inNamespace(import.meta.url, () => {
     sh('ip link delete kpt-r');
   });
 
-  test('links are listed with name and kind', async () => {
-    const byName = new Map((await client.listLinks()).map((link) => [link.name, link.kind]));
-    assert.deepEqual([byName.get('lo'), byName.get('kpt-a')], ['', 'veth']);
+  test('links are listed with name, kind and MTU', async () => {
+    sh('ip link set kpt-a mtu 1400');
+    const byName = new Map((await client.listLinks()).map((link) => [link.name, link]));
+    assert.deepEqual([byName.get('lo')?.kind, byName.get('kpt-a')?.kind], ['', 'veth']);
+    assert.equal(byName.get('kpt-a')?.mtu, 1400);
   });
 
   test('a watch reports added and removed addresses until it is closed', async () => {

@@ -108,6 +108,32 @@ test('a renewal replaces the flowtable and the rule, so that all connections lea
   assert.deepEqual(await devices(), ['eth0']);
 });
 
+test('connections leave the fast path when a device gets another MTU, and not when a device comes', async () => {
+  const { path, state, nft, done } = await harness(services);
+  for (const name of ['eth0', 'veth1']) nft.devices.add(name);
+  const isRenewed = async (...links: Link[]) => {
+    state.links = links;
+    await path.ensure();
+    return done().includes('delete flowtable ip kube-proxy fast-path');
+  };
+  assert.equal(await isRenewed(link('eth0', { mtu: 1500 })), false);
+  assert.equal(await isRenewed(link('eth0', { mtu: 1500 }), link('veth1', { mtu: 1400 })), false);
+  assert.equal(await isRenewed(link('eth0', { mtu: 1280 }), link('veth1', { mtu: 1400 })), true);
+  assert.equal(await isRenewed(link('eth0', { mtu: 1280 }), link('veth1', { mtu: 1400 })), false);
+});
+
+test('connections leave the fast path at a start: the MTU of a device may have changed while nobody watched', async () => {
+  const { path, nft, done, options } = await harness(services, 'eth0');
+  await path.ensure();
+  done();
+  const next = new FastPath(options);
+  await next.ensure();
+  assert.ok(done().includes('delete flowtable ip kube-proxy fast-path'));
+  assert.equal((await nft.listFlowtables()).length, 1);
+  await next.ensure();
+  assert.deepEqual(done(), []);
+});
+
 test('devices that the kernel refuses are left out and named, and the others take part', async () => {
   const { path, state, devices } = await harness(services, 'eth0');
   state.links = [link('eth0'), link('odd0'), link('lo', { isLoopback: true })];

@@ -3,6 +3,7 @@ import type { NftClient } from '../../kernel/nft/client.ts';
 import { NftError } from '../../kernel/nft/errors.ts';
 import type { Operation } from '../../kernel/nft/operation.ts';
 import type { Closable, RouteClient } from '../../kernel/route/client.ts';
+import type { Link } from '../../kernel/route/link.ts';
 import type { Clock, Timer } from '../../lib/clock.ts';
 import { sleep } from '../../lib/sleep.ts';
 import { messageOf } from '../../lib/thrown.ts';
@@ -49,6 +50,8 @@ const retryMs = 60_000;
 export class FastPath {
   readonly #options: FastPathOptions;
   #status: FastPathStatus | undefined;
+  /** The MTU of each interface when the fast path was last written; undefined before that. */
+  #mtus: ReadonlyMap<string, number | undefined> | undefined;
   /** Schedules another try. */
   #tryLater: () => void = () => {};
 
@@ -147,21 +150,34 @@ export class FastPath {
 
   /** Writes what differs. Devices that the kernel refuses are left out. */
   async #bring(wanted: Omit<WantedFastPath, 'devices'>, anew: boolean): Promise<DeviceChoice> {
-    const { client, links, isCounting } = this.#options;
+    const { client, isCounting } = this.#options;
     const refused: LeftOutDevice[] = [];
     for (let attempt = 1; ; attempt++) {
       const held = await readFastPath(client, wanted.family);
-      const choice = without(chooseDevices(await links.listLinks()), refused);
+      const links = await this.#options.links.listLinks();
+      const choice = without(chooseDevices(links), refused);
       // Loading the rule makes the kernel count packets, without which no connection gets to the fast path.
       const kept = isCounting() === false ? { ...held, rules: [] } : held;
       try {
-        await client.commit(fastPathChange(kept, { ...wanted, devices: choice.devices }, anew));
+        const isAnew = anew || this.#mayHaveOtherMTU(links);
+        await client.commit(fastPathChange(kept, { ...wanted, devices: choice.devices }, isAnew));
+        this.#mtus = new Map(links.map(({ name, mtu }) => [name, mtu]));
         return choice;
       } catch (error) {
         if (attempt === maxAttempts || !isAboutDevices(error)) throw error;
         refused.push(...(await this.#refusedOf(choice.devices)));
       }
     }
+  }
+
+  /**
+   * Whether an interface has another MTU than before, or may have, as nobody watched before the start. The kernel keeps the
+   * MTU that a connection had when it came to the fast path: in IPv6, it would go on sending packets that are too large
+   * now, and their sender would not learn of it.
+   */
+  #mayHaveOtherMTU(links: readonly Link[]): boolean {
+    const before = this.#mtus;
+    return !before || links.some(({ name, mtu }) => before.has(name) && before.get(name) !== mtu);
   }
 
   /** The devices that the kernel refuses by themselves. */

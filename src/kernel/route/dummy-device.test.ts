@@ -18,7 +18,7 @@ test('dummy device requests and answers match those recorded with a kernel', asy
   assert.equal(await devices.find(name), undefined);
   await devices.create(name);
   const device = await devices.find(name);
-  assert.deepEqual(device, { index: 2, name, kind: 'dummy', isUp: false, isLoopback: false });
+  assert.deepEqual(device, { index: 2, name, kind: 'dummy', isUp: false, isLoopback: false, mtu: 1500 });
   assert.ok(device);
   await assert.rejects(devices.create(name), {
     message: 'creating dummy interface kube-ipvs0: EEXIST (file already exists)',
