@@ -1,7 +1,8 @@
 /**
  * Compares the fast path of nftables mode with the usual way through the rules: exchanges on open connections, one large
  * transfer, short connections. Two nodes in network namespaces, one for each, take turns. Needs root and a kernel with
- * flowtables; `test/vm/vm-run` has one. CPU time is that of the whole machine, with clients and server.
+ * flowtables; `test/vm/vm-run` has one, and with `-i` its clock counts instructions, so that other load does not matter. CPU
+ * time is that of the whole machine, with clients and server.
  */
 import { flowtablesUnavailable } from '../test/kernel/flowtables.ts';
 import { type PathName, paths, Route } from './fastpath/route.ts';
