@@ -10,6 +10,8 @@ import type {
   ServiceList,
   StatusReport,
 } from '../../src/inspect/api.ts';
+import { annotationPrefix } from '../../src/model/own-annotations.ts';
+import { maxStableEndpoints } from '../../src/model/stable-table.ts';
 import { enterNamespace, labUnavailable, run as sh } from '../cluster/lab/namespace.ts';
 import { apiService, apiSlice } from '../cluster/objects.ts';
 import { Site } from '../program/started.ts';
@@ -42,6 +44,11 @@ describe('kube-proxyctl bundle', { skip: skip ?? false }, () => {
     plantInKubeconfig(site);
     site.api.put('services', apiService('web'));
     site.api.put('endpointSlices', apiSlice('web', ['10.244.0.5', '10.244.0.6']));
+    const crowd = apiService('crowd', 80, { clusterIP: '10.96.0.4' });
+    const annotations = { [`${annotationPrefix}balance`]: 'hash-client' };
+    site.api.put('services', { ...crowd, metadata: { ...crowd.metadata, annotations } });
+    const tooMany = Array.from({ length: maxStableEndpoints + 1 }, (_, i) => `10.244.1.${i}`);
+    site.api.put('endpointSlices', apiSlice('crowd', tooMany));
     // The value of a wrong field gets into the log, the journal, the status and the metrics.
     const { spec, ...rest } = apiService('odd', 80, { clusterIP: '10.96.0.3' });
     const externalIPs = [
@@ -107,9 +114,11 @@ describe('kube-proxyctl bundle', { skip: skip ?? false }, () => {
     assert.deepEqual(recorded, live);
     const [endpoints, recordedEndpoints] = await both<EndpointList>('endpoints 10.244.0.5');
     assert.deepEqual(recordedEndpoints, endpoints);
-    const [explained, recordedExplained] = await both<ExplanationReport>('explain 10.244.0.9 shop/web:80');
-    assert.deepEqual(recordedExplained.planned, explained.planned);
-    assert.match(recordedExplained.kernelUnknown ?? '', /no kernel that could be asked/);
+    for (const name of ['web', 'crowd']) {
+      const [explained, again] = await both<ExplanationReport>(`explain 10.244.0.9 shop/${name}:80`);
+      assert.deepEqual(again.planned, explained.planned);
+      assert.match(again.kernelUnknown ?? '', /no kernel that could be asked/);
+    }
     const [journal, recordedJournal] = await both<JournalReport>('journal shop/web');
     assert.deepEqual(recordedJournal.items, journal.items.slice(0, recordedJournal.items.length));
     assert.match(await offline('diff'), /^IPv4: no difference$/m);

@@ -130,7 +130,8 @@ function portOf(report: ServiceReport): ServicePort {
     port: same.port,
     nodePort: same.nodePort,
     affinitySeconds: same.affinitySeconds,
-    balance: same.balance ?? 'default',
+    // Null: it has too many endpoints for either hash, so the new plan has none as well.
+    balance: same.balance === null ? 'hash' : (same.balance ?? 'default'),
     externalIPs: same.externalIPs,
     loadBalancerVIPs: loadBalancerIPs,
     sourceRanges: loadBalancerSourceRanges,
