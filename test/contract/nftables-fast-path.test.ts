@@ -7,6 +7,7 @@ import type { DiffReport, StatusReport } from '../../src/inspect/api.ts';
 import type { FlowList } from '../../src/inspect/traffic-api.ts';
 import type { OpenConversation } from '../cluster/lab/host.ts';
 import { enterNamespace, hasProgram, labUnavailable } from '../cluster/lab/namespace.ts';
+import type { DatagramOptions, Outcome } from '../cluster/lab/traffic.ts';
 import { predict } from '../explain/prediction.ts';
 import { flowtablesUnavailable } from '../kernel/flowtables.ts';
 import { kubeProxy, run } from '../program/run.ts';
@@ -32,6 +33,23 @@ const servedBy = (...endpoints: ServiceSpec['endpoints']): ServiceSpec => ({
   endpoints,
 });
 const served = (...endpoints: ServiceSpec['endpoints']): ServiceSpec => ({ protocols: ['UDP'], endpoints });
+
+const answererOrKind = (outcome: Outcome): string =>
+  outcome.kind === 'answered' ? outcome.by : outcome.kind;
+
+/** Counts what arrives at the rules: fragments, packets with options, packets that expire, and all other datagrams. */
+const usualWayCounters = `
+  table inet usual-way {
+    chain arrived {
+      type filter hook prerouting priority -500;
+      ip frag-off & 0x3fff != 0 counter accept
+      exthdr frag exists counter accept
+      ip hdrlength > 5 counter accept
+      ip protocol udp ip ttl 1 counter accept
+      ip6 nexthdr udp ip6 hoplimit 1 counter accept
+      meta l4proto udp counter
+    }
+  }`;
 
 /** A line of the list of connections. */
 interface Tracked {
@@ -82,7 +100,7 @@ describe('the fast path', { skip }, () => {
   /** Asks once on every connection; returns the different outcomes. */
   const kindsOf = async (open: readonly OpenConversation[]): Promise<string[]> => {
     const outcomes = await Promise.all(open.map((conversation) => conversation.outcome()));
-    return [...new Set(outcomes.map((outcome) => (outcome.kind === 'answered' ? outcome.by : outcome.kind)))];
+    return [...new Set(outcomes.map(answererOrKind))];
   };
 
   /** Asks until all connections to an endpoint are on the fast path. */
@@ -211,6 +229,87 @@ describe('the fast path', { skip }, () => {
       assert.equal(await answerers(), 'B');
       return (await tracked('udp', 'B')).filter(({ isOffloaded }) => isOffloaded).length === 2;
     });
+  });
+
+  test('is left to packets that need nothing special: fragments, IP options and packets that expire take the usual way', {
+    skip: needsFlowtables,
+  }, async () => {
+    await stage.cluster.start({ flags });
+    await stage.scene.apply({ ...served('A', 'C'), nodePort: true });
+    const packets: readonly Packet[] = [
+      { from: 'pod', to: 'clusterIP', sourcePort: 30_124 },
+      { from: 'client', to: 'nodePort', sourcePort: 30_124 },
+    ];
+    const ask = async (datagram: DatagramOptions = {}, views = stage.views): Promise<string[]> => {
+      const asking = views.flatMap((view) => packets.map((packet) => view.outcome({ ...packet, datagram })));
+      return (await Promise.all(asking)).map(answererOrKind);
+    };
+    const onFastPath = async () => {
+      const flows = [...(await tracked('udp', 'A')), ...(await tracked('udp', 'C'))];
+      return flows.filter(({ isOffloaded }) => isOffloaded).length;
+    };
+    const endpoints = await ask();
+    await stage.cluster.eventually('datagrams on the fast path', async () => {
+      assert.deepEqual(await ask(), endpoints);
+      return (await onFastPath()) === endpoints.length;
+    });
+    await runInNode('nft', usualWayCounters);
+    assert.deepEqual(await ask({ bytes: 4000 }), endpoints);
+    assert.deepEqual(await ask({ recordsRoute: true }, [stage.scene]), endpoints.slice(0, packets.length));
+    assert.deepEqual(
+      await ask({ ttl: 1 }),
+      endpoints.map(() => 'expired'),
+    );
+    assert.deepEqual(await ask(), endpoints);
+    assert.equal(await onFastPath(), endpoints.length);
+    const counters = await runInNode('nft', 'list', 'table', 'inet', 'usual-way');
+    const counts = [...counters.matchAll(/packets (\d+)/g)].map(([, count]) => Number(count));
+    // Three fragments for each question and each answer.
+    assert.deepEqual(counts, [12, 12, 2, 2, 2, 0]);
+  });
+
+  test('follows devices whose MTU gets smaller: large packets get smaller, in both directions', {
+    skip: needsFlowtables,
+  }, async () => {
+    const { landscape } = stage;
+    // Without this, devices would carry packets of many segments, whatever their MTU is.
+    for (const host of ['pod', 'outside', 'A', 'C'] as const) {
+      landscape.host(host).ip('link', 'set', 'eth0', 'gso_max_segs', '1');
+    }
+    const setMTU = async (mtu: number) => {
+      for (const [host, device] of [
+        ['A', 'podveth1'],
+        ['outside', 'clients0'],
+      ] as const) {
+        await runInNode('ip', 'link', 'set', device, 'mtu', `${mtu}`);
+        landscape.host(host).ip('link', 'set', 'eth0', 'mtu', `${mtu}`);
+      }
+    };
+    await stage.cluster.start({ flags });
+    await stage.scene.apply(servedBy('A'));
+    await stage.scene.apply(servedBy('C'), 'other');
+    // The client's packets must get smaller on the way to A, the answers of C on the way to the client.
+    const toA = await openAll([{ from: 'pod', to: 'clusterIP' }]);
+    const toC = await openAll([{ from: 'client', to: 'nodePort' }], 'other');
+    const exchangeAll = async () => {
+      const outcomes = await Promise.all([...toA, ...toC].map((open) => open.exchange(100_000)));
+      assert.deepEqual(outcomes.map(answererOrKind), ['A', 'A', 'C', 'C']);
+    };
+    const allAccelerated = async () => {
+      await accelerated(toA, 'A');
+      await accelerated(toC, 'C');
+    };
+    await allAccelerated();
+    await exchangeAll();
+    try {
+      await setMTU(1280);
+      await exchangeAll();
+      await allAccelerated();
+      await exchangeAll();
+    } finally {
+      await setMTU(1500);
+    }
+    await closeAll([...toA, ...toC]);
   });
 
   test('ends for connections to departed endpoints, which get their reset; others come back to it', {

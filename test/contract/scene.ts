@@ -121,7 +121,7 @@ export class Scene {
   }
 
   question(packet: Packet): Ask {
-    const { to, of: name = 'web', transport, sourcePort } = packet;
+    const { to, of: name = 'web', transport, sourcePort, datagram } = packet;
     const service = this.service(name);
     const isNodePort = to === 'nodePort' || to === 'second' || to === 'loopback' || to === 'loopback2';
     const port = isNodePort ? nodePortOf(service.n) : servicePortOf(service.spec);
@@ -132,6 +132,7 @@ export class Scene {
       port: packet.port ?? port,
       ...(source !== undefined && { source }),
       ...(sourcePort !== undefined && { sourcePort }),
+      ...(datagram && { datagram }),
     };
   }
 

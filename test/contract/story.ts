@@ -1,5 +1,5 @@
 import type { Family } from '../../src/model/ip.ts';
-import type { Transport } from '../cluster/lab/traffic.ts';
+import type { DatagramOptions, Transport } from '../cluster/lab/traffic.ts';
 import type { ClientName, HostName, RangeName } from './address-book.ts';
 import type { Scene } from './scene.ts';
 
@@ -75,6 +75,8 @@ export interface Packet {
   /** A source address that is not the sender's usual one. */
   readonly source?: string;
   readonly sourcePort?: number;
+  /** What is special about a datagram. */
+  readonly datagram?: DatagramOptions;
 }
 
 export type ExpectedPacket = Packet & {

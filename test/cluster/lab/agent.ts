@@ -23,7 +23,13 @@ export type Command =
   | { readonly op: 'stop'; readonly transport: Transport; readonly port: number }
   | { readonly op: 'ask'; readonly question: Question }
   | { readonly op: 'open'; readonly question: Question }
-  | { readonly op: 'say' | 'outcome' | 'ended'; readonly conversation: number; readonly timeoutMs: number }
+  | { readonly op: 'say' | 'ended'; readonly conversation: number; readonly timeoutMs: number }
+  | {
+      readonly op: 'outcome';
+      readonly conversation: number;
+      readonly timeoutMs: number;
+      readonly bytes?: number;
+    }
   | { readonly op: 'hang-up'; readonly conversation: number };
 
 export type Reply = { readonly id: number } & ({ readonly result: unknown } | { readonly error: string });
@@ -50,8 +56,9 @@ async function execute(command: Command): Promise<unknown> {
     case 'say':
       return (await conversations[command.conversation]?.ask(command.timeoutMs)) ?? null;
     case 'outcome':
+      return (await conversations[command.conversation]?.outcome(command.timeoutMs, command.bytes)) ?? null;
     case 'ended':
-      return (await conversations[command.conversation]?.[command.op](command.timeoutMs)) ?? null;
+      return (await conversations[command.conversation]?.ended(command.timeoutMs)) ?? null;
     case 'hang-up':
       conversations[command.conversation]?.close();
       return null;

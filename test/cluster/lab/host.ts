@@ -70,6 +70,8 @@ export class Host {
         (await this.#do({ op: 'say', conversation, timeoutMs })) as { by: string; source: string } | null,
       outcome: async (timeoutMs = conversationTimeoutMs) =>
         (await this.#do({ op: 'outcome', conversation, timeoutMs })) as Outcome,
+      exchange: async (bytes, timeoutMs = conversationTimeoutMs) =>
+        (await this.#do({ op: 'outcome', conversation, timeoutMs, bytes })) as Outcome,
       ended: async (timeoutMs = conversationTimeoutMs) =>
         (await this.#do({ op: 'ended', conversation, timeoutMs })) as Outcome,
       close: async () => void (await this.#do({ op: 'hang-up', conversation })),
@@ -111,6 +113,8 @@ export interface OpenConversation {
   ask(timeoutMs?: number): Promise<{ by: string; source: string } | null>;
   /** Asks on it and returns what became of the question. */
   outcome(timeoutMs?: number): Promise<Outcome>;
+  /** Asks on it with this many bytes, for an answer of the same length. */
+  exchange(bytes: number, timeoutMs?: number): Promise<Outcome>;
   /** Waits for its end without sending anything; `silence` when it does not end in time. */
   ended(timeoutMs?: number): Promise<Outcome>;
   close(): Promise<void>;

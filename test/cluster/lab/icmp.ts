@@ -1,16 +1,29 @@
 import { type Family, formatIP } from '../../../src/model/ip.ts';
 import { loadLibc } from '../../../src/native/koffi-libc.ts';
 import { type Libc, SOCK_RAW } from '../../../src/native/libc.ts';
-import type { Question, UnreachableWitness } from './traffic.ts';
+import type { IcmpErrors, Question } from './traffic.ts';
 
 const AF_INET = 2;
 const AF_INET6 = 10;
 const IPPROTO_ICMP = 1;
 const IPPROTO_ICMPV6 = 58;
+/** By type and code. */
+const kindsOfICMP: ReadonlyMap<string, ErrorKind> = new Map([
+  ['3/3', 'rejected'],
+  ['11/0', 'expired'],
+]);
+const kindsOfICMPv6: ReadonlyMap<string, ErrorKind> = new Map([
+  ['1/4', 'rejected'],
+  ['3/0', 'expired'],
+]);
 const protocolNumbers = { tcp: 6, udp: 17, sctp: 132 };
 
-/** The packet that an ICMP "port unreachable" is about. */
-interface Unreachable {
+/** "Port unreachable" or "time exceeded". */
+type ErrorKind = 'rejected' | 'expired';
+
+/** An ICMP error, and the packet that it is about. */
+interface IcmpError {
+  readonly kind: ErrorKind;
   readonly protocol: number;
   /** Sender and destination of the packet. */
   readonly source: string;
@@ -20,15 +33,15 @@ interface Unreachable {
 
 interface Watcher {
   readonly question: Question;
-  readonly seen: () => void;
+  readonly seen: (kind: ErrorKind) => void;
 }
 
 /**
- * Receives every ICMP error in this namespace and calls the watchers that a "port unreachable" concerns. A socket's
+ * Receives every ICMP error in this namespace and calls the watchers that it concerns. A socket's
  * own ECONNREFUSED is not enough: it does not say whether a reset caused it, and it is a second late if the socket was
  * locked when the error arrived.
  */
-export class IcmpWitness implements UnreachableWitness {
+export class IcmpWitness implements IcmpErrors {
   readonly #libc: Libc;
   readonly #sockets: readonly { readonly fd: number; readonly family: Family }[];
   readonly #watchers = new Set<Watcher>();
@@ -48,7 +61,7 @@ export class IcmpWitness implements UnreachableWitness {
     for (const { fd } of this.#sockets) libc.watch(fd, () => this.drain());
   }
 
-  watch(question: Question, seen: () => void): () => void {
+  watch(question: Question, seen: Watcher['seen']): () => void {
     const watcher = { question, seen };
     this.#watchers.add(watcher);
     return () => this.#watchers.delete(watcher);
@@ -60,31 +73,34 @@ export class IcmpWitness implements UnreachableWitness {
         const length = this.#libc.receive(fd, this.#buffer, this.#sender);
         if (length === undefined) break;
         const message = this.#buffer.subarray(0, Math.min(length, this.#buffer.length));
-        const unreachable = family === 'IPv4' ? parseICMP(message) : parseICMPv6(message);
-        if (unreachable) this.#notify(unreachable);
+        const error = family === 'IPv4' ? parseICMP(message) : parseICMPv6(message);
+        if (error) this.#notify(error);
       }
     }
   }
 
-  #notify({ protocol, source, address, port }: Unreachable): void {
+  #notify({ kind, protocol, source, address, port }: IcmpError): void {
     for (const { question, seen } of [...this.#watchers]) {
       const isAbout =
         question.address === address &&
         (question.source ?? source) === source &&
         question.port === port &&
+        (kind === 'rejected' || question.datagram?.ttl !== undefined) &&
         protocolNumbers[question.transport] === protocol;
-      if (isAbout) seen();
+      if (isAbout) seen(kind);
     }
   }
 }
 
-/** An IPv4 raw socket delivers the IP header too. Type 3, code 3: port unreachable. */
-function parseICMP(packet: Uint8Array): Unreachable | undefined {
+/** An IPv4 raw socket delivers the IP header too. */
+function parseICMP(packet: Uint8Array): IcmpError | undefined {
   const icmp = packet.subarray(headerLength(packet));
   const inner = icmp.subarray(8);
-  if (icmp[0] !== 3 || icmp[1] !== 3 || inner.length < 24) return undefined;
+  const kind = kindsOfICMP.get(`${icmp[0]}/${icmp[1]}`);
+  if (!kind || inner.length < 24) return undefined;
   const [protocol = 0] = inner.subarray(9);
   return {
+    kind,
     protocol,
     source: formatIP({ family: 'IPv4', bytes: inner.slice(12, 16) }),
     address: formatIP({ family: 'IPv4', bytes: inner.slice(16, 20) }),
@@ -92,12 +108,13 @@ function parseICMP(packet: Uint8Array): Unreachable | undefined {
   };
 }
 
-/** Type 1, code 4: port unreachable. */
-function parseICMPv6(icmp: Uint8Array): Unreachable | undefined {
+function parseICMPv6(icmp: Uint8Array): IcmpError | undefined {
   const inner = icmp.subarray(8);
-  if (icmp[0] !== 1 || icmp[1] !== 4 || inner.length < 44) return undefined;
+  const kind = kindsOfICMPv6.get(`${icmp[0]}/${icmp[1]}`);
+  if (!kind || inner.length < 44) return undefined;
   const [protocol = 0] = inner.subarray(6);
   return {
+    kind,
     protocol,
     source: formatIP({ family: 'IPv6', bytes: inner.slice(8, 24) }),
     address: formatIP({ family: 'IPv6', bytes: inner.slice(24, 40) }),

@@ -1,25 +1,15 @@
 import { existsSync } from 'node:fs';
-import { parseIP } from '../../../src/model/ip.ts';
-import { loadLibc } from '../../../src/native/koffi-libc.ts';
 import { SystemError } from '../../../src/native/system-error.ts';
+import { boundSocket, libc, socketAddress } from './native-socket.ts';
 import { nextSourcePort } from './source-port.ts';
-import type { Outcome, Question, UnreachableWitness } from './traffic.ts';
+import type { IcmpErrors, Outcome, Question } from './traffic.ts';
 
-const AF_INET = 2;
-const AF_INET6 = 10;
 const SOCK_STREAM = 1;
 const SOCK_NONBLOCK = 0o4000;
-const IPPROTO_IP = 0;
-const IPPROTO_IPV6 = 41;
-const IP_FREEBIND = 15;
-const IPV6_FREEBIND = 78;
 const IPPROTO_SCTP = 132;
 /** A socket option that connects the socket. */
 const SCTP_SOCKOPT_CONNECTX = 110;
 const EINPROGRESS = 115;
-
-/** Node.js has no SCTP sockets, so this module calls the C library. */
-const libc = await loadLibc();
 
 /** The reason why SCTP cannot be used here; undefined when it can. */
 export function sctpUnavailable(): string | undefined {
@@ -31,24 +21,13 @@ export function sctpUnavailable(): string | undefined {
  * it connects, and its peer could then bypass the proxy.
  */
 export function sctpSocket(port: number, address: string, flags = 0): number {
-  const isV6 = address.includes(':');
-  const fd = libc.socket(isV6 ? AF_INET6 : AF_INET, SOCK_STREAM | flags, IPPROTO_SCTP);
-  try {
-    // Hosts represent whole networks; no interface has these addresses.
-    if (isV6) libc.setsockopt(fd, IPPROTO_IPV6, IPV6_FREEBIND, yes());
-    else libc.setsockopt(fd, IPPROTO_IP, IP_FREEBIND, yes());
-    libc.bind(fd, socketAddress(address, port));
-  } catch (error) {
-    libc.close(fd);
-    throw error;
-  }
-  return fd;
+  return boundSocket(SOCK_STREAM | flags, IPPROTO_SCTP, port, address);
 }
 
 /** Sends one question on a new association. `parse` decodes the answer. */
 export async function askSCTP(
   question: Question,
-  witness: UnreachableWitness,
+  witness: IcmpErrors,
   parse: (text: string) => Outcome,
 ): Promise<Outcome> {
   const { address, port, source, sourcePort = nextSourcePort(), timeoutMs } = question;
@@ -67,7 +46,7 @@ export async function askSCTP(
       resolve(outcome);
     };
     const timer = setTimeout(() => finish({ kind: 'silence' }), timeoutMs);
-    const stopWatching = witness.watch(question, () => finish({ kind: 'rejected' }));
+    const stopWatching = witness.watch(question, (kind) => finish({ kind }));
     const watch = libc.watch(fd, () => {
       witness.drain();
       if (!isOpen) return;
@@ -100,20 +79,4 @@ function received(fd: number, parse: (text: string) => Outcome): Outcome | undef
     if (!(error instanceof SystemError)) throw error;
     return error.code === 'ENOTCONN' ? undefined : { kind: 'failed', code: error.code };
   }
-}
-
-function yes(): Uint8Array {
-  return new Uint8Array(Int32Array.of(1).buffer);
-}
-
-/** struct sockaddr_in or sockaddr_in6. */
-function socketAddress(text: string, port: number): Uint8Array {
-  const ip = parseIP(text);
-  if (!ip) throw new Error(`no IP address: ${JSON.stringify(text)}`);
-  const isV6 = ip.family === 'IPv6';
-  const address = new Uint8Array(isV6 ? 28 : 16);
-  address.set(new Uint8Array(Uint16Array.of(isV6 ? AF_INET6 : AF_INET).buffer), 0);
-  new DataView(address.buffer).setUint16(2, port);
-  address.set(ip.bytes, isV6 ? 8 : 4);
-  return address;
 }
