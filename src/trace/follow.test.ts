@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { headers, marked, observer, step } from '../../test/trace/recorded-steps.ts';
 import type { TraceListener, TraceStep } from '../kernel/nft/trace.ts';
 import { systemClock } from '../lib/clock.ts';
-import { type FollowKernel, followPackets } from './follow.ts';
+import { type FollowKernel, followPackets, type TracedMode } from './follow.ts';
 import { TRACE_TABLE } from './trace-table.ts';
 
 const before = headers('10.244.1.5', '10.96.0.10', [40_000, 80]);
@@ -30,10 +30,10 @@ function kernel(report: (listener: TraceListener) => void): FollowKernel {
   };
 }
 
-function follow(report: (listener: TraceListener) => void, packets = 1, forMs = 60_000) {
+function follow(report: (listener: TraceListener) => void, packets = 1, forMs = 60_000, mode?: TracedMode) {
   const question = { subject: 'shop/web', interests: [], packets, forMs };
   const proxy = {
-    mode: undefined,
+    mode,
     isOurs: () => false,
     ownerOf: () => undefined,
     explain: async () => undefined,
@@ -72,6 +72,17 @@ test('a trace tells that the kernel could not report every step', async () => {
     listener.lost();
   });
   assert.deepEqual([isIncomplete, connections.length], [true, 1]);
+});
+
+test('a trace says that packets on the fast path are not shown, where connections take it', async () => {
+  for (const hasFastPath of [true, false]) {
+    const mode = { name: 'nftables', isTraceable: true, hasFastPath } as const;
+    const { notShown } = await follow(tell(dropped), 1, 60_000, mode);
+    assert.equal(
+      notShown.some((text) => text.includes('on the fast path')),
+      hasFastPath,
+    );
+  }
 });
 
 test('a trace fails when its subscription fails', async () => {

@@ -28,6 +28,8 @@ export interface TraceQuestion {
 export interface TracedMode {
   readonly name: ProxyMode;
   readonly isTraceable: boolean;
+  /** Open connections take the fast path. */
+  readonly hasFastPath: boolean;
 }
 
 /** What of the kernel is used to follow packets. */
@@ -162,6 +164,11 @@ function notShown(mode: TracedMode | undefined): string[] {
   return [
     ...(mode && !mode.isTraceable
       ? [`In ${mode.name} mode kube-proxy decides outside of nf_tables: the trace shows only the result.`]
+      : []),
+    ...(mode?.hasFastPath
+      ? [
+          'Packets of connections on the fast path skip all rules: kube-proxyctl flows shows these connections.',
+        ]
       : []),
     ...(tables === '' ? [] : [`Rules of legacy iptables (tables ${tables}) are not shown.`]),
   ];

@@ -46,10 +46,14 @@ export async function proxyKnowledge(
   source: ReportSource,
   note: (text: string) => void,
 ): Promise<TraceKnowledge> {
-  const mode = await modeOf(source, note);
-  const modes = mode ? [mode] : await allModes();
+  const running = await runningMode(source, note);
+  const modes = running ? [running.mode] : await allModes();
   return {
-    mode: mode && { name: mode.name, isTraceable: mode.isTraceable ?? false },
+    mode: running && {
+      name: running.mode.name,
+      isTraceable: running.mode.isTraceable ?? false,
+      hasFastPath: running.hasFastPath,
+    },
     isOurs: (family, table, chain) =>
       modes.some(
         (one) =>
@@ -64,10 +68,15 @@ export async function proxyKnowledge(
   };
 }
 
-async function modeOf(source: ReportSource, note: (text: string) => void): Promise<Mode | undefined> {
+async function runningMode(
+  source: ReportSource,
+  note: (text: string) => void,
+): Promise<{ mode: Mode; hasFastPath: boolean } | undefined> {
   if (!source.pages) return undefined;
   try {
-    return await loadMode((await source.status()).mode);
+    const { mode, families: reports } = await source.status();
+    const hasFastPath = reports.some(({ fastPath }) => fastPath?.inUse);
+    return { mode: await loadMode(mode), hasFastPath };
   } catch (error) {
     note(
       `${messageOf(error)}; the trace goes on without the names of Services and the reasons of kube-proxy\n`,
