@@ -8,6 +8,7 @@ import { flowtablesUnavailable } from '../test/kernel/flowtables.ts';
 import { type PathName, paths, Route } from './fastpath/route.ts';
 import type { Bench } from './part.ts';
 import { type Measurement, measurements } from './report/measurement.ts';
+import { median } from './report/median.ts';
 import type { ClientTask } from './userspace/client.ts';
 
 const rounds = 10;
@@ -91,8 +92,4 @@ function figures(path: PathName, runs: readonly Run[]): Measurement[] {
       },
     ),
   );
-}
-
-function median(values: readonly number[]): number {
-  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
 }

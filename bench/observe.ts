@@ -19,6 +19,7 @@ import { handBack, inNamespace, taskOf } from './programs/namespace.ts';
 import { Probe } from './programs/probe.ts';
 import { cpuSince, ownProgram, type Program } from './programs/program.ts';
 import { type Measurement, measurements, sizeText } from './report/measurement.ts';
+import { median } from './report/median.ts';
 
 const part = 'observe';
 const mode = 'nftables';
@@ -75,8 +76,8 @@ export async function run(bench: Bench): Promise<void> {
 function medians(all: readonly Measurement[]): Measurement[] {
   const groups = Map.groupBy(all, ({ program, metric }) => `${program} ${metric}`);
   return [...groups.values()].flatMap((group) => {
-    const sorted = group.toSorted((a, b) => a.value - b.value);
-    return sorted.slice(Math.floor(sorted.length / 2)).slice(0, 1);
+    const value = median(group.map((one) => one.value));
+    return group.slice(0, 1).map((one) => ({ ...one, value }));
   });
 }
 

@@ -10,6 +10,7 @@ import type { Bench } from './part.ts';
 import { handBack, inNamespace, taskOf } from './programs/namespace.ts';
 import { ownProgram } from './programs/program.ts';
 import { type Measurement, measurements } from './report/measurement.ts';
+import { median } from './report/median.ts';
 
 const rounds = 7;
 const settledMs = 1500;
@@ -38,7 +39,7 @@ async function inside(peer: string | null | undefined): Promise<Measurement[]> {
     api.put('nodes', apiNode('node-a'));
     const config = writeConfig(directory, api.url);
     const figuresOf = async (program: string, path: string) => {
-      const { milliseconds, residentMB } = await median(path, config);
+      const { milliseconds, residentMB } = await medianStart(path, config);
       return measurements(
         { part: 'startup', topic: 'from start to health', program },
         { 'to healthz': [milliseconds, 'ms'], resident: [residentMB, 'MB'] },
@@ -82,16 +83,15 @@ conntrack:
 }
 
 /** The median of several starts. The first start only warms caches. */
-async function median(program: string, config: string): Promise<Start> {
+async function medianStart(program: string, config: string): Promise<Start> {
   const all: Start[] = [];
   for (let i = 0; i <= rounds; i++) {
     const measured = await start(program, config);
     if (i > 0) all.push(measured);
   }
-  const middle = (values: number[]) => values.sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0;
   return {
-    milliseconds: middle(all.map(({ milliseconds }) => milliseconds)),
-    residentMB: middle(all.map(({ residentMB }) => residentMB)),
+    milliseconds: median(all.map(({ milliseconds }) => milliseconds)),
+    residentMB: median(all.map(({ residentMB }) => residentMB)),
   };
 }
 

@@ -5,6 +5,7 @@
  */
 import type { Bench } from './part.ts';
 import { type Measurement, measurements, type Subject } from './report/measurement.ts';
+import { median } from './report/median.ts';
 import type { ClientTask } from './userspace/client.ts';
 import {
   cpuSeconds,
@@ -114,17 +115,14 @@ function figures({ name, rounds }: Contestant, first: Contestant | undefined): M
 
 /** The median of each figure; lost connections are added up. */
 function medians(rounds: readonly Measured[]): Measured {
-  const median = (key: keyof Measured): number => {
-    const sorted = rounds.map((round) => round[key]).toSorted((a, b) => a - b);
-    return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
-  };
+  const of = (key: keyof Measured): number => median(rounds.map((round) => round[key]));
   return {
-    connections: median('connections'),
-    p50: median('p50'),
-    p99: median('p99'),
-    gbit: median('gbit'),
-    connectionsPerCore: median('connectionsPerCore'),
-    gbitPerCore: median('gbitPerCore'),
+    connections: of('connections'),
+    p50: of('p50'),
+    p99: of('p99'),
+    gbit: of('gbit'),
+    connectionsPerCore: of('connectionsPerCore'),
+    gbitPerCore: of('gbitPerCore'),
     lost: rounds.reduce((sum, { lost }) => sum + lost, 0),
   };
 }
