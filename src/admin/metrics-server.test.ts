@@ -118,7 +118,9 @@ for (const pages of vectors) {
 
 test('statusz has the recorded lines, with a random separator per request', async (t) => {
   const draws = [0, 0.25, 0.5];
-  const { get } = await setup(t, { random: () => draws.shift() ?? 0 });
+  const { get, clock } = await setup(t, { random: () => draws.shift() ?? 0 });
+  // The program has run for ten seconds, whatever the clock is set to.
+  clock.setWall(-86_400_000);
   const expected = (vectors[0]?.['10249/statusz']?.body ?? '').replace('go1.26.7', 'v24.21.0');
   // The first draw is that of /flagz, made once.
   assert.equal(

@@ -55,17 +55,20 @@ export function metricsServerHandler(options: MetricsServerOptions): RequestList
 }
 
 function zRoutes(options: MetricsServerOptions): Routes {
-  const { gates, flags, random = Math.random } = options;
+  const { gates, flags, clock, startTime, random = Math.random } = options;
+  // From here on by the monotonic clock: somebody may set the other one.
+  const startedAt = clock.monotonic() - (clock.now() - startTime * 1000);
+  const status = () => currentStatus(options, clock.monotonic() - startedAt);
   return {
     ...(gates.flagz ? { '/flagz': flagzHandler(flags, random) } : {}),
-    ...(gates.statusz ? { '/statusz': statuszHandler(() => currentStatus(options), random) } : {}),
+    ...(gates.statusz ? { '/statusz': statuszHandler(status, random) } : {}),
   };
 }
 
-function currentStatus({ startTime, clock, version, gates }: MetricsServerOptions): Status {
+function currentStatus({ startTime, version, gates }: MetricsServerOptions, uptimeMs: number): Status {
   return {
     startTime: startTime * 1000,
-    uptimeSeconds: Math.max(0, Math.floor(clock.now() / 1000 - startTime)),
+    uptimeSeconds: Math.max(0, Math.floor(uptimeMs / 1000)),
     goVersion: version.runtime,
     binaryVersion: version.binary,
     emulationVersion: version.binary,

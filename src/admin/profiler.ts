@@ -62,7 +62,7 @@ export class Profiler {
     wait: () => Promise<void>,
     kind: 'heap' | 'allocs',
   ): Promise<Uint8Array<ArrayBuffer>> {
-    const startMs = this.#clock.now();
+    const [startMs, started] = [this.#clock.now(), this.#clock.monotonic()];
     const dead = kind === 'allocs';
     await session.post('HeapProfiler.startSampling', {
       samplingInterval: heapInterval,
@@ -71,7 +71,7 @@ export class Profiler {
     });
     await wait();
     const { profile } = await session.post('HeapProfiler.stopSampling');
-    const durationMs = this.#clock.now() - startMs;
+    const durationMs = this.#clock.monotonic() - started;
     const type = dead ? 'alloc_space' : 'inuse_space';
     return heapProfileToPprof(profile, { startMs, durationMs, interval: heapInterval, type });
   }

@@ -108,6 +108,22 @@ test('rules stay wrong after a repair that fails, which is retried at growing in
   assert.equal(repairs.record.wrongMs, 15_000);
 });
 
+test('the time for which rules were wrong is the same when the clock is set meanwhile', async () => {
+  const { clock, repairs, sync } = fixture();
+  repairs.changed(flush);
+  sync(false);
+  await clock.advance(500);
+  clock.setWall(-86_400_000);
+  assert.equal(repairs.wrong?.since, clock.now() - 500);
+  assert.equal(repairs.wrong?.dueAt, clock.now() + 500);
+  assert.equal(repairs.record.wrongMs, 500);
+  await clock.advance(500);
+  sync();
+  assert.equal(repairs.record.wrongMs, 1_000);
+  clock.setWall(86_400_000);
+  assert.equal(repairs.record.last?.at, clock.now());
+});
+
 test('rules are not known to be wrong when events were lost, but they are repaired', () => {
   const { repairs, requestedAt, sync } = fixture();
   repairs.changed({ objects: new Map(), by: 'unknown' });

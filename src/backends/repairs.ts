@@ -1,4 +1,4 @@
-import type { Clock, Timer } from '../lib/clock.ts';
+import { type Clock, type Timer, wallTimeOf } from '../lib/clock.ts';
 import type { Family } from '../model/ip.ts';
 import type { Logger } from '../obs/log.ts';
 import type { Counter } from '../obs/metrics.ts';
@@ -38,7 +38,7 @@ export interface RepairOptions {
   readonly request: () => void;
 }
 
-/** Changes by other programs that no sync has put right. Times are milliseconds since the epoch. */
+/** Changes by other programs that no sync has put right. Times are monotonic, like all in this file. */
 interface Damage {
   /** When the first change was noticed that certainly is one; undefined while there is only a suspicion. */
   readonly wrongSince: number | undefined;
@@ -81,8 +81,14 @@ export class Repairs {
   get wrong(): RulesWrong | undefined {
     const damage = merged(this.#underRepair, this.#damage);
     if (damage?.wrongSince === undefined) return undefined;
-    const { wrongSince: since, by, changes } = damage;
-    return { since, by, changes, ...(this.#pause && { dueAt: this.#pause.dueAt }) };
+    const { wrongSince, by, changes } = damage;
+    const { clock } = this.#options;
+    return {
+      since: wallTimeOf(clock, wrongSince),
+      by,
+      changes,
+      ...(this.#pause && { dueAt: wallTimeOf(clock, this.#pause.dueAt) }),
+    };
   }
 
   get fight(): Condition['fight'] {
@@ -90,9 +96,11 @@ export class Repairs {
   }
 
   get record(): RepairRecord {
-    const { wrong } = this;
-    const wrongMs = this.#wrongMs + (wrong ? this.#options.clock.now() - wrong.since : 0);
-    return { count: this.#count, wrongMs, ...(this.#last && { last: this.#last }) };
+    const { clock } = this.#options;
+    const since = merged(this.#underRepair, this.#damage)?.wrongSince;
+    const wrongMs = this.#wrongMs + (since === undefined ? 0 : clock.monotonic() - since);
+    const last = this.#last && { ...this.#last, at: wallTimeOf(clock, this.#last.at) };
+    return { count: this.#count, wrongMs, ...(last && { last }) };
   }
 
   /** Whether the next sync has to repair. */
@@ -106,7 +114,7 @@ export class Repairs {
     for (const [object, count] of objects) metrics.changedObjects.inc({ ip_family: family, object }, count);
     const changes = [...objects].map(([object, count]) => `${object}: ${count}`).join(', ');
     this.#damage = merged(this.#damage, {
-      wrongSince: change.objects.size > 0 ? clock.now() : undefined,
+      wrongSince: change.objects.size > 0 ? clock.monotonic() : undefined,
       by: change.by,
       changes,
       suspects: change.suspects ?? 'everything',
@@ -155,7 +163,7 @@ export class Repairs {
 
   #succeeded({ by, changes, wrongSince }: Damage, cpuMs: number): void {
     const { metrics, family, clock } = this.#options;
-    const at = clock.now();
+    const at = clock.monotonic();
     const wrongMs = wrongSince === undefined ? 0 : at - wrongSince;
     this.#count++;
     this.#last = { at, by, changes };
@@ -177,7 +185,7 @@ export class Repairs {
       // Meanwhile another family may have used the budget.
       this.#schedule(budget.waitMs);
     }, delayMs);
-    this.#pause = { timer, dueAt: clock.now() + delayMs };
+    this.#pause = { timer, dueAt: clock.monotonic() + delayMs };
     this.#log.paused(delayMs);
   }
 

@@ -1,4 +1,4 @@
-import type { Clock, Timer } from '../lib/clock.ts';
+import { type Clock, type Timer, wallTimeOf } from '../lib/clock.ts';
 import type { Condition } from './backend.ts';
 
 /** Retrying any faster would only keep a busy kernel busy. */
@@ -12,7 +12,8 @@ export class Retry {
   readonly #run: () => void;
   #failures = 0;
   #timer: Timer | undefined;
-  #pending: Condition['retry'];
+  /** By the monotonic clock. */
+  #pending: { readonly dueAt: number; readonly reason: string } | undefined;
 
   constructor(clock: Clock, baseMs: number, run: () => void) {
     this.#clock = clock;
@@ -22,7 +23,7 @@ export class Retry {
 
   /** When the next one is due, and why; undefined when none is. */
   get pending(): Condition['retry'] {
-    return this.#pending;
+    return this.#pending && { ...this.#pending, dueAt: wallTimeOf(this.#clock, this.#pending.dueAt) };
   }
 
   /** Counts a failure and schedules a retry, in place of one that is pending. */
@@ -30,7 +31,7 @@ export class Retry {
     this.cancel();
     const delay = Math.max(this.#baseMs, minRetryMs) * 2 ** Math.min(this.#failures++, 6);
     const ms = Math.min(delay, Math.max(this.#baseMs, maxRetryMs));
-    this.#pending = { dueAt: this.#clock.now() + ms, reason };
+    this.#pending = { dueAt: this.#clock.monotonic() + ms, reason };
     this.#timer = this.#clock.setTimeout(() => {
       this.#pending = undefined;
       this.#run();

@@ -46,6 +46,7 @@ test('the journal forgets after an hour also when the clock was set back by a da
   const { clock, journal } = setup();
   journal.note({ event: 'Start', text: 'started' });
   clock.setWall(-24 * 60 * MINUTE);
+  assert.equal(journal.completeSince, clock.now());
   await clock.advance(30 * MINUTE);
   journal.note(sync(['shop/web']));
   await clock.advance(31 * MINUTE);

@@ -1,4 +1,4 @@
-import type { Clock } from '../lib/clock.ts';
+import { type Clock, wallTimeOf } from '../lib/clock.ts';
 import type { Family } from '../model/ip.ts';
 
 /** What can happen, by a name that stays the same, for scripts. */
@@ -92,12 +92,13 @@ export class Journal {
   /** The latest entry of each kind. */
   readonly #latest = new Map<string, JournalEntry>();
   #bytes = 0;
+  /** By the monotonic clock. */
   #completeSince: number;
 
   constructor(clock: Clock, keptBytes = KEPT_BYTES) {
     this.#clock = clock;
     this.#keptBytes = keptBytes;
-    this.#completeSince = clock.now();
+    this.#completeSince = clock.monotonic();
   }
 
   note(note: JournalNote): void {
@@ -126,7 +127,8 @@ export class Journal {
 
   /** Everything since then is in the journal, in milliseconds since the Unix epoch. */
   get completeSince(): number {
-    return Math.max(this.#completeSince, this.#clock.now() - KEPT_MS);
+    const since = Math.max(this.#completeSince, this.#clock.monotonic() - KEPT_MS);
+    return wallTimeOf(this.#clock, since);
   }
 
   #forget(): void {
@@ -136,7 +138,7 @@ export class Journal {
       if (!isTooMuch && now - first.notedAt < KEPT_MS) return;
       this.#entries.shift();
       this.#bytes -= sizeOf(first);
-      if (isTooMuch) this.#completeSince = this.#entries[0]?.time ?? this.#clock.now();
+      if (isTooMuch) this.#completeSince = this.#entries[0]?.notedAt ?? now;
     }
   }
 }

@@ -1,4 +1,4 @@
-import type { Clock } from '../lib/clock.ts';
+import { type Clock, wallTimeOf } from '../lib/clock.ts';
 import { messageOf } from '../lib/thrown.ts';
 import type { ResourceName } from '../model/objects.ts';
 import type { WatchStatus } from '../model/source-status.ts';
@@ -69,9 +69,9 @@ export class WatchState {
     return {
       resource: this.#resource,
       state: isConnected ? 'connected' : this.#isBroken ? 'broken' : 'connecting',
-      since: this.#wallTime(isConnected ? (this.#openedAt ?? 0) : this.#currentUntil),
+      since: wallTimeOf(this.#clock, isConnected ? (this.#openedAt ?? 0) : this.#currentUntil),
       reason: isConnected ? undefined : this.#reason,
-      lastEvent: this.#lastEvent === undefined ? undefined : this.#wallTime(this.#lastEvent),
+      lastEvent: this.#lastEvent === undefined ? undefined : wallTimeOf(this.#clock, this.#lastEvent),
     };
   }
 
@@ -86,10 +86,5 @@ export class WatchState {
     const isListing = this.#reason === undefined && this.#lastEvent !== undefined;
     const lastSign = isListing ? Math.max(this.#currentUntil, this.#lastEvent ?? 0) : this.#currentUntil;
     return this.#clock.monotonic() - lastSign >= brokenAfterMs;
-  }
-
-  /** Converts a monotonic time. The wall clock may have been set since, so only the difference to now counts. */
-  #wallTime(monotonic: number): number {
-    return this.#clock.now() - (this.#clock.monotonic() - monotonic);
   }
 }

@@ -12,6 +12,14 @@ export interface Clock {
   setTimeout(run: () => void, ms: number): Timer;
 }
 
+/**
+ * Converts a monotonic time to milliseconds since the Unix epoch, by the wall clock as it is now. Keep monotonic times and
+ * convert them when they are shown: then a clock that was set changes neither their order nor their age.
+ */
+export function wallTimeOf(clock: Pick<Clock, 'now' | 'monotonic'>, monotonic: number): number {
+  return clock.now() - (clock.monotonic() - monotonic);
+}
+
 export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),

@@ -515,6 +515,28 @@ test('the problems of a family are an incomplete start, a failed sync, unfinishe
   assert.deepEqual(problems(), []);
 });
 
+test('a failed sync is a problem until one succeeds, whatever the clock was set to in between', async () => {
+  const { clock, backend, proxier } = harness();
+  const problems = () => proxier.problems().map(({ kind, since }) => [kind, since]);
+  proxier.start();
+  listed(proxier);
+  await clock.advance(10 * SECOND);
+  clock.setWall(-24 * 3600 * SECOND);
+  backend.failure = new Error('ENOBUFS');
+  proxier.repair();
+  await clock.advance(0);
+  const failed = clock.now();
+  assert.deepEqual(problems(), [['SyncFailed', failed]]);
+  clock.setWall(-24 * 3600 * SECOND);
+  assert.deepEqual(problems(), [['SyncFailed', failed - 24 * 3600 * SECOND]]);
+  backend.failure = undefined;
+  await clock.advance(30 * SECOND);
+  assert.deepEqual(problems(), []);
+  const { lastSync, lastFailure } = proxier.activity;
+  // kube-proxyctl tells by these times whether the failure is over.
+  assert.equal((lastSync?.finishedAt ?? 0) - (lastFailure?.at ?? 0), 30 * SECOND);
+});
+
 test('the journal has syncs with changed Services and latencies, failures and repairs', async () => {
   const { clock, backend, proxier, journal } = harness();
   proxier.start();

@@ -135,7 +135,7 @@ export class FamilyProxier implements FamilyView, FamilySink {
     this.#options = options;
     this.#settings = settings;
     this.#label = { ip_family: family };
-    this.#log = new SyncLog(family, this, journal);
+    this.#log = new SyncLog(family, this, journal, clock);
     serviceHealth.listenOn(settings.healthCheckAddresses);
     this.#state = new FamilyState({ ...options, startTime: clock.now() });
     const usesServiceCIDRs = settings.backend.usesServiceCIDRs ?? false;
@@ -324,13 +324,13 @@ export class FamilyProxier implements FamilyView, FamilySink {
   /** What is wrong in this family now. */
   problems(): Problem[] {
     const { family } = this;
-    const { lastFailure, lastSync } = this.#log;
+    const { isFailing, lastFailure } = this.#log;
     const problems: Problem[] = [];
     if (!this.isInitialised) {
       const text = 'Services and EndpointSlices have not been listed yet';
       problems.push({ kind: STARTING, family, isOutage: false, text });
     }
-    if (lastFailure && lastFailure.at > (lastSync?.finishedAt ?? 0)) {
+    if (isFailing && lastFailure) {
       const text = `the last sync failed: ${lastFailure.message}`;
       problems.push({ kind: 'SyncFailed', family, since: lastFailure.at, isOutage: false, text });
     }
@@ -381,12 +381,11 @@ export class FamilyProxier implements FamilyView, FamilySink {
     this.#log.begin();
     try {
       const { changed, delta } = await this.#write(scope);
-      const now = clock.now();
       const finished = clock.monotonic();
       if (isFull) this.#lastFullSync = finished;
       const kind = isFull ? 'full' : 'partial';
       this.#log.succeeded(
-        { finishedAt: now, durationMs: finished - started, kind, changed: changed.size },
+        { durationMs: finished - started, kind, changed: changed.size },
         { delta, waitMs: requestedAt === undefined ? undefined : finished - requestedAt },
       );
       this.#firstSync.resolve();
@@ -395,7 +394,7 @@ export class FamilyProxier implements FamilyView, FamilySink {
       this.#needsFullSync = true;
       this.#requestedAt = requestedAt ?? this.#requestedAt;
       this.#refused = undefined;
-      this.#log.failed(clock.now(), error);
+      this.#log.failed(error);
       throw error;
     } finally {
       const seconds = (clock.monotonic() - started) / 1000;

@@ -1,6 +1,7 @@
 import type { Backend } from '../backends/backend.ts';
 import type { SyncActivity, SyncRecord } from '../inspect/family-view.ts';
 import { type ConcernedService, type Journalist, longer, SERVICES_PER_ENTRY } from '../inspect/journal.ts';
+import { type Clock, wallTimeOf } from '../lib/clock.ts';
 import { messageOf } from '../lib/thrown.ts';
 import type { Family } from '../model/ip.ts';
 import type { Delta } from '../state/ledger.ts';
@@ -20,18 +21,35 @@ export class SyncLog implements SyncActivity {
   readonly #family: Family;
   readonly #backend: Pick<Backend, 'repairs'>;
   readonly #journal: Journalist;
+  readonly #clock: Clock;
+  /** The last sync that succeeded, and the last that failed. Both times are monotonic. */
+  #success: { readonly at: number; readonly record: Omit<SyncRecord, 'finishedAt'> } | undefined;
+  #failure: { readonly at: number; readonly message: string } | undefined;
   /** Repairs that are in the journal. */
   #notedRepairs = 0;
   isSyncing = false;
+  /** Whether the last sync that ended has failed. */
+  isFailing = false;
   syncs = 0;
-  lastSync: SyncRecord | undefined;
   failures = 0;
-  lastFailure: SyncActivity['lastFailure'];
 
-  constructor(family: Family, backend: Pick<Backend, 'repairs'>, journal: Journalist) {
+  constructor(family: Family, backend: Pick<Backend, 'repairs'>, journal: Journalist, clock: Clock) {
     this.#family = family;
     this.#backend = backend;
     this.#journal = journal;
+    this.#clock = clock;
+  }
+
+  get lastSync(): SyncRecord | undefined {
+    if (!this.#success) return undefined;
+    const { at, record } = this.#success;
+    return { ...record, finishedAt: wallTimeOf(this.#clock, at) };
+  }
+
+  get lastFailure(): SyncActivity['lastFailure'] {
+    if (!this.#failure) return undefined;
+    const { at, message } = this.#failure;
+    return { at: wallTimeOf(this.#clock, at), message };
   }
 
   get repairs(): number {
@@ -46,12 +64,15 @@ export class SyncLog implements SyncActivity {
     this.isSyncing = true;
   }
 
-  succeeded(record: SyncRecord, { delta, waitMs }: Programmed): void {
+  succeeded(record: Omit<SyncRecord, 'finishedAt'>, { delta, waitMs }: Programmed): void {
     this.isSyncing = false;
+    this.isFailing = false;
     this.syncs++;
-    this.lastSync = record;
+    this.#success = { at: this.#clock.monotonic(), record };
     this.#noteRepairs();
-    const { finishedAt, durationMs, kind, changed: servicePorts } = record;
+    const { durationMs, kind, changed: servicePorts } = record;
+    // The times of triggers are from other machines, so only the wall clock compares with them.
+    const finishedAt = this.#clock.now();
     this.#journal.note({
       event: 'Sync',
       family: this.#family,
@@ -61,11 +82,12 @@ export class SyncLog implements SyncActivity {
     });
   }
 
-  failed(at: number, error: unknown): void {
+  failed(error: unknown): void {
     const message = messageOf(error);
     this.isSyncing = false;
+    this.isFailing = true;
     this.failures++;
-    this.lastFailure = { at, message };
+    this.#failure = { at: this.#clock.monotonic(), message };
     this.#journal.note({ event: 'SyncFailed', family: this.#family, text: message });
   }
 
