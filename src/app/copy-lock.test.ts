@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { createServer } from 'node:net';
+import { once } from 'node:events';
+import { connect, createServer } from 'node:net';
 import { afterEach, test } from 'node:test';
 import { eventually } from '../../test/eventually.ts';
 import { LogRecorder } from '../../test/log-recorder.ts';
@@ -52,6 +53,31 @@ test('a holder that does not answer is named by its process id', options, async 
   server.close();
   await acquired;
 });
+
+test(
+  'a client that does not hang up gets the answer and cannot keep the lock from being released',
+  options,
+  async () => {
+    const { lock } = copy('nftables mode');
+    await lock.acquire();
+    const client = connect({ path: `\0${name}`, allowHalfOpen: true }).setEncoding('utf8');
+    let answer = '';
+    client.on('data', (part: string) => {
+      answer += part;
+    });
+    await once(client, 'end');
+    assert.equal(answer, 'nftables mode');
+    let isReleased = false;
+    void lock.close().then(() => {
+      isReleased = true;
+    });
+    try {
+      await eventually('the release', () => isReleased);
+    } finally {
+      client.destroy();
+    }
+  },
+);
 
 test('a user other than root cannot keep the proxy from its work', options, async () => {
   const stranger = createServer().listen({ path: `\0${name}` });

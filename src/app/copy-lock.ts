@@ -99,7 +99,8 @@ export class CopyLock {
     const { name, about } = this.#options;
     const server = createServer((socket) => {
       socket.on('error', () => socket.destroy());
-      socket.end(about);
+      // Any user can connect. One that does not hang up would take a descriptor, and keep `close` waiting.
+      socket.end(about, () => socket.destroy());
     });
     await new Promise<void>((resolve, reject) => {
       server.once('error', reject);
