@@ -14,15 +14,17 @@ const minCostMs = 5;
  */
 export class RepairBudget {
   readonly #clock: Clock;
-  readonly #cpuMs: () => number;
+  readonly #cpuMs: () => number | undefined;
   /** When the next repair may begin, in monotonic milliseconds. */
   #freeAt = Number.NEGATIVE_INFINITY;
   #running = 0;
-  /** CPU time that is accounted for. */
-  #counted = 0;
+  /** CPU time that is accounted for; undefined when it is not known. */
+  #counted: number | undefined;
+  /** The same in monotonic milliseconds. */
+  #countedAt = 0;
 
-  /** `cpuMs` returns the CPU time of this process and the programs that it ran. */
-  constructor(clock: Clock, cpuMs: () => number) {
+  /** `cpuMs` returns the CPU time of this process and the programs that it ran; undefined when it is not known. */
+  constructor(clock: Clock, cpuMs: () => number | undefined) {
     this.#clock = clock;
     this.#cpuMs = cpuMs;
   }
@@ -34,18 +36,25 @@ export class RepairBudget {
 
   /** To be called when a repair begins. */
   begin(): void {
-    if (this.#running === 0) this.#counted = this.#cpuMs();
+    if (this.#running === 0) this.#spent();
     this.#running++;
   }
 
   /** To be called when it ends. Returns the CPU time that it took; what repairs take at the same time counts once. */
   end(): number {
-    const cpu = this.#cpuMs();
-    const cost = cpu - this.#counted;
-    this.#counted = cpu;
+    const cost = this.#spent();
     this.#running--;
     const pauseMs = Math.max(cost, minCostMs) * (1 / repairShare - 1);
     this.#freeAt = Math.max(this.#freeAt, this.#clock.monotonic()) + pauseMs;
     return cost;
+  }
+
+  /** The CPU time since the last call. Where it is not known, the time by the clock stands for it. */
+  #spent(): number {
+    const [before, since] = [this.#counted, this.#countedAt];
+    this.#counted = this.#cpuMs();
+    this.#countedAt = this.#clock.monotonic();
+    if (before === undefined || this.#counted === undefined) return this.#countedAt - since;
+    return this.#counted - before;
   }
 }

@@ -132,6 +132,21 @@ test('rules are not known to be wrong when events were lost, but they are repair
   assert.equal(sync(), 'everything');
 });
 
+test('repairs go on when the CPU time cannot be read at the beginning of one, or at its end', async () => {
+  for (const readings of [
+    [undefined, 900_000],
+    [900_000, undefined],
+    [undefined, undefined],
+  ]) {
+    const clock = new FakeClock();
+    const budget = new RepairBudget(clock, () => readings.shift());
+    budget.begin();
+    await clock.advance(100);
+    assert.equal(budget.end(), 100);
+    assert.equal(budget.waitMs, 400);
+  }
+});
+
 test('two families together take no more than the budget', async () => {
   const clock = new FakeClock();
   let cpu = 0;

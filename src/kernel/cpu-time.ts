@@ -5,21 +5,25 @@ const tickMs = 10;
 
 /**
  * Returns the CPU time in milliseconds of this process with all its threads, in user space and in the kernel, and of the
- * programs that it ran and that have ended.
+ * programs that it ran and that have ended. Undefined when /proc cannot be read, as while no file can be opened: without
+ * the programs the figure would compare with no other one.
  */
-export function cpuMs(files: Pick<SystemFiles, 'read'>): number {
+export function cpuMs(files: Pick<SystemFiles, 'read'>): number | undefined {
+  const children = childrenMs(files);
+  if (children === undefined) return undefined;
   const { user, system } = process.cpuUsage();
-  return (user + system) / 1000 + childrenMs(files);
+  return (user + system) / 1000 + children;
 }
 
-/** 0 when /proc cannot be read. */
-function childrenMs(files: Pick<SystemFiles, 'read'>): number {
+function childrenMs(files: Pick<SystemFiles, 'read'>): number | undefined {
+  let stat: string;
   try {
-    const stat = files.read('/proc/self/stat');
-    // From the third field on; the second, the command, may contain blanks. 16 and 17: see proc_pid_stat(5).
-    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-    return (Number(fields[16 - 3]) + Number(fields[17 - 3])) * tickMs;
+    stat = files.read('/proc/self/stat');
   } catch {
-    return 0;
+    return undefined;
   }
+  // From the third field on; the second, the command, may contain blanks. 16 and 17: see proc_pid_stat(5).
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  const ticks = Number(fields[16 - 3]) + Number(fields[17 - 3]);
+  return Number.isFinite(ticks) ? ticks * tickMs : undefined;
 }
