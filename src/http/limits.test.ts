@@ -100,7 +100,6 @@ for (const [name, sent, seconds] of [
     );
     const socket = open(t, port);
     const got = received(socket);
-    const closed = once(socket, 'close');
     socket.write(sent);
     await eventually('the connection', async () => (await countConnections(server)) === 1);
     if (sent.startsWith(get) || sent.startsWith(post))
@@ -109,8 +108,8 @@ for (const [name, sent, seconds] of [
     assert.equal(await countConnections(server), 1);
     if (seconds === 15) socket.write('x');
     await clock.advance(12_000);
-    await closed;
-    assert.equal(clock.pending, 0);
+    await eventually('the end of the connection', () => socket.closed);
+    await eventually('no timer is left', () => clock.pending === 0);
   });
 }
 
