@@ -407,6 +407,87 @@ test('a renamed port waits no longer than a second for its slice', async () => {
   assert.deepEqual(endpoints().at(-1), afterwards);
 });
 
+test('a port that is renamed keeps the endpoints of all slices until the last one follows', async () => {
+  const { clock, proxier, old, renamed, endpoints, metric } = await renaming();
+  const second = (of: EndpointSliceObject): EndpointSliceObject => ({
+    ...of,
+    name: 'web-2',
+    endpoints: [{ address: '10.1.0.2', ready: true, serving: true, terminating: false }],
+  });
+  proxier.updateSlice(second(old.slice), false);
+  await clock.advance(2 * SECOND);
+  proxier.updateService(old.service, renamed.service);
+  await clock.advance(0.3 * SECOND);
+  proxier.updateSlice(renamed.slice, false);
+  await clock.advance(0.3 * SECOND);
+  // The minimum interval between syncs is a second: let one happen in between.
+  proxier.repair();
+  await clock.advance(0);
+  const both = ['10.1.0.1:8080', '10.1.0.2:8080'];
+  assert.deepEqual(endpoints().at(-1), { 'shop/web:old/TCP': both });
+  assert.deepEqual(proxier.pending, { services: 1, slices: 1 });
+  assert.match((await metric('kubeproxy_sync_proxy_rules_endpoint_changes_pending')) ?? '', / 1$/);
+  proxier.updateSlice(second(renamed.slice), false);
+  proxier.repair();
+  await clock.advance(0);
+  assert.deepEqual(endpoints().at(-1), { 'shop/web:new/TCP': both });
+  assert.deepEqual(proxier.pending, { services: 0, slices: 0 });
+});
+
+test('a port that is renamed keeps its endpoints when its Service follows within a second', async () => {
+  const { clock, proxier, old, renamed, endpoints } = await renaming();
+  proxier.updateSlice(renamed.slice, false);
+  await clock.advance(0.5 * SECOND);
+  assert.deepEqual(endpoints(), [before]);
+  proxier.updateService(old.service, renamed.service);
+  await clock.advance(2 * SECOND);
+  assert.deepEqual(endpoints(), [before, afterwards]);
+});
+
+test('a slice with another port name than its Service waits no longer than a second', async () => {
+  const { clock, proxier, renamed, endpoints } = await renaming();
+  proxier.updateSlice(renamed.slice, false);
+  await clock.advance(5 * SECOND);
+  assert.deepEqual(endpoints(), [before, { 'shop/web:old/TCP': [] }]);
+});
+
+test('a slice that is deleted, or loses a port for none, is not waited for', async () => {
+  const { clock, proxier, old, endpoints } = await renaming();
+  proxier.updateSlice({ ...old.slice, resourceVersion: '2', ports: [] }, false);
+  await clock.advance(0.5 * SECOND);
+  assert.deepEqual(endpoints().at(-1), { 'shop/web:old/TCP': [] });
+  proxier.updateSlice({ ...old.slice, resourceVersion: '3' }, false);
+  await clock.advance(2 * SECOND);
+  assert.deepEqual(endpoints().at(-1), before);
+  proxier.updateSlice(old.slice, true);
+  await clock.advance(2 * SECOND);
+  assert.deepEqual(endpoints().at(-1), { 'shop/web:old/TCP': [] });
+});
+
+test('each Service that renames a port has a second of its own', async () => {
+  const { clock, proxier, old, renamed, endpoints } = await renaming();
+  const of = (object: ServiceObject) => ({
+    ...object,
+    name: 'api',
+    clusterIP: '10.96.0.2',
+    clusterIPs: ['10.96.0.2'],
+  });
+  const sliceOf = (object: EndpointSliceObject) => ({ ...object, name: 'api-1', serviceName: 'api' });
+  proxier.updateService(undefined, of(old.service));
+  proxier.updateSlice(sliceOf(old.slice), false);
+  await clock.advance(2 * SECOND);
+  proxier.updateService(old.service, renamed.service);
+  await clock.advance(0.9 * SECOND);
+  proxier.updateService(of(old.service), of(renamed.service));
+  proxier.repair();
+  await clock.advance(0.2 * SECOND);
+  proxier.repair();
+  await clock.advance(0);
+  assert.deepEqual(endpoints().at(-1), { 'shop/web:new/TCP': [], 'shop/api:old/TCP': ['10.1.0.1:8080'] });
+  await clock.advance(2 * SECOND);
+  assert.deepEqual(endpoints().at(-1), { 'shop/web:new/TCP': [], 'shop/api:new/TCP': [] });
+});
+
 test('a renamed port whose Service changes back, or is deleted, waits for nothing', async () => {
   const { clock, proxier, old, renamed, endpoints } = await renaming();
   proxier.updateService(old.service, renamed.service);

@@ -27,8 +27,6 @@ import { SyncLog } from './sync-log.ts';
 const HOUR_MS = 3_600_000;
 /** Services and slices to apply between two checks of the time slice: about a millisecond's work. */
 const CHANGES_PER_STEP = 100;
-/** A Service that renames a port waits this long for its slices: they change together, but events come apart. */
-const SLICES_LATE_MS = 1_000;
 
 /** Records requested and finished syncs; /healthz is derived from them. */
 export interface HealthMarks {
@@ -111,9 +109,8 @@ export class FamilyProxier implements FamilyView, FamilySink {
   #zone = '';
   #serviceCIDRs: readonly string[] = [];
   #needsFullSync = true;
-  /** Runs while a Service waits for its slices. */
-  #slicesAwaited: Timer | undefined;
-  #areSlicesOverdue = false;
+  /** Runs while a Service and its slices have different names for a port. */
+  #renameDue: Timer | undefined;
   /** As of the last sync. */
   #departed: DepartedEndpoints = new Map();
   /** Runs until these change without an event. */
@@ -165,7 +162,7 @@ export class FamilyProxier implements FamilyView, FamilySink {
   async stop(): Promise<void> {
     await this.#runner.stop();
     this.#firstLists.close();
-    this.#slicesAwaited?.cancel();
+    this.#renameDue?.cancel();
     this.#departedDue?.cancel();
     await this.#options.departedSockets?.close();
     await this.#options.flows.close();
@@ -413,7 +410,9 @@ export class FamilyProxier implements FamilyView, FamilySink {
     const changed = await this.#planner.apply(delta.changed, this.#state, context, timeSlice);
     const { plans } = this.#planner;
     this.#departed = this.#state.departed(clock.monotonic());
-    this.#awaitDepartures();
+    // Endpoints come to count as departed, and no longer do, without an event.
+    this.#departedDue?.cancel();
+    this.#departedDue = this.#syncAt(this.#state.departedDueAt);
     // Before the write, so that the changes of a failed sync are not forgotten.
     flows.note(changed, plans);
     for (const listener of this.#planListeners) listener(changed);
@@ -434,39 +433,21 @@ export class FamilyProxier implements FamilyView, FamilySink {
   }
 
   async #takeDelta(timeSlice: TimeSlice): Promise<Delta> {
-    const { metrics } = this.#options;
+    const { metrics, clock } = this.#options;
     while (this.#state.applyPending(CHANGES_PER_STEP)) if (timeSlice.isSpent) await timeSlice.yield();
-    const delta = this.#state.takeDelta(!this.#areSlicesOverdue);
-    this.#awaitSlices();
+    const delta = this.#state.takeDelta(clock.monotonic());
+    this.#renameDue?.cancel();
+    this.#renameDue = this.#syncAt(this.#state.renameDueAt);
     metrics.serviceChangesPending.set(this.#state.pendingServices);
-    metrics.endpointChangesPending.set(0);
+    metrics.endpointChangesPending.set(this.#state.pendingSlices);
     return delta;
   }
 
-  /** Requests a sync for Services that wait for their slices, in case these do not come. */
-  #awaitSlices(): void {
-    this.#areSlicesOverdue = false;
-    if (!this.#state.waitsForSlices) {
-      this.#slicesAwaited?.cancel();
-      this.#slicesAwaited = undefined;
-      return;
-    }
-    this.#slicesAwaited ??= this.#options.clock.setTimeout(() => {
-      this.#slicesAwaited = undefined;
-      this.#areSlicesOverdue = true;
-      this.#requestSync();
-    }, SLICES_LATE_MS);
-  }
-
-  /** Requests a sync for the time when an endpoint counts as departed, or no longer does. */
-  #awaitDepartures(): void {
+  /** Requests a sync for a time by the monotonic clock. Returns the timer; undefined without a time. */
+  #syncAt(dueAt: number | undefined): Timer | undefined {
+    if (dueAt === undefined) return undefined;
     const { clock } = this.#options;
-    const dueAt = this.#state.departedDueAt;
-    this.#departedDue?.cancel();
-    this.#departedDue =
-      dueAt === undefined
-        ? undefined
-        : clock.setTimeout(() => this.#requestSync(), Math.max(0, dueAt - clock.monotonic()));
+    return clock.setTimeout(() => this.#requestSync(), Math.max(0, dueAt - clock.monotonic()));
   }
 
   #reportSuccess({ triggerTimes }: Delta): void {

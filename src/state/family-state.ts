@@ -8,6 +8,7 @@ import { type ServiceDefaults, servicePortsOf } from '../model/service-ports.ts'
 import { type DepartedEndpoints, Departures } from './departures.ts';
 import { type Delta, Ledger } from './ledger.ts';
 import { placementsOf } from './placements.ts';
+import { isBetweenNames, Renames, type ServiceChange } from './renames.ts';
 import { ServiceRecord, type SliceChange } from './service-record.ts';
 import { SliceTracker, takeFirst } from './slice-tracker.ts';
 
@@ -47,8 +48,7 @@ export class FamilyState {
   readonly #slices: SliceTracker;
   /** New ports of Services that wait to be applied. */
   readonly #pendingServices = new Map<string, readonly ServicePort[]>();
-  /** The same of those that rename a port, while their slices still have the old name. */
-  readonly #aheadOfSlices = new Map<string, readonly ServicePort[]>();
+  readonly #renames = new Renames();
 
   readonly #records = new Map<string, ServiceRecord>();
   readonly #healthCheckPorts = new Map<string, number>();
@@ -85,45 +85,37 @@ export class FamilyState {
    * before `takeDelta` to spread a large load over several turns of the event loop.
    */
   applyPending(limit = Number.POSITIVE_INFINITY): boolean {
-    const touched = new Set<ServiceRecord>();
-    for (const [name, change] of this.#slices.takeChanges(limit)) {
-      const record = this.#recordOf(name);
-      touched.add(record);
-      this.#noteDepartures(record, change);
-      record.apply(change);
-    }
+    const changes = new Map<string, ServiceChange>();
+    for (const [name, slices] of this.#slices.takeChanges(limit)) changes.set(name, { slices });
     for (const [name, ports] of takeFirst(this.#pendingServices, limit)) {
-      const record = this.#recordOf(name);
-      if (record.isAheadOfSlices(ports)) {
-        this.#aheadOfSlices.set(name, ports);
-        continue;
-      }
-      touched.add(record);
-      this.#setPorts(record, ports);
+      changes.set(name, { ...changes.get(name), ports });
     }
-    for (const record of touched) this.#settle(record);
+    for (const [name, change] of changes) {
+      const all = this.#renames.joined(name, change);
+      const record = this.#records.get(name);
+      if (record && isBetweenNames(record, all)) this.#renames.hold(name, all);
+      else {
+        this.#renames.release(name);
+        this.#apply(name, all);
+      }
+    }
     return this.#pendingServices.size > 0 || this.#slices.hasPending;
   }
 
   /**
-   * Applies everything that is pending and returns every change that is not acknowledged. With `waitsForSlices`, a Service
-   * that renames a port stays pending while its slices still have the old name.
+   * Applies everything that is pending and returns every change that is not acknowledged. With a time, by the monotonic
+   * clock, a Service that is renaming a port stays as it was until all of its slices have the same name, for a second at
+   * most.
    */
-  takeDelta(waitsForSlices = false): Delta {
+  takeDelta(now?: number): Delta {
     this.applyPending();
-    for (const [name, ports] of this.#aheadOfSlices) {
-      const record = this.#recordOf(name);
-      if (waitsForSlices && record.isAheadOfSlices(ports)) continue;
-      this.#aheadOfSlices.delete(name);
-      this.#setPorts(record, ports);
-      this.#settle(record);
-    }
+    for (const [name, change] of this.#renames.takeOverdue(now)) this.#apply(name, change);
     return this.#ledger.take();
   }
 
-  /** Whether a Service waits for its slices. */
-  get waitsForSlices(): boolean {
-    return this.#aheadOfSlices.size > 0;
+  /** When a Service has waited for its slices, or they for it, for too long; undefined when none waits. */
+  get renameDueAt(): number | undefined {
+    return this.#renames.dueAt;
   }
 
   /** Call when the delta is programmed: later deltas no longer contain its changes. */
@@ -178,12 +170,12 @@ export class FamilyState {
 
   /** Number of Services that wait to be applied. */
   get pendingServices(): number {
-    return this.#pendingServices.size + this.#aheadOfSlices.size;
+    return this.#pendingServices.size + this.#renames.services;
   }
 
-  /** Number of slice changes since the last take. */
+  /** Number of slice changes since the last take, and of slices that wait for their Service. */
   get pendingSlices(): number {
-    return this.#slices.pendingChanges;
+    return this.#slices.pendingChanges + this.#renames.slices;
   }
 
   /** Number of events about slices of this family with a Service name, changes or not. */
@@ -200,7 +192,7 @@ export class FamilyState {
 
   #updatePorts(name: string, applied: readonly ServicePort[], ports: readonly ServicePort[]): void {
     const same = applied.length === ports.length && ports.every((port) => applied.includes(port));
-    this.#aheadOfSlices.delete(name);
+    this.#renames.dropPorts(name);
     if (same) this.#pendingServices.delete(name);
     else this.#pendingServices.set(name, ports);
   }
@@ -211,6 +203,16 @@ export class FamilyState {
     const record = new ServiceRecord(name);
     this.#records.set(name, record);
     return record;
+  }
+
+  #apply(name: string, { ports, slices }: ServiceChange): void {
+    const record = this.#recordOf(name);
+    if (slices) {
+      this.#noteDepartures(record, slices);
+      record.apply(slices);
+    }
+    if (ports) this.#setPorts(record, ports);
+    this.#settle(record);
   }
 
   #setPorts(record: ServiceRecord, ports: readonly ServicePort[]): void {

@@ -60,19 +60,6 @@ export class ServiceRecord {
     return local.length < 2 ? local.length : new Set(local).size;
   }
 
-  /** Whether these ports rename one that has endpoints, while the slices still have the old name. */
-  isAheadOfSlices(ports: readonly ServicePort[]): boolean {
-    const lacks = (list: readonly ServicePort[], port: ServicePort) =>
-      !list.some((other) => isSamePort(other, port));
-    const renamed = this.ports.filter((port) => lacks(ports, port) && this.endpoints(port).length > 0);
-    return ports.some(
-      (port) =>
-        lacks(this.ports, port) &&
-        this.endpoints(port).length === 0 &&
-        renamed.some((old) => old.port === port.port && old.protocol === port.protocol),
-    );
-  }
-
   apply(change: SliceChange): void {
     const before = this.#slices;
     this.#slices = replaceSlices(before, change);

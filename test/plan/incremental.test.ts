@@ -63,8 +63,9 @@ class World {
       this.times.push({ service: `a/${object.serviceName}`, time, sequence: undefined });
   }
 
-  async take(context: PlanContext): Promise<{ delta: Delta; keys: ReadonlySet<string> }> {
-    const delta = this.state.takeDelta();
+  /** Without `now`, nothing waits for the other half of a rename. */
+  async take(context: PlanContext, now?: number): Promise<{ delta: Delta; keys: ReadonlySet<string> }> {
+    const delta = this.state.takeDelta(now);
     for (const entry of this.times) entry.sequence ??= delta.sequence;
     return { delta, keys: await this.planner.apply(delta.changed, this.state, context, timeSlice()) };
   }
@@ -141,6 +142,49 @@ async function assertSame(world: World, context: PlanContext): Promise<void> {
 function describe(plan: ServicePlan | undefined): string {
   return JSON.stringify(plan, (key, value: unknown) => (key === 'context' ? undefined : value));
 }
+
+/** The same step with another name for a port. */
+function renamed(step: Step): Step {
+  if (step.kind !== 'service' && step.kind !== 'slice') return step;
+  const rename = <T extends { readonly name?: string | undefined }>(port: T): T =>
+    port.name === 'http' ? { ...port, name: 'web' } : port;
+  if (step.kind === 'service') {
+    const ports = step.object.ports.map(rename);
+    return { ...step, object: { ...step.object, ports } };
+  }
+  const { object } = step;
+  const ports = object.ports.map(rename);
+  return { ...step, object: { ...object, ports, resourceVersion: `${object.resourceVersion}-renamed` } };
+}
+
+test('what waits for the other half of a rename is planned in the end', async () => {
+  const mixed = fc.array(
+    fc.tuple(step, fc.boolean()).map(([step, isRenamed]) => (isRenamed ? renamed(step) : step)),
+    { maxLength: 60, size: 'max' },
+  );
+  await fc.assert(
+    fc.asyncProperty(mixed, planContext, async (steps, last) => {
+      const world = new World();
+      let now = 0;
+      for (const step of steps) {
+        now += 250;
+        if (step.kind === 'service') world.service(step);
+        if (step.kind === 'slice') world.slice(step);
+        if (step.kind !== 'take') continue;
+        const { delta } = await world.take(step.context, now);
+        world.acknowledge(delta);
+        const due = world.state.renameDueAt;
+        assert.ok(due === undefined || (due > now && due <= now + 1_000));
+      }
+      // One takes up what is pending and may wait, the other one comes when that is overdue.
+      await world.take(last, now);
+      await world.take(last, now + 1_000);
+      assert.equal(world.state.renameDueAt, undefined);
+      await assertSame(world, last);
+    }),
+    { numRuns: 200 },
+  );
+});
 
 test('failed syncs lose no change and no trigger time', async () => {
   await fc.assert(
