@@ -180,6 +180,22 @@ describe('waits between attempts', () => {
     await finished;
   });
 
+  test('grow between lists also when every watch brings an object before its version expires', async () => {
+    let version = 5;
+    const { clock, client, reflector, finished } = reflect((query) =>
+      'sendInitialEvents' in query
+        ? frames(bookmark(String(version), true))
+        : frames(addedAt(String(++version)), { type: 'ERROR', object: { kind: 'Status', code: 410 } }),
+    );
+    await clock.advance(120_000);
+    const lists = client.times.filter((_, i) => 'sendInitialEvents' in (client.queries[i] ?? {}));
+    // One in half a minute is due at once, and starts a row of others.
+    assert.deepEqual(gaps(lists).slice(0, 7), [0, 800, 1600, 3200, 6400, 12_800, 25_600]);
+    reflector.stop();
+    await finished;
+    assert.equal(clock.pending, 0);
+  });
+
   test('let watches that bring objects and end at once begin once per second', async () => {
     let version = 5;
     const { clock, client, reflector, finished } = reflect((query) =>

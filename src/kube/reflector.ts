@@ -84,6 +84,8 @@ export class Reflector<R extends ResourceName> {
   readonly #intake: ObjectIntake<R>;
   readonly #state: WatchState;
   readonly #backoff: Backoff;
+  /** Between lists. Objects do not reset it: a server may send some before each version expires. */
+  readonly #listBackoff: Backoff;
   readonly #stop = new AbortController();
   /** Where the next watch starts; undefined while a list is needed. */
   #version: string | undefined;
@@ -107,6 +109,7 @@ export class Reflector<R extends ResourceName> {
     this.#intake = new ObjectIntake(options);
     this.#state = new WatchState(options.resource, options.clock);
     this.#backoff = new Backoff(this.#tuning.backoff, options.random);
+    this.#listBackoff = new Backoff(this.#tuning.backoff, options.random);
     const pauses = new Backoff(this.#tuning.streamingPause, options.random);
     this.#listMethod = new ListMethod(options.streamsLists, pauses, options.clock);
   }
@@ -121,7 +124,10 @@ export class Reflector<R extends ResourceName> {
       if (this.#stop.signal.aborted) return;
       // A connection that lasted this long was healthy.
       const lasted = clock.monotonic() - startedAt;
-      if (lasted >= this.#tuning.backoff.maxMs) this.#backoff.reset();
+      if (lasted >= this.#tuning.backoff.maxMs) {
+        this.#backoff.reset();
+        this.#listBackoff.reset();
+      }
       if (failure !== undefined) await this.#recover(failure.error);
       else if (!this.#isStreaming && lasted < shortWatchMs) {
         await sleep(clock, shortWatchMs - lasted, this.#stop.signal);
@@ -167,10 +173,12 @@ export class Reflector<R extends ResourceName> {
     // A server that was restored from a backup sends no events after a version that it has not reached.
     if (error instanceof IdleError && !this.#hasEvents) this.#version = undefined;
     if (isRefusal(error)) this.#refusals++;
-    if (isExpiry(error) || this.#refusals >= maxRefusals) this.#version = undefined;
+    const mustList = isExpiry(error) || this.#refusals >= maxRefusals;
+    if (mustList) this.#version = undefined;
     const asked = error instanceof ApiError ? (error.retryAfterSeconds ?? 0) * 1000 : 0;
     // All nodes may have been asked to wait equally long.
-    const delay = Math.max(asked * (1 + 0.5 * this.#options.random()), this.#backoff.next());
+    const stretched = asked * (1 + 0.5 * this.#options.random());
+    const delay = Math.max(stretched, this.#backoff.next(), mustList ? this.#listBackoff.next() : 0);
     this.#state.failed(error);
     logger.error(error, 'Failed to watch', { resource, retryInMs: Math.round(delay) });
     await this.#pause(delay, asked === 0);
