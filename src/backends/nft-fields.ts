@@ -15,6 +15,7 @@ const interfaceNameBytes = 16;
 const routeTypeLocal = 2;
 /** Bits of conntrack's state and status. */
 const stateNew = 1 << 3;
+const directionReply = 1;
 const statusDnat = 1 << 5;
 const tcpReset = 1 << 2;
 
@@ -31,6 +32,12 @@ export const isOriginalDirection: RuleBody = [
 ];
 
 export const isNotDnat: RuleBody = hasBit({ kind: 'ct', key: 'status', dreg: 0 }, statusDnat, 'eq');
+
+/** The packet goes the other way than the first one of its flow. */
+export const isReply: RuleBody = [
+  { kind: 'ct', key: 'direction', dreg: 0 },
+  { kind: 'cmp', op: 'eq', sreg: 0, value: Uint8Array.of(directionReply) },
+];
 
 /** A bit is set in what is loaded into register 0, or with `eq` it is not: nft's own way to test it. */
 export function hasBit(load: Expr, bit: number, op: Equality = 'neq'): RuleBody {
@@ -65,6 +72,33 @@ export class PacketFields {
   /** Source port. */
   sport(dreg: Register): Expr {
     return { kind: 'payload', base: 'transport', offset: 0, length: 2, dreg };
+  }
+
+  /** Writes the address in the registers over the destination. */
+  setDaddr(sreg: Register): Expr {
+    const isV4 = this.#family === 'IPv4';
+    return {
+      kind: 'payload-set',
+      base: 'network',
+      offset: isV4 ? 16 : 24,
+      length: this.#addressBytes,
+      sreg,
+      ...(isV4 && { headerChecksum: 10 }),
+      updatesTransport: true,
+    };
+  }
+
+  /** The address that the first packet of the flow was sent from. */
+  originalSource(dreg: Register): Expr {
+    return { kind: 'ct-tuple', key: this.#family === 'IPv4' ? 'saddr' : 'saddr6', dreg };
+  }
+
+  /** The packet is an ICMP message. */
+  get isICMP(): RuleBody {
+    return [
+      { kind: 'meta', key: 'l4proto', dreg: 0 },
+      { kind: 'cmp', op: 'eq', sreg: 0, value: Uint8Array.of(this.#family === 'IPv4' ? 1 : 58) },
+    ];
   }
 
   /** Protocol and destination port, two registers. */

@@ -36,6 +36,11 @@ const loads: fc.Arbitrary<Expr>[] = [
     dreg: register,
   }),
   record({
+    kind: fc.constant('ct-tuple'),
+    key: fc.constantFrom('saddr', 'saddr6', 'sport'),
+    dreg: register,
+  }),
+  record({
     kind: fc.constant('fib'),
     flags: fc.subarray(['saddr', 'daddr', 'iif', 'present'] as const),
     result: fc.constantFrom('oif', 'oifname', 'type'),
@@ -93,6 +98,19 @@ const operations: fc.Arbitrary<Expr>[] = [
 
 /** Expressions that change packets, marks, counters and sets, or decide. */
 const effects: fc.Arbitrary<Expr>[] = [
+  record(
+    {
+      kind: fc.constant('payload-set'),
+      base: fc.constantFrom('link', 'network', 'transport'),
+      offset: u32,
+      length: u32,
+      sreg: register,
+      headerChecksum: u32,
+      updatesTransport: fc.constant(true as const),
+    },
+    ['kind', 'base', 'offset', 'length', 'sreg'],
+  ),
+  record({ kind: fc.constant('ct-set'), key: fc.constant('mark'), sreg: register }),
   record({
     kind: fc.constant('meta-set'),
     key: fc.constantFrom('mark', 'priority', 'nftrace'),

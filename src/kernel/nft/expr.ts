@@ -22,6 +22,8 @@ export type MetaKey =
   | 'nfproto'
   | 'l4proto';
 export type CtKey = 'state' | 'direction' | 'status' | 'mark' | 'l3protocol' | 'protocol' | 'packets';
+/** Fields of the addresses of a connection: as its first sender sent them, before any rewriting. */
+export type CtTupleKey = 'saddr' | 'saddr6' | 'sport';
 export type CmpOp = 'eq' | 'neq' | 'lt' | 'lte' | 'gt' | 'gte';
 export type FibFlag = 'saddr' | 'daddr' | 'mark' | 'iif' | 'oif' | 'present';
 export type FibResult = 'oif' | 'oifname' | 'type';
@@ -43,6 +45,21 @@ export interface PayloadExpr {
   readonly dreg: Register;
 }
 
+/**
+ * Writes a register into the packet. Checksums stay as they are, unless the node says otherwise: `headerChecksum` is the
+ * offset of the checksum that this header has, and `updatesTransport` is for addresses, which the checksums of TCP, UDP
+ * and ICMPv6 cover.
+ */
+export interface PayloadSetExpr {
+  readonly kind: 'payload-set';
+  readonly base: PayloadBase;
+  readonly offset: number;
+  readonly length: number;
+  readonly sreg: Register;
+  readonly headerChecksum?: number;
+  readonly updatesTransport?: true;
+}
+
 /** Loads metadata: l4proto and nfproto 1 byte, protocol 2, names 16; mark, priority and indexes 4 in host order. */
 export interface MetaExpr {
   readonly kind: 'meta';
@@ -62,6 +79,20 @@ export interface CtExpr {
   readonly kind: 'ct';
   readonly key: CtKey;
   readonly dreg: Register;
+}
+
+/** Loads a field of the original direction: an address or a port, in network byte order. From kernel 4.17. */
+export interface CtTupleExpr {
+  readonly kind: 'ct-tuple';
+  readonly key: CtTupleKey;
+  readonly dreg: Register;
+}
+
+/** Sets the connection's mark from a register, four bytes. */
+export interface CtSetExpr {
+  readonly kind: 'ct-set';
+  readonly key: 'mark';
+  readonly sreg: Register;
 }
 
 export interface CmpExpr {
@@ -226,9 +257,12 @@ export interface UnknownExpr {
 
 export type Expr =
   | PayloadExpr
+  | PayloadSetExpr
   | MetaExpr
   | MetaSetExpr
   | CtExpr
+  | CtTupleExpr
+  | CtSetExpr
   | CmpExpr
   | RangeExpr
   | BitwiseExpr

@@ -1,7 +1,7 @@
 import type { AttributeMap } from '../../netlink/attribute-map.ts';
 import type { MessageWriter } from '../../netlink/writer.ts';
 import { familyNumbers, NFT_OBJECT_COUNTER, NFTA_COUNTER } from '../constants.ts';
-import type { BitwiseExpr, Expr, LookupExpr, Verdict } from '../expr.ts';
+import type { BitwiseExpr, CtTupleKey, Expr, LookupExpr, Verdict } from '../expr.ts';
 import { readVerdict, registerWord, writeRegister, writeVerdict } from './data.ts';
 import * as p from './property.ts';
 
@@ -32,6 +32,7 @@ const ctKeys = {
   protocol: 10,
   packets: 14,
 } as const;
+const ctTupleKeys = { sport: 11, saddr: 19, saddr6: 21 } as const;
 const cmpOps = { eq: 0, neq: 1, lt: 2, lte: 3, gt: 4, gte: 5 } as const;
 const rangeOps = { eq: 0, neq: 1 } as const;
 const byteorderOps = { ntoh: 0, hton: 1 } as const;
@@ -49,7 +50,11 @@ const BITWISE_BOOL = 0;
 const LOOKUP = { DREG: 3, FLAGS: 5 } as const;
 const LOOKUP_INVERSE = 1;
 const IMMEDIATE = { DREG: 1, DATA: 2 } as const;
-const CT_DIRECTION = 3;
+const CT = { KEY: 2, DIRECTION: 3 } as const;
+const ORIGINAL = 0;
+const CHECKSUM = { TYPE: 6, OFFSET: 7, FLAGS: 8 } as const;
+const CHECKSUM_INET = 1;
+const CHECKSUM_OF_TRANSPORT = 1;
 const MASQ_PORTS: readonly number[] = [2, 3];
 const DYNSET_TIMEOUT = 6;
 const DYNSET_EXPRS: readonly number[] = [7, 10];
@@ -156,6 +161,29 @@ const immediateVerdict: p.Property<Verdict> = {
     a.u32Be(IMMEDIATE.DREG) === verdictRegister ? readVerdict(a.nested(IMMEDIATE.DATA)) : undefined,
 };
 
+const headerChecksum: p.Property<number> = {
+  isOptional: true,
+  write(writer, offset) {
+    writer.u32Be(CHECKSUM.TYPE, CHECKSUM_INET);
+    writer.u32Be(CHECKSUM.OFFSET, offset);
+  },
+  read: (a) => (a.u32Be(CHECKSUM.TYPE) === CHECKSUM_INET ? a.u32Be(CHECKSUM.OFFSET) : undefined),
+};
+
+const updatesTransport: p.Property<true> = {
+  isOptional: true,
+  write: (writer) => writer.u32Be(CHECKSUM.FLAGS, CHECKSUM_OF_TRANSPORT),
+  read: (a) => (a.u32Be(CHECKSUM.FLAGS) === CHECKSUM_OF_TRANSPORT ? true : undefined),
+};
+
+const originalField: p.Property<CtTupleKey> = {
+  write(writer, key) {
+    writer.u32Be(CT.KEY, ctTupleKeys[key]);
+    writer.u8(CT.DIRECTION, ORIGINAL);
+  },
+  read: (a) => (a.u8(CT.DIRECTION) === ORIGINAL ? p.named(CT.KEY, ctTupleKeys).read(a) : undefined),
+};
+
 /** The kernel reports no code for a TCP reset. */
 const rejectCode: p.Property<number> = {
   write: (writer, code) => writer.u8(2, code),
@@ -189,9 +217,19 @@ export const codecs: { readonly [K in KnownKind]: ExprCodec<ExprOf<K>> } = {
     offset: p.u32(3),
     length: p.u32(4),
   }),
+  'payload-set': codec('payload-set', {
+    sreg: p.register(5),
+    base: p.named(2, payloadBases),
+    offset: p.u32(3),
+    length: p.u32(4),
+    headerChecksum,
+    updatesTransport,
+  }),
   meta: codec('meta', { key: p.named(2, metaKeys), dreg: p.register(1) }),
   'meta-set': codec('meta-set', { key: p.named(2, settableMetaKeys), sreg: p.register(3) }),
-  ct: codec('ct', { key: p.named(2, ctKeys), dreg: p.register(1) }, [CT_DIRECTION]),
+  ct: codec('ct', { key: p.named(2, ctKeys), dreg: p.register(1) }, [CT.DIRECTION]),
+  'ct-tuple': codec('ct-tuple', { key: originalField, dreg: p.register(1) }),
+  'ct-set': codec('ct-set', { key: p.named(CT.KEY, { mark: ctKeys.mark }), sreg: p.register(4) }),
   cmp: codec('cmp', { sreg: p.register(1), op: p.named(2, cmpOps), value: p.value(3) }),
   range: codec('range', {
     sreg: p.register(1),

@@ -8,7 +8,13 @@ import { codecs, type ExprCodec, type ExprOf } from './expr-codecs.ts';
 /** Expression lists of rules: each expression is a name and nested attributes. */
 
 /** Names of the kernel for kinds that it does not distinguish. */
-const sharedNames: Readonly<Record<string, string>> = { verdict: 'immediate', 'meta-set': 'meta' };
+const sharedNames: Readonly<Record<string, string>> = {
+  verdict: 'immediate',
+  'payload-set': 'payload',
+  'meta-set': 'meta',
+  'ct-tuple': 'ct',
+  'ct-set': 'ct',
+};
 
 const readers = new Map<string, ExprCodec<Expr>['read'][]>();
 for (const [kind, { read }] of Object.entries(codecs)) {

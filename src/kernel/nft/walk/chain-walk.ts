@@ -124,6 +124,9 @@ export class ChainWalk {
         return 'on';
       case 'numgen':
       case 'limit':
+      case 'payload-set':
+      case 'ct-tuple':
+      case 'ct-set':
       case 'unknown':
         throw new NotUnderstoodError(rule);
       default: {

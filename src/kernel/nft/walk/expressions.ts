@@ -28,7 +28,21 @@ export type IsLocal = (address: Uint8Array) => boolean;
 /** Expressions that only read and write registers or metadata, or end their rule. */
 export type PlainExpr = Exclude<
   Expr,
-  { kind: 'lookup' | 'verdict' | 'numgen' | 'nat' | 'masq' | 'reject' | 'dynset' | 'limit' | 'unknown' }
+  {
+    kind:
+      | 'lookup'
+      | 'verdict'
+      | 'numgen'
+      | 'nat'
+      | 'masq'
+      | 'reject'
+      | 'dynset'
+      | 'limit'
+      | 'payload-set'
+      | 'ct-tuple'
+      | 'ct-set'
+      | 'unknown';
+  }
 >;
 
 /** Runs an expression. Returns false when its rule ends here, undefined when it needs an unknown fact. */

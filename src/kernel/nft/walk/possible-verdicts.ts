@@ -216,6 +216,14 @@ class PartialWalk {
         return goesOn;
       case 'counter':
         return goesOn;
+      case 'payload-set':
+        // The rest of the chains may see another packet than the one that is followed.
+        return perhaps;
+      case 'ct-tuple':
+        registers.write(expr.dreg, unknownBytes(expr.key === 'saddr6' ? 16 : 4));
+        return goesOn;
+      case 'ct-set':
+        return goesOn;
       case 'objref':
       case 'flow_offload':
         return goesOn;
