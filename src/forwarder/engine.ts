@@ -87,13 +87,14 @@ export class Engine {
   }
 
   /** Starts listening and returns the port; throws when the address is not available. */
-  listen(id: string, { service, protocol, at }: Listening): number {
+  listen(id: string, listening: Listening): number {
+    const { service, protocol, at } = listening;
     if (this.#listeners.has(id)) throw new Error(`there is a listener ${id} already`);
     const Listener = protocol === 'TCP' ? TCPListener : UDPListener;
     const listener = this.#admission.listen(
-      () => new Listener(this.#context, this.#service(service), this.#admission, at),
+      () => new Listener(this.#context, this.#service(service), this.#admission, listening),
     );
-    this.#listeners.set(id, { listener, service, protocol, at: { ip: at.ip, port: listener.port } });
+    this.#listeners.set(id, { ...listening, listener, at: { ip: at.ip, port: listener.port } });
     if (listener instanceof UDPListener) {
       const others = this.#datagramListeners.get(service) ?? new Set();
       this.#datagramListeners.set(service, others.add(listener));
@@ -150,8 +151,8 @@ export class Engine {
     this.loop.close();
   }
 
-  #stateOf({ listener: { service: handle }, service, protocol, at }: OpenListener): ListenerState {
-    return { service, protocol, at, ...handle.balancer.settings() };
+  #stateOf({ listener, ...listening }: OpenListener): ListenerState {
+    return { ...listening, ...listener.service.balancer.settings() };
   }
 
   #forgetDatagrams(listener: UDPListener): void {

@@ -20,6 +20,19 @@ export interface Listening {
   readonly protocol: 'TCP' | 'UDP';
   /** With port 0 the system chooses. */
   readonly at: SocketAddress;
+  /** The clients whose own address endpoints see; they see the node's for all others, or if this is absent. */
+  readonly kept?: KeptSources;
+}
+
+/**
+ * Clients whose address endpoints see, except an endpoint that is the client itself. Needs CAP_NET_ADMIN, and rules that
+ * bring the answers here (`clientSourceMark`).
+ */
+export interface KeptSources {
+  /** The network of these clients, a CIDR. */
+  readonly of: string;
+  /** Only those that connected to this address, before destination NAT. Not for UDP. */
+  readonly at?: string;
 }
 
 /** An open listener and the settings of its service. */

@@ -7,7 +7,7 @@ import type { Forwarder, ForwarderOptions } from './forwarder.ts';
 import { ForwarderPool } from './forwarder-pool.ts';
 import { localForwarder } from './local-forwarder.ts';
 import { connectionsIn, limitsFor, raiseOpenFileLimit } from './open-files.ts';
-import { openSocket } from './open-socket.ts';
+import { boundPort, openSocket } from './open-socket.ts';
 import type { Report } from './reports.ts';
 import type { SocketAddress } from './socket-address.ts';
 import { ForwarderThread } from './thread.ts';
@@ -19,13 +19,14 @@ interface OpenOptions extends ForwarderOptions {
 
 /** A port that no other program can bind until it is released. */
 export interface PortClaim {
+  readonly port: number;
   release(): void;
 }
 
 /** A forwarder for all traffic of a node, and claims on the node's ports. */
 export interface NodeForwarder {
   readonly forwarder: Forwarder;
-  /** Throws SystemError when the port is in use or too many are held. */
+  /** With port 0 the system chooses. Throws SystemError when the port is in use or too many are held. */
   claim(protocol: 'TCP' | 'UDP', at: SocketAddress): PortClaim;
   /** How many files and connections can be open while nothing listens yet. */
   readonly room: { readonly openFiles: number; readonly connections: number; readonly perService: number };
@@ -78,6 +79,7 @@ function claimPort(
   const type = protocol === 'TCP' ? SOCK_STREAM : SOCK_DGRAM;
   const fd = admission.listen(() => openSocket(sockets, type, at));
   return {
+    port: boundPort(sockets, fd),
     release: () => {
       sockets.close(fd);
       admission.unlisten();

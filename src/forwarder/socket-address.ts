@@ -27,6 +27,18 @@ export function encodeAddress({ ip, port }: SocketAddress): Uint8Array {
   return bytes;
 }
 
+/** The address in a sockaddr, of 4 or 16 bytes. */
+export function addressBytes(bytes: Uint8Array): Uint8Array {
+  return domainOfBytes(bytes) === AF_INET ? bytes.subarray(4, 8) : bytes.subarray(8, 24);
+}
+
+/** The same address with port 0, for the kernel to choose one. */
+export function withoutPort(bytes: Uint8Array): Uint8Array {
+  const copy = bytes.slice();
+  copy.fill(0, 2, 4);
+  return copy;
+}
+
 /** The address family number of an encoded address. */
 export function domainOfBytes(bytes: Uint8Array): number {
   return bytes.length === lengths[AF_INET] ? AF_INET : AF_INET6;

@@ -14,10 +14,12 @@ import {
 } from '../native/sockets.ts';
 import { errnoName, SystemError } from '../native/system-error.ts';
 import type { Admission } from './admission.ts';
+import { keepsSource } from './client-source.ts';
 import type { ForwardedConnection } from './connection-log.ts';
+import type { KeptSources, Listening } from './forwarder.ts';
 import { boundPort, openSocket } from './open-socket.ts';
 import type { ServiceHandle } from './service.ts';
-import { maxAddressBytes, type SocketAddress } from './socket-address.ts';
+import { maxAddressBytes, trimAddress } from './socket-address.ts';
 import { type SessionContext, TCPSession, tuneConnection } from './tcp-session.ts';
 
 const backlog = 4096;
@@ -35,6 +37,7 @@ export class TCPListener {
   readonly service: ServiceHandle;
   readonly #context: SessionContext;
   readonly #admission: Admission;
+  readonly #kept: KeptSources | undefined;
   readonly #fd: number;
   readonly #peer = new Uint8Array(maxAddressBytes);
   readonly #sessions = new Set<TCPSession>();
@@ -43,10 +46,16 @@ export class TCPListener {
   #isClosed = false;
 
   /** Starts listening; throws SystemError when the address is not available. */
-  constructor(context: SessionContext, service: ServiceHandle, admission: Admission, at: SocketAddress) {
+  constructor(
+    context: SessionContext,
+    service: ServiceHandle,
+    admission: Admission,
+    { at, kept }: Pick<Listening, 'at' | 'kept'>,
+  ) {
     this.#context = context;
     this.service = service;
     this.#admission = admission;
+    this.#kept = kept;
     const { sockets } = context;
     this.#fd = openSocket(sockets, SOCK_STREAM, at, (fd) => {
       sockets.setOption(fd, SOL_SOCKET, SO_REUSEADDR, 1);
@@ -109,8 +118,21 @@ export class TCPListener {
   }
 
   #begin(fd: number): void {
+    const { sockets, report } = this.#context;
+    const address = trimAddress(this.#peer);
+    const isKept = keepsSource(sockets, this.#kept, address, fd);
+    if (typeof isKept === 'number') {
+      // Conntrack lost the connection, so answers would not reach the client.
+      report(
+        'Failed to accept a connection',
+        `${this.service.key}: no original address: ${errnoName(-isKept)}`,
+      );
+      sockets.close(fd);
+      return;
+    }
     this.#admission.enter(filesOfConnection);
-    const session = new TCPSession(this.#context, this.service, fd, this.#peer, (ended) => {
+    const client = { fd, address, keepsSource: isKept };
+    const session = new TCPSession(this.#context, this.service, client, (ended) => {
       this.#sessions.delete(ended);
       this.#admission.leave(filesOfConnection);
     });

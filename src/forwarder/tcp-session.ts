@@ -16,6 +16,7 @@ import {
   TCP_NODELAY,
 } from '../native/sockets.ts';
 import { errnoName } from '../native/system-error.ts';
+import { bindToClient, isOtherHost } from './client-source.ts';
 import { type ConnectionLog, type ForwardedConnection, forwarded } from './connection-log.ts';
 import { type RelayContext, Stream, streamEvents } from './direction.ts';
 import type { ServiceHandle } from './service.ts';
@@ -42,6 +43,15 @@ export function tuneConnection(sockets: Sockets, fd: number): void {
   sockets.setOption(fd, IPPROTO_TCP, TCP_KEEPINTVL, keepAliveSeconds);
 }
 
+/** The client's side of an accepted connection. */
+export interface AcceptedClient {
+  readonly fd: number;
+  /** Its sockaddr. */
+  readonly address: Uint8Array;
+  /** Endpoints see its address. */
+  readonly keepsSource: boolean;
+}
+
 /** An endpoint that is being dialled. */
 interface Attempt {
   readonly stream: Stream;
@@ -59,6 +69,7 @@ export class TCPSession {
   readonly #service: ServiceHandle;
   readonly #client: Stream;
   readonly #peer: Uint8Array;
+  readonly #keepsSource: boolean;
   #endpoint: string | undefined;
   readonly #onEnd: (session: TCPSession) => void;
   /** Endpoints that did not answer; undefined while there are none. */
@@ -72,14 +83,14 @@ export class TCPSession {
   constructor(
     context: SessionContext,
     service: ServiceHandle,
-    fd: number,
-    peer: Uint8Array,
+    { fd, address, keepsSource }: AcceptedClient,
     onEnd: (session: TCPSession) => void,
   ) {
     this.#context = context;
     this.#service = service;
     this.#client = new Stream(fd);
-    this.#peer = peer.slice();
+    this.#peer = address;
+    this.#keepsSource = keepsSource;
     this.#onEnd = onEnd;
     begin(service.traffic);
   }
@@ -133,13 +144,22 @@ export class TCPSession {
     const traffic = this.#service.endpointTraffic(endpoint);
     this.#attempt = { stream, endpoint, traffic, timer };
     traffic.dialling++;
-    const result = sockets.connect(fd, address);
+    const result = this.#connect(fd, address);
     if (result < 0 && result !== -EINPROGRESS) {
       this.#dialFailed(errnoName(-result));
       return;
     }
     stream.token = loop.watch(fd, streamEvents, { ready: (events) => this.#serverReady(stream, events) });
     if (stream.token < 0) this.#dialFailed(errnoName(-stream.token));
+  }
+
+  #connect(fd: number, endpoint: Uint8Array): number {
+    const { sockets } = this.#context;
+    if (this.#keepsSource && isOtherHost(this.#peer, endpoint)) {
+      const bound = bindToClient(sockets, fd, this.#peer);
+      if (bound < 0) return bound;
+    }
+    return sockets.connect(fd, endpoint);
   }
 
   #chooseEndpoint(): string | undefined {

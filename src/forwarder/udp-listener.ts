@@ -3,8 +3,10 @@ import { messageOf } from '../lib/thrown.ts';
 import { EAGAIN, EINTR, EPOLLIN, SO_RCVBUF, SOCK_DGRAM, SOL_SOCKET } from '../native/sockets.ts';
 import { errnoName, SystemError } from '../native/system-error.ts';
 import type { Admission } from './admission.ts';
+import { keepsSource } from './client-source.ts';
 import { type ForwardedConnection, forwarded } from './connection-log.ts';
 import { FailedEndpoints } from './failed-endpoints.ts';
+import type { KeptSources, Listening } from './forwarder.ts';
 import { boundPort, openSocket } from './open-socket.ts';
 import { RecentMap } from './recent-map.ts';
 import type { ServiceHandle } from './service.ts';
@@ -40,6 +42,7 @@ export class UDPListener {
   /** By the client's sockaddr; the session that has been idle for longest comes first. */
   readonly #sessions = new RecentMap<string, UDPSession>();
   readonly #failures: FailedEndpoints;
+  readonly #kept: KeptSources | undefined;
   #fd: number;
   #token = -1;
   #sweep: Timer | undefined;
@@ -47,10 +50,16 @@ export class UDPListener {
   #isClosed = false;
 
   /** Starts listening; throws SystemError when the address is not available. */
-  constructor(context: UDPContext, service: ServiceHandle, admission: Admission, at: SocketAddress) {
+  constructor(
+    context: UDPContext,
+    service: ServiceHandle,
+    admission: Admission,
+    { at, kept }: Pick<Listening, 'at' | 'kept'>,
+  ) {
     this.#context = context;
     this.service = service;
     this.#admission = admission;
+    this.#kept = kept;
     this.#failures = new FailedEndpoints(context.clock);
     this.#fd = this.#open(at);
     this.port = boundPort(context.sockets, this.#fd);
@@ -133,6 +142,7 @@ export class UDPListener {
     if (endpoint === undefined || !this.#makeRoom()) return undefined;
     const client = trimAddress(this.#sender);
     const session = new UDPSession(this.#context, this.service, endpoint, {
+      ...(keepsSource(this.#context.sockets, this.#kept, client) === true && { source: client }),
       reply: (data, size) => this.#context.sockets.sendTo(this.#fd, data, size, client),
       used: () => this.#touch(key, session),
       failed: () => this.#failures.add(decodeAddress(client).ip, endpoint),

@@ -1,5 +1,6 @@
 import { EAGAIN, EINTR, EMSGSIZE, ENOBUFS, EPOLLIN, SOCK_DGRAM } from '../native/sockets.ts';
 import { errnoName } from '../native/system-error.ts';
+import { bindToClient, isOtherHost } from './client-source.ts';
 import type { ServiceHandle } from './service.ts';
 import { domainOfBytes } from './socket-address.ts';
 import type { SessionContext } from './tcp-session.ts';
@@ -7,6 +8,8 @@ import { begin, type EndpointTraffic, end } from './traffic.ts';
 
 /** The listener of a session, as the session uses it. */
 interface SessionOwner {
+  /** The client's sockaddr, where endpoints see it. */
+  readonly source?: Uint8Array;
   /** Sends an answer to the client. Returns a negative errno value on failure. */
   reply(data: Uint8Array, length: number): number;
   used(): void;
@@ -49,6 +52,11 @@ export class UDPSession {
     const address = this.#service.address(this.endpoint);
     this.#fd = sockets.socket(domainOfBytes(address), SOCK_DGRAM);
     if (this.#fd < 0) return this.#giveUp(this.#fd);
+    const { source } = this.#owner;
+    if (source && isOtherHost(source, address)) {
+      const bound = bindToClient(sockets, this.#fd, source);
+      if (bound < 0) return this.#giveUp(bound);
+    }
     const connected = sockets.connect(this.#fd, address);
     if (connected < 0) {
       this.#fail(connected);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { afterEach, test } from 'node:test';
 import { eventually, eventuallyEqual } from '../../test/eventually.ts';
-import { EngineUnderTest } from '../../test/userspace/engine-under-test.ts';
+import { answering, EngineUnderTest } from '../../test/userspace/engine-under-test.ts';
 import { Cleanups, freePort, UDPClient, udpPeer } from '../../test/userspace/peers.ts';
 import { EMSGSIZE, type Sockets } from '../native/sockets.ts';
 import { endpointName } from './forwarder.ts';
@@ -103,19 +103,6 @@ test('an endpoint without a listener ends the session, and the next datagram goe
 });
 
 const ENETUNREACH = 101;
-
-/** Real sockets with one call whose result the function may replace. */
-function answering(call: keyof Sockets, answer: (...args: never[]) => unknown) {
-  return (real: Sockets): Sockets =>
-    new Proxy(real, {
-      get(target, name) {
-        const member: unknown = Reflect.get(target, name, target);
-        if (typeof member !== 'function') return member;
-        if (name !== call) return member.bind(target);
-        return (...args: never[]) => answer(...args) ?? member.apply(target, args);
-      },
-    });
-}
 
 test('neither affinity nor least-connections keeps a client at an endpoint without a listener', async () => {
   for (const [affinity, choice] of [

@@ -31,7 +31,7 @@ class KoffiSockets implements Sockets {
   readonly #connect: Call<[number, Uint8Array, number]>;
   readonly #getsockname: Call<[number, Uint8Array, Uint32Array]>;
   readonly #setsockopt: Call<[number, number, number, Int32Array, number]>;
-  readonly #getsockopt: Call<[number, number, number, Int32Array, Uint32Array]>;
+  readonly #getsockopt: Call<[number, number, number, Int32Array | Uint8Array, Uint32Array]>;
   readonly #read: Call<[number, Uint8Array, number]>;
   readonly #send: Call<[number, Uint8Array, number, number]>;
   readonly #recvfrom: Call<[number, Uint8Array, number, number, Uint8Array, Uint32Array]>;
@@ -105,6 +105,11 @@ class KoffiSockets implements Sockets {
   setOption(fd: number, level: number, option: number, value: number): number {
     this.#value[0] = value;
     return this.#result(this.#setsockopt(fd, level, option, this.#value, 4));
+  }
+
+  getOption(fd: number, level: number, option: number, value: Uint8Array): number {
+    this.#length[0] = value.length;
+    return this.#result(this.#getsockopt(fd, level, option, value, this.#length));
   }
 
   abortOnClose(fd: number): number {

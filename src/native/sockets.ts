@@ -12,6 +12,8 @@ export interface Sockets {
   connect(fd: number, address: Uint8Array): number;
   getsockname(fd: number, address: Uint8Array): number;
   setOption(fd: number, level: number, option: number, value: number): number;
+  /** Fills `value` with the option, as the kernel encodes it. */
+  getOption(fd: number, level: number, option: number, value: Uint8Array): number;
   /** Makes `close` send a reset. */
   abortOnClose(fd: number): number;
   /** Returns and clears the pending error of a socket, as a positive errno value; 0 when there is none. */
@@ -65,12 +67,19 @@ export const SOL_SOCKET = 1;
 export const SO_REUSEADDR = 2;
 export const SO_RCVBUF = 8;
 export const SO_KEEPALIVE = 9;
+export const SO_MARK = 36;
+export const IPPROTO_IP = 0;
+export const IP_TRANSPARENT = 19;
+export const IP_BIND_ADDRESS_NO_PORT = 24;
+/** Where the client's first packet was sent to, before destination NAT. The level is that of the family. */
+export const SO_ORIGINAL_DST = 80;
 export const IPPROTO_TCP = 6;
 export const TCP_NODELAY = 1;
 export const TCP_KEEPIDLE = 4;
 export const TCP_KEEPINTVL = 5;
 export const IPPROTO_IPV6 = 41;
 export const IPV6_V6ONLY = 26;
+export const IPV6_TRANSPARENT = 75;
 
 export const EPOLLIN = 0x1;
 export const EPOLLOUT = 0x4;
@@ -79,6 +88,7 @@ export const EPOLLHUP = 0x10;
 export const EPOLLRDHUP = 0x2000;
 export const EPOLLET = 0x80000000;
 
+export const ENOENT = 2;
 export const EAGAIN = 11;
 export const EINTR = 4;
 export const EINVAL = 22;

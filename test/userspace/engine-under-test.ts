@@ -59,3 +59,16 @@ export class EngineUnderTest {
     return traffic;
   }
 }
+
+/** Real sockets with one call whose result the function may replace. */
+export function answering(call: keyof Sockets, answer: (...args: never[]) => unknown) {
+  return (real: Sockets): Sockets =>
+    new Proxy(real, {
+      get(target, name) {
+        const member: unknown = Reflect.get(target, name, target);
+        if (typeof member !== 'function') return member;
+        if (name !== call) return member.bind(target);
+        return (...args: never[]) => answer(...args) ?? member.apply(target, args);
+      },
+    });
+}

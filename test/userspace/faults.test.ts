@@ -4,9 +4,9 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { afterEach, test } from 'node:test';
 import { encodeAddress } from '../../src/forwarder/socket-address.ts';
-import { AF_INET, SOCK_DGRAM } from '../../src/native/sockets.ts';
+import { AF_INET, ENOENT, SOCK_DGRAM } from '../../src/native/sockets.ts';
 import { eventually } from '../eventually.ts';
-import { EngineUnderTest } from './engine-under-test.ts';
+import { answering, EngineUnderTest } from './engine-under-test.ts';
 import { blackHole, Cleanups, echoAs, fateOf, talk, tcpPeer, UDPClient, udpPeer } from './peers.ts';
 
 const cleanups = new Cleanups();
@@ -132,6 +132,21 @@ test('running out of files is reported, and service resumes when files are avail
   assert.ok(
     reports.some(({ detail }) => /EMFILE|too many open files/.test(detail)),
     stdout,
+  );
+});
+
+test('a connection is closed and reported if the kernel does not tell where the client connected to', async () => {
+  const under = await EngineUnderTest.open(cleanups, {
+    sockets: answering('getOption', () => -ENOENT),
+  });
+  under.serve([await tcpPeer(cleanups, echoAs('web'))]);
+  const at = { ip: '127.0.0.1', port: 0 };
+  const kept = { of: '0.0.0.0/0', at: '10.96.0.1' };
+  const port = await under.engine.listen('kept', { service: 'web', protocol: 'TCP', at, kept });
+  assert.notEqual(await talk({ ...at, port }, '!').catch(String), 'web:!');
+  assert.deepEqual(
+    under.reports.map(({ detail }) => detail),
+    ['web: no original address: ENOENT'],
   );
 });
 
