@@ -1,24 +1,35 @@
 import { isHash } from '../forwarder/balancer.ts';
+import { isSourceKept } from '../forwarder/client-source.ts';
 import type { ListenerState, Outlook } from '../forwarder/forwarder.ts';
-import { joinHostPort } from '../model/ip.ts';
+import { canonicalIP, formatIP, joinHostPort, splitIPPort } from '../model/ip.ts';
 import { sharesOf } from '../plan/shares.ts';
-import { boundTo, type Fate, type FollowedPacket } from './inspection.ts';
+import { boundTo, type Fate, type FollowedPacket, type Packet } from './inspection.ts';
 
 /**
  * The fate of a connection to a listener. A client with affinity has one target, and so has one whose address is
  * hashed. Others may get any endpoint: endpoints take turns, also with equal connection counts. The evidence says which
  * one is next.
  */
-export function forwardedAnswer({ listener, turns, bound }: Outlook, client: string): FollowedPacket {
-  const fate = fateOf(listener, client, bound?.endpoint);
+export function forwardedAnswer(
+  { listener, turns, bound }: Outlook,
+  packet: Pick<Packet, 'source' | 'destination'>,
+): FollowedPacket {
+  const { source: client } = packet;
+  const fate = fateOf(listener, packet, bound?.endpoint);
   const evidence = [
-    `listener ${listenerName(listener)} of ${listener.service}: ${distributionOf(listener)}`,
+    `listener ${listenerName(listener)} of ${listener.service}: ${distributionOf(listener)}${keptOf(listener)}`,
     ...turns
       .filter(({ endpoint }) => !isHash(listener.choice) || isPossible(fate, endpoint))
       .map(({ endpoint, open }, i) => `${turnOf(listener, i)} ${endpoint}, ${open} open`),
     ...(bound === undefined ? [] : [`${client} is bound to ${bound.endpoint}`]),
   ];
   return { fate, evidence, ...boundTo(fate, bound?.secondsLeft) };
+}
+
+/** `, keeps the address of 10.244.0.0/16 at 10.96.0.1`. */
+function keptOf({ kept }: ListenerState): string {
+  if (kept === undefined) return '';
+  return `, keeps the address of ${kept.of}${kept.at === undefined ? '' : ` at ${kept.at}`}`;
 }
 
 function isPossible(fate: Fate, endpoint: string): boolean {
@@ -45,13 +56,27 @@ export function distributionOf({
 }
 
 /** A connection to a service without endpoints is accepted and ended: as good as refused. */
-function fateOf(listener: ListenerState, client: string, bound: string | undefined): Fate {
-  const { endpoints, affinitySeconds, choice } = listener;
+function fateOf(
+  listener: ListenerState,
+  { source: client, destination }: Pick<Packet, 'source' | 'destination'>,
+  bound: string | undefined,
+): Fate {
+  const { endpoints, affinitySeconds, choice, kept } = listener;
   if (endpoints.length === 0) return { action: 'reject' };
   const possible = bound === undefined ? endpoints.toSorted() : [bound];
   const shares = sharesOf(possible, isHash(choice) ? choice : 'default', client);
+  const isKept = kept !== undefined && isSourceKept(kept, client, destination);
   const targets = possible
-    .map((endpoint, index) => ({ endpoint, probability: shares[index] ?? 0, masquerade: true }))
+    .map((endpoint, index) => ({
+      endpoint,
+      probability: shares[index] ?? 0,
+      masquerade: !isKept || addressOf(endpoint) === canonicalIP(client),
+    }))
     .filter(({ probability }) => probability > 0);
   return { action: 'forward', targets, affinitySeconds };
+}
+
+function addressOf(endpoint: string): string | undefined {
+  const place = splitIPPort(endpoint);
+  return place && formatIP(place.ip);
 }

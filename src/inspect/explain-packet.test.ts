@@ -539,10 +539,13 @@ suite('ipvs mode', () => {
   });
 });
 
-test('endpoints always see the node in userspace mode', () => {
+test('endpoints see pods in userspace mode, or this node where the process cannot use their addresses', () => {
   const facts = { mode: 'userspace' } as const;
-  assert.equal(fate(packetTo('10.96.0.1'), facts, clusterIP), '10.244.1.21 0.5 masq, 10.244.2.21 0.5 masq');
+  assert.equal(fate(packetTo('10.96.0.1'), facts, clusterIP), '10.244.1.21 0.5, 10.244.2.21 0.5');
   assert.equal(fate(packetTo('10.96.0.1', { port: 81 }), facts, clusterIP), 'reject');
+  const withoutSource = userspaceRules('', undefined, () => false);
+  const { fate: asNode } = explainPacket(packetTo('10.96.0.1'), plansByKey(clusterIP), node, withoutSource);
+  assert.ok(asNode.action === 'forward' && asNode.targets.every(({ masquerade }) => masquerade));
 });
 
 suite('while packets are not captured in userspace mode', () => {

@@ -69,9 +69,13 @@ export class Frontend {
   }
 
   get masqueraded(): Masqueraded {
-    if (this.kind === 'cluster IP') return 'all but pods';
-    return this.plan.port.externalPolicyLocal ? 'this node' : 'all';
+    return this.kind === 'cluster IP' ? 'all but pods' : masqueradedElsewhere(this.plan);
   }
+}
+
+/** Who is masqueraded at all addresses of a service port but the cluster IP, whether it has any or not. */
+export function masqueradedElsewhere({ port }: ServicePlan): Masqueraded {
+  return port.externalPolicyLocal ? 'this node' : 'all';
 }
 
 function listOf(decision: Decision): EndpointList | undefined {

@@ -1,4 +1,5 @@
 import { existsSync, writeFileSync } from 'node:fs';
+import { bitsOf } from '../../src/model/ip.ts';
 import { Host } from '../cluster/lab/host.ts';
 import { type HostOptions, Lab } from '../cluster/lab/lab.ts';
 import { run, runBatch } from '../cluster/lab/namespace.ts';
@@ -59,6 +60,27 @@ export class Landscape {
   /** `node` is a process on the node itself. */
   host(name: HostName | 'node'): Host {
     return name === 'node' ? this.#node : this.#lab.host(name);
+  }
+
+  /**
+   * Lets the pods `remote` and `D`, which are on the same other node, reach each other without n1, as on a real node.
+   * Returns a function that ends that.
+   */
+  connectNeighbours(): () => void {
+    const { remote, D } = { remote: this.host('remote').namespace, D: this.host('D').namespace };
+    runBatch(['-n', remote], [`link add near0 type veth peer name near0 netns ${D}`]);
+    for (const [namespace, own, neighbour] of [
+      [remote, 'remote', 'D'],
+      [D, 'D', 'remote'],
+    ] as const) {
+      const routes = books.flatMap(({ hosts, family }) => [
+        // In IPv6 a host answers for an address only on the link that has it.
+        `addr add ${hosts[own]}/${bitsOf(family)} dev near0 ${family === 'IPv6' ? 'nodad' : ''}`,
+        `route add ${hosts[neighbour]}/${bitsOf(family)} dev near0 src ${hosts[own]}`,
+      ]);
+      runBatch(['-n', namespace], ['link set near0 up', ...routes]);
+    }
+    return () => run('ip', '-n', remote, 'link', 'del', 'near0');
   }
 
   close(): void {

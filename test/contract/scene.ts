@@ -161,8 +161,7 @@ export class Scene {
     const { expect, differs } = packet;
     const different = differs?.(mode, this.book.family);
     if (different !== undefined) return different;
-    if (mode === 'ipvs') return promisedByIpvs(packet, this.service(packet.of).spec);
-    return mode === 'userspace' ? fromTheNode(packet) : expect;
+    return mode === 'ipvs' ? promisedByIpvs(packet, this.service(packet.of).spec) : expect;
   }
 
   async #check(packet: ExpectedPacket): Promise<void> {
@@ -240,16 +239,6 @@ export class Scene {
 
 function transportOf(spec: ServiceSpec): Transport {
   return transports[protocolsOf(spec)[0] ?? 'TCP'];
-}
-
-/** In userspace mode the program itself connects to endpoints, so they see the node's address. */
-function fromTheNode({ expect, to }: ExpectedPacket): Answers | Fate {
-  if (typeof expect === 'string') return expect;
-  const isLeftAlone = (by: string): boolean => by === 'world' || (by === 'node' && to === 'second');
-  const answers = Object.entries(expect).map(
-    ([by, source]) => [by, isLeftAlone(by) ? source : 'MASQ'] as const,
-  );
-  return Object.fromEntries(answers);
 }
 
 function matches(seen: Answers | Fate, expected: Answers | Fate): boolean {

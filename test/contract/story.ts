@@ -116,6 +116,8 @@ export interface Setting {
   readonly detectLocal?: 'ClusterCIDR' | 'BridgeInterface' | 'InterfaceNamePrefix' | 'none';
   readonly nodePortAddresses?: readonly string[];
   readonly gates?: Readonly<Record<string, boolean>>;
+  /** Two pods of the other node reach each other without this node: `remote` and `D`. */
+  readonly neighbours?: true;
   /** Flags besides the configuration file. */
   readonly flags?: readonly string[];
   readonly masqueradeBit?: number;

@@ -76,8 +76,15 @@ function tellAll(
     describe(key === '{}' ? 'with defaults' : `with ${key}`, () => {
       const active = group.some(({ id }) => skip[id] === undefined);
       const start = () => cluster.start({ ...setting, flags: [...(setting.flags ?? []), ...flags] });
-      before(() => (active ? start() : undefined));
-      after(() => (active ? stop(cluster) : undefined));
+      let disconnect: (() => void) | undefined;
+      before(() => {
+        if (active && setting.neighbours) disconnect = landscape().connectNeighbours();
+        return active ? start() : undefined;
+      });
+      after(() => {
+        disconnect?.();
+        return active ? stop(cluster) : undefined;
+      });
       const { alone = [], together = [] } = Object.groupBy(group, (story) =>
         story.alone ? 'alone' : 'together',
       );

@@ -75,7 +75,7 @@ function slotless({ key, value }: Element): string {
 }
 
 function userspaceLines(table: NftTable): string[] {
-  const portals = ['portals', 'near-portals', 'nodeports', 'near-nodeports'];
+  const portals = ['', 'near-', 'pod-'].flatMap((who) => [`${who}portals`, `${who}nodeports`]);
   // Ports of TCP and UDP may have the same number.
   const portOf = ({ key, value }: Element) => `${key.at(-2)} ${value}`;
   const ports = firstKeyByValue(
@@ -87,6 +87,8 @@ function userspaceLines(table: NftTable): string[] {
   );
   const rewrite = {
     ...Object.fromEntries(portals.map((name) => [name, portal])),
+    // The kernel chooses them.
+    'return-ports': ({ key }: Element) => `${key.join(' . ')} : a port`,
     'proxy-ports': ({ key: [protocol, port = ''] }: Element) =>
       `${protocol} the port of ${ports(`${protocol} ${port}`)}`,
   };

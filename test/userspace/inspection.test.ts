@@ -85,15 +85,16 @@ inNamespace(import.meta.url, () => {
       `default/web/TCP element proxy-ports tcp . ${port}: present -> nothing`,
       `default/web/TCP element refused 10.96.0.1 . tcp . 80: nothing -> ${wanted}`,
     ]);
+    const outlet = 'cluster, source kept for pods at the cluster IP';
     const other = { ip: '10.244.1.9', port: 8080 };
     const both = planOf({ clusterIP }, [to, other]);
     assert.deepEqual(await node.differences(both), [
-      `default/web/TCP endpoints default/web/TCP cluster: ${joinHostPort(to.ip, to.port)} (round-robin) -> ` +
+      `default/web/TCP endpoints default/web/TCP ${outlet}: ${joinHostPort(to.ip, to.port)} (round-robin) -> ` +
         `10.244.1.9:8080 ${joinHostPort(to.ip, to.port)} (round-robin)`,
     ]);
     const second = planOf({ name: 'second', clusterIP: '10.96.0.2' }, [to]);
     assert.deepEqual(await node.differences(plan, second), [
-      'default/second/TCP listener default/second/TCP cluster: nothing -> 192.0.2.10:any/TCP',
+      `default/second/TCP listener default/second/TCP ${outlet}: nothing -> 192.0.2.10:any/TCP`,
       'default/second/TCP element portals 10.96.0.2 . tcp . 80: nothing -> ' +
         'the port of a socket to be opened comment "default/second"',
       'default/second/TCP element cluster-addresses 10.96.0.2: nothing -> present',
@@ -130,7 +131,7 @@ inNamespace(import.meta.url, () => {
     assert.match(port, /^proxy-ports tcp \. \d+$/);
     assert.match(
       listener,
-      /^listener 192\.0\.2\.10:\d+\/TCP of default\/web\/TCP IPv4: round-robin, affinity 60 s$/,
+      /^listener \S+:\d+\/TCP of default\/web\/TCP IPv4: round-robin, affinity 60 s, keeps the address of 10\.244\.1\.0\/24 at 10\.96\.0\.1$/,
     );
     assert.deepEqual([next, then].map((line) => line.split(' ')[1]?.slice(0, -1)).toSorted(), endpoints);
     const [, last = ''] = /^then (\S+),/.exec(then) ?? [];

@@ -21,6 +21,9 @@ import type { Cleanups } from './peers.ts';
 
 export const nodeIPs: Readonly<Record<Family, string>> = { IPv4: '192.0.2.10', IPv6: '2001:db8::10' };
 
+/** Addresses of the node's pods. */
+const podCIDRs: Readonly<Record<Family, string>> = { IPv4: '10.244.1.0/24', IPv6: 'fd00:244:1::/64' };
+
 /** Another address of the node. */
 export const strangerIP = '203.0.114.10';
 
@@ -45,6 +48,7 @@ export class UserspaceNode {
   readonly backend: Backend;
   readonly node: NodeForwarder;
   readonly kernel: KernelInterfaces;
+  readonly settings: UserspaceSettings;
   /** Inspects this node through the backend's own sockets. */
   readonly inspection: UserspaceInspection;
   repairs = 0;
@@ -69,6 +73,7 @@ export class UserspaceNode {
 
   private constructor(kernel: KernelInterfaces, node: NodeForwarder, variant: Variant) {
     const settings = settingsOf(variant);
+    this.settings = settings;
     const { portRange, choice } = settings;
     const pool = new PortPool(portRange, Math.random);
     this.kernel = kernel;
@@ -147,9 +152,11 @@ function settingsOf(variant: Variant): UserspaceSettings {
     family,
     hostIP: nodeIPs[family],
     nodeIP: nodeIPs[family],
-    localDetector: { kind: 'none' },
+    localDetector: { kind: 'cidr', cidr: podCIDRs[family] },
     portRange: undefined,
     choice: 'round-robin',
+    keepsSource: true,
+    masqueradeAll: false,
     ...rest,
     nodePortAddresses: nodePortAddresses(family, addresses),
   };

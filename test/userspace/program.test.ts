@@ -74,6 +74,7 @@ inNamespace(import.meta.url, () => {
     await answers({ ip: '10.96.0.1', port: 80 });
     const table = sh('nft list table ip kube-proxy-userspace');
     const [, port = ''] = /10\.96\.0\.1 \. tcp \. 80 .*?: (\d+)/.exec(table) ?? [];
+    const returns = sh('nft list map ip kube-proxy-userspace return-ports');
     const inspection = await userspaceMode.inspect(inspectionContext());
     cleanups.add(() => inspection.close());
     const parts = { clusterIP: '10.96.0.1', portName: 'http', nodePort: 30_080 };
@@ -82,14 +83,18 @@ inNamespace(import.meta.url, () => {
     const lines = (await inspection.compare(request)).map(
       ({ kind, object, wanted, found }) => `${kind} ${object}: ${found} -> ${wanted}`,
     );
-    const [now, then] = [port, 'the port of a socket to be opened'].map(
-      (text) => `${text} comment "default/web:http"`,
-    );
+    const unopened = 'the port of a socket to be opened';
+    const [now, then] = [port, unopened].map((text) => `${text} comment "default/web:http"`);
+    const outlet = 'cluster, source kept for all at the cluster IP';
+    const returnsTo = (protocol: string) => new RegExp(`${protocol} : (\\d+)`).exec(returns)?.[1];
     assert.deepEqual(lines, [
-      `listener default/web:http/TCP cluster: undefined -> ${nodeIPs.IPv4}:any/TCP`,
+      `listener default/web:http/TCP ${outlet}: undefined -> ${nodeIPs.IPv4}:any/TCP`,
       `element portals 10.96.0.1 . tcp . 80: ${now} -> ${then}`,
       `element nodeports tcp . 30080: ${now} -> ${then}`,
       `element proxy-ports tcp . ${port}: present -> undefined`,
+      ...['udp', 'tcp'].map(
+        (protocol) => `element return-ports ${protocol}: ${returnsTo(protocol)} -> ${unopened}`,
+      ),
     ]);
     await assert.rejects(
       inspection.ask({

@@ -104,7 +104,7 @@ export class NftablesInspection implements Inspection {
     const loopback = this.#options.loopback();
     if (!loopback) throw new Error(`only the process of kube-proxy can tell whether it listens at ${at}`);
     const outlook = protocol === 'SCTP' ? undefined : await loopback.outlook(protocol, { ip, port }, source);
-    const answer = outlook ? forwardedAnswer(outlook, source) : followed;
+    const answer = outlook ? forwardedAnswer(outlook, packet) : followed;
     return answered(answer, `${lookedAt} and the listeners of this process`, { kind: 'listener', at });
   }
 }

@@ -1,10 +1,18 @@
+import { clientSourceObstacle } from '../../forwarder/client-source.ts';
 import { hasNetAdmin } from '../../kernel/capabilities.ts';
 import { type KernelInterfaces, openAddresses, openKernel } from '../../kernel/open.ts';
 import { type SystemFiles, systemFiles } from '../../kernel/system-files.ts';
 import { messageOf } from '../../lib/thrown.ts';
+import { isLoopback, toIP } from '../../model/ip.ts';
 import type { InspectionContext } from '../mode.ts';
 import { Portals } from './portals/portals.ts';
 import type { UserspaceSettings } from './settings.ts';
+
+/** What can be used where packets can be captured. */
+export interface Captured extends KernelInterfaces {
+  /** Why endpoints cannot see clients' own addresses, in words; undefined when they can. */
+  readonly sourceObstacle: string | undefined;
+}
 
 /** What can be used where packets cannot be captured. */
 export interface Uncaptured extends Omit<KernelInterfaces, 'nft' | 'links'> {
@@ -19,17 +27,35 @@ export interface Uncaptured extends Omit<KernelInterfaces, 'nft' | 'links'> {
 export async function tryCapture(
   settings: UserspaceSettings,
   { clock, logger }: Pick<InspectionContext, 'clock' | 'logger'>,
-): Promise<KernelInterfaces | Uncaptured> {
+): Promise<Captured | Uncaptured> {
   let kernel: KernelInterfaces | undefined;
   try {
     kernel = await openKernel(clock, logger);
-    await new Portals(settings, kernel.nft).check();
-    return kernel;
+    const { nft, addresses, links } = kernel;
+    const sourceObstacle = await obstacleToSources(settings, nft);
+    if (sourceObstacle !== undefined) await new Portals({ ...settings, keepsSource: false }, nft).check();
+    return { nft, addresses, links, sourceObstacle, close: () => kernel?.close() };
   } catch (error) {
     kernel?.close();
     const addresses = await openAddresses(clock, logger);
     const reason = obstacleText(error, process.getuid?.() === 0, systemFiles);
     return { reason, addresses, close: () => addresses.close() };
+  }
+}
+
+/** Why endpoints cannot see clients' addresses, in words; undefined when they can. */
+export async function obstacleToSources(
+  settings: UserspaceSettings,
+  nft: KernelInterfaces['nft'],
+): Promise<string | undefined> {
+  if (isLoopback(toIP(settings.hostIP))) return 'this node has no address besides loopback';
+  const obstacle = await clientSourceObstacle(settings.family);
+  if (obstacle !== undefined) return obstacle;
+  try {
+    await new Portals({ ...settings, keepsSource: true }, nft).check();
+    return undefined;
+  } catch (error) {
+    return `nftables: ${messageOf(error)}`;
   }
 }
 

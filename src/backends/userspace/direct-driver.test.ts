@@ -49,6 +49,8 @@ async function open() {
       nodePortAddresses: nodePortAddresses('IPv4', ['127.0.0.0/8']),
       portRange: undefined,
       choice: 'round-robin',
+      keepsSource: false,
+      masqueradeAll: false,
     },
     sockets: new ProxySockets({
       forwarder,

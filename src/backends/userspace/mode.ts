@@ -26,7 +26,7 @@ import type {
 import type { PacketRules } from '../packet-rules.ts';
 import { SharedByFamilies } from '../shared-by-families.ts';
 import { tableLeftovers } from '../table-leftovers.ts';
-import { tryCapture } from './capture.ts';
+import { type Captured, tryCapture, type Uncaptured } from './capture.ts';
 import { DirectDriver, listenableAddresses } from './direct-driver.ts';
 import { forwardedPorts } from './forwarded-ports.ts';
 import { checkBindAddress, hostAddress } from './host-address.ts';
@@ -99,7 +99,11 @@ class UserspaceMode implements Mode {
       const driver = this.#running.get(family)?.driver;
       return driver instanceof DirectDriver ? { reason: driver.reason, places: driver.places() } : undefined;
     };
-    return packetRules(config.ipvs.scheduler, direct);
+    const keepsSource = () => {
+      const driver = this.#running.get(family)?.driver;
+      return driver === undefined || (driver instanceof PortalDriver && driver.returnPorts !== undefined);
+    };
+    return packetRules(config.ipvs.scheduler, direct, keepsSource);
   }
 
   async supportedFamilies(): Promise<ReadonlySet<Family>> {
@@ -122,12 +126,10 @@ class UserspaceMode implements Mode {
 
   async inspect(context: InspectionContext): Promise<Inspection> {
     checkBindAddress(context.config.bindAddress);
-    const settings = settingsOf(context, userspaceOptions(context.config));
-    return new UserspaceInspection({
-      settings,
-      running: () => this.#running.get(context.family),
-      kernel: await tryCapture(settings, context),
-    });
+    const wished = settingsOf(context, userspaceOptions(context.config));
+    const kernel = await tryCapture(wished, context);
+    const running = () => this.#running.get(context.family);
+    return new UserspaceInspection({ settings: asPossible(wished, kernel), running, kernel });
   }
 
   async #engine(
@@ -137,9 +139,10 @@ class UserspaceMode implements Mode {
     pool: PortPool,
   ): Promise<Backend> {
     const { family, config, logger, clock, budget, metrics, requestSync } = context;
-    const settings = settingsOf(context, options);
+    const wished = settingsOf(context, options);
     const sockets = new ProxySockets({ forwarder, pool, choice: options.choice });
-    const captured = await tryCapture(settings, context);
+    const captured = await tryCapture(wished, context);
+    const settings = asPossible(wished, captured);
     const onClose = () => {
       captured.close();
       this.#release(family);
@@ -153,6 +156,10 @@ class UserspaceMode implements Mode {
       const addresses = listenableAddresses(captured.addresses, family);
       // No packet is rewritten, so conntrack has no stale entries.
       return new SyncEngine({ ...common, driver, addresses, flows: 'none' });
+    }
+    const { sourceObstacle: reason } = captured;
+    if (reason !== undefined) {
+      logger.info('Endpoints see the address of this node instead of the address of clients', { reason });
     }
     const driver = new PortalDriver({ ...parts, kernel: captured, claim });
     this.#running.set(family, { driver, forwarder });
@@ -201,5 +208,12 @@ function settingsOf(context: InspectionContext, options: UserspaceOptions): User
     nodePortAddresses,
     portRange: options.portRange,
     choice: options.choice,
+    keepsSource: true,
+    masqueradeAll: config.linux.masqueradeAll,
   };
+}
+
+/** Clients' addresses are kept only if packets are captured and nothing prevents it. */
+function asPossible(settings: UserspaceSettings, captured: Captured | Uncaptured): UserspaceSettings {
+  return { ...settings, keepsSource: 'sourceObstacle' in captured && captured.sourceObstacle === undefined };
 }

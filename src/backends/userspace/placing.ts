@@ -1,8 +1,9 @@
 import type { NodeForwarder } from '../../forwarder/open.ts';
 import { messageOf } from '../../lib/thrown.ts';
 import type { Frontend } from '../../plan/frontend.ts';
-import type { EndpointList, ServicePlan } from '../../plan/service-plan.ts';
-import { listsOf, servableFrontends } from './frontends.ts';
+import type { ServicePlan } from '../../plan/service-plan.ts';
+import { servableFrontends } from './frontends.ts';
+import { keptSources, listOf, type Outlet, outletsOfAll } from './outlets.ts';
 import { PortClaims } from './port-claims.ts';
 import { elementsOf, type PortalElement } from './portals/elements.ts';
 import type { ProxySocket, ProxySockets } from './proxy-sockets.ts';
@@ -26,7 +27,7 @@ export interface Served {
   readonly plan: ServicePlan;
   /** What its sockets were opened for: other addresses get other sockets. */
   readonly signature: string;
-  readonly sockets: ReadonlyMap<EndpointList, ProxySocket>;
+  readonly sockets: ReadonlyMap<Outlet, ProxySocket>;
   readonly elements: readonly PortalElement[];
   readonly problems: readonly Error[];
 }
@@ -75,8 +76,8 @@ export class Placing {
     const frontends = this.#frontends(key, plan, addresses, problems);
     const signature = signatureOf(plan);
     const sockets = await this.#sockets({ plan, signature }, frontends, before, problems);
-    const proxyPorts = new Map([...sockets].map(([list, { port }]) => [list, port] as const));
-    const elements = elementsOf({ plan, frontends, proxyPorts }, this.#options.settings.nodeIP);
+    const proxyPorts = new Map([...sockets].map(([outlet, { port }]) => [outlet, port] as const));
+    const elements = elementsOf({ plan, frontends, proxyPorts }, this.#options.settings);
     const kept = new Set([...sockets.values()]);
     const closing = [...(before?.sockets.values() ?? [])].filter((socket) => !kept.has(socket));
     return { next: { plan, signature, sockets, elements, problems }, removed, closing };
@@ -85,8 +86,9 @@ export class Placing {
   /** The elements of a service port that gets all that it asks for. Opens nothing. */
   elementsAlone(plan: ServicePlan): PortalElement[] {
     const frontends = servableFrontends(plan);
-    const proxyPorts = new Map([...listsOf(frontends)].map((list) => [list, 0]));
-    return elementsOf({ plan, frontends, proxyPorts }, this.#options.settings.nodeIP);
+    const { settings } = this.#options;
+    const proxyPorts = new Map([...outletsOfAll(frontends, settings)].map((outlet) => [outlet, 0]));
+    return elementsOf({ plan, frontends, proxyPorts }, settings);
   }
 
   /** The frontends that the service port can have: those that no other program uses. */
@@ -111,33 +113,35 @@ export class Placing {
     frontends: readonly Frontend[],
     before: Served | undefined,
     problems: Error[],
-  ): Promise<Map<EndpointList, ProxySocket>> {
+  ): Promise<Map<Outlet, ProxySocket>> {
     const isNewWanted = before?.signature !== signature;
-    const open = new Map<EndpointList, ProxySocket>();
-    for (const list of listsOf(frontends)) {
-      const known = before?.plan.port.protocol === plan.port.protocol ? before.sockets.get(list) : undefined;
+    const open = new Map<Outlet, ProxySocket>();
+    for (const outlet of outletsOfAll(frontends, this.#options.settings)) {
+      const known =
+        before?.plan.port.protocol === plan.port.protocol ? before.sockets.get(outlet) : undefined;
       try {
         open.set(
-          list,
-          known && !isNewWanted ? this.#kept(plan, list, known) : await this.#opened(plan, list),
+          outlet,
+          known && !isNewWanted ? this.#kept(plan, outlet, known) : await this.#opened(plan, outlet),
         );
       } catch (error) {
         // Better the socket that it had than none.
-        if (known) open.set(list, this.#kept(plan, list, known));
+        if (known) open.set(outlet, this.#kept(plan, outlet, known));
         else problems.push(new Error(`no proxy socket: ${messageOf(error)}`, { cause: error }));
       }
     }
     return open;
   }
 
-  #kept(plan: ServicePlan, list: EndpointList, socket: ProxySocket): ProxySocket {
-    this.#options.sockets.setEndpoints(plan, list);
+  #kept(plan: ServicePlan, outlet: Outlet, socket: ProxySocket): ProxySocket {
+    this.#options.sockets.setEndpoints(plan, listOf(outlet));
     return socket;
   }
 
-  #opened(plan: ServicePlan, list: EndpointList): Promise<ProxySocket> {
+  #opened(plan: ServicePlan, outlet: Outlet): Promise<ProxySocket> {
     const { sockets, settings } = this.#options;
-    return sockets.open(plan, list, { ip: settings.hostIP, port: 'pool' });
+    const kept = keptSources(outlet, plan.port.clusterIP, settings);
+    return sockets.open(plan, listOf(outlet), { ip: settings.hostIP, port: 'pool', kept });
   }
 }
 

@@ -21,6 +21,7 @@ import { portalTable } from './portals/layout.ts';
 import { nodeElements } from './portals/node-elements.ts';
 import { Portals } from './portals/portals.ts';
 import type { ProxySockets } from './proxy-sockets.ts';
+import { HeldReturnPorts, type ReturnPorts } from './return-ports.ts';
 import type { UserspaceSettings } from './settings.ts';
 
 export interface PortalOptions {
@@ -47,18 +48,26 @@ export class PortalDriver implements Driver<NodeElements> {
   readonly #options: PortalOptions;
   readonly #portals: Portals;
   readonly #placing: Placing;
+  readonly #returnPorts: HeldReturnPorts | undefined;
   readonly #served = new Map<string, Served>();
   readonly #answerers = new Map<string, Set<string>>();
   #signals: EngineSignals<NodeElements> | undefined;
 
+  /** Throws SystemError when no port is left for answers. */
   constructor(options: PortalOptions) {
-    const { settings, kernel } = options;
+    const { settings, kernel, claim } = options;
     this.#options = options;
     this.#portals = new Portals(settings, kernel.nft);
     this.#placing = new Placing(options);
+    this.#returnPorts = settings.keepsSource ? new HeldReturnPorts(claim, settings.hostIP) : undefined;
   }
 
   readonly flows = { answerers: (key: string): ReadonlySet<string> => this.#answerersOf(key) };
+
+  /** Undefined where endpoints see the address of this node. */
+  get returnPorts(): ReturnPorts | undefined {
+    return this.#returnPorts;
+  }
 
   /** What is served now, to compare with. */
   get served(): ReadonlyMap<string, Served> {
@@ -106,6 +115,7 @@ export class PortalDriver implements Driver<NodeElements> {
 
   close(): void {
     this.#placing.close();
+    this.#returnPorts?.release();
     this.#options.onClose();
   }
 
@@ -115,7 +125,8 @@ export class PortalDriver implements Driver<NodeElements> {
     commit: (steps: Steps, node: NodeElements) => Promise<void>,
   ): Promise<Written<NodeElements>> {
     const steps = await this.#prepare(keys, wanted);
-    const node = nodeElements(wanted.serviceCIDRs, wanted.addresses, this.#options.settings);
+    const { settings } = this.#options;
+    const node = nodeElements(wanted.serviceCIDRs, wanted.addresses, settings, this.#returnPorts);
     try {
       await commit(steps, node);
     } catch (error) {

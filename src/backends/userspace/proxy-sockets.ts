@@ -1,5 +1,5 @@
 import { type Choice, choiceFor } from '../../forwarder/balancer.ts';
-import type { Forwarder } from '../../forwarder/forwarder.ts';
+import type { Forwarder, KeptSources } from '../../forwarder/forwarder.ts';
 import type { PortPool } from '../../forwarder/port-pool.ts';
 import type { SocketAddress } from '../../forwarder/socket-address.ts';
 import { hasCode } from '../../lib/thrown.ts';
@@ -12,7 +12,7 @@ export interface ProxySocketsOptions {
   readonly choice: Choice;
 }
 
-/** A listening socket of one list of endpoints of a service port. */
+/** A listening socket of one outlet of a service port. */
 export interface ProxySocket {
   readonly id: string;
   readonly service: string;
@@ -26,6 +26,8 @@ export interface ProxySocket {
 export interface Place {
   readonly ip: string;
   readonly port: number | 'pool';
+  /** The clients whose address endpoints see. */
+  readonly kept?: KeptSources | undefined;
 }
 
 /** The name of a list of endpoints among the forwarder's services, which are of both families. */
@@ -76,7 +78,12 @@ export class ProxySockets {
     const id = `${service} #${this.#opened++}`;
     const isPooled = place.port === 'pool';
     const listen = (port: number): Promise<number> =>
-      this.#options.forwarder.listen(id, { service, protocol, at: { ip: place.ip, port } });
+      this.#options.forwarder.listen(id, {
+        service,
+        protocol,
+        at: { ip: place.ip, port },
+        ...(place.kept && { kept: place.kept }),
+      });
     this.setEndpoints(plan, list);
     try {
       const port = place.port === 'pool' ? await this.#listenAnywhere(listen) : await listen(place.port);

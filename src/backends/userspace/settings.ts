@@ -16,4 +16,8 @@ export interface UserspaceSettings {
   /** Ports of proxy sockets; the system chooses when undefined. */
   readonly portRange: PortRange | undefined;
   readonly choice: Choice;
+  /** Where the plan masquerades nobody, endpoints see the client's own address. */
+  readonly keepsSource: boolean;
+  /** Nobody's address is kept at cluster IPs. */
+  readonly masqueradeAll: boolean;
 }

@@ -60,6 +60,20 @@ function packetsFor({ remote, remoteAtLocalPolicy }: Detection): readonly Expect
 const throughEverything = (expect: Answers): readonly ExpectedPacket[] =>
   (['nodePort', 'external', 'loadBalancer'] as const).map((to) => ({ from: 'A', to, expect }));
 
+/**
+ * A pod of another node asks for an endpoint beside it through this node. With ClusterCIDR all pods count as local and
+ * keep their address: the endpoint answers directly, from an address that the client did not ask, and is not heard.
+ */
+const beside = (protocol: 'TCP' | 'UDP', state: 'ready' | 'draining') => ({
+  given: {
+    protocols: [protocol],
+    nodePort: true,
+    externalPolicy: 'Local' as const,
+    endpoints: [{ at: 'D' as const, state }],
+  },
+  packets: [{ from: 'remote' as const, to: 'nodePort' as const, expect: 'DROP' as const }],
+});
+
 /** Detection of local traffic, and its effects. */
 export const localTrafficStories: readonly Story[] = [
   ...detections.map((detection) =>
@@ -69,6 +83,12 @@ export const localTrafficStories: readonly Story[] = [
       { given: elsewhere, packets: packetsFor(detection) },
       { setting: detection.setting },
     ),
+  ),
+  story(
+    'local/beside the endpoint',
+    'policy Local lets no pod of another node reach an endpoint there through this node',
+    [beside('TCP', 'ready'), beside('TCP', 'draining'), beside('UDP', 'draining')],
+    { setting: { detectLocal: 'ClusterCIDR', neighbours: true } },
   ),
   story(
     'local/prefix of all pods',

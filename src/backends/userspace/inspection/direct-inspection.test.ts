@@ -27,6 +27,8 @@ const settings: UserspaceSettings = {
   nodePortAddresses: nodePortAddresses('IPv4', ['127.0.0.0/8']),
   portRange: undefined,
   choice: 'round-robin',
+  keepsSource: false,
+  masqueradeAll: false,
 };
 const addresses = new FakeAddresses('127.0.0.1');
 const kernel = { reason: 'no privileges', addresses, close: () => {} };

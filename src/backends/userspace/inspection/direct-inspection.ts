@@ -33,7 +33,7 @@ export async function askListeners(packet: Packet, options: DirectInspectionOpti
   if (running && isOwn && protocol !== 'SCTP') {
     const outlook = await running.forwarder.outlook(protocol, { ip, port }, source);
     const at = joinHostPort(ip, port);
-    if (outlook) return answered(forwardedAnswer(outlook, source), lookedAt, { kind: 'listener', at });
+    if (outlook) return answered(forwardedAnswer(outlook, packet), lookedAt, { kind: 'listener', at });
   }
   const name = `${joinHostPort(ip, port)}/${protocol}`;
   const rows = [...(running?.served.values() ?? [])].flatMap((each) => each.rows);

@@ -23,6 +23,8 @@ const settings: UserspaceSettings = {
   nodePortAddresses: nodePortAddresses('IPv4', []),
   portRange: { first: 40_000, last: 40_009 },
   choice: 'round-robin',
+  keepsSource: false,
+  masqueradeAll: false,
 };
 const table = portalTable('IPv4');
 const proxyPorts = new Map([
@@ -46,7 +48,7 @@ class TableInMemory extends FakeNft {
 async function open(...plans: readonly ServicePlan[]) {
   const nft = new TableInMemory();
   const elements = plans.flatMap((plan) =>
-    elementsOf({ plan, frontends: servableFrontends(plan), proxyPorts }, settings.nodeIP),
+    elementsOf({ plan, frontends: servableFrontends(plan), proxyPorts }, settings),
   );
   if (plans.length > 0) await new Portals(settings, nft).replace(elements);
   const addresses = { list: async () => ['192.0.2.5'], watch: () => ({ close() {} }), close() {} };

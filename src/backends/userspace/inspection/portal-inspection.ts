@@ -5,21 +5,27 @@ import type { SyncRequest } from '../../backend.ts';
 import { forwardedAnswer } from '../../forwarded-fate.ts';
 import { answered, type Difference, type KernelAnswer, type Packet } from '../../inspection.ts';
 import { answerOf } from '../../nft-answer.ts';
+import { listOf } from '../outlets.ts';
 import type { Served } from '../placing.ts';
 import { isSetName, portalSetDefinition, portalTable } from '../portals/layout.ts';
 import { nodeElements } from '../portals/node-elements.ts';
+import type { ReturnPorts } from '../return-ports.ts';
 import type { UserspaceSettings } from '../settings.ts';
 import { listenerDifferences } from './listener-differences.ts';
 import { elementDifferences, tableDifferences } from './portal-differences.ts';
 import { readTable } from './table-snapshot.ts';
-import { wantedServices } from './wanted-services.ts';
+import { portToBeOpened, wantedServices } from './wanted-services.ts';
 
 export interface PortalInspectionOptions {
   readonly settings: UserspaceSettings;
   readonly kernel: Pick<KernelInterfaces, 'nft' | 'addresses'>;
   /** Of the backend that runs in this process; undefined when none does. */
   readonly running:
-    | { readonly served: ReadonlyMap<string, Served>; readonly forwarder: Forwarder }
+    | {
+        readonly served: ReadonlyMap<string, Served>;
+        readonly returnPorts: ReturnPorts | undefined;
+        readonly forwarder: Forwarder;
+      }
     | undefined;
 }
 
@@ -50,7 +56,7 @@ export async function askPortals(packet: Packet, options: PortalInspectionOption
       : undefined;
   if (!outlook)
     return { fate: { action: 'reject' }, evidence: [...evidence, `nobody listens at ${at}`], lookedAt };
-  const answer = forwardedAnswer(outlook, source);
+  const answer = forwardedAnswer(outlook, packet);
   const whole = { ...answer, evidence: [...evidence, ...answer.evidence] };
   return answered(whole, lookedAt, { kind: 'listener', at: target.endpoint });
 }
@@ -61,7 +67,7 @@ export async function comparePortals(
   { settings, kernel, running }: PortalInspectionOptions,
 ): Promise<readonly Difference[]> {
   const served = running?.served ?? new Map<string, Served>();
-  const wanted = wantedServices(request.plans, served, settings.nodeIP);
+  const wanted = wantedServices(request.plans, served, settings);
   const [table, addresses, listeners] = await Promise.all([
     readTable(kernel.nft, settings.family),
     kernel.addresses.list(),
@@ -70,15 +76,17 @@ export async function comparePortals(
   const { portRange, hostIP, choice } = settings;
   const ports = portRange ? `${portRange.first}-${portRange.last}` : 'any';
   const wantedListeners = wanted.flatMap(({ plan, sockets }) =>
-    [...sockets].map(([list, socket]) => {
+    [...sockets].map(([outlet, socket]) => {
       const place = `${joinHostPort(hostIP, socket?.port ?? ports)}/${plan.port.protocol}`;
-      return { plan, list, name: list, place, socket };
+      return { plan, list: listOf(outlet), name: outlet, place, socket };
     }),
   );
   const open = [...served].flatMap(([service, { sockets }]) =>
     [...sockets.values()].map((socket) => ({ service, socket })),
   );
-  const shared = nodeElements(request.serviceCIDRs, addresses, settings);
+  const unopened = settings.keepsSource ? { TCP: portToBeOpened, UDP: portToBeOpened } : undefined;
+  const returnPorts = running ? running.returnPorts : unopened;
+  const shared = nodeElements(request.serviceCIDRs, addresses, settings, returnPorts);
   const elements = [
     ...shared.map((element) => ({ service: undefined, element })),
     ...wanted.flatMap((each) => each.elements.map((element) => ({ service: each.key, element }))),

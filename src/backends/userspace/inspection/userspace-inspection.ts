@@ -70,7 +70,7 @@ export class UserspaceInspection implements Inspection {
     const { driver, forwarder } = now;
     return driver instanceof DirectDriver
       ? this.#listeners(driver.reason, { served: driver.served, forwarder })
-      : this.#portals({ served: driver.served, forwarder });
+      : this.#portals({ served: driver.served, returnPorts: driver.returnPorts, forwarder });
   }
 
   #listeners(reason: string, running?: DirectInspectionOptions['running']): Subject {

@@ -1,7 +1,8 @@
-import type { EndpointList, ServicePlan } from '../../../plan/service-plan.ts';
-import { listsOf, servableFrontends } from '../frontends.ts';
+import type { ServicePlan } from '../../../plan/service-plan.ts';
+import { servableFrontends } from '../frontends.ts';
+import { type Outlet, outletsOfAll } from '../outlets.ts';
 import { type Served, signatureOf } from '../placing.ts';
-import { elementsOf, type PortalElement } from '../portals/elements.ts';
+import { type ElementSettings, elementsOf, type PortalElement } from '../portals/elements.ts';
 import type { ProxySocket } from '../proxy-sockets.ts';
 
 /** In place of the port of a socket that is yet to be opened. */
@@ -12,26 +13,33 @@ export interface WantedService {
   readonly key: string;
   readonly plan: ServicePlan;
   readonly elements: readonly PortalElement[];
-  /** The socket that serves each list; undefined where one is to be opened. */
-  readonly sockets: ReadonlyMap<EndpointList, ProxySocket | undefined>;
+  /** The socket of each outlet; undefined where one is to be opened. */
+  readonly sockets: ReadonlyMap<Outlet, ProxySocket | undefined>;
 }
 
 /** What a sync of these plans would establish, given what is there. */
 export function wantedServices(
   plans: ReadonlyMap<string, ServicePlan>,
   served: ReadonlyMap<string, Served>,
-  nodeIP: string,
+  settings: ElementSettings,
 ): WantedService[] {
-  return [...plans.values()].map((plan) => wantedService(plan, served.get(plan.port.key), nodeIP));
+  return [...plans.values()].map((plan) => wantedService(plan, served.get(plan.port.key), settings));
 }
 
-function wantedService(plan: ServicePlan, before: Served | undefined, nodeIP: string): WantedService {
+function wantedService(
+  plan: ServicePlan,
+  before: Served | undefined,
+  settings: ElementSettings,
+): WantedService {
   const { key } = plan.port;
   const frontends = servableFrontends(plan);
   const kept = before?.signature === signatureOf(plan) ? before.sockets : undefined;
-  const sockets = new Map([...listsOf(frontends)].map((list) => [list, kept?.get(list)] as const));
-  const proxyPorts = new Map([...sockets].map(([list, socket]) => [list, socket?.port ?? portToBeOpened]));
-  const elements = elementsOf({ plan, frontends, proxyPorts }, nodeIP);
+  const outlets = [...outletsOfAll(frontends, settings)];
+  const sockets = new Map(outlets.map((outlet) => [outlet, kept?.get(outlet)] as const));
+  const proxyPorts = new Map(
+    [...sockets].map(([outlet, socket]) => [outlet, socket?.port ?? portToBeOpened]),
+  );
+  const elements = elementsOf({ plan, frontends, proxyPorts }, settings);
   return { key, plan, elements: elements.filter((element) => !isUnknownProxyPort(element)), sockets };
 }
 

@@ -2,14 +2,22 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { planOf } from '../../../../test/cluster/plans.ts';
 import { servableFrontends } from '../frontends.ts';
-import { elementsOf, meaningOf, type PortalElement, placeOf } from './elements.ts';
+import { type ElementSettings, elementsOf, meaningOf, type PortalElement, placeOf } from './elements.ts';
 
 const endpoint = { ip: '10.244.1.21', port: 8080 };
 const proxyPorts = new Map([['cluster', 40_000] as const]);
 
-function elements(parts: Parameters<typeof planOf>[0], nodeIP = '192.0.2.5'): PortalElement[] {
+const settings: ElementSettings = {
+  family: 'IPv4',
+  nodeIP: '192.0.2.5',
+  localDetector: { kind: 'cidr', cidr: '10.244.1.0/24' },
+  keepsSource: false,
+  masqueradeAll: false,
+};
+
+function elements(parts: Parameters<typeof planOf>[0]): PortalElement[] {
   const plan = planOf(parts, [endpoint]);
-  return elementsOf({ plan, frontends: servableFrontends(plan), proxyPorts }, nodeIP);
+  return elementsOf({ plan, frontends: servableFrontends(plan), proxyPorts }, settings);
 }
 
 const bytes = (...values: number[]): Uint8Array => Uint8Array.of(...values);
@@ -51,7 +59,7 @@ test('another proxy port is another meaning at the same place', () => {
   const at = (port: number): PortalElement[] =>
     elementsOf(
       { plan, frontends: servableFrontends(plan), proxyPorts: new Map([['cluster', port] as const]) },
-      '',
+      settings,
     );
   const [a, b] = [at(40_000)[0], at(40_001)[0]];
   assert.ok(a && b);

@@ -7,8 +7,10 @@ import { toIP } from '../../../model/ip.ts';
 import type { Protocol } from '../../../model/objects.ts';
 import { servicePortName } from '../../../model/service-port.ts';
 import type { Frontend } from '../../../plan/frontend.ts';
-import type { EndpointList, ServicePlan } from '../../../plan/service-plan.ts';
+import type { ServicePlan } from '../../../plan/service-plan.ts';
 import { admittedSources, mergeRanges } from '../../../plan/source-ranges.ts';
+import { type Outlet, outletsOf, type SourceSettings } from '../outlets.ts';
+import type { UserspaceSettings } from '../settings.ts';
 import type { PortalSetName } from './layout.ts';
 import { rejectChain } from './rules.ts';
 
@@ -18,20 +20,23 @@ export interface PortalElement {
   readonly element: Element;
 }
 
-/** What is captured for one service port, and the port that each of its lists is served at. */
+/** What is captured for one service port, and the port of each of its outlets. */
 export interface CapturedService {
   readonly plan: ServicePlan;
   readonly frontends: readonly Frontend[];
-  readonly proxyPorts: ReadonlyMap<EndpointList, number>;
+  readonly proxyPorts: ReadonlyMap<Outlet, number>;
 }
 
+/** The settings that elements of service ports depend on. */
+export type ElementSettings = SourceSettings & Pick<UserspaceSettings, 'nodeIP'>;
+
 /** All elements of a service port. */
-export function elementsOf(service: CapturedService, nodeIP: string): PortalElement[] {
+export function elementsOf(service: CapturedService, settings: ElementSettings): PortalElement[] {
   const { plan, frontends, proxyPorts } = service;
   const { clusterIP, protocol } = plan.port;
   const elements = frontends.flatMap((frontend) => [
-    ...dispatchOf(frontend, service),
-    ...(frontend.sourceRanges.length > 0 ? guardOf(frontend, plan, nodeIP) : []),
+    ...dispatchOf(frontend, service, settings),
+    ...(frontend.sourceRanges.length > 0 ? guardOf(frontend, plan, settings.nodeIP) : []),
   ]);
   if (clusterIP !== '') elements.push({ set: 'cluster-addresses', element: { key: toIP(clusterIP).bytes } });
   for (const port of proxyPorts.values()) {
@@ -55,17 +60,23 @@ export function meaningOf({ element }: PortalElement): string {
   return `${data} ${element.verdict ? JSON.stringify(element.verdict) : ''} ${element.comment ?? ''}`;
 }
 
-function dispatchOf(frontend: Frontend, { plan, proxyPorts }: CapturedService): PortalElement[] {
+function dispatchOf(
+  frontend: Frontend,
+  { plan, proxyPorts }: CapturedService,
+  settings: SourceSettings,
+): PortalElement[] {
   const isNodePort = frontend.kind === 'node port';
   const key = keyOf(frontend);
   const comment = cutComment(servicePortName(plan.port));
   const elements: PortalElement[] = [];
-  const toPort = (set: PortalSetName, list: EndpointList | undefined): void => {
-    const port = list && proxyPorts.get(list);
+  const toPort = (set: PortalSetName, outlet: Outlet | undefined): void => {
+    const port = outlet && proxyPorts.get(outlet);
     if (port !== undefined) elements.push({ set, element: { key, data: portBytes(port), comment } });
   };
-  toPort(isNodePort ? 'nodeports' : 'portals', frontend.endpoints);
-  toPort(isNodePort ? 'near-nodeports' : 'near-portals', frontend.nearEndpoints);
+  const { outside, near, pods } = outletsOf(frontend, settings);
+  toPort(isNodePort ? 'nodeports' : 'portals', outside);
+  toPort(isNodePort ? 'near-nodeports' : 'near-portals', near);
+  toPort(isNodePort ? 'pod-nodeports' : 'pod-portals', pods);
   const { action } = frontend.outside;
   if (action !== 'forward') {
     const verdict: Verdict = action === 'drop' ? { kind: 'drop' } : { kind: 'goto', chain: rejectChain };
@@ -88,10 +99,10 @@ function keyOf({ address, port, protocol }: Frontend): Uint8Array {
   return address === '' ? nodePort : concatValues(toIP(address).bytes, nodePort);
 }
 
-function protocolByte(protocol: Protocol): Uint8Array {
+export function protocolByte(protocol: Protocol): Uint8Array {
   return Uint8Array.of(protocolNumbers[protocol]);
 }
 
-function portBytes(port: number): Uint8Array {
+export function portBytes(port: number): Uint8Array {
   return Uint8Array.of(port >> 8, port & 0xff);
 }

@@ -5,8 +5,10 @@ import type { Family } from '../../../model/ip.ts';
 export const setNames = [
   'portals',
   'near-portals',
+  'pod-portals',
   'nodeports',
   'near-nodeports',
+  'pod-nodeports',
   'refused',
   'refused-nodeports',
   'guarded',
@@ -15,6 +17,7 @@ export const setNames = [
   'service-ranges',
   'node-addresses',
   'proxy-ports',
+  'return-ports',
 ] as const;
 
 export type PortalSetName = (typeof setNames)[number];
@@ -43,9 +46,11 @@ function shapeOf(family: Family, name: PortalSetName): Omit<NftSet, 'table' | 'n
   switch (name) {
     case 'portals':
     case 'near-portals':
+    case 'pod-portals':
       return { key: frontend, data: [types.inetService] };
     case 'nodeports':
     case 'near-nodeports':
+    case 'pod-nodeports':
       return { key: nodePort, data: [types.inetService] };
     case 'refused':
       return { key: frontend, data: 'verdict' };
@@ -62,5 +67,7 @@ function shapeOf(family: Family, name: PortalSetName): Omit<NftSet, 'table' | 'n
       return { key: [address], flags: ['interval'] };
     case 'proxy-ports':
       return { key: nodePort };
+    case 'return-ports':
+      return { key: [types.inetProto], data: [types.inetService] };
   }
 }

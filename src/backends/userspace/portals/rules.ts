@@ -4,6 +4,7 @@ import { parseIP } from '../../../model/ip.ts';
 import { isNew, isNotDnat, PacketFields, type RuleBody } from '../../nft-fields.ts';
 import type { UserspaceSettings } from '../settings.ts';
 import type { PortalSetName } from './layout.ts';
+import { returnChains } from './return-rules.ts';
 
 /** A chain and all its rules. */
 export interface PortalChain {
@@ -46,21 +47,24 @@ export function portalChains(settings: UserspaceSettings): PortalChain[] {
     ]),
     base('filter-forward', 'filter', 'forward', 0, [ifNew('refuse'), ifNew('refuse-undefined')]),
     base('filter-output', 'filter', 'output', 0, [ifNew('refuse'), ifNew('refuse-undefined')]),
+    ...(settings.keepsSource ? returnChains(settings) : []),
   ];
 }
 
 /** Cluster IPs and other addresses before node ports; who is on this node before everybody else. */
 function dispatchRules(settings: UserspaceSettings, packet: PacketFields): RuleBody[] {
   const { localDetector, hostIP } = settings;
-  const nearby = [packet.localPod(localDetector), packet.isNodeAddress('saddr')].filter(
-    (rule) => rule !== undefined,
-  );
+  const isPod = packet.localPod(localDetector);
+  const pods = isPod ? [isPod] : [];
+  const nearby = [...pods, packet.isNodeAddress('saddr')];
   const toAddress = (set: PortalSetName): RuleBody => sendTo(hostIP, set, 'frontend', packet);
   const onNode = toNodePorts(settings, packet);
   const toNode = (set: PortalSetName): RuleBody => [...onNode, ...sendTo(hostIP, set, 'nodePort', packet)];
   return [
+    ...pods.map((isOurs) => [...isOurs, ...toAddress('pod-portals')]),
     ...nearby.map((isNear) => [...isNear, ...toAddress('near-portals')]),
     toAddress('portals'),
+    ...pods.map((isOurs) => [...isOurs, ...toNode('pod-nodeports')]),
     ...nearby.map((isNear) => [...isNear, ...toNode('near-nodeports')]),
     toNode('nodeports'),
   ];

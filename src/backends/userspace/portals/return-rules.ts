@@ -1,0 +1,105 @@
+import { clientSourceMark } from '../../../forwarder/client-source.ts';
+import type { Expr } from '../../../kernel/nft/expr.ts';
+import { word } from '../../../kernel/nft/fields.ts';
+import { toIP } from '../../../model/ip.ts';
+import { hasBit, isNew, isReply, PacketFields, type RuleBody } from '../../nft-fields.ts';
+import type { UserspaceSettings } from '../settings.ts';
+import type { PortalChain } from './rules.ts';
+
+/** After destination NAT, which has put back what other programs' masquerading changed. */
+const afterNat = -90;
+/** Before other programs' filters, so that they see the packet as the endpoint sent it. */
+const beforeFilters = -150;
+
+const arriveHere = 'arrive-here';
+
+/**
+ * The way back of connections that are made from clients' addresses. Endpoints answer to the client, so the answers would
+ * go there. They are rewritten to an address and a port of this node as soon as they are seen, and get their own
+ * destination back just before they reach the socket, from the connection's entry in conntrack.
+ *
+ * Neither a mark with a route of its own nor `tproxy` would do: a bridge that both client and endpoint are on passes an
+ * answer on to the client, unless its destination address has changed.
+ */
+export function returnChains({ family, hostIP }: UserspaceSettings): PortalChain[] {
+  const packet = new PacketFields(family);
+  const host: Expr = { kind: 'immediate', dreg: 2, value: toIP(hostIP).bytes };
+  const toHere: RuleBody = [
+    ...isReply,
+    ...ofOurs,
+    { kind: 'verdict', verdict: { kind: 'jump', chain: arriveHere } },
+  ];
+  return [
+    {
+      name: arriveHere,
+      rules: [
+        // Checksums do not need the port: nobody looks at them before it is taken out again.
+        [...returnPort(1), host, packet.setDaddr(2), setPort(1)],
+        // Errors name the connection inside, and are not taken back.
+        [...packet.isICMP, host, packet.setDaddr(2)],
+      ],
+    },
+    {
+      name: 'return-prerouting',
+      base: { type: 'filter', hook: 'prerouting', priority: afterNat },
+      rules: [toHere],
+    },
+    {
+      name: 'return-output',
+      // Endpoints on this node answer from here. This type of chain chooses the route again.
+      base: { type: 'route', hook: 'output', priority: afterNat },
+      rules: [rememberRule, collisionRule, toHere],
+    },
+    {
+      name: 'return-input',
+      base: { type: 'filter', hook: 'input', priority: beforeFilters },
+      rules: [
+        [
+          ...isReply,
+          ...ofOurs,
+          ...returnPort(1),
+          packet.originalSource(2),
+          { kind: 'ct-tuple', key: 'sport', dreg: 1 },
+          packet.setDaddr(2),
+          setPort(1),
+        ],
+      ],
+    },
+  ];
+}
+
+/** The packet is from a socket that has a client's address. */
+const fromOurs: RuleBody = hasBit({ kind: 'meta', key: 'mark', dreg: 0 }, clientSourceMark);
+
+/** The connection was made from a client's address by this process. */
+const ofOurs: RuleBody = hasBit({ kind: 'ct', key: 'mark', dreg: 0 }, clientSourceMark);
+
+const rememberRule: RuleBody = [
+  ...fromOurs,
+  ...isNew,
+  { kind: 'ct', key: 'mark', dreg: 0 },
+  { kind: 'bitwise', sreg: 0, dreg: 0, mask: word(~clientSourceMark), xor: word(clientSourceMark) },
+  { kind: 'ct-set', key: 'mark', sreg: 0 },
+];
+
+/**
+ * The client itself has a connection to this endpoint, at the port that the kernel chose for ours: endpoint and client
+ * would take packets of one for the other. The attempt fails, and the next one is at another port.
+ */
+const collisionRule: RuleBody = [
+  ...fromOurs,
+  ...hasBit({ kind: 'ct', key: 'mark', dreg: 0 }, clientSourceMark, 'eq'),
+  { kind: 'verdict', verdict: { kind: 'drop' } },
+];
+
+/** Loads the port at which answers arrive; ends the rule for protocols other than TCP and UDP. */
+function returnPort(dreg: number): RuleBody {
+  return [
+    { kind: 'meta', key: 'l4proto', dreg: 0 },
+    { kind: 'lookup', set: 'return-ports', sreg: 0, dreg },
+  ];
+}
+
+function setPort(sreg: number): Expr {
+  return { kind: 'payload-set', base: 'transport', offset: 2, length: 2, sreg };
+}

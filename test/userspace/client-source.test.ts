@@ -1,0 +1,143 @@
+import assert from 'node:assert/strict';
+import { existsSync, writeFileSync } from 'node:fs';
+import { after, afterEach, before, test } from 'node:test';
+import { obstacleToSources } from '../../src/backends/userspace/capture.ts';
+import { NftError } from '../../src/kernel/nft/errors.ts';
+import { type Family, families } from '../../src/model/ip.ts';
+import { Host } from '../cluster/lab/host.ts';
+import { inNamespace, ownNamespace, runBatch, sh } from '../cluster/lab/namespace.ts';
+import { planOf } from '../cluster/plans.ts';
+import { eventually } from '../eventually.ts';
+import { prepareNode, UserspaceNode } from './node-under-test.ts';
+import { Cleanups } from './peers.ts';
+
+const clusterIPs: Readonly<Record<Family, string>> = { IPv4: '10.96.0.1', IPv6: 'fd00:96::1' };
+const gateways: Readonly<Record<Family, string>> = { IPv4: '10.244.1.1', IPv6: 'fd00:244:1::1' };
+const clientIPs: Readonly<Record<Family, string>> = { IPv4: '10.244.1.2', IPv6: 'fd00:244:1::2' };
+const serverIPs: Readonly<Record<Family, string>> = { IPv4: '10.244.1.3', IPv6: 'fd00:244:1::3' };
+const port = 8080;
+const bridged = '/proc/sys/net/bridge/bridge-nf-call-';
+const portRange = '/proc/sys/net/ipv4/ip_local_port_range';
+
+const cleanups = new Cleanups();
+let client: Host;
+let server: Host;
+
+/** A pod on the bridge of the node, as the CNI plugin `bridge` makes it: with the whole network on its link. */
+function pod(name: string, addresses: Readonly<Record<Family, string>>): Host {
+  const namespace = `${ownNamespace()}-${name}`;
+  sh(`ip netns add ${namespace}`);
+  runBatch(
+    [],
+    [`link add ${name} type veth peer name eth0 netns ${namespace}`, `link set ${name} master cni0 up`],
+  );
+  runBatch(
+    ['-n', namespace],
+    [
+      'link set lo up',
+      'link set eth0 up',
+      `addr add ${addresses.IPv4}/24 dev eth0`,
+      `addr add ${addresses.IPv6}/64 dev eth0 nodad`,
+      `route add default via ${gateways.IPv4}`,
+      `route add default via ${gateways.IPv6}`,
+    ],
+  );
+  return new Host(name, namespace);
+}
+
+async function serveAt(family: Family, protocol: 'TCP' | 'UDP' = 'TCP'): Promise<UserspaceNode> {
+  const node = await UserspaceNode.open(cleanups, { family });
+  await node.program(planOf({ clusterIP: clusterIPs[family], protocol }, [{ ip: serverIPs[family], port }]));
+  return node;
+}
+
+inNamespace(import.meta.url, () => {
+  const skip = existsSync(`${bridged}iptables`) ? false : 'the kernel has no br_netfilter';
+
+  before(async () => {
+    if (skip) return;
+    prepareNode();
+    for (const program of ['iptables', 'ip6tables']) writeFileSync(`${bridged}${program}`, '1');
+    writeFileSync('/proc/sys/net/ipv4/ip_forward', '1');
+    writeFileSync('/proc/sys/net/ipv6/conf/all/forwarding', '1');
+    sh(`ip link add cni0 type bridge && ip link set cni0 up && ip addr add ${gateways.IPv4}/24 dev cni0`);
+    sh(`ip addr add ${gateways.IPv6}/64 dev cni0 nodad`);
+    client = pod('client', clientIPs);
+    server = pod('server', serverIPs);
+    for (const transport of ['tcp', 'udp'] as const) {
+      for (const family of families) await server.serve(port, transport, serverIPs[family]);
+    }
+  });
+  afterEach(() => cleanups.run());
+  after(() => {
+    client?.close();
+    server?.close();
+  });
+
+  test('an endpoint on the bridge of the client sees the address of the client', { skip }, async () => {
+    for (const family of families) {
+      for (const transport of ['tcp', 'udp'] as const) {
+        await serveAt(family, transport === 'tcp' ? 'TCP' : 'UDP');
+        const outcome = await client.ask({ transport, address: clusterIPs[family], port: 80 });
+        assert.deepEqual(outcome, { kind: 'answered', by: 'server', source: clientIPs[family] });
+        await cleanups.run();
+      }
+    }
+  });
+
+  test('an endpoint that is the client sees the address of the node', { skip }, async () => {
+    await serveAt('IPv4');
+    const outcome = await server.ask({ address: clusterIPs.IPv4, port: 80 });
+    assert.deepEqual(outcome, { kind: 'answered', by: 'server', source: gateways.IPv4 });
+  });
+
+  test("a client's own connection to an endpoint is not disturbed by one from its address and port", {
+    skip,
+  }, async () => {
+    await serveAt('IPv4');
+    const taken = 40_000;
+    const own = await client.open({ address: serverIPs.IPv4, port, sourcePort: taken });
+    // Only this port is left for connections of the node.
+    writeFileSync(portRange, `${taken} ${taken}`);
+    cleanups.add(() => writeFileSync(portRange, '32768 60999'));
+    const failed = await client.ask({ address: clusterIPs.IPv4, port: 80 });
+    assert.notEqual(failed.kind, 'answered');
+    assert.deepEqual(await own.ask(), { by: 'server', source: clientIPs.IPv4 });
+    writeFileSync(portRange, `${taken} ${taken + 1}`);
+    await eventually('a connection at the other port is answered', async () => {
+      return (await client.ask({ address: clusterIPs.IPv4, port: 80, timeoutMs: 5_000 })).kind === 'answered';
+    });
+    assert.deepEqual(await own.ask(), { by: 'server', source: clientIPs.IPv4 });
+    await own.close();
+  });
+
+  test('without the rules for answers, endpoints see the address of the node', { skip }, async () => {
+    const node = await UserspaceNode.open(cleanups, { keepsSource: false });
+    await node.program(planOf({ clusterIP: clusterIPs.IPv4 }, [{ ip: serverIPs.IPv4, port }]));
+    const outcome = await client.ask({ address: clusterIPs.IPv4, port: 80 });
+    assert.deepEqual(outcome, { kind: 'answered', by: 'server', source: gateways.IPv4 });
+  });
+
+  test('a kernel that refuses the rules for answers is an obstacle, and so is a node without addresses', async () => {
+    const { kernel, settings } = await UserspaceNode.open(cleanups);
+    assert.equal(await obstacleToSources(settings, kernel.nft), undefined);
+    const loopback = await obstacleToSources({ ...settings, hostIP: '127.0.0.1' }, kernel.nft);
+    assert.equal(loopback, 'this node has no address besides loopback');
+    kernel.nft.check = async () => {
+      throw new NftError('check', [{ errno: 'EOPNOTSUPP', text: '' }]);
+    };
+    assert.match((await obstacleToSources(settings, kernel.nft)) ?? '', /^nftables: .*EOPNOTSUPP/);
+  });
+
+  test('the rules for answers are compared and repaired like all others', { skip }, async () => {
+    const node = await serveAt('IPv4');
+    const plan = planOf({ clusterIP: clusterIPs.IPv4 }, [{ ip: serverIPs.IPv4, port }]);
+    assert.deepEqual(await node.differences(plan), []);
+    sh('nft flush chain ip kube-proxy-userspace return-prerouting');
+    await eventually('the rules are back', () => node.repairs > 0);
+    await eventually('the client is answered', async () => {
+      const outcome = await client.ask({ address: clusterIPs.IPv4, port: 80 });
+      return outcome.kind === 'answered' && outcome.source === clientIPs.IPv4;
+    });
+  });
+});
