@@ -1,5 +1,9 @@
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
+import { eventually } from '../../test/eventually.ts';
 import { runProgram } from './program.ts';
 
 const timeoutMs = 20_000;
@@ -68,6 +72,41 @@ test('program output is cut off at a limit', async () => {
   const end = await runProgram('sh', ['-c', 'head -c 1000000 /dev/zero | tr "\\0" x'], { timeoutMs });
   assert.ok(end.output.length < 70_000);
   assert.match(end.output, /x… \(cut off\)$/);
+});
+
+test('an error of the input leaves no descriptor open', async () => {
+  const open = () => readdirSync('/proc/self/fd').length;
+  const broken = () => ({
+    *[Symbol.iterator]() {
+      yield 'a';
+      throw new Error('no more rules');
+    },
+  });
+  const run = () => assert.rejects(runProgram('cat', [], { timeoutMs, input: broken() }), /no more rules/);
+  await run();
+  const before = open();
+  for (let i = 0; i < 5; i++) await run();
+  await eventually('all descriptors are closed', () => open() <= before);
+});
+
+test('a program that writes to a closed pipe ends by SIGPIPE, which Node itself ignores', async () => {
+  const end = await runProgram('bash', ['-c', 'yes | head -1 >/dev/null; echo $PIPESTATUS'], {
+    timeoutMs,
+  });
+  assert.equal(end.output, '141\n');
+});
+
+test('the signal that ended a program is told', async () => {
+  const end = await runProgram('sh', ['-c', 'kill -TERM $$'], { timeoutMs });
+  assert.deepEqual([end.status, end.signal, end.timedOut], [undefined, 'SIGTERM', false]);
+});
+
+test('an exit status is told also where SIGCHLD was ignored', () => {
+  const code = `import { runProgram } from ${JSON.stringify(join(import.meta.dirname, 'program.ts'))};
+    console.log((await runProgram('sh', ['-c', 'exit 4'], { timeoutMs: 20000 })).status);`;
+  const args = ['-c', 'trap "" CHLD; exec "$0" "$@"', process.execPath, '--input-type=module', '-e', code];
+  const { stdout, stderr } = spawnSync('bash', args, { encoding: 'utf8' });
+  assert.equal(stdout, '4\n', stderr);
 });
 
 test('starting a missing program rejects', async () => {

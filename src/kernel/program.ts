@@ -1,5 +1,9 @@
-import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { accessSync, constants, realpathSync } from 'node:fs';
+import { Socket } from 'node:net';
+import { constants as systemConstants } from 'node:os';
+import { delimiter, join } from 'node:path';
+import { loadStartProgram, type StartProgram } from '../native/start-program.ts';
 
 export interface ProgramOptions {
   /** Written to standard input in pieces, as fast as the program reads. */
@@ -36,52 +40,93 @@ const maxLine = 1 << 20;
 /** Many short lines are joined into pieces of about the size of a pipe. */
 const inputPiece = 64 << 10;
 
+/** The file that a program of the PATH is, behind all links; undefined when there is none. */
+export function programFile(program: string): string | undefined {
+  for (const folder of (process.env.PATH ?? '').split(delimiter)) {
+    const path = join(folder, program);
+    try {
+      accessSync(path, constants.X_OK);
+      return realpathSync(path);
+    } catch {
+      // Not in this folder.
+    }
+  }
+  return undefined;
+}
+
+let starter: Promise<StartProgram> | undefined;
+
 /** Starts a program of the PATH directly, without a shell, with the environment of this process. */
 export const runProgram: RunProgram = async (program, args, options) => {
   const { input, onLine, onStart, timeoutMs } = options;
-  const child = spawn(program, args, { stdio: [input ? 'pipe' : 'ignore', 'pipe', 'pipe'] });
-  let timedOut = false;
+  starter ??= loadStartProgram();
+  const start = await starter;
+  const child = start(program, args, input !== undefined);
+  onStart?.(child.pid);
+  let [timedOut, hasEnded] = [false, false];
+  // After its end, another process may have its pid.
+  const kill = () => !hasEnded && process.kill(child.pid, 'SIGKILL');
   const timer = setTimeout(() => {
-    timedOut = child.kill('SIGKILL');
+    timedOut = kill();
   }, timeoutMs);
-  const ended = endOf(child);
   const kept = new KeptOutput();
   const faults: unknown[] = [];
   const fail = (error: unknown) => {
     faults.push(error);
-    child.kill('SIGKILL');
+    kill();
   };
   const lines = onLine && new Lines(onLine, fail);
-  child.stderr?.setEncoding('utf8').on('data', (text: string) => kept.add(text));
-  child.stdout?.setEncoding('utf8').on('data', (text: string) => (lines ?? kept).add(text));
-  if (child.pid !== undefined) {
-    onStart?.(child.pid);
-    if (input) await feed(child, input).catch(fail);
-  }
-  const { status, signal } = await ended.finally(() => clearTimeout(timer));
+  const silent = Promise.all([
+    readTexts(child.output, (text) => (lines ?? kept).add(text)),
+    readTexts(child.errors, (text) => kept.add(text)),
+  ]);
+  if (input && child.input !== undefined) await feed(child.input, input).catch(fail);
+  await silent;
+  const status = await child.ended().finally(() => clearTimeout(timer));
+  hasEnded = true;
   lines?.end();
   if (faults.length > 0) throw faults[0];
-  return { status: status ?? undefined, ...(signal && { signal }), timedOut, output: kept.text };
+  return { ...endOf(status), timedOut, output: kept.text };
 };
 
-function endOf(child: ChildProcess): Promise<{ status: number | null; signal: NodeJS.Signals | null }> {
-  const ended = new Promise<{ status: number | null; signal: NodeJS.Signals | null }>((resolve, reject) => {
-    child.on('error', reject);
-    child.on('close', (status, signal) => resolve({ status, signal }));
-  });
-  // The program may fail to start before the caller awaits this promise.
-  ended.catch(() => {});
-  return ended;
+/** Resolves when the other end was closed. */
+async function readTexts(fd: number, take: (text: string) => void): Promise<void> {
+  const stream = new Socket({ fd, readable: true, writable: false }).setEncoding('utf8');
+  // The program's status says what went wrong.
+  stream.on('error', () => stream.destroy());
+  stream.on('data', take);
+  await new Promise<void>((resolve) => stream.once('close', () => resolve()));
+}
+
+/** Reads a wait status: the low byte has the signal that ended the program, the next one its exit status. */
+function endOf(waitStatus: number): Pick<ProgramEnd, 'status' | 'signal'> {
+  const number = waitStatus & 0x7f;
+  if (number === 0) return { status: (waitStatus >> 8) & 0xff };
+  const signal = Object.entries(systemConstants.signals).find(([, value]) => value === number)?.[0];
+  return { status: undefined, ...(signal !== undefined && { signal: signal as NodeJS.Signals }) };
 }
 
 /** Writes input until the program closes its standard input; then its exit status says why, and the rest is dropped. */
-async function feed(child: ChildProcess, input: Iterable<string> | AsyncIterable<string>): Promise<void> {
-  const { stdin } = child;
-  if (!stdin) return;
+async function feed(fd: number, input: Iterable<string> | AsyncIterable<string>): Promise<void> {
+  const stdin = new Socket({ fd, readable: false, writable: true });
   const closed = new Promise<void>((resolve) => {
     stdin.on('error', () => resolve());
     stdin.on('close', () => resolve());
   });
+  try {
+    await pour(input, stdin, closed);
+    stdin.end();
+  } catch (error) {
+    stdin.destroy();
+    throw error;
+  }
+}
+
+async function pour(
+  input: Iterable<string> | AsyncIterable<string>,
+  stdin: Socket,
+  closed: Promise<void>,
+): Promise<void> {
   let piece: string[] = [];
   let length = 0;
   const write = async () => {
@@ -97,7 +142,6 @@ async function feed(child: ChildProcess, input: Iterable<string> | AsyncIterable
     if (length >= inputPiece) await write();
   }
   if (length > 0 && !stdin.destroyed) await write();
-  stdin.end();
 }
 
 class KeptOutput {
