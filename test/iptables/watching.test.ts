@@ -10,7 +10,7 @@ import { checkVersion } from '../../src/backends/iptables/preconditions.ts';
 import { WrittenRules } from '../../src/backends/iptables/written-rules.ts';
 import { ensureJumps, savedRule } from '../../src/backends/jumps.ts';
 import { Commands } from '../../src/kernel/iptables/commands.ts';
-import { runProgram } from '../../src/kernel/program.ts';
+import { programFile, runProgram } from '../../src/kernel/program.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { silentLogger } from '../../src/obs/log.ts';
 import { ignoredMetric } from '../../src/obs/metrics.ts';
@@ -82,7 +82,8 @@ inNamespace(import.meta.url, () => {
       }
 
       test('the iptables on the PATH has the requested flavour', async () => {
-        assert.equal(await checkVersion(commands), flavour);
+        assert.equal(await checkVersion(commands, programFile), flavour);
+        assert.equal(await checkVersion(commands, () => undefined), flavour, 'by its version');
       });
 
       test('jumps are in upstream’s order, and restored at their place', async () => {

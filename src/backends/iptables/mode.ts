@@ -1,6 +1,6 @@
 import { Commands } from '../../kernel/iptables/commands.ts';
 import type { Flavour } from '../../kernel/iptables/table-reader.ts';
-import { runProgram } from '../../kernel/program.ts';
+import { programFile, runProgram } from '../../kernel/program.ts';
 import { systemFiles } from '../../kernel/system-files.ts';
 import { type Clock, systemClock } from '../../lib/clock.ts';
 import { toMillis } from '../../lib/duration.ts';
@@ -63,7 +63,8 @@ class IptablesMode implements Mode {
     try {
       const settings = settingsOf(context);
       if (settings.localhostNodePorts && routeLocalnet(systemFiles, logger)) await markLocalnet(logger);
-      const flavour = await checkVersion(new Commands({ family, run: runProgram, clock, logger }));
+      const commands = new Commands({ family, run: runProgram, clock, logger });
+      const flavour = await checkVersion(commands, programFile);
       if (isFirst) await warnOfMix(flavour, flavourContext(clock, logger));
       return this.#engine(context, settings, flavour, node);
     } catch (error) {

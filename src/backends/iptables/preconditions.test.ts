@@ -7,12 +7,27 @@ import { checkVersion, isConntrackLiberal, routeLocalnet } from './preconditions
 test('an old iptables is refused', async () => {
   const versioned = (text: string) => {
     const { run, clock, logger } = world(() => ({ lines: [text] }));
-    return checkVersion(new Commands({ family: 'IPv4', run, clock, logger }));
+    return checkVersion(
+      new Commands({ family: 'IPv4', run, clock, logger }),
+      () => '/usr/sbin/iptables-wrapper',
+    );
   };
   assert.equal(await versioned('iptables v1.6.2'), 'legacy');
   assert.equal(await versioned('iptables v1.10.0 (nf_tables)'), 'nft');
   assert.equal(await versioned('iptables, some other build (nf_tables)'), 'nft');
   await assert.rejects(versioned('iptables v1.4.21'), /iptables 1\.4\.21 is too old: 1\.6\.2 or later/);
+});
+
+test('a file whose name tells the flavour is not run', async () => {
+  const flavourOf = (file: string) => {
+    const { run, clock, logger } = world(() => assert.fail('it was run'));
+    return checkVersion(new Commands({ family: 'IPv6', run, clock, logger }), (program) => {
+      assert.equal(program, 'ip6tables');
+      return file;
+    });
+  };
+  assert.equal(await flavourOf('/usr/sbin/xtables-nft-multi'), 'nft');
+  assert.equal(await flavourOf('/sbin/xtables-legacy-multi'), 'legacy');
 });
 
 test('route_localnet is set only when it is not, and a refusal is the end', () => {

@@ -1,5 +1,5 @@
 import type { Commands } from '../../kernel/iptables/commands.ts';
-import { type Flavour, flavourOf } from '../../kernel/iptables/table-reader.ts';
+import { type Flavour, flavourOf, flavourOfFile } from '../../kernel/iptables/table-reader.ts';
 import { Sysctl } from '../../kernel/sysctl.ts';
 import type { SystemFiles } from '../../kernel/system-files.ts';
 import type { NodePortAddresses } from '../../model/node-port-addresses.ts';
@@ -9,8 +9,13 @@ import { localnetSysctl } from './localnet.ts';
 /** The first version whose MASQUERADE knows --random-fully. */
 const minimumVersion = [1, 6, 2] as const;
 
-/** The flavour of the program on the PATH. Throws when its version is too old. */
-export async function checkVersion(commands: Commands): Promise<Flavour> {
+/** The flavour of the program on the PATH. Throws when its version is too old. `fileOf` finds the file of a program. */
+export async function checkVersion(
+  commands: Commands,
+  fileOf: (program: string) => string | undefined,
+): Promise<Flavour> {
+  const known = flavourOfFile(fileOf(commands.program()));
+  if (known) return known;
   const text = await commands.version();
   const version = /\bv(\d+)\.(\d+)\.(\d+)/.exec(text)?.slice(1).map(Number);
   if (version && isBefore(version, minimumVersion)) {

@@ -11,6 +11,15 @@ export function flavourOf(version: string): Flavour {
   return version.includes('(nf_tables)') ? 'nft' : 'legacy';
 }
 
+/**
+ * The flavour that a file's name tells, which saves running it; undefined when it does not. Versions with such files know all
+ * that is needed of them: they begin with 1.8.
+ */
+export function flavourOfFile(path: string | undefined): Flavour | undefined {
+  if (path?.endsWith('/xtables-nft-multi')) return 'nft';
+  return path?.endsWith('/xtables-legacy-multi') ? 'legacy' : undefined;
+}
+
 /** Names of the x_tables tables that exist. */
 export function legacyTables(files: SystemFiles, family: Family): ReadonlySet<string> {
   try {
