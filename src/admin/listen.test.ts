@@ -78,10 +78,7 @@ test('listen addresses are parsed as in Kubernetes', () => {
 });
 
 test('a wildcard of either family means both, with IPv4 as the fallback', () => {
-  const both = [
-    { host: '::', port: 1 },
-    { host: '0.0.0.0', port: 1 },
-  ];
+  const both = [{ port: 1 }, { host: '::', port: 1 }, { host: '0.0.0.0', port: 1 }];
   assert.deepEqual(listenTargets({ host: '0.0.0.0', port: 1 }), both);
   assert.deepEqual(listenTargets({ host: '::', port: 1 }), both);
   assert.deepEqual(listenTargets({ host: '0:0:0:0:0:0:0:0', port: 1 }), both);
@@ -166,7 +163,19 @@ test('without IPv6 in the kernel a wildcard listens on IPv4', async (t) => {
   };
   const port = await start(t, { address: '[::]:0', makeServer }).listening;
   assert.equal((await fetch(`http://127.0.0.1:${port}/`)).status, 200);
-  assert.deepEqual(tried, ['::', '0.0.0.0']);
+  assert.deepEqual(tried, [undefined, '::', '0.0.0.0']);
+});
+
+test('a wildcard whose port is in use in IPv6 does not serve IPv4 alone', {
+  skip: !hasIPv6 && 'no IPv6 here',
+}, async (t) => {
+  const holder = createServer().listen({ port: 0, host: '::', ipv6Only: true });
+  await once(holder, 'listening');
+  t.after(() => holder.close());
+  const { port } = holder.address() as AddressInfo;
+  const { serving, nextFailure } = start(t, { address: `0.0.0.0:${port}` });
+  assert.match((await nextFailure()).message, /bind: address already in use$/);
+  assert.equal(serving.port, undefined);
 });
 
 test('close during the pause before a retry stops retrying', async (t) => {

@@ -44,6 +44,9 @@ export interface ListenAddress {
   readonly port: number;
 }
 
+/** Where to try to listen. Without a host, Node takes `::`, and `0.0.0.0` when that fails for any reason. */
+export type ListenTarget = Partial<Pick<ListenAddress, 'host'>> & Pick<ListenAddress, 'port'>;
+
 /**
  * Reads `IP:port`; throws if it is anything else. As in Kubernetes, numbers may have leading zeros (and are decimal), and
  * the port may have a plus sign.
@@ -59,16 +62,14 @@ export function parseListenAddress(address: string): ListenAddress {
 }
 
 /**
- * Returns the address to listen on, and another one to try if the kernel has no IPv6. A wildcard of either family means
- * both families, as in Go.
+ * Returns where to listen, in the order in which to try. A wildcard of either family means both families, as in Go, or only
+ * IPv4 if the kernel has no IPv6. The first of its targets has no host, since Node takes 6 ms of a start to find out
+ * that `::` is an IPv6 address.
  */
-export function listenTargets({ host, port }: ListenAddress): readonly [ListenAddress, ListenAddress?] {
+export function listenTargets({ host, port }: ListenAddress): readonly ListenTarget[] {
   const isWildcard = /^[0:.]+$/.test(host);
   if (!isWildcard) return [{ host, port }];
-  return [
-    { host: '::', port },
-    { host: '0.0.0.0', port },
-  ];
+  return [{ port }, { host: '::', port }, { host: '0.0.0.0', port }];
 }
 
 /** Errors that mean "this kernel has no IPv6" rather than "this address is in use". */
@@ -76,7 +77,7 @@ const noIPv6 = new Set(['EAFNOSUPPORT', 'EADDRNOTAVAIL', 'EPROTONOSUPPORT']);
 
 class Listening implements Serving {
   readonly #options: ServeOptions;
-  readonly #targets: readonly [ListenAddress, ListenAddress?];
+  readonly #targets: readonly ListenTarget[];
   #server: HttpServer | undefined;
   #retry: Timer | undefined;
   #closed = false;
@@ -92,7 +93,7 @@ class Listening implements Serving {
   }
 
   start(): void {
-    this.#listen(this.#targets[0], this.#targets[1]);
+    this.#listen(this.#targets);
   }
 
   async close(): Promise<void> {
@@ -103,14 +104,24 @@ class Listening implements Serving {
     if (server) await server.stop(this.#options.clock);
   }
 
-  #listen(target: ListenAddress, fallback?: ListenAddress): void {
+  #listen([target, ...others]: readonly ListenTarget[]): void {
     const { handler, capacity, makeServer } = this.#options;
     const server = makeServer?.(handler, capacity) ?? new HttpServer(handler, capacity);
     this.#server = server;
-    server.once('listening', () => this.#listening(server));
+    const tryOthers = () => {
+      server.close();
+      this.#listen(others);
+    };
+    const isVague = target?.host === undefined;
+    server.once('listening', () => {
+      // The others tell why it is not both families, or serve IPv4 because the kernel has nothing else.
+      if (isVague && !this.#closed && familyOf(server) === 'IPv4') tryOthers();
+      else this.#listening(server);
+    });
     server.on('error', (error: NodeJS.ErrnoException) => {
       if (this.#server !== server) return;
-      if (fallback && !server.listening && noIPv6.has(error.code ?? '')) this.#listen(fallback);
+      const isNoReason = isVague || noIPv6.has(error.code ?? '');
+      if (others.length > 0 && !server.listening && isNoReason) tryOthers();
       else this.#failed(server, error);
     });
     server.listen({ ...target, backlog });
@@ -147,4 +158,9 @@ class Listening implements Serving {
     });
     this.#retry = clock.setTimeout(() => this.start(), retryMs);
   }
+}
+
+function familyOf(server: HttpServer): string | undefined {
+  const address = server.address();
+  return typeof address === 'object' ? address?.family : undefined;
 }

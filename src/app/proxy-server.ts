@@ -148,7 +148,8 @@ export class ProxyServer {
 
   #copyLock(): CopyLock {
     const { mode, problems, logger } = this.#parts;
-    const started = new Date(performance.timeOrigin).toISOString();
+    // As performance.timeOrigin, which would load a module of Node that nothing else at a start needs.
+    const started = new Date(Date.now() - process.uptime() * 1000).toISOString();
     const lock = new CopyLock({
       name: copyLockName,
       about: `${mode.name} mode, ${productText(product)}, started ${started}`,

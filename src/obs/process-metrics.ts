@@ -1,3 +1,4 @@
+import { readText } from '../lib/file-error.ts';
 import {
   describeCounter as counter,
   type Descriptor,
@@ -108,10 +109,7 @@ function ipOctets(netstat: string): { received: number; transmitted: number } {
 
 /** The real /proc. */
 export const procReader: ProcReader = {
-  async read(path) {
-    const { readFile } = await import('node:fs/promises');
-    return readFile(`/proc/${path}`, 'utf8');
-  },
+  read: (path) => readText(`/proc/${path}`),
   async list(path) {
     const { readdir } = await import('node:fs/promises');
     return readdir(`/proc/${path}`);
