@@ -113,7 +113,7 @@ async function buildProxy(
     supported: { 'dynamic-import': false },
     external: ['koffi'],
     define: { ...define, ...wrapper.define },
-    plugins: [lazyBuiltins(), directFFI()],
+    plugins: [lazyBuiltins(join(root, 'src')), directFFI()],
     sourcemap: 'external',
     banner: { js: wrapper.banner },
     footer: { js: wrapper.footer },

@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { existsSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 /** Modes whose first sync is part of the training; a mode that cannot run here is left out. */
@@ -9,25 +9,36 @@ const modes = ['nftables', 'iptables'] as const;
 /** Node's modules that cost milliseconds to load, and that a start may not need. */
 const lazyModules = ['https', 'tls', 'crypto', 'child_process', 'worker_threads', 'zlib', 'fs/promises'];
 
-/** A plugin for esbuild: loads these modules of Node when one of their exports is first used. */
-export function lazyBuiltins(): import('esbuild').Plugin {
+/**
+ * A plugin for esbuild: loads these modules of Node when one of their exports is first used. Exports whose names are nowhere in
+ * `sources` are left out: at a start, a getter is defined for each of the others wherever the module is imported.
+ */
+export function lazyBuiltins(sources: string): import('esbuild').Plugin {
   return {
     name: 'lazy-builtins',
     setup(build) {
+      const words = wordsIn(sources);
       build.onResolve({ filter: /^node:/ }, ({ path }) => {
         const name = path.slice('node:'.length);
         return lazyModules.includes(name) ? { path: name, namespace: 'lazy', sideEffects: false } : null;
       });
       build.onLoad({ filter: /.*/, namespace: 'lazy' }, ({ path }) => ({
-        contents: lazyModule(`node:${path}`),
+        contents: lazyModule(`node:${path}`, words),
         loader: 'js',
       }));
     },
   };
 }
 
-function lazyModule(name: string): string {
-  const keys = Object.keys(process.getBuiltinModule(name) ?? {}).filter((key) => key !== 'default');
+function wordsIn(folder: string): Set<string> {
+  const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((file) =>
+    file.endsWith('.ts'),
+  );
+  return new Set(files.flatMap((file) => readFileSync(join(folder, file), 'utf8').match(/\w+/g) ?? []));
+}
+
+function lazyModule(name: string, used: ReadonlySet<string>): string {
+  const keys = Object.keys(process.getBuiltinModule(name) ?? {}).filter((key) => used.has(key));
   return `for (const key of ${JSON.stringify(keys)}) {
   Object.defineProperty(exports, key, { enumerable: true, get: () => process.getBuiltinModule('${name}')[key] });
 }`;
