@@ -18,8 +18,9 @@ import { ownProgram, type Program } from './programs/program.ts';
 import { type Measurement, measurements, sizeText } from './report/measurement.ts';
 import { ControlGroup } from './starved/control-group.ts';
 import { measureFlowPass } from './starved/flow-pass.ts';
-import { FreshCopy } from './starved/fresh-copy.ts';
+
 import { type Hardship, hardships, Ordeal } from './starved/hardship.ts';
+import { ProgramCopy } from './starved/program-copy.ts';
 
 const part = 'starved';
 const defaultSizes = '20x3,1000x3,10000x10';
@@ -102,7 +103,8 @@ async function measureMemory(
   { mode, size, program: name, path }: Task,
   probe: Probe,
 ): Promise<Measurement[]> {
-  const copy = new FreshCopy(path);
+  const copy = new ProgramCopy(path);
+  copy.forgetFiles();
   const group = new ControlGroup(`kpt-bench-${process.pid}`);
   try {
     return await withProgram({ path: copy.path, mode, through: group.through }, size, probe, async () => {
@@ -124,11 +126,12 @@ async function measureOrdeal(
   hardship: Hardship,
   probe: Probe,
 ): Promise<Measurement[]> {
+  const copy = new ProgramCopy(path);
   const ordeal = new Ordeal(hardship);
   const subject = { part, topic: `${mode} mode, ${hardship}`, program: name, size };
   try {
     return await withProgram(
-      { path, mode, through: ordeal.through },
+      { path: copy.path, mode, through: ordeal.through },
       size,
       probe,
       async (cluster, program, cold) => {
@@ -151,6 +154,7 @@ async function measureOrdeal(
     );
   } finally {
     await ordeal.end();
+    copy.remove();
   }
 }
 

@@ -142,4 +142,8 @@ function isAnswered(agent: Agent): Promise<boolean> {
   });
 }
 
-if (import.meta.main) serve();
+if (import.meta.main) {
+  // A benchmark that breaks off does not stop it.
+  process.on('disconnect', () => process.exit());
+  serve();
+}

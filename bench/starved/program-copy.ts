@@ -5,10 +5,10 @@ import { basename, join, resolve } from 'node:path';
 import { ownProgram } from '../programs/program.ts';
 
 /**
- * A copy of a program whose files are in nobody's memory. The kernel charges a page of a file to the control group that
- * reads it first, so only such a copy shows what a pod is charged for.
+ * A copy of a program as an operator installs it. In a checkout, the launcher would first look whether a source is newer than
+ * the bundle.
  */
-export class FreshCopy {
+export class ProgramCopy {
   /** The command. */
   readonly path: string;
   readonly #directory = mkdtempSync(join(tmpdir(), 'kpt-bench-'));
@@ -17,6 +17,13 @@ export class FreshCopy {
     if (program === ownProgram) this.#copyOwn();
     else cpSync(program, join(this.#directory, basename(program)));
     this.path = join(this.#directory, program === ownProgram ? 'bin/kube-proxy' : basename(program));
+  }
+
+  /**
+   * Drops its files from memory. The kernel charges a page of a file to the control group that reads it first, so only then
+   * is the program charged for them as a pod is.
+   */
+  forgetFiles(): void {
     const files = readdirSync(this.#directory, { recursive: true, withFileTypes: true });
     for (const file of files) if (file.isFile()) forget(join(file.parentPath, file.name));
   }
