@@ -111,6 +111,19 @@ inNamespace(import.meta.url, () => {
     await own.close();
   });
 
+  test('rules of others that copy conntrack marks to packets and back do not disturb', { skip }, async () => {
+    const others = `table ip others {
+      chain prerouting { type filter hook prerouting priority mangle; meta mark set ct mark; }
+      chain output { type route hook output priority mangle; meta mark set ct mark; }
+      chain postrouting { type filter hook postrouting priority mangle; ct mark set meta mark; }
+    }`;
+    sh(`nft '${others}'`);
+    cleanups.add(() => sh('nft delete table ip others'));
+    await serveAt('IPv4');
+    const outcome = await client.ask({ address: clusterIPs.IPv4, port: 80 });
+    assert.deepEqual(outcome, { kind: 'answered', by: 'server', source: clientIPs.IPv4 });
+  });
+
   test('without the rules for answers, endpoints see the address of the node', { skip }, async () => {
     const node = await UserspaceNode.open(cleanups, { keepsSource: false });
     await node.program(planOf({ clusterIP: clusterIPs.IPv4 }, [{ ip: serverIPs.IPv4, port }]));

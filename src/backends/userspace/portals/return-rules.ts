@@ -6,6 +6,8 @@ import { hasBit, isNew, isReply, PacketFields, type RuleBody } from '../../nft-f
 import type { UserspaceSettings } from '../settings.ts';
 import type { PortalChain } from './rules.ts';
 
+/** After conntrack, and before rules of other programs that copy its mark to packets: theirs would take ours off. */
+const afterConntrack = -190;
 /** After destination NAT, which has put back what other programs' masquerading changed. */
 const afterNat = -90;
 /** Before other programs' filters, so that they see the packet as the endpoint sent it. */
@@ -45,10 +47,15 @@ export function returnChains({ family, hostIP }: UserspaceSettings): PortalChain
       rules: [toHere],
     },
     {
+      name: 'return-mark',
+      base: { type: 'filter', hook: 'output', priority: afterConntrack },
+      rules: [rememberRule, collisionRule],
+    },
+    {
       name: 'return-output',
       // Endpoints on this node answer from here. This type of chain chooses the route again.
       base: { type: 'route', hook: 'output', priority: afterNat },
-      rules: [rememberRule, collisionRule, toHere],
+      rules: [toHere],
     },
     {
       name: 'return-input',
