@@ -68,6 +68,16 @@ inNamespace(import.meta.url, () => {
     assert.doesNotMatch(sh('nft list tables'), /kube-proxy/);
   });
 
+  test('the address to bind to may appear after the start', async () => {
+    const late = '192.0.2.77';
+    const retry = ['--iptables-sync-period=1s', '--iptables-min-sync-period=1s'];
+    const flags = ['--conntrack-max-per-core=0', `--bind-address=${late}`, ...retry];
+    await start(/cannot hold a port for answers at 192\.0\.2\.77: .*EADDRNOTAVAIL/, { flags });
+    sh(`ip addr add ${late}/32 dev lo`);
+    cleanups.add(() => sh(`ip addr del ${late}/32 dev lo`));
+    await answers({ ip: '10.96.0.1', port: 80 });
+  });
+
   test('an inspection in another process reads the kernel and opens no listeners', async () => {
     cleanups.add(() => sh('nft flush ruleset'));
     await start(/running in (dual|single)-stack mode/);

@@ -101,7 +101,7 @@ class UserspaceMode implements Mode {
     };
     const keepsSource = () => {
       const driver = this.#running.get(family)?.driver;
-      return driver === undefined || (driver instanceof PortalDriver && driver.returnPorts !== undefined);
+      return driver === undefined || (driver instanceof PortalDriver && driver.keepsSource);
     };
     return packetRules(config.ipvs.scheduler, direct, keepsSource);
   }

@@ -2,6 +2,7 @@ import type { NodeForwarder } from '../../forwarder/open.ts';
 import { isAlreadyExists, isNotFound } from '../../kernel/nft/errors.ts';
 import type { KernelInterfaces } from '../../kernel/open.ts';
 import type { Clock } from '../../lib/clock.ts';
+import { messageOf } from '../../lib/thrown.ts';
 import { joinHostPort } from '../../model/ip.ts';
 import type { Logger } from '../../obs/log.ts';
 import type { ServicePlan } from '../../plan/service-plan.ts';
@@ -48,23 +49,26 @@ export class PortalDriver implements Driver<NodeElements> {
   readonly #options: PortalOptions;
   readonly #portals: Portals;
   readonly #placing: Placing;
-  readonly #returnPorts: HeldReturnPorts | undefined;
+  #returnPorts: HeldReturnPorts | undefined;
   readonly #served = new Map<string, Served>();
   readonly #answerers = new Map<string, Set<string>>();
   #signals: EngineSignals<NodeElements> | undefined;
 
-  /** Throws SystemError when no port is left for answers. */
   constructor(options: PortalOptions) {
-    const { settings, kernel, claim } = options;
+    const { settings, kernel } = options;
     this.#options = options;
     this.#portals = new Portals(settings, kernel.nft);
     this.#placing = new Placing(options);
-    this.#returnPorts = settings.keepsSource ? new HeldReturnPorts(claim, settings.hostIP) : undefined;
   }
 
   readonly flows = { answerers: (key: string): ReadonlySet<string> => this.#answerersOf(key) };
 
-  /** Undefined where endpoints see the address of this node. */
+  /** Whether endpoints see the address of clients that the plan does not masquerade. */
+  get keepsSource(): boolean {
+    return this.#options.settings.keepsSource;
+  }
+
+  /** Undefined before the first sync, and where endpoints see the address of this node. */
   get returnPorts(): ReturnPorts | undefined {
     return this.#returnPorts;
   }
@@ -124,8 +128,10 @@ export class PortalDriver implements Driver<NodeElements> {
     wanted: Wanted,
     commit: (steps: Steps, node: NodeElements) => Promise<void>,
   ): Promise<Written<NodeElements>> {
-    const steps = await this.#prepare(keys, wanted);
     const { settings } = this.#options;
+    // The address may still be missing when the program starts. The sync then fails, and is tried again.
+    if (settings.keepsSource) this.#returnPorts ??= this.#heldReturnPorts();
+    const steps = await this.#prepare(keys, wanted);
     const node = nodeElements(wanted.serviceCIDRs, wanted.addresses, settings, this.#returnPorts);
     try {
       await commit(steps, node);
@@ -136,6 +142,16 @@ export class PortalDriver implements Driver<NodeElements> {
     }
     this.#settle(steps);
     return { belief: node, failures: failuresOf(steps) };
+  }
+
+  #heldReturnPorts(): HeldReturnPorts {
+    const { settings, claim } = this.#options;
+    try {
+      return new HeldReturnPorts(claim, settings.hostIP);
+    } catch (error) {
+      const text = `cannot hold a port for answers at ${settings.hostIP}: ${messageOf(error)}`;
+      throw new Error(text, { cause: error });
+    }
   }
 
   async #prepare(keys: Iterable<string>, { plans, addresses }: Wanted): Promise<Steps> {

@@ -1,4 +1,4 @@
-import type { NodeForwarder } from '../../forwarder/open.ts';
+import type { NodeForwarder, PortClaim } from '../../forwarder/open.ts';
 
 /**
  * Ports of the node at which answers arrive that endpoints send to clients' addresses: the rules write them into the
@@ -11,22 +11,29 @@ export interface ReturnPorts {
 
 /** Holds a port of each protocol at the address that packets are sent to. Throws SystemError when there is none. */
 export class HeldReturnPorts implements ReturnPorts {
-  readonly TCP: number;
-  readonly UDP: number;
-  readonly #release: () => void;
+  readonly #tcp: PortClaim;
+  readonly #udp: PortClaim;
 
   constructor(claim: NodeForwarder['claim'], ip: string) {
-    const tcp = claim('TCP', { ip, port: 0 });
-    const udp = claim('UDP', { ip, port: 0 });
-    this.TCP = tcp.port;
-    this.UDP = udp.port;
-    this.#release = () => {
-      tcp.release();
-      udp.release();
-    };
+    this.#tcp = claim('TCP', { ip, port: 0 });
+    try {
+      this.#udp = claim('UDP', { ip, port: 0 });
+    } catch (error) {
+      this.#tcp.release();
+      throw error;
+    }
+  }
+
+  get TCP(): number {
+    return this.#tcp.port;
+  }
+
+  get UDP(): number {
+    return this.#udp.port;
   }
 
   release(): void {
-    this.#release();
+    this.#tcp.release();
+    this.#udp.release();
   }
 }

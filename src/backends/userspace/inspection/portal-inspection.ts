@@ -85,7 +85,7 @@ export async function comparePortals(
     [...sockets.values()].map((socket) => ({ service, socket })),
   );
   const unopened = settings.keepsSource ? { TCP: portToBeOpened, UDP: portToBeOpened } : undefined;
-  const returnPorts = running ? running.returnPorts : unopened;
+  const returnPorts = running?.returnPorts ?? unopened;
   const shared = nodeElements(request.serviceCIDRs, addresses, settings, returnPorts);
   const elements = [
     ...shared.map((element) => ({ service: undefined, element })),
