@@ -131,11 +131,11 @@ inNamespace(import.meta.url, () => {
     assert.deepEqual(outcome, { kind: 'answered', by: 'server', source: gateways.IPv4 });
   });
 
-  test('a kernel that refuses the rules for answers is an obstacle, and so is a node without addresses', async () => {
+  test('a kernel that refuses the rules for answers is an obstacle, and so is a loopback address', async () => {
     const { kernel, settings } = await UserspaceNode.open(cleanups);
     assert.equal(await obstacleToSources(settings, kernel.nft), undefined);
     const loopback = await obstacleToSources({ ...settings, hostIP: '127.0.0.1' }, kernel.nft);
-    assert.equal(loopback, 'this node has no address besides loopback');
+    assert.equal(loopback, 'proxy sockets listen on 127.0.0.1, a loopback address');
     kernel.nft.check = async () => {
       throw new NftError('check', [{ errno: 'EOPNOTSUPP', text: '' }]);
     };

@@ -48,8 +48,9 @@ export async function obstacleToSources(
   settings: UserspaceSettings,
   nft: KernelInterfaces['nft'],
 ): Promise<string | undefined> {
-  if (isLoopback(toIP(settings.hostIP))) return 'this node has no address besides loopback';
-  const obstacle = await clientSourceObstacle(settings.family);
+  const { family, hostIP } = settings;
+  if (isLoopback(toIP(hostIP))) return `proxy sockets listen on ${hostIP}, a loopback address`;
+  const obstacle = await clientSourceObstacle(family);
   if (obstacle !== undefined) return obstacle;
   try {
     await new Portals({ ...settings, keepsSource: true }, nft).check();
