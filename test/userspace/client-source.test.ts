@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { existsSync, writeFileSync } from 'node:fs';
 import { after, afterEach, before, test } from 'node:test';
 import { obstacleToSources } from '../../src/backends/userspace/capture.ts';
+import type { SocketAddress } from '../../src/forwarder/socket-address.ts';
 import { NftError } from '../../src/kernel/nft/errors.ts';
 import { type Family, families } from '../../src/model/ip.ts';
 import { Host } from '../cluster/lab/host.ts';
@@ -45,9 +46,15 @@ function pod(name: string, addresses: Readonly<Record<Family, string>>): Host {
   return new Host(name, namespace);
 }
 
-async function serveAt(family: Family, protocol: 'TCP' | 'UDP' = 'TCP'): Promise<UserspaceNode> {
+/** Serves a service whose endpoints are the server and others. */
+async function serveAt(
+  family: Family,
+  protocol: 'TCP' | 'UDP' = 'TCP',
+  ...others: readonly SocketAddress[]
+): Promise<UserspaceNode> {
   const node = await UserspaceNode.open(cleanups, { family });
-  await node.program(planOf({ clusterIP: clusterIPs[family], protocol }, [{ ip: serverIPs[family], port }]));
+  const endpoints = [{ ip: serverIPs[family], port }, ...others];
+  await node.program(planOf({ clusterIP: clusterIPs[family], protocol }, endpoints));
   return node;
 }
 
@@ -82,6 +89,34 @@ inNamespace(import.meta.url, () => {
         assert.deepEqual(outcome, { kind: 'answered', by: 'server', source: clientIPs[family] });
         await cleanups.run();
       }
+    }
+  });
+
+  test('instead of an endpoint that does not answer, another one sees the address of the client', {
+    skip,
+  }, async () => {
+    const silent: Readonly<Record<Family, string>> = { IPv4: '10.244.1.99', IPv6: 'fd00:244:1::99' };
+    for (const family of families) {
+      await serveAt(family, 'TCP', { ip: silent[family], port });
+      for (let turn = 0; turn < 2; turn++) {
+        const outcome = await client.ask({ address: clusterIPs[family], port: 80 });
+        assert.deepEqual(outcome, { kind: 'answered', by: 'server', source: clientIPs[family] });
+      }
+      await cleanups.run();
+    }
+  });
+
+  test('a UDP client whose address is kept avoids an endpoint that rejected it with an ICMP error', {
+    skip,
+  }, async () => {
+    for (const family of families) {
+      await serveAt(family, 'UDP', { ip: serverIPs[family], port: port + 1 });
+      const outcomes: string[] = [];
+      for (let turn = 0; turn < 4; turn++) {
+        outcomes.push((await client.ask({ transport: 'udp', address: clusterIPs[family], port: 80 })).kind);
+      }
+      assert.ok(outcomes.filter((kind) => kind !== 'answered').length <= 1, outcomes.join(', '));
+      await cleanups.run();
     }
   });
 
