@@ -90,7 +90,7 @@ export class PacketFields {
 
   /** The address that the first packet of the flow was sent from. */
   originalSource(dreg: Register): Expr {
-    return { kind: 'ct-tuple', key: this.#family === 'IPv4' ? 'saddr' : 'saddr6', dreg };
+    return { kind: 'ct-original', key: this.#family === 'IPv4' ? 'saddr' : 'saddr6', dreg };
   }
 
   /** The packet is an ICMP message. */

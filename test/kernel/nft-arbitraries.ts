@@ -36,8 +36,8 @@ const loads: fc.Arbitrary<Expr>[] = [
     dreg: register,
   }),
   record({
-    kind: fc.constant('ct-tuple'),
-    key: fc.constantFrom('saddr', 'saddr6', 'sport'),
+    kind: fc.constant('ct-original'),
+    key: fc.constantFrom('saddr', 'saddr6', 'sport', 'zone'),
     dreg: register,
   }),
   record({
@@ -110,7 +110,7 @@ const effects: fc.Arbitrary<Expr>[] = [
     },
     ['kind', 'base', 'offset', 'length', 'sreg'],
   ),
-  record({ kind: fc.constant('ct-set'), key: fc.constant('mark'), sreg: register }),
+  record({ kind: fc.constant('ct-set'), key: fc.constant('zone'), sreg: register }),
   record({
     kind: fc.constant('meta-set'),
     key: fc.constantFrom('mark', 'priority', 'nftrace'),

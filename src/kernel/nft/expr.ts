@@ -22,8 +22,8 @@ export type MetaKey =
   | 'nfproto'
   | 'l4proto';
 export type CtKey = 'state' | 'direction' | 'status' | 'mark' | 'l3protocol' | 'protocol' | 'packets';
-/** Fields of the addresses of a connection: as its first sender sent them, before any rewriting. */
-export type CtTupleKey = 'saddr' | 'saddr6' | 'sport';
+/** What conntrack knows of the original direction: addresses as the first sender sent them, before any rewriting. */
+export type CtOriginalKey = 'saddr' | 'saddr6' | 'sport' | 'zone';
 export type CmpOp = 'eq' | 'neq' | 'lt' | 'lte' | 'gt' | 'gte';
 export type FibFlag = 'saddr' | 'daddr' | 'mark' | 'iif' | 'oif' | 'present';
 export type FibResult = 'oif' | 'oifname' | 'type';
@@ -81,17 +81,24 @@ export interface CtExpr {
   readonly dreg: Register;
 }
 
-/** Loads a field of the original direction: an address or a port, in network byte order. From kernel 4.17. */
-export interface CtTupleExpr {
-  readonly kind: 'ct-tuple';
-  readonly key: CtTupleKey;
+/**
+ * Loads a field of the original direction: an address or a port in network byte order, or the zone, two bytes in host
+ * order. From kernel 4.17.
+ */
+export interface CtOriginalExpr {
+  readonly kind: 'ct-original';
+  readonly key: CtOriginalKey;
   readonly dreg: Register;
 }
 
-/** Sets the connection's mark from a register, four bytes. */
+/**
+ * Sets the zone of the original direction from a register, two bytes in host order; nothing if conntrack knows the packet
+ * already. So this connection and another one with the same addresses are two, and conntrack gives one of them another port
+ * if their answers could not be told apart.
+ */
 export interface CtSetExpr {
   readonly kind: 'ct-set';
-  readonly key: 'mark';
+  readonly key: 'zone';
   readonly sreg: Register;
 }
 
@@ -261,7 +268,7 @@ export type Expr =
   | MetaExpr
   | MetaSetExpr
   | CtExpr
-  | CtTupleExpr
+  | CtOriginalExpr
   | CtSetExpr
   | CmpExpr
   | RangeExpr

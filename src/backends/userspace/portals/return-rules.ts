@@ -1,13 +1,12 @@
 import { clientSourceMark } from '../../../forwarder/client-source.ts';
 import type { Expr } from '../../../kernel/nft/expr.ts';
-import { word } from '../../../kernel/nft/fields.ts';
 import { toIP } from '../../../model/ip.ts';
-import { hasBit, isNew, isReply, PacketFields, type RuleBody } from '../../nft-fields.ts';
+import { hasBit, isReply, PacketFields, type RuleBody } from '../../nft-fields.ts';
 import type { UserspaceSettings } from '../settings.ts';
 import type { PortalChain } from './rules.ts';
 
-/** After conntrack, and before rules of other programs that copy its mark to packets: theirs would take ours off. */
-const afterConntrack = -190;
+/** Before conntrack, and before rules of other programs that choose a zone, or change marks. */
+const beforeConntrack = -310;
 /** After destination NAT, which has put back what other programs' masquerading changed. */
 const afterNat = -90;
 /** Before other programs' filters, so that they see the packet as the endpoint sent it. */
@@ -47,9 +46,9 @@ export function returnChains({ family, hostIP }: UserspaceSettings): PortalChain
       rules: [toHere],
     },
     {
-      name: 'return-mark',
-      base: { type: 'filter', hook: 'output', priority: afterConntrack },
-      rules: [rememberRule, collisionRule],
+      name: 'return-zone',
+      base: { type: 'filter', hook: 'output', priority: beforeConntrack },
+      rules: [zoneRule],
     },
     {
       name: 'return-output',
@@ -66,7 +65,7 @@ export function returnChains({ family, hostIP }: UserspaceSettings): PortalChain
           ...ofOurs,
           ...returnPort(1),
           packet.originalSource(2),
-          { kind: 'ct-tuple', key: 'sport', dreg: 1 },
+          { kind: 'ct-original', key: 'sport', dreg: 1 },
           packet.setDaddr(2),
           setPort(1),
         ],
@@ -75,28 +74,23 @@ export function returnChains({ family, hostIP }: UserspaceSettings): PortalChain
   ];
 }
 
-/** The packet is from a socket that has a client's address. */
-const fromOurs: RuleBody = hasBit({ kind: 'meta', key: 'mark', dreg: 0 }, clientSourceMark);
+/**
+ * Connections that are made from clients' addresses have a zone of conntrack, of the same number as their mark. If the client
+ * itself has a connection to the same endpoint at the same port, they stay two, and the later one leaves this node from
+ * another port.
+ */
+const zone = new Uint8Array(Uint16Array.of(clientSourceMark).buffer);
 
-/** The connection was made from a client's address by this process. */
-const ofOurs: RuleBody = hasBit({ kind: 'ct', key: 'mark', dreg: 0 }, clientSourceMark);
-
-const rememberRule: RuleBody = [
-  ...fromOurs,
-  ...isNew,
-  { kind: 'ct', key: 'mark', dreg: 0 },
-  { kind: 'bitwise', sreg: 0, dreg: 0, mask: word(~clientSourceMark), xor: word(clientSourceMark) },
-  { kind: 'ct-set', key: 'mark', sreg: 0 },
+const zoneRule: RuleBody = [
+  ...hasBit({ kind: 'meta', key: 'mark', dreg: 0 }, clientSourceMark),
+  { kind: 'immediate', dreg: 0, value: zone },
+  { kind: 'ct-set', key: 'zone', sreg: 0 },
 ];
 
-/**
- * The client itself has a connection to this endpoint, at the port that the kernel chose for ours: endpoint and client
- * would take packets of one for the other. The attempt fails, and the next one is at another port.
- */
-const collisionRule: RuleBody = [
-  ...fromOurs,
-  ...hasBit({ kind: 'ct', key: 'mark', dreg: 0 }, clientSourceMark, 'eq'),
-  { kind: 'verdict', verdict: { kind: 'drop' } },
+/** The connection was made from a client's address by this process. */
+const ofOurs: RuleBody = [
+  { kind: 'ct-original', key: 'zone', dreg: 0 },
+  { kind: 'cmp', op: 'eq', sreg: 0, value: zone },
 ];
 
 /** Loads the port at which answers arrive; ends the rule for protocols other than TCP and UDP. */

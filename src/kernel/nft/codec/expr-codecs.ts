@@ -1,7 +1,7 @@
 import type { AttributeMap } from '../../netlink/attribute-map.ts';
 import type { MessageWriter } from '../../netlink/writer.ts';
 import { familyNumbers, NFT_OBJECT_COUNTER, NFTA_COUNTER } from '../constants.ts';
-import type { BitwiseExpr, CtTupleKey, Expr, LookupExpr, Verdict } from '../expr.ts';
+import type { BitwiseExpr, Expr, LookupExpr, Verdict } from '../expr.ts';
 import { readVerdict, registerWord, writeRegister, writeVerdict } from './data.ts';
 import * as p from './property.ts';
 
@@ -32,7 +32,7 @@ const ctKeys = {
   protocol: 10,
   packets: 14,
 } as const;
-const ctTupleKeys = { sport: 11, saddr: 19, saddr6: 21 } as const;
+const ctOriginalKeys = { sport: 11, zone: 17, saddr: 19, saddr6: 21 } as const;
 const cmpOps = { eq: 0, neq: 1, lt: 2, lte: 3, gt: 4, gte: 5 } as const;
 const rangeOps = { eq: 0, neq: 1 } as const;
 const byteorderOps = { ntoh: 0, hton: 1 } as const;
@@ -176,13 +176,17 @@ const updatesTransport: p.Property<true> = {
   read: (a) => (a.u32Be(CHECKSUM.FLAGS) === CHECKSUM_OF_TRANSPORT ? true : undefined),
 };
 
-const originalField: p.Property<CtTupleKey> = {
-  write(writer, key) {
-    writer.u32Be(CT.KEY, ctTupleKeys[key]);
-    writer.u8(CT.DIRECTION, ORIGINAL);
-  },
-  read: (a) => (a.u8(CT.DIRECTION) === ORIGINAL ? p.named(CT.KEY, ctTupleKeys).read(a) : undefined),
-};
+/** A key of the original direction. */
+function original<K extends string>(keys: Readonly<Record<K, number>>): p.Property<K> {
+  const key = p.named(CT.KEY, keys);
+  return {
+    write(writer, value) {
+      key.write(writer, value);
+      writer.u8(CT.DIRECTION, ORIGINAL);
+    },
+    read: (a) => (a.u8(CT.DIRECTION) === ORIGINAL ? key.read(a) : undefined),
+  };
+}
 
 /** The kernel reports no code for a TCP reset. */
 const rejectCode: p.Property<number> = {
@@ -228,8 +232,8 @@ export const codecs: { readonly [K in KnownKind]: ExprCodec<ExprOf<K>> } = {
   meta: codec('meta', { key: p.named(2, metaKeys), dreg: p.register(1) }),
   'meta-set': codec('meta-set', { key: p.named(2, settableMetaKeys), sreg: p.register(3) }),
   ct: codec('ct', { key: p.named(2, ctKeys), dreg: p.register(1) }, [CT.DIRECTION]),
-  'ct-tuple': codec('ct-tuple', { key: originalField, dreg: p.register(1) }),
-  'ct-set': codec('ct-set', { key: p.named(CT.KEY, { mark: ctKeys.mark }), sreg: p.register(4) }),
+  'ct-original': codec('ct-original', { key: original(ctOriginalKeys), dreg: p.register(1) }),
+  'ct-set': codec('ct-set', { key: original({ zone: ctOriginalKeys.zone }), sreg: p.register(4) }),
   cmp: codec('cmp', { sreg: p.register(1), op: p.named(2, cmpOps), value: p.value(3) }),
   range: codec('range', {
     sreg: p.register(1),

@@ -12,7 +12,7 @@ const sharedNames: Readonly<Record<string, string>> = {
   verdict: 'immediate',
   'payload-set': 'payload',
   'meta-set': 'meta',
-  'ct-tuple': 'ct',
+  'ct-original': 'ct',
   'ct-set': 'ct',
 };
 

@@ -125,7 +125,7 @@ export class ChainWalk {
       case 'numgen':
       case 'limit':
       case 'payload-set':
-      case 'ct-tuple':
+      case 'ct-original':
       case 'ct-set':
       case 'unknown':
         throw new NotUnderstoodError(rule);

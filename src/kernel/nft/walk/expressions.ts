@@ -39,7 +39,7 @@ export type PlainExpr = Exclude<
       | 'dynset'
       | 'limit'
       | 'payload-set'
-      | 'ct-tuple'
+      | 'ct-original'
       | 'ct-set'
       | 'unknown';
   }

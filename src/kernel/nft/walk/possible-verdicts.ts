@@ -219,7 +219,7 @@ class PartialWalk {
       case 'payload-set':
         // The rest of the chains may see another packet than the one that is followed.
         return perhaps;
-      case 'ct-tuple':
+      case 'ct-original':
         registers.write(expr.dreg, unknownBytes(expr.key === 'saddr6' ? 16 : 4));
         return goesOn;
       case 'ct-set':
