@@ -81,11 +81,8 @@ async function buildInto(built: string, esbuild: typeof import('esbuild')): Prom
   }
   writeFileSync(join(built, 'package.json'), `${JSON.stringify({ type: 'module' })}\n`);
   copyFFILibrary(join(root, 'node_modules'), join(built, 'node_modules'));
-  if (!writeCodeCache(built)) {
-    console.log(
-      'no dist/kube-proxy.cache: without root or user namespaces the program cannot be started here',
-    );
-  }
+  const cached = writeCodeCache(built);
+  console.log(`dist/kube-proxy.cache  ${cached}`);
 }
 
 /**

@@ -1,7 +1,8 @@
-import { spawnSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { Script } from 'node:vm';
 
 /** Modes whose first sync is part of the training; a mode that cannot run here is left out. */
 const modes = ['nftables', 'iptables'] as const;
@@ -85,18 +86,33 @@ export function digestLine(bundle: string): string {
   return `\n//${createHash('sha256').update(bundle).digest('hex')}`;
 }
 
+/** Writes what V8 has compiled of a bundle so far. */
+export function saveCache(directory: string, bundle: string, script: Script): void {
+  const digest = bundle.slice(-digestLine('').length).replace('\n//', '');
+  const cache = Buffer.concat([Buffer.from(digest), script.createCachedData()]);
+  writeFileSync(join(directory, 'kube-proxy.cache'), cache);
+}
+
 /**
  * Starts the program in an empty network namespace, lets it sync once in every mode, and writes what V8 compiled meanwhile
- * beside the bundle. Returns false when this machine cannot do that: it needs root or user namespaces.
+ * beside the bundle. Where that cannot be done, since it needs root or user namespaces, writes all functions. Returns which
+ * of both it was.
  */
-export function writeCodeCache(directory: string): boolean {
+export function writeCodeCache(directory: string): 'called functions' | 'all functions' {
   const asRoot = process.getuid?.() === 0 ? [] : ['--map-root-user'];
-  const script = join(import.meta.dirname, 'train.ts');
-  const flags = ['--max-semi-space-size=2', '--disable-warning=ExperimentalWarning'];
   for (const mode of modes) {
     const setUp = 'ip link set lo up && exec "$0" "$@"';
-    const args = [...asRoot, '--net', 'sh', '-c', setUp, process.execPath, ...flags, script, directory, mode];
+    const args = [...asRoot, '--net', 'sh', '-c', setUp, ...command('train.ts', directory, mode)];
     spawnSync('unshare', args, { stdio: 'ignore', timeout: 60_000, killSignal: 'SIGKILL' });
   }
-  return existsSync(join(directory, 'kube-proxy.cache'));
+  if (existsSync(join(directory, 'kube-proxy.cache'))) return 'called functions';
+  const [node = '', ...args] = command('compile-all.ts', directory);
+  execFileSync(node, args, { stdio: 'inherit' });
+  return 'all functions';
+}
+
+/** V8 compares its flags with those of a cache, so they are the launcher's. */
+function command(script: string, ...args: readonly string[]): string[] {
+  const flags = ['--max-semi-space-size=2', '--disable-warning=ExperimentalWarning'];
+  return [process.execPath, ...flags, join(import.meta.dirname, script), ...args];
 }

@@ -10,7 +10,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { Script } from 'node:vm';
 import { startApiServer } from '../../test/cluster/apiserver/server.ts';
-import { digestLine } from './build.ts';
+import { digestLine, saveCache } from './build.ts';
 
 const [directory = '', mode = ''] = process.argv.slice(2);
 const filename = join(directory, 'kube-proxy.js');
@@ -32,8 +32,7 @@ async function main(): Promise<void> {
   while (!watchedResources.every((resource) => api.watches(resource).length > 0)) await sleep(100);
   await sleep(syncedMs);
   setFlagsFromString('--flush-bytecode');
-  const cache = Buffer.concat([Buffer.from(source.slice(-digest)), script.createCachedData()]);
-  writeFileSync(join(directory, 'kube-proxy.cache'), cache);
+  saveCache(directory, source, script);
   process.exit();
 }
 
