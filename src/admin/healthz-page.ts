@@ -26,7 +26,7 @@ export function pingRoutes(options: {
   readonly onCollectError: RegistryOptions['onCollectError'];
 }): Routes {
   const indicators = createIndicators(options);
-  const show = metricsHandler(indicators.registry, options.startTime);
+  const show = metricsHandler(indicators.registry, options.startTime, options.clock);
   return {
     '/healthz': healthzHandler(indicators),
     '/healthz/ping': (_request, response) => {

@@ -3,15 +3,27 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { type IncomingMessage, request } from 'node:http';
 import { type TestContext, test } from 'node:test';
+import { promisify } from 'node:util';
 import { gunzipSync, zstdDecompressSync } from 'node:zlib';
 import { parse as parseYaml } from 'yaml';
+import { eventually } from '../../test/eventually.ts';
 import { FakeClock } from '../../test/fake-clock.ts';
 import { serveHttp } from '../../test/serve-http.ts';
-import { notFound } from '../http/router.ts';
+import { Capacity } from '../http/capacity.ts';
+import { createRouter, notFound } from '../http/router.ts';
+import { systemClock } from '../lib/clock.ts';
 import { silentLogger } from '../obs/log.ts';
 import { createProxyMetrics } from '../obs/proxy-metrics.ts';
 import { Registry } from '../obs/registry.ts';
+import { metricsHandler } from './metrics-page.ts';
 import { type MetricsServerOptions, metricsServerHandler } from './metrics-server.ts';
+
+/** Its wall clock stands still. Its monotonic one is that of the server, with which requests are compared. */
+class PageClock extends FakeClock {
+  override monotonic(): number {
+    return systemClock.monotonic();
+  }
+}
 
 const started = Date.UTC(2026, 10, 15, 3, 56, 49) / 1000;
 
@@ -23,7 +35,7 @@ interface Answer {
 }
 
 async function setup(t: TestContext, overrides: Partial<MetricsServerOptions> = {}) {
-  const clock = new FakeClock((started + 10) * 1000);
+  const clock = new PageClock((started + 10) * 1000);
   const registry = new Registry({ clock, onCollectError: assert.fail });
   const metrics = createProxyMetrics(registry, []);
   const levels: number[] = [];
@@ -250,6 +262,30 @@ test('/metrics uses the compression and format that the client asks for', async 
     utf8.headers['content-type'],
     'text/plain; version=0.0.4; charset=utf-8; escaping=allow-utf-8',
   );
+});
+
+test('clients that wait for their turn share one page of /metrics', async (t) => {
+  const clock = new FakeClock();
+  const capacity = new Capacity(clock);
+  const registry = new Registry({ clock, onCollectError: assert.fail });
+  let made = 0;
+  registry.scraped('gauge', { name: 'reads', help: 'Reads' }).readFrom(() => [{ labels: {}, value: ++made }]);
+  const handler = createRouter({ '/metrics': metricsHandler(registry, 0, clock) }, silentLogger);
+  const { server, port } = await serveHttp(t, handler, capacity);
+  // No time is left for HTTP.
+  capacity.turns.charge(100);
+  const waiting: Promise<Answer>[] = [];
+  for (let i = 0; i < 20; i++) waiting.push(client(port)('/metrics'));
+  const countConnections = promisify(server.getConnections.bind(server));
+  await eventually('the connections', async () => (await countConnections()) === waiting.length);
+  let answered = 0;
+  for (const answer of waiting) void answer.then(() => answered++);
+  await eventually('the answers', async () => {
+    await clock.advance(50);
+    return answered === waiting.length;
+  });
+  // A request may have come after the first page was begun.
+  assert.ok(made < waiting.length / 2, `${made} pages were made`);
 });
 
 test('/debug/flags/v sets the verbosity and nothing else', async (t) => {

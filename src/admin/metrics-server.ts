@@ -42,7 +42,7 @@ export function metricsServerHandler(options: MetricsServerOptions): RequestList
   return createRouter(
     {
       ...pingRoutes({ clock, startTime, onCollectError }),
-      '/metrics': metricsHandler(registry, startTime),
+      '/metrics': metricsHandler(registry, startTime, clock),
       '/proxyMode': (_request, response) => reply(response, 200, textHeaders, options.mode),
       '/configz': (_request, response) =>
         reply(response, 200, { ...textHeaders, 'Content-Type': 'application/json' }, options.configz()),

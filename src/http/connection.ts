@@ -11,7 +11,7 @@ import {
   type RequestHead,
   readHead,
 } from './request-head.ts';
-import { HttpResponse } from './response.ts';
+import { type Bytes, HttpResponse } from './response.ts';
 import type { Line } from './turns.ts';
 import { UnreadBytes } from './unread-bytes.ts';
 
@@ -30,6 +30,8 @@ const laterMs = 1;
 /** To make and send them. */
 const bytesPerMs = 100_000;
 
+type Sent = (error?: Error | null) => void;
+
 /**
  * Serves the requests of one connection, one after the other: the next one is looked at when the client has been sent
  * the answer to the one before. What is not a request gets a 400, and the connection ends.
@@ -47,6 +49,7 @@ export class Connection implements Tenant {
   #response: HttpResponse | undefined;
   #onBody: (() => void) | undefined;
   #isQueued = false;
+  #queuedAt = 0;
   /** Whether the client has sent a request before the answer to the one before. */
   #hasPipelined = false;
   /** What the client has to send next: the rest of a request, or another one; undefined while it gets an answer. */
@@ -123,6 +126,7 @@ export class Connection implements Tenant {
   #queue(): void {
     if (this.#isGone) return;
     this.#isQueued = true;
+    this.#queuedAt = this.#capacity.clock.monotonic();
     // While it waits for its turn, no more is read.
     if (!this.#capacity.turns.take(this, this.#line, this.#hasPipelined)) this.#socket.pause();
   }
@@ -201,6 +205,7 @@ export class Connection implements Tenant {
       method: head.method,
       url: head.url,
       remoteAddress: this.#socket.remoteAddress,
+      waitsSince: this.#queuedAt,
       header: (name) => head.headers.get(name)?.join(', '),
       body: () => this.#awaitBody(head, body),
     };
@@ -209,7 +214,7 @@ export class Connection implements Tenant {
   #awaitBody(head: RequestHead, body: RequestBody): Promise<string> {
     const { promise, resolve, reject } = Promise.withResolvers<string>();
     this.#capacity.connections.waits(this, requestMs);
-    if (awaitsContinue(head)) this.#send('HTTP/1.1 100 Continue\r\n\r\n', () => {});
+    if (awaitsContinue(head)) this.#send(['HTTP/1.1 100 Continue\r\n\r\n'], () => {});
     this.#onBody = () => {
       const isBroken = !this.#readBody() || (this.#hasClientEnded && !body.isKept);
       if (isBroken && !this.#isGone) this.destroy();
@@ -223,7 +228,7 @@ export class Connection implements Tenant {
     return promise;
   }
 
-  #send(bytes: string | Uint8Array, callback: (error?: Error | null) => void): void {
+  #send(bytes: readonly Bytes[], callback: Sent): void {
     if (this.#isGone) {
       callback(new Error('the client disconnected'));
       return;
@@ -232,24 +237,36 @@ export class Connection implements Tenant {
       this.destroy();
       return;
     }
-    const all = typeof bytes === 'string' && bytes.length > pieceBytes ? Buffer.from(bytes) : bytes;
-    this.#capacity.turns.charge(all.length / bytesPerMs);
-    this.#sent(all.length);
-    this.#sendPiece(all, callback);
+    const pieces = bytes.flatMap(piecesOf);
+    const length = lengthOf(pieces);
+    this.#capacity.turns.charge(length / bytesPerMs);
+    this.#sent(length);
+    this.#sendPieces(pieces, callback);
   }
 
-  #sendPiece(bytes: string | Uint8Array, callback: (error?: Error | null) => void): void {
-    const isWhole = typeof bytes === 'string' || bytes.length <= pieceBytes;
-    const piece = isWhole ? bytes : bytes.subarray(0, pieceBytes);
-    this.#socket.write(piece, (error) => {
+  /** Sends as many of the pieces as are sent at once, then the others. */
+  #sendPieces(pieces: readonly Bytes[], callback: Sent): void {
+    let count = 1;
+    while (count < pieces.length && lengthOf(pieces.slice(0, count + 1)) <= pieceBytes) count++;
+    const length = lengthOf(pieces.slice(0, count));
+    this.#write(pieces.slice(0, count), (error) => {
       if (this.#isGone) return callback(error ?? new Error('the client disconnected'));
-      this.#sent(-piece.length);
+      this.#sent(-length);
       if (this.#unsent === 0) this.#capacity.connections.isAwaited(this);
-      if (error || isWhole) callback(error);
-      else this.#sendPiece(bytes.subarray(pieceBytes), callback);
+      if (error || count === pieces.length) callback(error);
+      else this.#sendPieces(pieces.slice(count), callback);
     });
     // Most answers are taken by the kernel at once.
     if (this.#socket.writableLength > 0) this.#capacity.connections.waits(this, readMs);
+  }
+
+  /** Writes the pieces with one call of the kernel. */
+  #write(pieces: readonly Bytes[], callback: Sent): void {
+    const last = pieces.at(-1) ?? '';
+    if (pieces.length > 1) this.#socket.cork();
+    for (const piece of pieces.slice(0, -1)) this.#socket.write(piece);
+    this.#socket.write(last, callback);
+    if (pieces.length > 1) this.#socket.uncork();
   }
 
   #sent(bytes: number): void {
@@ -279,4 +296,17 @@ export class Connection implements Tenant {
     else if (this.#isAwaitingRequest) this.#end();
     else this.#onBody?.();
   }
+}
+
+function lengthOf(pieces: readonly Bytes[]): number {
+  return pieces.reduce((sum, { length }) => sum + length, 0);
+}
+
+/** The same bytes in pieces that are sent at once. */
+function piecesOf(bytes: Bytes): Bytes[] {
+  if (bytes.length <= pieceBytes) return [bytes];
+  const all = typeof bytes === 'string' ? Buffer.from(bytes) : bytes;
+  const pieces: Bytes[] = [];
+  for (let at = 0; at < all.length; at += pieceBytes) pieces.push(all.subarray(at, at + pieceBytes));
+  return pieces;
 }

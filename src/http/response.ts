@@ -3,7 +3,7 @@ import { http } from '../lib/http.ts';
 import type { RequestHead } from './request-head.ts';
 
 type Fields = Readonly<Record<string, string | number>>;
-type Bytes = string | Uint8Array;
+export type Bytes = string | Uint8Array;
 
 /** `write` returns false when this many bytes wait for the client. */
 const roomBytes = 16 * 1024;
@@ -21,8 +21,8 @@ interface Events {
 export interface Outlet {
   /** The time, as HTTP writes it. */
   readonly date: string;
-  /** Sends bytes; calls back when the kernel has taken them. */
-  send(bytes: Bytes, callback: (error?: Error | null) => void): void;
+  /** Sends these bytes, one after the other; calls back when the kernel has taken them. */
+  send(bytes: readonly Bytes[], callback: (error?: Error | null) => void): void;
   /** The response is complete, or was given up. */
   ended(isComplete: boolean): void;
 }
@@ -82,7 +82,7 @@ export class HttpResponse extends EventEmitter<Events> {
   /** Sends the head before there is a body, which goes on until the client goes. */
   flushHeaders(): void {
     this.isStream = true;
-    if (!this.#isHeadSent) this.#outlet.send(this.#head(), () => {});
+    if (!this.#isHeadSent) this.#outlet.send([this.#head()], () => {});
   }
 
   /** Returns whether there is room for more; if not, `drain` tells when. */
@@ -123,7 +123,7 @@ export class HttpResponse extends EventEmitter<Events> {
     const isEnd = this.writableEnded;
     const body = joined(this.#waiting);
     this.#waiting = [];
-    const bytes = body.length > 0 || isEnd ? this.#framed(body, isEnd) : '';
+    const bytes = body.length > 0 || isEnd ? this.#framed(body, isEnd) : [];
     if (bytes.length > 0) {
       this.#isSending = true;
       this.#outlet.send(bytes, (error) => this.#sent(body.length, isEnd, error));
@@ -146,14 +146,18 @@ export class HttpResponse extends EventEmitter<Events> {
     this.destroy();
   }
 
-  /** The body as it is sent, after the head if that was not sent, and with its end. */
-  #framed(body: Bytes, isEnd: boolean): Bytes {
+  /**
+   * The body as it is sent, after the head if that was not sent, and with its end. A body that is not text is not
+   * copied: other responses may have the same one.
+   */
+  #framed(body: Bytes, isEnd: boolean): readonly Bytes[] {
     const head = this.#isHeadSent ? '' : this.#head();
     const isChunked = this.#isChunked && this.request.method !== 'HEAD';
     const isPiece = isChunked && body.length > 0;
     const before = isPiece ? `${head}${Buffer.byteLength(body).toString(16)}\r\n` : head;
     const after = `${isPiece ? '\r\n' : ''}${isChunked && isEnd ? '0\r\n\r\n' : ''}`;
-    return joined([before, body, after]);
+    const pieces = typeof body === 'string' ? [before + body + after] : [before, body, after];
+    return pieces.filter(({ length }) => length > 0);
   }
 
   get #isChunked(): boolean {
@@ -177,6 +181,7 @@ export class HttpResponse extends EventEmitter<Events> {
 }
 
 function joined(pieces: readonly Bytes[]): Bytes {
+  if (pieces.length === 1 && pieces[0] !== undefined) return pieces[0];
   if (pieces.every((piece) => typeof piece === 'string')) return pieces.join('');
   return Buffer.concat(pieces.map((piece) => (typeof piece === 'string' ? Buffer.from(piece) : piece)));
 }
