@@ -25,8 +25,8 @@ const readMs = 30_000;
 const mostPipelinedBytes = 16 * 1024;
 /** Sent at once; a client that reads shows it piece by piece. */
 const pieceBytes = 64 * 1024;
-/** An answer that is not complete when its handler returns costs at least this much. */
-const laterMs = 1;
+/** What an answer costs that is not complete when its handler returns: as much as a page of /metrics. */
+const laterMs = 3;
 /** To make and send them. */
 const bytesPerMs = 100_000;
 

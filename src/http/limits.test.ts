@@ -165,3 +165,20 @@ test('answers that many clients do not read take bounded memory', async (t) => {
   }
   await eventually('slow readers are cut off', () => cut >= 8);
 });
+
+test('answers that are made later are counted as what a page of /metrics costs', async (t) => {
+  const clock = new FakeClock();
+  let begun = 0;
+  const { port } = await serveHttp(
+    t,
+    (_request, response) => {
+      begun++;
+      setImmediate(() => reply(response, 200, {}, 'fine'));
+    },
+    new Capacity(clock),
+  );
+  open(t, port).resume().write(get.repeat(400));
+  await eventually('the first answer', () => begun > 0);
+  for (let elapsed = 0; elapsed < 1000; elapsed += 2) await clock.advance(2);
+  assert.ok(begun > 10 && begun < 75, `${begun} answers within a second`);
+});
