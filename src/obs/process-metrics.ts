@@ -1,4 +1,4 @@
-import { readText } from '../lib/file-error.ts';
+import { readFileSync } from 'node:fs';
 import {
   describeCounter as counter,
   type Descriptor,
@@ -109,7 +109,10 @@ function ipOctets(netstat: string): { received: number; transmitted: number } {
 
 /** The real /proc. */
 export const procReader: ProcReader = {
-  read: (path) => readText(`/proc/${path}`),
+  // Not in another thread: that takes five times the CPU time of the reading, which is about 0.03 ms.
+  async read(path) {
+    return readFileSync(`/proc/${path}`, 'utf8');
+  },
   async list(path) {
     const { readdir } = await import('node:fs/promises');
     return readdir(`/proc/${path}`);
