@@ -1,7 +1,8 @@
 /**
  * Makes connections to the given targets, one after the other in turn, and counts those that fail. Uses every source
  * port once: a port that comes again may meet the kernel's record of its old connection, and then the failure says
- * nothing about a proxy. Runs until its standard input closes, then prints the outcome as JSON.
+ * nothing about a proxy. Runs until its standard input closes, then prints the outcome as JSON. Fails when it has used
+ * all ports before.
  */
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -11,6 +12,8 @@ export interface LoadOrder {
   /** Addresses and ports of one web service. */
   readonly targets: readonly { readonly host: string; readonly port: number }[];
   readonly perSecond: number;
+  /** The source port of the first connection: where the last run ended. */
+  readonly firstPort: number;
 }
 
 export interface LoadOutcome {
@@ -20,14 +23,20 @@ export interface LoadOutcome {
   readonly failures: readonly string[];
 }
 
+/** What a client prints. */
+export interface ClientOutcome extends LoadOutcome {
+  /** How many source ports it went through. */
+  readonly portsUsed: number;
+}
+
 type Target = LoadOrder['targets'][number];
 
-/** Below the ports that the kernel chooses, and below node ports. */
-const [firstPort, lastPort] = [10_000, 29_999];
+/** Below the ports that the kernel chooses, and below node ports. They last for 16 minutes. */
+export const sourcePorts = { first: 10_000, count: 20_000 };
 const patienceMs = 10_000;
 const request = 'GET /hostname HTTP/1.0\r\n\r\n';
 
-async function main({ targets, perSecond }: LoadOrder): Promise<LoadOutcome> {
+async function main({ targets, perSecond, firstPort }: LoadOrder): Promise<ClientOutcome> {
   let isEnough = false;
   process.stdin.on('end', () => {
     isEnough = true;
@@ -35,8 +44,10 @@ async function main({ targets, perSecond }: LoadOrder): Promise<LoadOutcome> {
   process.stdin.resume();
   const failures: string[] = [];
   const open = new Set<Promise<void>>();
-  let [connections, slowestMs] = [0, 0];
-  for (let port = firstPort; !isEnough && port <= lastPort; port++) {
+  let [connections, slowestMs, portsUsed] = [0, 0, 0];
+  for (; !isEnough; portsUsed++) {
+    if (portsUsed === sourcePorts.count) throw new Error('all source ports are used');
+    const port = sourcePortAt(firstPort, portsUsed);
     const target = targets[port % targets.length];
     if (!target) break;
     const begun = performance.now();
@@ -59,7 +70,13 @@ async function main({ targets, perSecond }: LoadOrder): Promise<LoadOutcome> {
     await sleep(1000 / perSecond);
   }
   await Promise.all(open);
-  return { connections, slowestMs, failures };
+  return { connections, slowestMs, failures, portsUsed };
+}
+
+/** The source port `steps` behind another one; the first follows the last. */
+export function sourcePortAt(port: number, steps: number): number {
+  const { first, count } = sourcePorts;
+  return first + ((port - first + steps) % count);
 }
 
 /** Resolves when the whole answer has arrived. */

@@ -3,7 +3,13 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { nodeAddress } from './addresses.ts';
 import type { Kubectl } from './kubectl.ts';
-import type { LoadOrder, LoadOutcome } from './load-client.ts';
+import {
+  type ClientOutcome,
+  type LoadOrder,
+  type LoadOutcome,
+  sourcePortAt,
+  sourcePorts,
+} from './load-client.ts';
 import type { Machine } from './machine.ts';
 import { untilSuccessful } from './processes.ts';
 
@@ -24,6 +30,8 @@ export class WebService {
   readonly #image: string;
   /** Commands that lead into the network of a pod, per machine. */
   #intoPods: readonly (readonly string[])[] = [];
+  /** The first source port of the next load. The kernel keeps records of closed connections for two minutes. */
+  #nextPort = sourcePorts.first;
   #probes = 0;
 
   constructor(kubectl: Kubectl, machines: readonly Machine[], agnhostImage: string) {
@@ -61,12 +69,14 @@ export class WebService {
     const outside = this.#machines.flatMap(({ node }) =>
       [nodeAddress(node).v4, nodeAddress(node).v6].map((host) => ({ host, port: nodePort })),
     );
+    const start = (into: readonly string[], targets: LoadOrder['targets']): RunningClient =>
+      startClient(into, { targets, perSecond, firstPort: this.#nextPort });
     const clients = [
-      startClient([], outside),
-      ...this.#machines.map((machine) => startClient(['nsenter', ...machine.enter('--net')], inside)),
-      ...this.#intoPods.map((command) => startClient(command, inside)),
+      start([], outside),
+      ...this.#machines.map((machine) => start(['nsenter', ...machine.enter('--net')], inside)),
+      ...this.#intoPods.map((command) => start(command, inside)),
     ];
-    let outcomes: LoadOutcome[];
+    let outcomes: ClientOutcome[];
     try {
       await sleep(5_000);
       await work();
@@ -74,6 +84,7 @@ export class WebService {
     } finally {
       outcomes = await Promise.all(clients.map((each) => each.finish()));
     }
+    this.#nextPort = sourcePortAt(this.#nextPort, Math.max(...outcomes.map(({ portsUsed }) => portsUsed)));
     return {
       connections: outcomes.reduce((sum, { connections }) => sum + connections, 0),
       slowestMs: Math.max(...outcomes.map(({ slowestMs }) => slowestMs)),
@@ -169,21 +180,20 @@ function workload(
 }
 
 interface RunningClient {
-  finish(): Promise<LoadOutcome>;
+  finish(): Promise<ClientOutcome>;
 }
 
-function startClient(into: readonly string[], targets: LoadOrder['targets']): RunningClient {
-  const order: LoadOrder = { targets, perSecond };
+function startClient(into: readonly string[], order: LoadOrder): RunningClient {
   const [command = '', ...args] = [...into, process.execPath, client, JSON.stringify(order)];
   const child: ChildProcess = spawn(command, args, { stdio: ['pipe', 'pipe', 'inherit'] });
   let output = '';
   child.stdout?.setEncoding('utf8').on('data', (text: string) => {
     output += text;
   });
-  const ended = new Promise<LoadOutcome>((resolve, reject) => {
+  const ended = new Promise<ClientOutcome>((resolve, reject) => {
     child.on('error', reject);
     child.on('close', (code) => {
-      if (code === 0) resolve(JSON.parse(output) as LoadOutcome);
+      if (code === 0) resolve(JSON.parse(output) as ClientOutcome);
       else reject(new Error(`a client of the load ended with ${code}`));
     });
   });
