@@ -20,6 +20,7 @@ const inputs = [
   'scripts',
   ':(exclude)scripts/test*',
   'src',
+  'test/cluster',
   'deploy/image',
 ];
 

@@ -1,12 +1,13 @@
 import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import {
   chmodSync,
   copyFileSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
+  readFileSync,
   rmSync,
-  statSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
@@ -14,7 +15,8 @@ import { dirname, join } from 'node:path';
 import { copyDebian } from '../../../scripts/image/debian-files.ts';
 import { TestAuthority } from '../../cluster/apiserver/certificates.ts';
 import type { Found } from '../programs.ts';
-import { type Layer, packLayer, readArchiveNames, writeArchive } from './archive.ts';
+import { type Layer, packLayer, writeArchive } from './archive.ts';
+import { identityOf, makeOnce } from './made-once.ts';
 
 /** Commands that pods of the tests call, and the Debian package of each. */
 export const podTools: Readonly<Record<string, string>> = {
@@ -30,6 +32,8 @@ export const podTools: Readonly<Record<string, string>> = {
   ping: 'iputils-ping',
   busybox: 'busybox-static',
 };
+
+const wget = join(import.meta.dirname, 'wget');
 
 /** Links that the scripts of Debian packages make. */
 const alternatives: Readonly<Record<string, string>> = {
@@ -126,21 +130,22 @@ function make(name: string, recipe: Recipe, found: Found, directory: string, bas
   const program = recipe.program === undefined ? undefined : found.programs.get(recipe.program);
   if (recipe.names.length === 0 || (recipe.program !== undefined && program === undefined)) return [];
   const file = join(directory, `${name}.tar`);
-  if (isUsable(file, recipe.names, program)) return [file];
-  console.log(`making the image ${recipe.names[0]}`);
-  const layers = [...recipe.layers(base())];
-  if (program !== undefined) layers.push(programLayer(program, recipe.at ?? recipe.program ?? '', directory));
   const { names, entrypoint, command = [] } = recipe;
-  writeArchive(file, { names, layers, entrypoint, command, env: {} });
+  const from = program === undefined ? {} : identityOf(program);
+  makeOnce(file, { names, entrypoint, command, from, sources: sourcesDigest() }, () => {
+    console.log(`making the image ${names[0]}`);
+    const layers = [...recipe.layers(base())];
+    if (program !== undefined)
+      layers.push(programLayer(program, recipe.at ?? recipe.program ?? '', directory));
+    writeArchive(file, { names, layers, entrypoint, command, env: {} });
+  });
   return [file];
 }
 
-/** Whether an archive of an earlier run has these names and is newer than the program. */
-function isUsable(file: string, names: readonly string[], program: string | undefined): boolean {
-  if (!existsSync(file)) return false;
-  if (program !== undefined && statSync(program).mtimeMs > statSync(file).mtimeMs) return false;
-  const there = readArchiveNames(file);
-  return names.every((name) => there.includes(name));
+/** Changes when a layer may be made in another way than before. */
+function sourcesDigest(): string {
+  const sources = [import.meta.filename, wget].map((file) => readFileSync(file));
+  return createHash('sha256').update(Buffer.concat(sources)).digest('hex');
 }
 
 function listImages({ programs }: Found): string[] {
@@ -202,7 +207,7 @@ function layOutDebian(root: string): void {
   for (const [name, target] of Object.entries(alternatives)) {
     if (!has(name)) symlinkSync(target, join(root, 'usr/local/bin', name));
   }
-  copyFileSync(join(import.meta.dirname, 'wget'), join(root, 'usr/local/bin/wget'));
+  copyFileSync(wget, join(root, 'usr/local/bin/wget'));
   layOutBusybox(root, 'usr/local/bin', (applet) => !has(applet));
 }
 
