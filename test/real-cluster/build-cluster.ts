@@ -35,5 +35,5 @@ export async function buildCluster(order: Order, say: (text: string) => void): P
   new LoadBalancer(pki, join(folders.state, 'control-plane/load-balancer.log')).start();
   const proxy = new DeployedProxy(kubectl, machines, join(folders.state, 'deploy'));
   const web = new WebService(kubectl, machines, order.agnhostImage);
-  return { mode: options.mode, kubectl, controlPlane, machines, proxy, web, pki };
+  return { mode: options.mode, which: options.proxy, kubectl, controlPlane, machines, proxy, web, pki };
 }

@@ -7,6 +7,7 @@ import type { Scenario, Stage } from './scenario.ts';
 
 const user = 'system:kube-proxy';
 const folder = '/var/lib/kube-proxy-certificate';
+const volumeName = 'certificate';
 
 /** Where the proxies have their client certificate from, instead of the token of a service account. */
 const kubeconfig = `apiVersion: v1
@@ -25,18 +26,13 @@ users:
     user: { client-certificate: ${folder}/tls.crt, client-key: ${folder}/tls.key }
 `;
 
-const volume = {
-  spec: {
-    template: {
-      spec: {
-        containers: [
-          { name: 'kube-proxy', volumeMounts: [{ name: 'certificate', mountPath: folder, readOnly: true }] },
-        ],
-        volumes: [{ name: 'certificate', secret: { secretName: 'kube-proxy-certificate' } }],
-      },
-    },
-  },
-};
+/** A patch of the DaemonSet's pods. */
+function podPatch(mount: object, volume: object): string {
+  const containers = [{ name: 'kube-proxy', volumeMounts: [{ mountPath: folder, ...mount }] }];
+  return JSON.stringify({
+    spec: { template: { spec: { containers, volumes: [{ name: volumeName, ...volume }] } } },
+  });
+}
 
 /**
  * The proxies log in with client certificates. A new authority issues new ones; then the old authority is trusted no
@@ -44,15 +40,18 @@ const volume = {
  */
 export const scenario: Scenario = {
   prepare: async (stage) => {
-    const { proxy, kubectl, pki, mode } = stage;
+    const { proxy, kubectl, pki, which, mode } = stage;
     const old = new TestAuthority('old-clients');
     pki.write('client-ca.crt', `${readFileSync(pki.path('ca.crt'), 'utf8')}${old.cert}`);
     await issue(stage, old, 'old');
     old.remove();
-    await proxy.deploy({ which: 'ours', mode });
+    await proxy.deploy({ which, mode });
     const data = JSON.stringify({ data: { 'kubeconfig.conf': kubeconfig } });
     await kubectl.run('--namespace=kube-system', 'patch', 'configmap', 'kube-proxy', '--patch', data);
-    const patch = JSON.stringify(volume);
+    const patch = podPatch(
+      { name: volumeName, readOnly: true },
+      { secret: { secretName: 'kube-proxy-certificate' } },
+    );
     await kubectl.run('--namespace=kube-system', 'patch', 'daemonset', 'kube-proxy', '--patch', patch);
     await proxy.rolledOut();
   },
@@ -76,21 +75,10 @@ export const scenario: Scenario = {
     await assertRefused(stage);
     await web.assertChangesArrive();
   },
-  restore: async ({ proxy, kubectl, mode }) => {
-    const remove = JSON.stringify([
-      { op: 'remove', path: '/spec/template/spec/volumes/0' },
-      { op: 'remove', path: '/spec/template/spec/containers/0/volumeMounts/0' },
-    ]);
-    await kubectl.run(
-      '--namespace=kube-system',
-      'patch',
-      'daemonset',
-      'kube-proxy',
-      '--type=json',
-      '--patch',
-      remove,
-    );
-    await proxy.deploy({ which: 'ours', mode });
+  restore: async ({ proxy, kubectl, which, mode }) => {
+    const patch = podPatch({ $patch: 'delete' }, { $patch: 'delete' });
+    await kubectl.run('--namespace=kube-system', 'patch', 'daemonset', 'kube-proxy', '--patch', patch);
+    await proxy.deploy({ which, mode });
   },
 };
 

@@ -10,5 +10,8 @@ export const scenario: Scenario = {
     await sleep(10_000);
     await kubectl.run('uncordon', node);
   },
-  restore: ({ web }) => web.restart(),
+  restore: async ({ kubectl, web }) => {
+    await kubectl.run('uncordon', node);
+    await web.restart();
+  },
 };

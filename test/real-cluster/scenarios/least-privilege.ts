@@ -4,7 +4,10 @@ const netAdmin = 1n << 12n;
 
 /** From the privileged DaemonSet to the overlay that leaves only CAP_NET_ADMIN, and back. */
 export const scenario: Scenario = {
-  obstacle: (mode) => (mode === 'nftables' ? undefined : 'the overlay is for nftables mode'),
+  obstacle: ({ mode, which }) => {
+    if (which !== 'ours') return 'the overlay is for our image';
+    return mode === 'nftables' ? undefined : 'the overlay is for nftables mode';
+  },
   play: async ({ proxy, kubectl, web, mode }) => {
     await proxy.deploy({ which: 'ours', mode, overlay: 'overlays/nftables-least-privilege' });
     const status = await kubectl.run(

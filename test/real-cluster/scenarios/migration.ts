@@ -3,7 +3,7 @@ import type { Scenario } from './scenario.ts';
 
 /** From upstream's proxy to ours and back, by the image of the DaemonSet, as docs/migration.md describes. */
 export const scenario: Scenario = {
-  obstacle: (mode) => (mode === 'userspace' ? 'upstream has no userspace mode' : undefined),
+  obstacle: ({ mode }) => (mode === 'userspace' ? 'upstream has no userspace mode' : undefined),
   prepare: ({ proxy, mode }) => proxy.deploy({ which: 'upstream', mode }),
   play: async ({ proxy, web, mode }) => {
     await proxy.setImage('ours');
@@ -13,5 +13,5 @@ export const scenario: Scenario = {
     await proxy.setImage('upstream');
     await proxy.assertMode(mode);
   },
-  restore: ({ proxy, mode }) => proxy.deploy({ which: 'ours', mode }),
+  restore: ({ proxy, which, mode }) => proxy.deploy({ which, mode }),
 };

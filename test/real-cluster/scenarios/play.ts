@@ -30,20 +30,29 @@ export interface Played {
   readonly error?: string;
 }
 
-/** Plays a scenario under load, and checks that the proxies still take up changes. */
+/**
+ * Plays a scenario under load, and checks that the proxies still take up changes. The cluster is restored also when the
+ * scenario breaks off, for those that follow.
+ */
 export async function play(name: ScenarioName, stage: Stage): Promise<Played> {
   const { obstacle, prepare, play: act, restore } = scenarios[name];
-  const reason = obstacle?.(stage.mode);
+  const reason = obstacle?.(stage);
   if (reason !== undefined) return { name, obstacle: reason };
+  let load: LoadOutcome | undefined;
+  const errors: string[] = [];
   try {
     await prepare?.(stage);
-    const load = await stage.web.during(() => act(stage));
+    load = await stage.web.during(() => act(stage));
     await stage.web.assertChangesArrive();
-    await restore?.(stage);
-    return { name, load };
   } catch (error) {
-    return { name, error: messageOf(error) };
+    errors.push(messageOf(error));
   }
+  try {
+    await restore?.(stage);
+  } catch (error) {
+    errors.push(`afterwards: ${messageOf(error)}`);
+  }
+  return { name, ...(load && { load }), ...(errors.length > 0 && { error: errors.join('; ') }) };
 }
 
 export function isSuccess({ load, error }: Played): boolean {
@@ -52,9 +61,9 @@ export function isSuccess({ load, error }: Played): boolean {
 
 /** One line, for the time until all scenarios have ended. */
 export function summaryOf(played: Played): string {
-  const { load } = played;
-  if (!load) return `${played.name}: ${played.error ?? played.obstacle}`;
-  return `${played.name}: ${load.failures.length} of ${load.connections} connections failed`;
+  const { name, load, error, obstacle } = played;
+  const parts = load ? [`${load.failures.length} of ${load.connections} connections failed`] : [];
+  return `${name}: ${[...parts, error ?? [], obstacle ?? []].flat().join('; ')}`;
 }
 
 /** A table in Markdown, then the first failures of each scenario. */
@@ -74,6 +83,8 @@ export function renderScenarios(played: readonly Played[], title: string): strin
 }
 
 function cells({ load, obstacle, error }: Played): string[] {
-  if (load) return [String(load.connections), String(load.failures.length), `${load.slowestMs} ms`];
-  return [error === undefined ? `not played: ${obstacle}` : 'broke off', '', ''];
+  const remark = error === undefined ? '' : 'broke off';
+  if (!load) return [remark || `not played: ${obstacle}`, '', ''];
+  const connections = [load.connections, remark].filter(Boolean).join(', ');
+  return [connections, String(load.failures.length), `${load.slowestMs} ms`];
 }

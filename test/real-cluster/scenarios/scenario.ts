@@ -1,4 +1,4 @@
-import type { ClusterMode } from '../arguments.ts';
+import type { ClusterMode, WhichProxy } from '../arguments.ts';
 import type { ControlPlane } from '../control-plane.ts';
 import type { Kubectl } from '../kubectl.ts';
 import type { WebService } from '../load.ts';
@@ -9,6 +9,8 @@ import type { DeployedProxy } from '../proxy.ts';
 /** The cluster that a scenario acts on. */
 export interface Stage {
   readonly mode: ClusterMode;
+  /** The proxy that is deployed before and after every scenario. */
+  readonly which: WhichProxy;
   readonly kubectl: Kubectl;
   readonly controlPlane: ControlPlane;
   readonly machines: readonly Machine[];
@@ -17,10 +19,10 @@ export interface Stage {
   readonly pki: Pki;
 }
 
-/** Something that happens in a cluster while clients make connections. Our proxy is deployed before. */
+/** Something that happens in a cluster while clients make connections. The proxy of the run is deployed before. */
 export interface Scenario {
-  /** A reason why it cannot be played in this mode. */
-  readonly obstacle?: (mode: ClusterMode) => string | undefined;
+  /** A reason why it cannot be played in this mode or with this proxy. */
+  readonly obstacle?: (stage: Stage) => string | undefined;
   /** Prepares the cluster, before there is load. */
   readonly prepare?: (stage: Stage) => Promise<void>;
   /** Happens under load. */
