@@ -1,4 +1,5 @@
-import { run, runBatch, sh } from '../cluster/lab/namespace.ts';
+import { existsSync, writeFileSync } from 'node:fs';
+import { run, runBatch } from '../cluster/lab/namespace.ts';
 import { controlPlane, loadBalancers, nodeAddress, nodes, outsideClient, podRange } from './addresses.ts';
 
 /** The switch that connects all machines, in the namespace of the control plane. */
@@ -27,7 +28,10 @@ export function buildControlPlaneNetwork(): void {
     ],
   );
   // Kernels without bridge filtering lack these.
-  sh('sysctl -qw net.bridge.bridge-nf-call-iptables=0 net.bridge.bridge-nf-call-ip6tables=0 || true');
+  for (const family of ['iptables', 'ip6tables']) {
+    const setting = `/proc/sys/net/bridge/bridge-nf-call-${family}`;
+    if (existsSync(setting)) writeFileSync(setting, '0');
+  }
 }
 
 /** Connects a node, whose first process is given, and makes its routes. */

@@ -23,9 +23,13 @@ done
 mount --make-rshared /
 
 for setting in net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1 net.ipv6.conf.default.accept_dad=0 \
-  'net.ipv4.ping_group_range=0 2147483647' \
-  net.bridge.bridge-nf-call-iptables=1 net.bridge.bridge-nf-call-ip6tables=1; do
-  sysctl -qw "$setting" || true
+  'net.ipv4.ping_group_range=0 2147483647'; do
+  sysctl -qw "$setting"
+done
+# Kernels without bridge filtering lack these.
+for family in iptables ip6tables; do
+  file=/proc/sys/net/bridge/bridge-nf-call-$family
+  if [ -e "$file" ]; then echo 1 > "$file"; fi
 done
 
 touch "$folder/ready"
