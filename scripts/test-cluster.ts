@@ -5,7 +5,7 @@
 import { existsSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { messageOf } from '../src/lib/thrown.ts';
-import { type Arguments, helpText, readArguments } from '../test/real-cluster/arguments.ts';
+import { type Arguments, helpText, memory, readArguments } from '../test/real-cluster/arguments.ts';
 import { unpackDebianPrograms } from '../test/real-cluster/debian-programs.ts';
 import { type Folders, makeFolders } from '../test/real-cluster/folders.ts';
 import { makeOurImage } from '../test/real-cluster/images/our-image.ts';
@@ -61,7 +61,7 @@ function lookFor(options: Arguments): Found {
 
 /** Whether upstream's proxy takes part. */
 function needsUpstream({ proxy, batches }: Arguments): boolean {
-  return proxy === 'upstream' || batches.includes('migration');
+  return proxy === 'upstream' || batches.includes('migration') || batches.includes(memory);
 }
 
 /** One folder for the PATH. What the user has not brought comes from Debian. */

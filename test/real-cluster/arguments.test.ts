@@ -23,6 +23,7 @@ test('batches and scenarios are given by commas or by repeating the flag, and ru
   const { batches } = readArguments(['--batch', 'serial,drain', '--batch=parallel']);
   assert.deepEqual(batches, ['serial', 'drain', 'parallel']);
   assert.deepEqual(readArguments(['--batch=scenarios']).batches, [...scenarioNames]);
+  assert.deepEqual(readArguments(['--batch=memory,brief']).batches, ['memory', 'brief']);
 });
 
 test('relative folders begin where npm was called', (t) => {

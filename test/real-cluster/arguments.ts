@@ -17,14 +17,19 @@ export interface Arguments {
   readonly work: string;
   readonly mode: ClusterMode;
   readonly proxy: WhichProxy;
-  /** Names of batches and scenarios, in the order in which they run. */
+  /** Names of batches and scenarios, and `memory`. */
   readonly batches: readonly string[];
+  /** A regular expression that takes the place of the focus of every batch. */
+  readonly focus: string | undefined;
   /** How many tests of a batch run at a time. */
   readonly processes: number;
   /** Keeps the cluster until Ctrl-C, after the batches. */
   readonly keep: boolean;
   readonly help: boolean;
 }
+
+/** The name of the measurement of memory, among those of batches. */
+export const memory = 'memory';
 
 export const helpText = `Usage: npm run test:cluster -- --binaries DIR [--mode MODE] [--batch NAME,…] [options]
 
@@ -35,6 +40,8 @@ deploy/kustomize, runs batches of upstream's end-to-end tests, and prints a tabl
   --mode MODE      ${modes.join(', ')} (default ${modes[0]})
   --batch NAME,…   tests: ${Object.keys(batches).join(', ')} (default parallel)
                    scenarios under load: ${scenarioNames.join(', ')}; or scenarios, for all of these
+                   ${memory}: that of the pods of both proxies
+  --focus REGEX    of a batch only the tests whose names match, for example to repeat one that failed
   --proxy WHICH    ours, or upstream, to compare with (default ours)
   --processes N    tests of a batch that run at a time (default 4; they mostly wait, two cores bear 12)
   --work DIR       images, state and results, some GB (default ~/.cache/kpt-cluster)
@@ -56,6 +63,7 @@ export function readArguments(argv: readonly string[]): Arguments {
     mode: oneOf('--mode', modes, values.mode ?? 'nftables'),
     proxy: oneOf('--proxy', proxies, values.proxy ?? 'ours'),
     batches: batchNames(values.batch ?? ['parallel']),
+    focus: values.focus,
     processes: count(values.processes ?? '4'),
     keep: values.keep ?? false,
     help: values.help ?? false,
@@ -69,6 +77,7 @@ function parse(argv: readonly string[]) {
     mode: { type: 'string' },
     proxy: { type: 'string' },
     batch: { type: 'string', multiple: true },
+    focus: { type: 'string' },
     processes: { type: 'string' },
     keep: { type: 'boolean' },
     help: { type: 'boolean', short: 'h' },
@@ -81,7 +90,7 @@ function parse(argv: readonly string[]) {
 }
 
 function batchNames(values: readonly string[]): string[] {
-  const all = [...Object.keys(batches), ...scenarioNames];
+  const all = [...Object.keys(batches), ...scenarioNames, memory];
   return values
     .flatMap((value) => value.split(','))
     .flatMap((name) => (name === 'scenarios' ? scenarioNames : [oneOf('--batch', all, name)]));

@@ -6,10 +6,11 @@ import { cpSync, globSync, mkdirSync, readFileSync, statSync, writeFileSync } fr
 import { basename, dirname, join } from 'node:path';
 import { messageOf } from '../../src/lib/thrown.ts';
 import { describeRun } from './about.ts';
-import type { Arguments } from './arguments.ts';
+import { type Arguments, memory } from './arguments.ts';
 import { batches } from './batches.ts';
 import { buildCluster } from './build-cluster.ts';
 import type { Folders } from './folders.ts';
+import { measureMemory, renderMemory } from './memory.ts';
 import type { Deployment } from './proxy.ts';
 import { type Column, readReport, renderTable, succeeded } from './report.ts';
 import { type ScenarioName, scenarioNames } from './scenarios/names.ts';
@@ -55,30 +56,36 @@ class Lane {
     const { batches: names } = this.#order.options;
     const scenarios = names.filter(isScenario);
     let passed = true;
-    for (const name of names.filter((each) => !isScenario(each)))
+    for (const name of names.filter((each) => each in batches))
       passed = (await this.#runBatch(name)) && passed;
+    if (names.includes(memory))
+      this.#print(memory, renderMemory(await measureMemory(this.#stage), this.#deployment.mode));
     if (scenarios.length > 0) passed = (await this.#playAll(scenarios)) && passed;
     await proxy.save(this.#directory);
     return passed;
   }
 
   async #runBatch(name: string): Promise<boolean> {
-    const batch = batches[name];
-    if (!batch) throw new Error(`there is no batch ${name}`);
+    const whole = batches[name];
+    if (!whole) throw new Error(`there is no batch ${name}`);
     const { options, folders } = this.#order;
+    const { focus } = options;
+    const batch = focus === undefined ? whole : { ...whole, focus };
+    // The results of the whole batch stay.
+    const title = focus === undefined ? name : `${name}-focus`;
     const { proxy, pki } = this.#stage;
     const configuration = batch.configuration?.[options.mode];
     if (configuration) await proxy.deploy({ ...this.#deployment, configuration });
     const processes = batch.isSerial ? 1 : options.processes;
-    say(`batch ${name}, ${processes} at a time; output in ${this.#directory}/${name}.log`);
+    say(`batch ${name}, ${processes} at a time; output in ${this.#directory}/${title}.log`);
     const kubeconfig = pki.path('tests.kubeconfig');
     const results = await runSuite({
-      ...{ name, batch, processes, kubeconfig },
+      ...{ name: title, batch, processes, kubeconfig },
       directory: this.#directory,
       bin: folders.bin,
     });
     if (configuration) await proxy.deploy(this.#deployment);
-    this.#print(name, renderTable(columnsOf(folders.results, name)));
+    this.#print(title, renderTable(columnsOf(folders.results, title)));
     return succeeded(results);
   }
 

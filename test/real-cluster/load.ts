@@ -54,6 +54,16 @@ export class WebService {
     this.#intoPods = await Promise.all(this.#machines.map((machine) => this.#intoPod(machine)));
   }
 
+  /** Creates further Services of the same pods. */
+  async createMore(count: number): Promise<void> {
+    const names = Array.from({ length: count }, (_, i) => `more-${i + 1}`);
+    const ports = [{ port, targetPort: 8080 }];
+    await this.#kubectl.apply(
+      'more',
+      names.map((name) => service(name, { ports })),
+    );
+  }
+
   async restart(): Promise<void> {
     await this.#kubectl.run('--namespace=load', 'rollout', 'restart', 'deployment/web');
     await this.#kubectl.run('--namespace=load', 'rollout', 'status', 'deployment/web', '--timeout=600s');
