@@ -150,7 +150,8 @@ function sourcesDigest(): string {
 
 function listImages({ programs }: Found): string[] {
   const e2e = programs.get('e2e.test') ?? '';
-  return execFileSync(e2e, ['--list-images'], { encoding: 'utf8' }).split(/\s+/).filter(Boolean);
+  // In another order at every call.
+  return execFileSync(e2e, ['--list-images'], { encoding: 'utf8' }).split(/\s+/).filter(Boolean).sort();
 }
 
 /** Layers that images share, made at the first use. */
