@@ -141,6 +141,21 @@ test('a collector that hangs is skipped, and not started again until it answers'
   assert.equal(clock.pending, 0);
 });
 
+test('a collector that takes four seconds on an overloaded machine is part of the scrape', async () => {
+  const { registry, clock, errors, text } = setup();
+  registry.scraped('counter', { name: 'late_total', help: 'h' }).readFrom(async () => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    clock.setTimeout(resolve, 4_000);
+    await promise;
+    return [{ labels: {}, value: 7 }];
+  });
+  const page = text();
+  await clock.advance(4_000);
+  assert.match(await page, /^late_total 7$/m);
+  assert.deepEqual(errors, []);
+  assert.equal(clock.pending, 0);
+});
+
 test('gather with names runs only the collectors of these names', async () => {
   const { registry } = setup();
   let asked = 0;

@@ -21,9 +21,15 @@ export interface RegistryOptions {
   readonly clock: Clock;
   /** Called when a collector failed or took too long; the scrape goes on without it. */
   readonly onCollectError: (error: unknown, metrics: readonly string[]) => void;
-  /** Milliseconds a collector may take. */
+  /** Milliseconds a collector may take; 5 s when absent. */
   readonly collectTimeout?: number;
 }
+
+/**
+ * Half of the time that Prometheus gives a scrape. On an overloaded machine, collectors that need a thread take seconds,
+ * and a counter that is missing does more harm than a late answer.
+ */
+const defaultCollectTimeout = 5_000;
 
 const validName = /^[a-zA-Z_:][a-zA-Z0-9_:]*$/;
 const validLabel = /^[a-zA-Z_][a-zA-Z0-9_]*$/;
@@ -145,7 +151,7 @@ export class Registry {
     this.#running.set(collector, result);
     const forget = () => this.#running.delete(collector);
     result.then(forget, forget);
-    const limit = this.#options.collectTimeout ?? 2000;
+    const limit = this.#options.collectTimeout ?? defaultCollectTimeout;
     const { promise, reject } = Promise.withResolvers<never>();
     const timer = this.#options.clock.setTimeout(() => reject(new Error(`no answer in ${limit} ms`)), limit);
     try {
