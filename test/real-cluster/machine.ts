@@ -78,12 +78,13 @@ export class Machine {
     return succeed('nsenter', [...this.enter(), command, ...args], timeout);
   }
 
-  /** Drops the files of all images from memory, except those that a process uses. */
+  /** Drops the larger files of all images from memory, except those that a process uses. */
   async forgetImageFiles(): Promise<void> {
     const layers = '/var/lib/containerd/io.containerd.snapshotter.v1.overlayfs/snapshots';
+    // Files of containers are among them, and may be gone at any moment: no failure.
+    const files = [layers, '-ignore_readdir_race', '-type', 'f', '-size', '+64k'];
     const drop = ['dd', 'if={}', 'iflag=nocache', 'count=0', 'status=none'];
-    await this.run('find', [layers, '-type', 'f', '-exec', 'sync', '{}', '+']);
-    await this.run('find', [layers, '-type', 'f', '-size', '+64k', '-exec', ...drop, ';']);
+    await this.run('find', [...files, '-exec', 'sync', '{}', ';', '-exec', ...drop, ';']);
   }
 
   /** Arguments of nsenter; all namespaces of the node when none is named. */
