@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { Script } from 'node:vm';
+import { optimizeAsUsual } from '../../src/app/optimization.ts';
 import { startApiServer } from '../../test/cluster/apiserver/server.ts';
 import { digestLine, saveCache } from './build.ts';
 
@@ -26,12 +27,13 @@ async function main(): Promise<void> {
   fill(api);
   const { script, source } = load();
   // V8 forgets functions that were not called for a while. V8 compares this setting with that of a cache, so it is
-  // changed after the cache was read, and set back before it is written.
+  // changed after the cache was read, and set back before it is written. So are those of a start.
   setFlagsFromString('--no-flush-bytecode');
   start(script, writeConfig(place, api.url));
   while (!watchedResources.every((resource) => api.watches(resource).length > 0)) await sleep(100);
   await sleep(syncedMs);
   setFlagsFromString('--flush-bytecode');
+  optimizeAsUsual();
   saveCache(directory, source, script);
   process.exit();
 }

@@ -36,6 +36,7 @@ import { applyConntrack, applyOOMScore } from './kernel-settings.ts';
 import { LiveConfiguration } from './live-configuration.ts';
 import { loggerOptions } from './logging.ts';
 import type { Metrics } from './metrics.ts';
+import { optimizeAsUsual, optimizeLess } from './optimization.ts';
 import type { Proxiers } from './proxiers.ts';
 import { describeNode, modeContext, needsPodCIDRs, type Start } from './start.ts';
 import { TakeOver } from './take-over.ts';
@@ -89,6 +90,7 @@ export class ProxyServer {
     this.#serveHealth();
     await this.#serveMetrics();
     const router = new Router(proxiers.families, proxiers.setAside, logger);
+    optimizeLess();
     cluster.source.start(['services', 'endpointSlices', 'serviceCIDRs'], router);
     nodeManager.react({
       onFatal: (reason) => this.#failure.reject(new Error(reason)),
@@ -117,6 +119,7 @@ export class ProxyServer {
     }
     for (const proxier of proxiers.families) proxier.start();
     await Promise.all(proxiers.families.map((proxier) => proxier.firstSync));
+    optimizeAsUsual();
     await this.#countForMetrics();
     await takeOver.run();
   }
