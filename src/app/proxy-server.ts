@@ -23,6 +23,7 @@ import { toMillis } from '../lib/duration.ts';
 import { product, productText } from '../lib/product.ts';
 import { type ConfigurationStatus, configProblems } from '../model/config-file-status.ts';
 import { isNodeEligible } from '../model/node-eligibility.ts';
+import { returnFreeMemory } from '../native/free-memory.ts';
 import type { RootLogger } from '../obs/klog.ts';
 import { processStartTime } from '../obs/process-metrics.ts';
 import { Router } from '../proxier/router.ts';
@@ -43,6 +44,8 @@ import { TakeOver } from './take-over.ts';
 
 /** How long an ending process waits until its last events are delivered. */
 const LAST_EVENTS_MS = 3000;
+/** From the first sync until what the start needed is freed. */
+const START_FREED_MS = 5000;
 
 export interface ProxyServerParts extends Start {
   readonly recorder: EventRecorder;
@@ -120,8 +123,16 @@ export class ProxyServer {
     for (const proxier of proxiers.families) proxier.start();
     await Promise.all(proxiers.families.map((proxier) => proxier.firstSync));
     optimizeAsUsual();
+    systemClock.setTimeout(() => this.#returnStartMemory(), START_FREED_MS);
     await this.#countForMetrics();
     await takeOver.run();
+  }
+
+  /** The node counts memory for this process, used or not, until it is returned. */
+  #returnStartMemory(): void {
+    returnFreeMemory().catch((error: unknown) => {
+      this.#parts.logger.v(2).info('Failed to return free memory', { err: error });
+    });
   }
 
   /** Sets back what a process changed that was killed while it observed traffic. */
