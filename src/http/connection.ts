@@ -12,7 +12,7 @@ import {
   readHead,
 } from './request-head.ts';
 import { type Bytes, HttpResponse } from './response.ts';
-import type { Line } from './turns.ts';
+import type { ClientKind, Line } from './turns.ts';
 import { UnreadBytes } from './unread-bytes.ts';
 
 /** Longer than load balancers and scrapers usually wait between two requests, so that they can keep a connection. */
@@ -77,6 +77,12 @@ export class Connection implements Tenant {
     return this.#unread.length + this.#unsent;
   }
 
+  get #kind(): ClientKind {
+    if (this.#hasPipelined) return 'pipelined';
+    // A client on this machine has the address that it connects to, unless it asks for another one.
+    return this.#socket.remoteAddress === this.#socket.localAddress ? 'local' : 'prompt';
+  }
+
   get #isAwaitingRequest(): boolean {
     return !this.#response && !this.#isQueued;
   }
@@ -128,7 +134,7 @@ export class Connection implements Tenant {
     this.#isQueued = true;
     this.#queuedAt = this.#capacity.clock.monotonic();
     // While it waits for its turn, no more is read.
-    if (!this.#capacity.turns.take(this, this.#line, this.#hasPipelined)) this.#socket.pause();
+    if (!this.#capacity.turns.take(this, this.#line, this.#kind)) this.#socket.pause();
   }
 
   /** Serves the next request if it is complete. */

@@ -27,7 +27,7 @@ function setup() {
   const flood = (name: string) => {
     const tenant = open(name);
     connections.isAwaited(tenant);
-    turns.take(tenant, line, true);
+    turns.take(tenant, line, 'pipelined');
   };
   return { clock, connections, ended, open, flood };
 }

@@ -7,6 +7,7 @@ import { FakeClock } from '../../test/fake-clock.ts';
 import { serveHttp } from '../../test/serve-http.ts';
 import { reply } from '../lib/http.ts';
 import { Capacity } from './capacity.ts';
+import type { HttpRequest } from './exchange.ts';
 import type { HttpResponse } from './response.ts';
 import type { HttpServer } from './server.ts';
 
@@ -181,4 +182,31 @@ test('answers that are made later are counted as what a page of /metrics costs',
   await eventually('the first answer', () => begun > 0);
   for (let elapsed = 0; elapsed < 1000; elapsed += 2) await clock.advance(2);
   assert.ok(begun > 10 && begun < 75, `${begun} answers within a second`);
+});
+
+test('a client on this machine is served before many elsewhere that came earlier', async (t) => {
+  const clock = new FakeClock();
+  const capacity = new Capacity(clock);
+  const served: (string | undefined)[] = [];
+  const answer = (request: HttpRequest, response: HttpResponse) => {
+    served.push(request.remoteAddress);
+    reply(response, 200, {}, 'fine');
+  };
+  const { server, port } = await serveHttp(t, answer, capacity);
+  // Everybody has to wait.
+  capacity.turns.charge(100);
+  const ask = (localAddress: string) => {
+    const socket = connect({ port, host: '127.0.0.1', localAddress }).on('error', () => socket.destroy());
+    t.after(() => socket.destroy());
+    socket.write(get);
+  };
+  for (let i = 0; i < 100; i++) ask('127.0.0.2');
+  await eventually('all connections', async () => (await countConnections(server)) === 100);
+  ask('127.0.0.1');
+  await eventually('one more connection', async () => (await countConnections(server)) === 101);
+  await eventually('all answers', async () => {
+    await clock.advance(20);
+    return served.length === 101;
+  });
+  assert.ok(served.indexOf('127.0.0.1') < 50, `after ${served.indexOf('127.0.0.1')} others`);
 });

@@ -10,6 +10,18 @@ const aheadMs = 2;
 /** Long answers do not keep others waiting for longer than this. */
 const longestPauseMs = 20;
 
+/**
+ * A client on this machine, as the kubelet; a client elsewhere that sends one request at a time; one that sends many at
+ * once, wherever it is.
+ */
+export type ClientKind = 'local' | 'prompt' | 'pipelined';
+
+/**
+ * The order in which clients of a port take turns. The kubelet restarts the proxy if `/livez` is late, so however many others
+ * connect, at most two of them go before it.
+ */
+const order: readonly ClientKind[] = ['local', 'prompt', 'local', 'pipelined'];
+
 /** A connection with something to do. */
 export interface Worker {
   work(): void;
@@ -32,13 +44,13 @@ export class Turns {
     this.#clock = clock;
   }
 
-  /** Has the worker work: now if possible and it is not `isPipelined`, else later. Returns whether it has. */
-  take(worker: Worker, line: Line, isPipelined: boolean): boolean {
-    if (!isPipelined && this.#busy.size === 0 && this.#pauseMs <= 0) {
+  /** Has the worker work: now if possible and its client is not `pipelined`, else later. Returns whether it has. */
+  take(worker: Worker, line: Line, kind: ClientKind): boolean {
+    if (kind !== 'pipelined' && this.#busy.size === 0 && this.#pauseMs <= 0) {
       this.#do(worker);
       return true;
     }
-    line.join(worker, isPipelined);
+    line.join(worker, kind);
     this.#busy.add(line);
     this.#schedule();
     return false;
@@ -98,36 +110,37 @@ export class Turns {
   }
 }
 
-/**
- * The connections of one port that wait for their turn. Clients that send one request at a time alternate with clients
- * that send many at once, so that the latter do not delay the former much.
- */
+/** The connections of one port that wait for their turn. Kinds of clients take turns, so that none delays another much. */
 export class Line {
-  readonly #prompt = new Set<Worker>();
-  readonly #pipelined = new Set<Worker>();
-  #isPipelinedNext = false;
+  readonly #waiting: Readonly<Record<ClientKind, Set<Worker>>> = {
+    local: new Set(),
+    prompt: new Set(),
+    pipelined: new Set(),
+  };
+  #turn = 0;
 
-  join(worker: Worker, isPipelined: boolean): void {
-    (isPipelined ? this.#pipelined : this.#prompt).add(worker);
+  join(worker: Worker, kind: ClientKind): void {
+    this.#waiting[kind].add(worker);
   }
 
   leave(worker: Worker): void {
-    this.#prompt.delete(worker);
-    this.#pipelined.delete(worker);
+    for (const waiting of Object.values(this.#waiting)) waiting.delete(worker);
   }
 
   /** The next one, which leaves the line. */
   next(): Worker | undefined {
-    this.#isPipelinedNext = !this.#isPipelinedNext;
-    const [prompt] = this.#prompt;
-    const pipelined = this.oldestPipelined;
-    const next = this.#isPipelinedNext ? (pipelined ?? prompt) : (prompt ?? pipelined);
-    if (next) this.leave(next);
-    return next;
+    for (let tried = 0; tried < order.length; tried++) {
+      const kind = order[this.#turn++ % order.length] ?? 'prompt';
+      const [worker] = this.#waiting[kind];
+      if (!worker) continue;
+      this.leave(worker);
+      return worker;
+    }
+    return undefined;
   }
 
   get oldestPipelined(): Worker | undefined {
-    const [oldest] = this.#pipelined;
+    const [oldest] = this.#waiting.pipelined;
     return oldest;
   }
 }

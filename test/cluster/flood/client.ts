@@ -9,6 +9,8 @@ import type { Flood, Target } from './flood.ts';
 const longestMs = 120_000;
 const againMs = 5_000;
 const byteMs = 1_000;
+/** As a client on another machine, it has another address than the program. */
+const localAddress = '127.0.0.2';
 /** So many connections are opened in one go, then others get their turn. */
 const openedAtOnce = 200;
 
@@ -34,7 +36,7 @@ export class FloodClient {
 
 function run({ behaviour, connections, depth, targets }: Flood): void {
   const open = (target: Target): Socket => {
-    const socket = connect({ host: target.host, port: target.port });
+    const socket = connect({ host: target.host, port: target.port, localAddress });
     const request = `GET ${target.path} HTTP/1.1\r\nHost: x\r\n\r\n`;
     const start = {
       pipelined: () => sendAgain(socket, request.repeat(depth), depth),
