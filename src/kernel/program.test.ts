@@ -68,6 +68,14 @@ test('a program that exceeds its time limit is killed', async () => {
   assert.deepEqual([end.status, end.timedOut], [undefined, true]);
 });
 
+test('a program that ends when its time limit comes can still be killed', async () => {
+  await runProgram('true', [], { timeoutMs });
+  for (let i = 0; i < 100; i++) {
+    const end = await runProgram('sleep', ['0.02'], { timeoutMs: 15 + (i % 12) });
+    assert.ok(end.status === 0 || end.timedOut);
+  }
+});
+
 test('program output is cut off at a limit', async () => {
   const end = await runProgram('sh', ['-c', 'head -c 1000000 /dev/zero | tr "\\0" x'], { timeoutMs });
   assert.ok(end.output.length < 70_000);

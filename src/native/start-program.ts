@@ -10,8 +10,8 @@ export interface StartedProgram {
   readonly output: number;
   readonly errors: number;
   /**
-   * Resolves to its wait status when it has ended; until then no other process has this pid. Waits in a worker thread, so
-   * call it when the program has closed its outputs.
+   * Resolves to its wait status when it has ended; until then no other process has this pid, and it can be killed. Waits in
+   * a worker thread, so call it when the program has closed its outputs.
    */
   ended(): Promise<number>;
 }
@@ -34,6 +34,9 @@ export async function loadStartProgram(): Promise<StartProgram> {
 const O_CLOEXEC = 0o2000000;
 const POSIX_SPAWN_SETSIGDEF = 0x04;
 const SIGPIPE = 13;
+const P_PID = 1;
+const WEXITED = 4;
+const WNOWAIT = 0x01000000;
 /** More than any C library needs for file actions, attributes or a set of signals. */
 const structSize = 512;
 
@@ -42,6 +45,7 @@ type Pipe = readonly [readEnd: number, writeEnd: number];
 class Starter {
   readonly #koffi: Koffi;
   readonly #spawn: Call<[Int32Array, string, Uint8Array, Uint8Array, (string | null)[], (string | null)[]]>;
+  readonly #waitid: Call<[number, number, null, number]>;
   readonly #waitpid: Call<[number, Int32Array, number]>;
   readonly #pipe2: Call<[Int32Array, number]>;
   readonly #close: Call<[number]>;
@@ -58,6 +62,7 @@ class Starter {
     this.#spawn = lib.func(
       'int posix_spawnp(void *pid, const char *file, const void *actions, const void *attr, const char **argv, const char **envp)',
     );
+    this.#waitid = lib.func('int waitid(int type, uint32_t id, void *info, int options)');
     this.#waitpid = lib.func('int waitpid(int pid, void *status, int options)');
     this.#pipe2 = lib.func('int pipe2(void *ends, int flags)');
     this.#close = lib.func('int close(int fd)');
@@ -68,8 +73,6 @@ class Starter {
     this.#addDup = lib.func(`${actions}adddup2(void *actions, int from, int to)`);
     this.#destroyActions = lib.func(`${actions}destroy(void *actions)`);
     this.#attributes = attributes(lib);
-    // Whoever started this process may have ignored this signal, and then the kernel would keep no status for waitpid.
-    process.on('SIGCHLD', () => {});
   }
 
   start(program: string, args: readonly string[], hasInput: boolean): StartedProgram {
@@ -110,20 +113,28 @@ class Starter {
     return pid[0] ?? 0;
   }
 
-  #ended(pid: number): Promise<number> {
-    // With a buffer of its own: V8 keeps small arrays in its heap, where garbage collection could move them meanwhile.
-    const status = new Int32Array(new ArrayBuffer(4));
-    return new Promise((resolve, reject) => {
+  async #ended(pid: number): Promise<number> {
+    // Leaves the status to the main thread: once it was read, another process may get the pid.
+    const options = WEXITED | WNOWAIT;
+    await new Promise<void>((resolve, reject) => {
       const wait = () =>
-        this.#waitpid.async(pid, status, 0, (error: unknown, result: number) => {
+        this.#waitid.async(P_PID, pid, null, options, (error: unknown, result: number) => {
           if (error) return reject(error);
-          if (result === pid) return resolve(status[0] ?? 0);
-          const errno = this.#koffi.errno();
+          const errno = result < 0 ? this.#koffi.errno() : 0;
           if (errno === EINTR) wait();
-          else reject(new SystemError('waitpid', errno));
+          else if (errno !== 0) reject(new SystemError('waitid', errno));
+          else resolve();
         });
       wait();
     });
+    return this.#status(pid);
+  }
+
+  /** The wait status of a program that has ended. */
+  #status(pid: number): number {
+    const status = new Int32Array(1);
+    if (this.#waitpid(pid, status, 0) < 0) throw new SystemError('waitpid', this.#koffi.errno());
+    return status[0] ?? 0;
   }
 
   #pipe(): Pipe {
