@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { isOtherHost, isSourceKept } from './client-source.ts';
+import { ENOENT, type Sockets } from '../native/sockets.ts';
+import { isOtherHost, isSourceKept, keepsSource } from './client-source.ts';
 import { encodeAddress } from './socket-address.ts';
 
 const all = { of: '0.0.0.0/0' };
@@ -37,4 +38,26 @@ test('the address of a client is kept only at the address that the listener name
 
 test('a link-local address is not kept', () => {
   assert.equal(isSourceKept({ of: '::/0' }, 'fe80::2', undefined), false);
+});
+
+test('the kernel is asked where a client connected to only if that decides, and otherwise the address is kept', () => {
+  let asked = 0;
+  const getOption = () => {
+    asked++;
+    return -ENOENT;
+  };
+  const sockets = { getOption } as Partial<Sockets> as Sockets;
+  const unknown: number[] = [];
+  const isKept = (ip: string) =>
+    keepsSource(
+      sockets,
+      { of: '10.244.0.0/16', at: '10.96.0.1' },
+      encodeAddress({ ip, port: 40_000 }),
+      5,
+      (errno) => unknown.push(errno),
+    );
+  assert.equal(isKept('192.0.2.1'), false);
+  assert.equal(asked, 0);
+  assert.equal(isKept('10.244.3.2'), true);
+  assert.deepEqual([asked, unknown], [1, [ENOENT]]);
 });

@@ -35,21 +35,26 @@ export function isSourceKept({ of, at }: KeptSources, client: string, sentTo: st
 
 /**
  * Whether endpoints see the address of this client. `fd`: its connection; a datagram has none, and `at` then admits
- * nobody. Returns a negative errno value if the kernel does not tell where the client connected to.
+ * nobody. If the kernel does not tell where the client connected to, `onUnknown` is called, and endpoints see the client: the
+ * node's address instead could bypass a network policy.
  */
 export function keepsSource(
   sockets: Sockets,
   kept: KeptSources | undefined,
   client: Uint8Array,
   fd?: number,
-): boolean | number {
+  onUnknown?: (errno: number) => void,
+): boolean {
   if (kept === undefined) return false;
   const { ip } = decodeAddress(client);
   if (kept.at === undefined || fd === undefined) return isSourceKept(kept, ip, undefined);
+  if (!isSourceKept({ of: kept.of }, ip, undefined)) return false;
   const sentTo = new Uint8Array(client.length);
   const level = domainOfBytes(client) === AF_INET ? IPPROTO_IP : IPPROTO_IPV6;
   const result = sockets.getOption(fd, level, SO_ORIGINAL_DST, sentTo);
-  return result < 0 ? result : isSourceKept(kept, ip, decodeAddress(sentTo).ip);
+  if (result >= 0) return decodeAddress(sentTo).ip === kept.at;
+  onUnknown?.(-result);
+  return true;
 }
 
 /** Whether an endpoint has another address than the client. If it has the same, it would answer itself. */

@@ -120,16 +120,10 @@ export class TCPListener {
   #begin(fd: number): void {
     const { sockets, report } = this.#context;
     const address = trimAddress(this.#peer);
-    const isKept = keepsSource(sockets, this.#kept, address, fd);
-    if (typeof isKept === 'number') {
-      // Conntrack lost the connection, so answers would not reach the client.
-      report(
-        'Failed to accept a connection',
-        `${this.service.key}: no original address: ${errnoName(-isKept)}`,
-      );
-      sockets.close(fd);
-      return;
-    }
+    // Conntrack has the connection in a zone that another program chose, or no longer.
+    const onUnknown = (errno: number) =>
+      report('No original address of a connection', `${this.service.key}: ${errnoName(errno)}`);
+    const isKept = keepsSource(sockets, this.#kept, address, fd, onUnknown);
     this.#admission.enter(filesOfConnection);
     const client = { fd, address, keepsSource: isKept };
     const session = new TCPSession(this.#context, this.service, client, (ended) => {

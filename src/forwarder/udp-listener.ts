@@ -142,7 +142,7 @@ export class UDPListener {
     if (endpoint === undefined || !this.#makeRoom()) return undefined;
     const client = trimAddress(this.#sender);
     const session = new UDPSession(this.#context, this.service, endpoint, {
-      ...(keepsSource(this.#context.sockets, this.#kept, client) === true && { source: client }),
+      ...(keepsSource(this.#context.sockets, this.#kept, client) && { source: client }),
       reply: (data, size) => this.#context.sockets.sendTo(this.#fd, data, size, client),
       used: () => this.#touch(key, session),
       failed: () => this.#failures.add(decodeAddress(client).ip, endpoint),

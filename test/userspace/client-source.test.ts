@@ -166,6 +166,21 @@ inNamespace(import.meta.url, () => {
     assert.deepEqual(outcome, { kind: 'answered', by: 'server', source: clientIPs.IPv4 });
   });
 
+  test('a client whose connections another program puts into a zone of conntrack is served', {
+    skip,
+  }, async () => {
+    sh(`nft 'table ip others {
+      chain prerouting { type filter hook prerouting priority raw; ip saddr ${clientIPs.IPv4} ip daddr ${clusterIPs.IPv4} ct zone set 5;
+      }
+      chain output { type filter hook output priority raw; ip daddr ${clientIPs.IPv4} ct zone set 5;
+      }
+    }'`);
+    cleanups.add(() => sh('nft delete table ip others'));
+    await serveAt('IPv4');
+    const outcome = await client.ask({ address: clusterIPs.IPv4, port: 80 });
+    assert.deepEqual(outcome, { kind: 'answered', by: 'server', source: clientIPs.IPv4 });
+  });
+
   test('without the rules for answers, endpoints see the address of the node', { skip }, async () => {
     const node = await UserspaceNode.open(cleanups, { keepsSource: false });
     await node.program(planOf({ clusterIP: clusterIPs.IPv4 }, [{ ip: serverIPs.IPv4, port }]));
