@@ -17,6 +17,7 @@ import { createProxyMetrics } from '../obs/proxy-metrics.ts';
 import { Registry } from '../obs/registry.ts';
 import { metricsHandler } from './metrics-page.ts';
 import { type MetricsServerOptions, metricsServerHandler } from './metrics-server.ts';
+import { SharedPages } from './shared-pages.ts';
 
 /** Its wall clock stands still. Its monotonic one is that of the server, with which requests are compared. */
 class PageClock extends FakeClock {
@@ -286,6 +287,20 @@ test('clients that wait for their turn share one page of /metrics', async (t) =>
   });
   // A request may have come after the first page was begun.
   assert.ok(made < waiting.length / 2, `${made} pages were made`);
+});
+
+test('two scrapers get their pages within 10 seconds although a collector hangs', async () => {
+  const clock = new FakeClock();
+  const registry = new Registry({ clock, onCollectError: () => {} });
+  registry.scraped('gauge', { name: 'hangs', help: 'Hangs' }).readFrom(() => new Promise(() => {}));
+  const pages = new SharedPages(async () => Buffer.from(String(await registry.gather())), clock);
+  const answered: number[] = [];
+  for (let i = 0; i < 2; i++) {
+    void Promise.resolve(pages.get('text', clock.monotonic())).then(() => answered.push(clock.monotonic()));
+    await clock.advance(10);
+  }
+  await clock.advance(9_500);
+  assert.equal(answered.length, 2);
 });
 
 test('/debug/flags/v sets the verbosity and nothing else', async (t) => {
