@@ -114,7 +114,7 @@ class Listening implements Serving {
     };
     const isVague = target?.host === undefined;
     server.once('listening', () => {
-      // The others tell why it is not both families, or serve IPv4 because the kernel has nothing else.
+      // Try the other ways, to learn whether the IPv6 port is taken or the kernel has only IPv4.
       if (isVague && !this.#closed && familyOf(server) === 'IPv4') tryOthers();
       else this.#listening(server);
     });

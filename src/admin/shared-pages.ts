@@ -5,9 +5,8 @@ import { CoalescedRead } from '../lib/coalesced-read.ts';
 const mostForms = 4;
 
 /**
- * Pages that requests share. A request gets a page whose making began after the request, so no client can tell that others
- * got it, too. While clients wait for their turn, one page serves all of them: a flood costs one page for each turn of
- * them, not for each request.
+ * Pages that requests share. A page serves every request that was already waiting when the making of the page began, so no
+ * client gets figures from before its request. A flood costs one page for all that wait, not one for each request.
  */
 export class SharedPages<Form> {
   readonly #make: (form: Form) => Promise<Uint8Array>;

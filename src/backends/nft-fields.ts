@@ -33,7 +33,7 @@ export const isOriginalDirection: RuleBody = [
 
 export const isNotDnat: RuleBody = hasBit({ kind: 'ct', key: 'status', dreg: 0 }, statusDnat, 'eq');
 
-/** The packet goes the other way than the first one of its flow. */
+/** Matches packets in the reply direction. */
 export const isReply: RuleBody = [
   { kind: 'ct', key: 'direction', dreg: 0 },
   { kind: 'cmp', op: 'eq', sreg: 0, value: Uint8Array.of(directionReply) },

@@ -5,8 +5,8 @@ const tickMs = 10;
 
 /**
  * Returns the CPU time in milliseconds of this process with all its threads, in user space and in the kernel, and of the
- * programs that it ran and that have ended. Undefined when /proc cannot be read, as while no file can be opened: without
- * the programs the figure would compare with no other one.
+ * programs that it ran and that have ended. Undefined when /proc cannot be read, as while no file can be opened: a
+ * figure without the programs cannot be compared with earlier ones.
  */
 export function cpuMs(files: Pick<SystemFiles, 'read'>): number | undefined {
   const children = childrenMs(files);

@@ -17,8 +17,8 @@ export interface StartedProgram {
 }
 
 /**
- * Starts a program of the PATH with the environment of this process. Throws a SystemError. Not on a worker thread: the
- * caller has to know the pid before it can hear of what the program does.
+ * Starts a program of the PATH with the environment of this process. Throws a SystemError. Call it on the main
+ * thread: the caller must know the pid before events about the program arrive.
  */
 export type StartProgram = (program: string, args: readonly string[], hasInput: boolean) => StartedProgram;
 

@@ -73,7 +73,7 @@ export class Frontend {
   }
 }
 
-/** Who is masqueraded at all addresses of a service port but the cluster IP, whether it has any or not. */
+/** Who is masqueraded at external addresses and node ports of a service port, even if it has none now. */
 export function masqueradedElsewhere({ port }: ServicePlan): Masqueraded {
   return port.externalPolicyLocal ? 'this node' : 'all';
 }

@@ -17,7 +17,7 @@ function version(name: string): SliceEntry {
   return { object, lists: [] };
 }
 
-test('what is held of a Service is joined with later changes, without versions of slices that only passed by', () => {
+test('what is held of a Service is joined with later changes; slice versions that came and went in between are skipped', () => {
   const renames = new Renames();
   const [one, two, three, other] = [version('x'), version('x'), version('x'), version('y')];
   assert.deepEqual(renames.joined('a/web', { slices: { removed: [one], added: [two] } }), {

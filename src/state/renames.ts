@@ -78,7 +78,7 @@ export class Renames {
   }
 }
 
-/** Whether, after a change, one of two names of a port is in the Service and the other one in a slice. */
+/** Whether the change would leave the Service and one of its slices with different names for a port. */
 export function isBetweenNames(
   applied: { readonly ports: readonly ServicePort[]; readonly slices: readonly SliceEntry[] },
   change: ServiceChange,

@@ -26,7 +26,7 @@ export type SourceSettings = Pick<
   'family' | 'keepsSource' | 'masqueradeAll' | 'localDetector'
 >;
 
-/** Where connections to one frontend go. Undefined: nowhere, or for `near` and `pods`, where others go. */
+/** Where connections to one frontend go. Undefined `outside`: nowhere. Undefined `near` or `pods`: where all others go. */
 export interface Outlets {
   readonly outside: Outlet | undefined;
   /** For this node itself and its pods. */

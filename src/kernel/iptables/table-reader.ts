@@ -12,8 +12,8 @@ export function flavourOf(version: string): Flavour {
 }
 
 /**
- * The flavour that a file's name tells, which saves running it; undefined when it does not. Versions with such files know all
- * that is needed of them: they begin with 1.8.
+ * The flavour that a file's name tells, which saves running it; undefined when it does not. These files exist since iptables
+ * 1.8, which is new enough.
  */
 export function flavourOfFile(path: string | undefined): Flavour | undefined {
   if (path?.endsWith('/xtables-nft-multi')) return 'nft';

@@ -92,9 +92,9 @@ export interface CtOriginalExpr {
 }
 
 /**
- * Sets the zone of the original direction from a register, two bytes in host order; nothing if conntrack knows the packet
- * already. So this connection and another one with the same addresses are two, and conntrack gives one of them another port
- * if their answers could not be told apart.
+ * Sets the zone of the original direction from a register, two bytes in host order. No effect on packets that conntrack
+ * knows already. Conntrack keeps this connection apart from another one with the same addresses, and changes the port of
+ * one of them if their answers would be ambiguous.
  */
 export interface CtSetExpr {
   readonly kind: 'ct-set';

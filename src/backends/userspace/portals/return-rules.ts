@@ -34,9 +34,9 @@ export function returnChains({ family, hostIP }: UserspaceSettings): PortalChain
     {
       name: arriveHere,
       rules: [
-        // Checksums do not need the port: nobody looks at them before it is taken out again.
+        // The checksum is not updated for the port: nothing verifies it before the port is restored.
         [...returnPort(1), host, packet.setDaddr(2), setPort(1)],
-        // Errors name the connection inside, and are not taken back.
+        // ICMP errors carry the header of the connection, so their destination is not restored.
         [...packet.isICMP, host, packet.setDaddr(2)],
       ],
     },
