@@ -11,7 +11,7 @@ import {
 } from '../../test/kernel/fake-netlink.ts';
 import { NetlinkConntrackClient } from '../kernel/ct/client.ts';
 import { CT_DELETE, CT_GET, CT_NEW, CTA } from '../kernel/ct/constants.ts';
-import { IPS_OFFLOAD } from '../kernel/ct/tracked-flow.ts';
+import { IPS_ASSURED, IPS_OFFLOAD } from '../kernel/ct/tracked-flow.ts';
 import { NLM_F_DUMP_INTR } from '../kernel/netlink/constants.ts';
 import type { NetlinkMessage } from '../kernel/netlink/reader.ts';
 import type { MessageWriter } from '../kernel/netlink/writer.ts';
@@ -37,6 +37,8 @@ class Table {
   refusesToDelete = false;
   /** Odd flows are on the fast path, and the kernel does not delete their entries. */
   hasFastPath = false;
+  /** Each flow had packets in both directions for some time. */
+  areAssured = false;
   walks = 0;
   /** Numbers of the deleted flows. */
   readonly deleted = new Set<number>();
@@ -58,6 +60,7 @@ class Table {
       fakeMessage({ type: CT_NEW, flags, ...to }, (writer) => {
         writeEntry(writer, i, answerer);
         if (this.hasFastPath && i % 2 === 1) writer.u32Be(CTA.STATUS, IPS_OFFLOAD);
+        if (this.areAssured) writer.u32Be(CTA.STATUS, IPS_ASSURED);
       }),
     );
     if (fault === 'refused') return [fakeDone(to, EINTR)];
@@ -245,6 +248,27 @@ test('a flow is quiet when its time-out was last renewed some seconds ago', asyn
   assert.equal(await quiet(undefined), 0);
   table.hasFastPath = true;
   assert.equal(await quiet(30), 14);
+});
+
+test('a flow with packets in both directions for some time is quiet by a time-out of its own', async () => {
+  const table = new Table();
+  table.flows = Array.from({ length: 130 }, () => 9);
+  const client = new NetlinkConntrackClient(() => table.open(), { clock: new FakeClock() });
+  const quiet = async () => {
+    let count = 0;
+    await kernelFlowTable(client, 'IPv4', () => ({ ordinary: 30, stream: 120 })).sweep({
+      isStale: ({ isQuiet }) => {
+        if (isQuiet) count++;
+        return false;
+      },
+      onDeleted: () => {},
+    });
+    return count;
+  };
+  // The number of a flow is also the rest of its time-out.
+  assert.equal(await quiet(), 28);
+  table.areAssured = true;
+  assert.equal(await quiet(), 118);
 });
 
 test('one walk serves all changed frontends and node ports, unless the kernel can skip many entries', async () => {

@@ -6,8 +6,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { eventually } from '../../test/eventually.ts';
 import { FakeClock } from '../../test/fake-clock.ts';
 import { freePort } from '../../test/free-port.ts';
+import { serveHttp } from '../../test/serve-http.ts';
 import { Capacity } from '../http/capacity.ts';
 import { systemClock } from '../lib/clock.ts';
+import { reply } from '../lib/http.ts';
 import { silentLogger } from '../obs/log.ts';
 import { type BindFailure, type ServiceHealthOptions, ServiceHealthServers } from './service-health.ts';
 
@@ -238,6 +240,24 @@ test('a load balancer can probe every few seconds on one connection, in HTTP/1.0
   const old = connect(port, home).setEncoding('latin1');
   old.write('OPTIONS / HTTP/1.0\n\n');
   assert.match(String((await once(old, 'data'))[0]), /^HTTP\/1\.0 200 OK\r\n/);
+});
+
+test('health-check ports share their bounds with all other ports', async (t) => {
+  // Its clock stands still, so that nobody waits for too long.
+  const capacity = new Capacity(new FakeClock());
+  const { servers } = setup(t, { capacity });
+  const port = await freePort(home);
+  await servers.sync(new Map([['n/x', port]]), new Map([['n/x', 1]]));
+  const open = (at: number, host?: string) => {
+    const socket = connect(at, host).on('error', () => socket.destroy());
+    t.after(() => socket.destroy());
+    return socket.resume();
+  };
+  const silent = open(port, home);
+  await once(silent, 'connect');
+  const other = await serveHttp(t, (_request, response) => reply(response, 200, {}, 'fine'), capacity);
+  for (let i = 0; i < 256; i++) open(other.port, '127.0.0.1');
+  await eventually('a silent connection makes room for those of another port', () => silent.closed);
 });
 
 test('half a request on a health-check port is ended after a while', async (t) => {

@@ -58,6 +58,38 @@ test('a client that sends 200 requests at once and does not read has one answer 
   assert.deepEqual([begun, most], [200, 1]);
 });
 
+test('a client that asks one question does not wait for others that sent many requests on each connection', async (t) => {
+  const clock = new FakeClock();
+  const served: string[] = [];
+  const { server, port } = await serveHttp(
+    t,
+    (request, response) => {
+      served.push(request.url);
+      // An answer that is made later costs so much that the others wait.
+      setImmediate(() => reply(response, 200, {}, 'fine'));
+    },
+    new Capacity(clock),
+  );
+  let isAsked = false;
+  server.on('connection', (socket: Socket) =>
+    socket.on('data', (bytes) => {
+      if (String(bytes).includes('/polite')) isAsked = true;
+    }),
+  );
+  const flood = Array.from({ length: 50 }, (_, i) => `/flood/${i}`);
+  for (const path of flood) open(t, port).resume().write(get.replace('/', path).repeat(100));
+  await eventually('the second answer on each connection', async () => {
+    await clock.advance(20);
+    return flood.every((path) => served.filter((url) => url === path).length > 1);
+  });
+  open(t, port).write(get.replace('/', '/polite'));
+  await eventually('the question has arrived', () => isAsked);
+  const before = served.length;
+  for (let waited = 0; waited < 10_000 && !served.includes('/polite'); waited += 2) await clock.advance(2);
+  assert.ok(served.includes('/polite'));
+  assert.ok(served.indexOf('/polite') - before < 5, `after ${served.indexOf('/polite') - before} others`);
+});
+
 test('a client gets its answer while others hold many connections and send nothing, or half a request', async (t) => {
   const { server, port, url } = await serveHttp(t, (_request, response) => reply(response, 200, {}, 'fine'));
   const held = Array.from({ length: 600 }, () => open(t, port));
@@ -90,9 +122,9 @@ for (const [name, sent, seconds] of [
   ['half a request', 'GET / HTTP/1.1\r\n', 15],
   ['half a request after a whole one', `${get}GET / HTTP/1.1\r\n`, 15],
   ['half a body', `${post}half`, 15],
-  ['no request after a body', `${post}123456789`, 150],
+  ['a body without another request', `${post}123456789`, 150],
 ] as const) {
-  test(`the client's next bytes are awaited for ${seconds} seconds after ${name}, however slowly they come`, async (t) => {
+  test(`a connection is kept for ${seconds} seconds after ${name}, however slowly bytes come`, async (t) => {
     const clock = new FakeClock();
     const { server, port } = await serveHttp(
       t,

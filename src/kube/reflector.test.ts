@@ -132,7 +132,7 @@ describe('waits between attempts', () => {
     await finished;
   });
 
-  test('for more than a minute are not granted to a server', async () => {
+  test('last a minute at most, even if the server asks for more', async () => {
     const busy = new ApiError(429, 'TooManyRequests', 'busy', 86_400);
     const { clock, client, reflector, finished } = reflect(refuse(busy));
     await clock.advance(130_000);

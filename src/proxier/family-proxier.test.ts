@@ -501,6 +501,24 @@ test('a renamed port whose Service changes back, or is deleted, waits for nothin
   assert.deepEqual(endpoints().at(-1), {});
 });
 
+test('a renamed port waits for no slice that has both names or neither, and not without a slice', async () => {
+  const portsOf = (...names: string[]) =>
+    names.map((name) => ({ name, protocol: 'TCP', port: 8080 }) as const);
+  for (const [ports, expected] of [
+    [portsOf('old', 'new'), ['10.1.0.1:8080']],
+    [portsOf('other'), []],
+    [undefined, []],
+  ] as const) {
+    const { clock, proxier, old, renamed, endpoints } = await renaming();
+    if (ports) proxier.updateSlice({ ...old.slice, resourceVersion: '2', ports }, false);
+    else proxier.updateSlice(old.slice, true);
+    await clock.advance(5 * SECOND);
+    proxier.updateService(old.service, renamed.service);
+    await clock.advance(0.5 * SECOND);
+    assert.deepEqual(endpoints().at(-1), { 'shop/web:new/TCP': expected });
+  }
+});
+
 test('a Service port that has no endpoints yet, or another number, waits for no slice', async () => {
   const { clock, proxier, old, endpoints } = await renaming();
   const more = { name: 'more', protocol: 'TCP', port: 81, nodePort: 0 } as const;

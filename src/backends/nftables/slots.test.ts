@@ -22,7 +22,7 @@ test('an earlier order with duplicates is repaired', () => {
   assert.deepEqual(assignSlots(['a', 'a', 'b'], ['a', 'b']), ['a', 'b']);
 });
 
-test('replacing a million items ends', () => {
+test('a million items can be replaced at once', () => {
   const script = `
     import { assignSlots } from ${JSON.stringify(import.meta.resolve('./slots.ts'))};
     const from = (first) => Array.from({ length: 1e6 }, (_, i) => first + i);
