@@ -268,6 +268,28 @@ suite('events', () => {
     assert.deepEqual(log, []);
   });
 
+  for (const [others, expected] of [
+    [0, []],
+    [1, ['overrun']],
+  ] as const) {
+    test(`who subscribes during a large commit gets no events of it, and hears of ${others} other commits`, async () => {
+      let generation = 5;
+      const events = Promise.withResolvers<ReturnType<typeof listen>>();
+      const { client, kernels } = connect(
+        (request, to) => {
+          generation += 1 + others;
+          events.resolve(listen(client));
+          assert.deepEqual([...(kernels[2]?.groups ?? [])], []);
+          return receipt(request, to);
+        },
+        () => generation,
+      );
+      await client.commit(new NftBatch().addElements(set, elements));
+      assert.ok(kernels[2]?.groups.has(NFNLGRP_NFTABLES));
+      assert.deepEqual((await events.promise).log, expected);
+    });
+  }
+
   test('another commit during our large commit is reported as lost events', async () => {
     let generation = 5;
     const { client } = connect(

@@ -35,6 +35,8 @@ export class NetlinkNftClient extends NftQueries implements NftClient {
   readonly #commits: NetlinkSocket;
   readonly #queries: NetlinkSocket;
   readonly #subscriptions = new Map<NetlinkSubscription, NftEventListener>();
+  /** Those that are paused for a large commit; undefined while there is none. */
+  #paused: Map<NetlinkSubscription, NftEventListener> | undefined;
   readonly #ownCommits = new OwnCommits();
   #lastCommit: Promise<unknown> = Promise.resolve();
 
@@ -74,6 +76,8 @@ export class NetlinkNftClient extends NftQueries implements NftClient {
       },
     });
     this.#subscriptions.set(subscription, listener);
+    // One listener is enough to have the kernel build notifications. The other family may subscribe during a first commit.
+    if (this.#paused) this.#pause(this.#paused, subscription, listener);
     return {
       close: () => {
         subscription.close();
@@ -96,8 +100,7 @@ export class NetlinkNftClient extends NftQueries implements NftClient {
     const bytes = batch.encode(true);
     const before = (await getGeneration(this.#commits)).id;
     const transact = () => this.#transact('commit', batch, bytes);
-    if (bytes.length > quietCommitBytes && this.#subscriptions.size > 0)
-      await this.#withoutNotifications(before, transact);
+    if (bytes.length > quietCommitBytes) await this.#withoutNotifications(before, transact);
     else await transact();
     const { id } = await getGeneration(this.#commits);
     this.#ownCommits.note(before, id, operations);
@@ -110,17 +113,28 @@ export class NetlinkNftClient extends NftQueries implements NftClient {
    * committed in between, and this reports lost events to the listeners.
    */
   async #withoutNotifications(before: number, transact: () => Promise<void>): Promise<void> {
-    const paused = [...this.#subscriptions];
+    const paused = new Map<NetlinkSubscription, NftEventListener>();
+    this.#paused = paused;
     let expected = before;
-    for (const [subscription] of paused) subscription.pause();
+    for (const [subscription, listener] of this.#subscriptions) this.#pause(paused, subscription, listener);
     try {
       await transact();
       expected = following(before);
     } finally {
-      for (const [subscription] of paused) subscription.resume();
+      this.#paused = undefined;
+      for (const subscription of paused.keys()) subscription.resume();
       const after = (await getGeneration(this.#commits)).id;
-      if (after !== expected) for (const [, listener] of paused) listener.overrun();
+      if (after !== expected) for (const listener of paused.values()) listener.overrun();
     }
+  }
+
+  #pause(
+    paused: Map<NetlinkSubscription, NftEventListener>,
+    subscription: NetlinkSubscription,
+    listener: NftEventListener,
+  ): void {
+    subscription.pause();
+    paused.set(subscription, listener);
   }
 
   /** The kernel reports every operation that it refuses. Without refusals, the last acknowledgement confirms success. */
