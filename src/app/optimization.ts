@@ -10,8 +10,8 @@ const usual: Thresholds = { maglev: 400, turbofan: 10_000 };
 const atStart: Thresholds = { maglev: 4_000, turbofan: 30_000 };
 
 /**
- * Makes V8 optimize only functions that run very often, until `optimizeAsUsual`. Until then Node
- * cannot use its precompiled modules, and compiles each one that it loads.
+ * Makes V8 optimize only functions that run very often, until `optimizeAsUsual`. In that time Node cannot use its
+ * precompiled modules, and compiles each one that it loads.
  */
 export function optimizeLess(): void {
   apply(atStart);

@@ -17,8 +17,8 @@ const longestPauseMs = 20;
 export type ClientKind = 'local' | 'prompt' | 'pipelined';
 
 /**
- * The order in which clients of a port take turns. The kubelet restarts the proxy if `/livez` is late, so however many others
- * connect, at most two of them go before it.
+ * The order in which clients of a port take turns. The kubelet restarts the proxy if `/livez` is late, so however many
+ * clients elsewhere connect, at most two of them go before it.
  */
 const order: readonly ClientKind[] = ['local', 'prompt', 'local', 'pipelined'];
 

@@ -28,9 +28,18 @@ function openTable(path: string): Locate {
   }
   const located = new Map<number, ReturnType<Locate>>();
   return (offset) => {
-    if (!located.has(offset)) located.set(offset, table.locate(offset));
+    if (!located.has(offset)) located.set(offset, locateIn(table, offset));
     return located.get(offset);
   };
+}
+
+/** A table that cannot be read any more must not keep a record from being written. */
+function locateIn(table: TableFile, offset: number): ReturnType<Locate> {
+  try {
+    return table.locate(offset);
+  } catch {
+    return undefined;
+  }
 }
 
 class TableFile {
@@ -74,9 +83,9 @@ class TableFile {
     return low;
   }
 
-  /** The four bytes at a position. */
+  /** The four bytes at a position. Throws when they are not there. */
   #read(position: number): Buffer {
-    readSync(this.#fd, this.#number, 0, 4, position);
+    if (readSync(this.#fd, this.#number, 0, 4, position) < 4) throw new Error('the table is cut off');
     return this.#number;
   }
 }
